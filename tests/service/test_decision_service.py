@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.service.errors import Conflict, Gone, Invalid, NotFound
+from decoupled.service.errors import Conflict, Invalid, NotFound
 from decoupled.service.experiment.differences import differences
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.experiment.settings import as_text, checked
@@ -16,33 +16,6 @@ from support.stores import Clock, both_stores
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 Opened = Callable[..., DecisionService]
-
-
-def test_a_service_draws_what_a_learner_draws(opened: Opened) -> None:
-    service = opened()
-    experiment, created = service.experiments.put("me", "one", PLAIN, seed=7).result()
-    learner = dc.FTPL().start(["a", "b", "c"], seed=7)
-    assert created
-    assert experiment.arms == ("a", "b", "c")
-    for turn in range(30):
-        available = ["a", "c"] if turn % 3 == 0 else None
-        [made] = service.decisions.decide("me", "one", available=available).result()
-        twin = learner.decide(available=available)
-        assert (made.exploit, made.explore, made.propensity, made.weight) == twin[2:]
-        if turn % 2:
-            service.decisions.feedback("me", made.id, loss=0.25).result()
-            learner.observe(twin, 0.25)
-        assert (
-            service.decisions.decide("me", "one", mode="exploit").result()[0].exploit
-            == learner.exploit().exploit
-        )
-    state = service.experiments.state("me", "one").result()
-    assert state.estimates == tuple(learner.estimates())
-    assert state.exploration == tuple(learner.exploration_probabilities())
-    assert state.exploitation == tuple(learner.exploitation_probabilities())
-    assert (state.decisions, state.pending, state.applied, state.round) == (60, 15, 15, 16)
-    assert sum(state.plays_exploit) == 60
-    assert sum(state.plays_explore) == 30
 
 
 def test_creating_the_same_experiment_again_changes_nothing(opened: Opened) -> None:
@@ -152,34 +125,6 @@ def test_a_policy_of_the_standard_game_only_decides_both_arms(opened: Opened) ->
             service.decisions.decide("me", "one", mode=mode).result()
     [made] = service.decisions.decide("me", "one").result()
     assert made.exploit == made.explore
-
-
-@pytest.mark.parametrize("default", [None, 0.75])
-def test_a_decision_expires(opened: Opened, clock: Clock, default: float | None) -> None:
-    service = opened()
-    settings = Settings({"name": "FTPL"}, ("a", "b"), deadline=10.0, expired_loss=default)
-    service.experiments.put("me", "one", settings, seed=7).result()
-    first, second = service.decisions.decide("me", "one", count=2).result()
-    assert first.expires_at == clock.now + 10.0
-    clock.now += 9.999
-    service.decisions.feedback("me", first.id, loss=0.5).result()
-    clock.now += 0.001
-    with pytest.raises(Gone, match="deadline"):
-        service.decisions.feedback("me", second.id, loss=0.5).result()
-    with pytest.raises(Gone, match="deadline"):
-        service.decisions.feedback("me", second.id, loss=0.5).result()
-    assert service.decisions.feedback("me", first.id, loss=0.5).result().status == "applied"
-    expired = service.decisions.get("me", second.id).result()
-    assert (expired.status, expired.loss) == ("expired", default)
-    state = service.experiments.state("me", "one").result()
-    assert (state.applied, state.expired, state.late, state.pending) == (1, 1, 1, 0)
-    assert state.round == (2 if default is None else 3)
-    twin = dc.FTPL().start(["a", "b"], seed=7)
-    made = twin.decide(count=2)
-    twin.observe(made[0], 0.5)
-    if default is not None:
-        twin.observe(made[1], default)
-    assert state.estimates == tuple(twin.estimates())
 
 
 def test_the_oldest_decisions_expire_beyond_max_pending(opened: Opened) -> None:

@@ -167,6 +167,11 @@ class ServiceMachine(RuleBasedStateMachine):
         assert state.late == sum(each.late for each in self.made.values())
         assert state.round == self.learner.round
         assert state.estimates == tuple(self.learner.estimates())
+        assert state.exploration == tuple(self.learner.exploration_probabilities())
+        assert state.exploitation == tuple(self.learner.exploitation_probabilities())
+        for kind, plays in (("exploit", state.plays_exploit), ("explore", state.plays_explore)):
+            drawn = [getattr(each.record, kind) for each in self.made.values()]
+            assert plays == tuple(map(drawn.count, ARMS))
         for name, each in self.made.items():
             record = self.service.decisions.get(self.tenant, name).result()
             assert (record.status, record.loss) == (each.status, each.loss)
