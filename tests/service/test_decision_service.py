@@ -61,6 +61,9 @@ WRONG_SETTINGS = [
     (Settings({"name": "FTPL"}, ("a", "b"), deadline=0.0), "deadline"),
     (Settings({"name": "FTPL"}, ("a", "b"), deadline=1.0, expired_loss=2.0), "expired_loss"),
     (Settings({"name": "FTPL"}, ("a", "b"), expired_loss=1.0), "needs a deadline"),
+    (Settings({"name": "FTPL"}, ("a", "b"), risk=0.0), "risk"),
+    (Settings({"name": "FTPL"}, ("a", "b"), risk=1.0), "risk"),
+    (Settings({"name": "FTPL"}, ("a", "b"), drift=1), "drift"),  # type: ignore[arg-type]
 ]
 
 

@@ -122,6 +122,7 @@ class ServiceMachine(RuleBasedStateMachine):
                     else self.learner.explore(available=available)
                 )
                 assert (record.exploit, record.explore, record.propensity, record.weight) == twin[2:]
+            assert record.expires_at == (None if twin is None else self.clock.now + DEADLINE)
             self.made[record.id] = Made(record, twin, "pending" if twin else "unobserved")
         assert len(records) == many
         if key is not None:
