@@ -207,9 +207,10 @@ def test_what_the_service_found_by_itself_is_recorded_once(opened: Callable[...,
     service = opened()
     service.experiments.put("local", "models", Settings({"name": "Ladder"}, ("a", "b")), seed=7).result()
     service.experiments.change_guardrails("local", "models", {"incumbent": "a"}).result()
-    while not (
-        (judged := service.verdicts.get("local", "models").result()).decided and judged.incumbent_released
-    ):
+    for _ in range(200):  # a few are enough
+        judged = service.verdicts.get("local", "models").result()
+        if judged.decided and judged.incumbent_released:
+            break
         made = service.decisions.decide("local", "models", count=20).result()
         losses = [Feedback(each.id, 1.0 if each.explore == "a" else 0.0) for each in made]
         service.decisions.feedback_many("local", losses).result()

@@ -9,7 +9,7 @@ import pytest
 import decoupled as dc
 from decoupled.service.errors import Conflict, Invalid, NotFound
 from decoupled.service.experiment.differences import differences
-from decoupled.service.experiment.records import Feedback, Settings
+from decoupled.service.experiment.records import Settings
 from decoupled.service.experiment.settings import as_text, checked
 from decoupled.service.service import DecisionService
 from support.stores import Clock, both_stores
@@ -136,48 +136,6 @@ def test_the_oldest_decisions_expire_beyond_max_pending(opened: Opened) -> None:
     made = service.decisions.decide("me", "one", count=5).result()
     statuses = [service.decisions.get("me", each.id).result().status for each in made]
     assert statuses == ["expired", "expired", "pending", "pending", "pending"]
-
-
-def test_feedback_that_names_its_arm_is_one_transaction(
-    opened: Opened, transactions: Callable[[DecisionService], list[str]]
-) -> None:
-    service = opened()
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
-    made = service.decisions.decide("me", "one", count=5).result()
-    [served] = service.decisions.decide("me", "one", mode="exploit").result()
-    counted = transactions(service)
-    for _ in range(2):
-        assert (
-            service.decisions.feedback("me", made[0].id, loss=0.5, arm=made[0].explore).result().status
-            == "applied"
-        )
-    for decision, arm, word in (
-        (made[1], "nobody", "explored"),
-        (made[1], 7, "explored"),
-        (served, "a", "explored no arm"),
-    ):
-        with pytest.raises(Invalid, match=word):
-            service.decisions.feedback("me", decision.id, loss=0.5, arm=arm).result()
-    with pytest.raises(Conflict):
-        service.decisions.feedback("me", made[0].id, loss=0.6, arm=made[0].explore).result()
-    with pytest.raises(NotFound):
-        service.decisions.feedback("me", "abc-1", loss=0.6, arm="a").result()
-    assert len(counted) == 7
-    counted.clear()
-    items = [
-        Feedback(made[1].id, 0.25, arm=made[1].explore),
-        Feedback(made[2].id, reward=0.25, arm=made[2].explore),
-        Feedback(made[3].id, 0.25),
-        Feedback(made[4].id, 0.25, arm="nobody"),
-        Feedback(made[1].id, 0.25, arm=made[1].explore),
-        Feedback(made[1].id, 0.75, arm=made[1].explore),
-        Feedback("abc-1", 0.25, arm="a"),
-    ]
-    results = service.decisions.feedback_many("me", items).result()
-    assert [each.status for each in results] == ["applied", "applied", "applied", 422, "applied", 409, 404]
-    assert len(counted) == 1
-    assert service.decisions.get("me", made[4].id).result().status == "pending"
-    assert service.experiments.state("me", "one").result().applied == 4
 
 
 MADE_UP = [

@@ -98,11 +98,9 @@ def test_both_clients_have_the_same_methods() -> None:
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_every_method_is_typed_and_has_an_example(kind: type) -> None:
+def test_every_method_has_an_example(kind: type) -> None:
     for name, method in public(kind).items():
         assert ">>>" in (inspect.getdoc(method) or ""), name
-        annotated = {*inspect.get_annotations(method), "self"}
-        assert annotated == {*inspect.signature(method).parameters, "return", "self"}, name
 
 
 def test_every_public_name_has_an_example() -> None:
