@@ -19,7 +19,7 @@ from decoupled.mirror.backend import Embedded, Remote, Routing
 from decoupled.mirror.config_file import read_config
 from decoupled.service.client import Retries
 from decoupled.service.client.aio import AsyncClient
-from decoupled.service.errors import Compiling, Conflict, NotCompiled
+from decoupled.service.errors import Compiling, Conflict
 from decoupled.service.service import open_service
 from support.held_compiler import Held
 from support.http_service import served
@@ -72,15 +72,6 @@ def test_a_mirror_that_waits_for_the_compiler_gives_up_or_ends_when_told(
         assert held.begun.wait(60)
         running.end()
     held.let_go()
-
-
-def test_a_mirror_whose_policy_does_not_compile_says_so(arms: Arms, tmp_path: Path) -> None:
-    config, held = read_config(write_config(tmp_path, arms, HALF)), Held(ValueError("no such register"))
-    held.let_go()
-    service = open_service(tmp_path / "store.db", compiler=held, patience=0.0)
-    with pytest.raises(NotCompiled, match="no such register"):
-        asyncio.run(Embedded(service, config).prepare())
-    service.close()
 
 
 def test_a_service_elsewhere_decides_and_learns(arms: Arms, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
+from decoupled.mirror import judges
 from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled.mirror.exchange import Answer, Request
 from decoupled.mirror.loss import CopyLoss
@@ -86,8 +87,9 @@ def test_a_verdict_that_means_nothing_is_refused(verdict: object) -> None:
 JUDGES = """
 import asyncio, os, time
 calls = []
+def compare(request, served, mirrored):
+    return globals()[request.target.rpartition("=")[2]](request, served, mirrored)
 def by_size(request, served, mirrored):
-    calls.append(1)
     assert request.header("cookie") is None and request.header("x-some") == "thing"
     assert served.arm == "stable" and mirrored.arm == "next"
     return {"preference": "explore" if len(mirrored.body) < len(served.body) else "exploit"}
@@ -102,10 +104,6 @@ def silent(request, served, mirrored):
     return None
 def stuck(request, served, mirrored):
     time.sleep(100.0)
-def stuck_at_times(request, served, mirrored):
-    if "hang" in request.target:
-        time.sleep(100.0)
-    return 0.25
 def leaves(request, served, mirrored):
     raise SystemExit(2)
 async def leaves_in_a_task(request, served, mirrored):
@@ -121,6 +119,11 @@ class Half:
     def __float__(self):
         return 0.5
 """
+# The losses that follow, and none where the judge fails or has no opinion.
+VERDICTS = {
+    "by_size": 0.0, "awaited": 0.25, "broken": None, "twice": 0.75, "silent": None, "leaves": None,
+    "leaves_in_a_task": None, "ends_its_process": None, "stuck": None, "prints": 0.5,
+}  # fmt: skip
 
 
 @contextmanager
@@ -132,46 +135,32 @@ def judged(arms: Arms, folder: Path, lines: str) -> Iterator[tuple[Any, Fixed]]:
         yield running, backend
 
 
-@pytest.mark.parametrize(
-    ("function", "options", "losses", "count"),
-    [
-        ("by_size", "", [0.0], ("learned", "applied")),
-        ("awaited", "", [0.25], ("learned", "applied")),
-        ("broken", "attempts = 1", [], ("dropped", "judge_failed")),
-        ("broken", "attempts = 1\notherwise = 1.0", [1.0], ("learned", "applied")),
-        ("twice", "attempts = 2", [0.75], ("learned", "applied")),
-        ("silent", "", [], ("dropped", "no_opinion")),
-        ("stuck", "attempts = 1\ntimeout = 0.1", [], ("dropped", "judge_failed")),
-        ("leaves", "attempts = 1", [], ("dropped", "judge_failed")),
-        ("leaves_in_a_task", "attempts = 1", [], ("dropped", "judge_failed")),
-        ("ends_its_process", "attempts = 2", [], ("dropped", "judge_failed")),
-        ("prints", "", [0.5], ("learned", "applied")),
-    ],
-)
-def test_a_judge_in_python(
-    arms: Arms, tmp_path: Path, function: str, options: str, losses: list[float], count: tuple[str, str]
-) -> None:
-    with judged(arms, tmp_path, f'python = "judges_of_tests:{function}"\n{options}') as (running, backend):
+def test_a_judge_in_python(arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judges, "_FIRST_WAIT", 0.01)
+    options = "attempts = 2\ntimeout = 1.0"
+    with judged(arms, tmp_path, f'python = "judges_of_tests:compare"\n{options}') as (running, backend):
         headers = {"Cookie": "id=7", "X-Some": "thing"}
-        answer = running.http.get("/x?stable=status:200&next=bytes:3", headers=headers)
-        assert answer.text == "stable"
-        status = running.settled()
-        assert [loss for _, loss in backend.losses.values()] == losses
-        assert running.http.get("/ok", headers=headers).text == "stable"
-    assert status[count[0]][count[1]] == 1
+        for function, loss in VERDICTS.items():
+            answer = running.http.get(
+                f"/x?stable=status:200&next=bytes:3&judge={function}", headers=headers
+            )
+            assert answer.text == "stable"
+            status = running.settled()
+            assert [found for _, found in backend.losses.values()] == ([] if loss is None else [loss]), (
+                function
+            )
+            backend.losses.clear()
+    assert (status["learned"]["applied"], status["dropped"]["no_opinion"]) == (4, 1)
+    assert status["dropped"]["judge_failed"] == 5
 
 
 def test_judges_that_hang_do_not_end_learning(arms: Arms, tmp_path: Path) -> None:
-    options = "timeout = 1.0\nattempts = 1\nconcurrency = 2"
-    with judged(arms, tmp_path, f'python = "judges_of_tests:stuck_at_times"\n{options}') as (
-        running,
-        backend,
-    ):
-        for target in ("/ok?hang", "/ok?hang", "/ok?hang", "/ok?good"):
-            assert running.http.get(target).text == "stable"
-        status = running.settled()
-    assert [loss for _, loss in backend.losses.values()] == [0.25]
-    assert status["dropped"]["judge_failed"] == 3
+    options = "timeout = 1.0\nattempts = 1\nconcurrency = 2\notherwise = 1.0"
+    with judged(arms, tmp_path, f'python = "judges_of_tests:compare"\n{options}') as (running, backend):
+        for function in ("stuck", "stuck", "stuck", "awaited"):
+            assert running.http.get(f"/ok?judge={function}").text == "stable"
+        running.settled()
+    assert sorted(loss for _, loss in backend.losses.values()) == [0.25, 1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -189,34 +178,32 @@ def test_a_module_that_cannot_be_loaded_is_named_at_the_start(
     assert words in checked.output
 
 
-@pytest.mark.parametrize(
-    ("answer", "losses", "count"),
-    [
-        ((200, b'{"loss": 0.3}'), [0.3], ("learned", "applied")),
-        ((200, b'{"preference": "tie"}'), [0.5], ("learned", "applied")),
-        ((200, b"not JSON"), [], ("dropped", "judge_failed")),
-        ((500, b""), [], ("dropped", "judge_failed")),
-        ((202, b""), [], ("learned", "left_to_judge")),
-        ((204, b""), [], ("dropped", "no_opinion")),
-    ],
-)
-def test_a_judge_over_http(
-    arms: Arms, tmp_path: Path, answer: tuple[int, bytes], losses: list[float], count: tuple[str, str]
-) -> None:
+def test_a_judge_over_http(arms: Arms, tmp_path: Path) -> None:
+    said = [
+        (200, b'{"loss": 0.3}'),
+        (200, b'{"preference": "tie"}'),
+        (200, b"no JSON"),
+        (500, b""),
+        (202, b""),
+        (204, b""),
+    ]
+    answers = iter(said)
     with (
-        listener(lambda _: answer) as (url, asked),
+        listener(lambda _: next(answers)) as (url, asked),
         judged(arms, tmp_path, f'url = "{url}"\nattempts = 1') as (running, backend),
     ):
-        running.http.post("/x?stable=ok&next=status:404", content=b"\xff", headers={"Cookie": "id=7"})
-        status = running.settled()
-    assert [loss for _, loss in backend.losses.values()] == losses
-    assert status[count[0]][count[1]] == 1
-    [sent] = asked
+        for _ in said:
+            running.http.post("/x?stable=ok&next=status:404", content=b"\xff", headers={"Cookie": "id=7"})
+            status = running.settled()
+    assert [loss for _, loss in backend.losses.values()] == [0.3, 0.5]
+    assert (status["learned"]["applied"], status["learned"]["left_to_judge"]) == (2, 1)
+    assert (status["dropped"]["judge_failed"], status["dropped"]["no_opinion"]) == (2, 1)
+    sent = asked[0]
     assert sent["decision"].startswith("d-")
     assert (sent["request"]["method"], sent["request"]["body_base64"]) == ("POST", "/w==")
     assert sent["served"]["body"] == "stable"
     assert (sent["mirrored"]["arm"], sent["mirrored"]["status"]) == ("next", 404)
-    assert "id=7" not in json.dumps(sent)
+    assert "id=7" not in json.dumps(asked)
 
 
 def test_a_slow_judge_delays_no_client_and_outlives_a_restart(arms: Arms, tmp_path: Path) -> None:

@@ -36,42 +36,12 @@ def test_an_answer_passes_byte_for_byte(arms: Arms, tmp_path: Path) -> None:
     assert large.content == (bytes(range(256)) * (3_000_000 // 256 + 1))[:3_000_000]
 
 
-def test_a_body_in_chunks_and_an_answer_without_a_body(arms: Arms, tmp_path: Path) -> None:
+def test_headers_that_an_arm_names_as_its_own_end_at_the_proxy(arms: Arms, tmp_path: Path) -> None:
     with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
-        got = echoed(running.http.put("/echo", content=iter([b"one", b"two", b"", b"three"])))
-        head = running.http.head("/head")
-        unchanged = running.http.get("/status:304")
-        status = running.settled()
-    assert base64.b64decode(got["body"]) == b"onetwothree"
-    assert [value for name, value in got["headers"] if name == "transfer-encoding"] == ["chunked"]
-    assert head.headers["content-length"] == "1234"
-    assert head.content == b""
-    assert unchanged.status_code == 304
-    copies = arms["next"].seen()[-3:]
-    assert base64.b64decode(copies[0]["body"]) == b"onetwothree"
-    assert status["copied"] == {"next": 3}
-
-
-def test_hop_by_hop_headers_end_at_the_proxy(arms: Arms, tmp_path: Path) -> None:
-    sent = {
-        "Connection": "keep-alive, X-Stays",
-        "TE": "trailers",
-        "X-Stays": "2",
-        "Keep-Alive": "3",
-    }
-    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
-        got = dict(echoed(running.http.get("/echo", headers=sent))["headers"])
         answer = running.http.get("/hop")
         running.settled()
-    assert not {"te", "keep-alive", "connection"} & got.keys()
-    assert got["x-stays"] == "2"
-    assert got["host"] == arms["stable"].url.removeprefix("http://")
-    assert got["x-forwarded-for"] == "127.0.0.1"
-    assert got["x-forwarded-host"] == running.url.removeprefix("http://")
-    assert not {"x-private", "keep-alive"} & answer.headers.keys()
+    assert not {"x-private", "keep-alive", "server", "date"} & answer.headers.keys()
     assert answer.headers.get_list("set-cookie") == ["a=1", "b=2"]
-    assert "server" not in answer.headers
-    assert "date" not in answer.headers
 
 
 def test_events_arrive_one_by_one(arms: Arms, tmp_path: Path) -> None:
@@ -88,21 +58,26 @@ def test_events_arrive_one_by_one(arms: Arms, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "behaviour", ["hang", "slow:9", "die", "silent", "malformed", "bytes:9000000", "status:500"]
+    ("behaviours", "seconds"),
+    [(["hang"], 0.5), (["die", "silent", "malformed", "bytes:9000000", "status:500"], 30.0)],
 )
-def test_a_bad_copy_is_invisible_to_the_client(arms: Arms, tmp_path: Path, behaviour: str) -> None:
+def test_a_bad_copy_is_invisible_to_the_client(
+    arms: Arms, tmp_path: Path, behaviours: list[str], seconds: float
+) -> None:
     backend = Fixed()
-    seconds = 0.5 if behaviour in ("hang", "slow:9") else 30.0
     with mirror(write_config(tmp_path, arms, f"{ALL}timeout = {seconds}\n"), backend) as running:
-        answers = [running.http.get(f"/x?stable=echo&next={behaviour}&n={n}") for n in range(3)]
-        # The answers were complete before any copy could have been.
-        assert all(answer.status_code == 200 for answer in answers)
-        assert all(echoed(answer)["arm"] == "stable" for answer in answers)
-        status = running.settled()
-    expected = 0.0 if behaviour.startswith("bytes") else 1.0
-    assert [loss for _, loss in backend.losses.values()] == [expected] * 3
-    assert status["copied"] == {"next": 3}
-    assert status["learned"]["applied"] == 3
+        for behaviour in behaviours:
+            answers = [running.http.get(f"/x?stable=echo&next={behaviour}&n={n}") for n in range(3)]
+            # The answers were complete before any copy could have been.
+            assert all(answer.status_code == 200 for answer in answers)
+            assert all(echoed(answer)["arm"] == "stable" for answer in answers)
+            running.settled()
+            expected = 0.0 if behaviour.startswith("bytes") else 1.0
+            assert [loss for _, loss in backend.losses.values()] == [expected] * 3, behaviour
+            backend.losses.clear()
+        status = running.status()
+    assert status["copied"] == {"next": 3 * len(behaviours)}
+    assert status["learned"]["applied"] == 3 * len(behaviours)
 
 
 def test_a_dead_mirrored_upstream_is_invisible_and_counts_as_lost(tmp_path: Path) -> None:

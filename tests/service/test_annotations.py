@@ -11,7 +11,7 @@ from decoupled.service.analysis.doctor import examine
 from decoupled.service.errors import Conflict, Invalid
 from decoupled.service.experiment.records import Settings
 from decoupled.service.service import DecisionService
-from support.stores import quick_service
+from support.stores import both_stores, quick_service
 
 UNSAFE = ("disk", "durability")  # of stores for tests
 ARMS = ("red", "green", 3)
@@ -24,6 +24,7 @@ def made(address: str, **options: Any) -> DecisionService:
     return service
 
 
+@both_stores
 def test_annotations_are_kept_and_change_no_draw(address: str) -> None:
     service = made(address, snapshot_every=5)
     service.experiments.put("local", "plain", SETTINGS, seed=7).result()

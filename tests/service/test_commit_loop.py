@@ -1,17 +1,27 @@
-"""Replies: one answer for threads and for event loops."""
+"""Replies for threads and event loops, commits that many share, and what a closed service still does."""
 
 import asyncio
 import threading
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
+import apsw
 import pytest
 
 from decoupled.service.commits.replies import Reply, deliver
-from decoupled.service.errors import NotFound
-from decoupled.service.service import open_service
+from decoupled.service.errors import NotFound, StoreError
+from decoupled.service.experiment.records import DecisionRecord, Settings
+from decoupled.service.memory.session import Reference, Session
+from decoupled.service.service import DecisionService, open_service
+from support.stores import quick_service
+
+T = TypeVar("T")
+PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
+ABOUT = Reference("name", "me", "one")
 
 
-async def value_of(reply: Reply[int]) -> int:
+async def value_of(reply: Reply[T]) -> T:
     return await reply
 
 
@@ -84,3 +94,97 @@ def test_a_result_can_be_waited_for_inside_an_event_loop(tmp_path: Path) -> None
 
     assert asyncio.run(cell()) == []
     service.close()
+
+
+def made(address: str, **options: Any) -> DecisionService:
+    service = quick_service(address, **options)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    return service
+
+
+def run(service: DecisionService, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(main())
+    service.close()
+
+
+def test_what_arrives_during_a_commit_is_one_transaction(
+    address: str, transactions: Callable[[DecisionService], list[str]]
+) -> None:
+    service = made(address)
+    committed = transactions(service)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(session: Session) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    async def main() -> None:
+        decisions = service.decisions
+        held = service._commits.submit(slow, ABOUT)
+        assert begun.wait(60)
+        replies: list[Reply[Any]] = [decisions.decide("me", "one") for _ in range(20)]
+        go_on.set()
+        found = await asyncio.gather(*map(value_of, replies))
+        await held
+        assert len({each.id for [each] in found}) == 20
+        assert len(committed) == 2
+        with pytest.raises(NotFound):
+            await decisions.decide("me", "two")
+
+    run(service, main)
+
+
+def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
+    service = made(file)
+    other = apsw.Connection(file)
+    too_late = threading.Event()
+
+    def release() -> None:
+        too_late.set()
+        other.execute("ROLLBACK")
+
+    async def main() -> None:
+        await service.decisions.decide("me", "one")
+        other.execute("BEGIN IMMEDIATE")
+        rescue = threading.Timer(5.0, release)  # in case that the loop is held up
+        rescue.start()
+        reply = service.decisions.decide("me", "one")
+        for _ in range(100):  # the loop goes on
+            await asyncio.sleep(0)
+        assert not too_late.is_set()
+        assert not reply.done()
+        rescue.cancel()
+        other.execute("ROLLBACK")
+        assert len(await reply) == 1
+
+    run(service, main)
+    other.close()
+
+
+def test_closing_finishes_the_commit_under_way(file: str) -> None:
+    service = made(file)
+
+    async def main() -> Reply[list[DecisionRecord]]:
+        await service.decisions.decide("me", "one")
+        return service.decisions.decide("me", "one")  # and the loop is closed meanwhile
+
+    reply = asyncio.run(main())
+    service.close()
+    assert len(reply.result(0.0)) == 1
+    again = quick_service(file)
+    assert again.experiments.state("me", "one").result().decisions == 2
+    again.close()
+
+
+def test_a_service_that_is_closed_says_so(file: str) -> None:
+    service = made(file)
+
+    async def main() -> None:
+        await service.decisions.decide("me", "one")
+        waiting = service.decisions.decide("me", "one")
+        service.close()
+        assert len(await waiting) == 1, "what was submitted before is done"
+        with pytest.raises(StoreError, match="closed"):
+            service.decisions.decide("me", "one")
+
+    asyncio.run(main())

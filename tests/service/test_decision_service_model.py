@@ -20,7 +20,7 @@ from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import ServiceError, StoreError
 from decoupled.service.experiment.records import DecisionRecord, Mode, Settings
 from decoupled.service.service import DecisionService
-from support.stores import Clock, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 ARMS = ("a", "b", "c")
 MODES: list[Mode] = ["both", "exploit", "explore"]
@@ -122,6 +122,7 @@ class ServiceMachine(RuleBasedStateMachine):
                     else self.learner.explore(available=available)
                 )
                 assert (record.exploit, record.explore, record.propensity, record.weight) == twin[2:]
+            assert record.expires_at == (None if twin is None else self.clock.now + DEADLINE)
             self.made[record.id] = Made(record, twin, "pending" if twin else "unobserved")
         assert len(records) == many
         if key is not None:
@@ -167,6 +168,11 @@ class ServiceMachine(RuleBasedStateMachine):
         assert state.late == sum(each.late for each in self.made.values())
         assert state.round == self.learner.round
         assert state.estimates == tuple(self.learner.estimates())
+        assert state.exploration == tuple(self.learner.exploration_probabilities())
+        assert state.exploitation == tuple(self.learner.exploitation_probabilities())
+        for kind, plays in (("exploit", state.plays_exploit), ("explore", state.plays_explore)):
+            drawn = [getattr(each.record, kind) for each in self.made.values()]
+            assert plays == tuple(map(drawn.count, ARMS))
         for name, each in self.made.items():
             record = self.service.decisions.get(self.tenant, name).result()
             assert (record.status, record.loss) == (each.status, each.loss)
@@ -213,6 +219,7 @@ def status_of(answer: Any) -> int:
     return 200 if error is None else error.status
 
 
+@both_stores
 def test_the_service_behaves_like_its_model(address: str) -> None:
     # Fewer on PostgreSQL, where a step takes longer: what is below the service is the same for both.
     examples = 15 if address.startswith("postgresql") else 60

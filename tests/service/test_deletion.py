@@ -12,7 +12,7 @@ from decoupled.service.errors import Conflict, Gone, NotFound
 from decoupled.service.experiment.records import Settings
 from decoupled.service.service import DecisionService
 from decoupled.service.store.backup import restore
-from support.stores import Clock, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 SETTINGS = Settings({"name": "FTPL"}, ("a", "b"))
 UNSAFE = ("disk", "durability")  # of stores for tests
@@ -62,6 +62,7 @@ def test_only_archived_experiments_can_be_deleted_and_only_after_a_while(file: s
     service.close()
 
 
+@both_stores
 def test_everything_of_it_is_gone_and_its_name_is_free(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,6 @@
 """Guardrails, budgets and preferences in the service: logged, replayed, shared by replicas, never exceeded."""
 
 import json
-import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +15,7 @@ from decoupled.service.experiment.records import DecisionRecord, Feedback, Setti
 from decoupled.service.service import DecisionService
 from decoupled.service.store.postgres import PostgresStore
 from decoupled.service.store.sqlite import SqliteStore
-from support.stores import Clock, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 ARMS = ("a", "b", "c")
 PLAIN = Settings({"name": "FTPL"}, ARMS)
@@ -57,23 +56,7 @@ def test_a_service_serves_what_a_guarded_learner_serves(opened: Opened) -> None:
     assert state.estimates == tuple(learner.estimates())
 
 
-def test_guardrails_leave_what_is_learned_equal_to_the_bit(opened: Opened) -> None:
-    service = opened()
-    for name in ("one", "two"):
-        service.experiments.put("me", name, PLAIN, seed=7).result()
-    change(service, floors={"a": 0.5}, holdout=0.4)
-    for turn in range(60):
-        if turn == 30:
-            change(service, pinned="c")
-        pair = [service.decisions.decide("me", name).result()[0] for name in ("one", "two")]
-        assert pair[0].explore == pair[1].explore
-        for made in pair:
-            service.decisions.feedback("me", made.id, loss=0.1 * (turn % 7)).result()
-    one, two = (service.experiments.state("me", name).result() for name in ("one", "two"))
-    assert (one.estimates, one.exploration) == (two.estimates, two.exploration)
-    assert one.plays_exploit != two.plays_exploit
-
-
+@both_stores
 def test_changes_are_logged_kept_and_replayed(opened: Opened, address: str) -> None:
     service = opened(snapshot_every=7)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
@@ -301,33 +284,3 @@ def test_a_log_whose_guard_was_altered_does_not_replay(file: str) -> None:
         store = SqliteStore(file)
         store.run("UPDATE decided SET guard = ?, limited_by = ?, drawn = ? WHERE seq = 3", row)
         store.close()
-
-
-def test_an_incumbent_is_kept_until_the_log_shows_a_better_arm(opened: Opened, address: str) -> None:
-    service, luck = opened(snapshot_every=50), random.Random(1)
-    settings = Settings(
-        {"name": "Exp3", "c": 0.2}, ARMS, guardrails=dc.Guardrails(incumbent="a", drift=False)
-    )
-    service.experiments.put("me", "one", settings, seed=7).result()
-    service.experiments.put("me", "two", Settings({"name": "Exp3", "c": 0.2}, ARMS), seed=7).result()
-    guards = list[str | None]()
-    for _ in range(16):
-        made = decide(service, count=10)
-        plain = service.decisions.decide("me", "two", count=10).result()
-        losses = [float(luck.random() < (0.1 if each.explore == "b" else 0.9)) for each in made]
-        for pair in (made, plain):
-            items = [Feedback(each.id, loss) for each, loss in zip(pair, losses, strict=True)]
-            service.decisions.feedback_many("me", items).result()
-        guards += [each.guard for each in made]
-    at = guards.index(None)
-    assert set(guards[:at]) == {"incumbent"}
-    assert set(guards[at:]) == {None}
-    one, two = (service.experiments.state("me", name).result() for name in ("one", "two"))
-    assert (one.incumbent_released, two.incumbent_released) == (True, None)
-    assert (one.estimates, one.exploration) == (two.estimates, two.exploration), "learning did not notice"
-    service.close()
-    again = opened()
-    assert again.experiments.state("me", "one").result() == one
-    again.close()
-    about_the_machine = ("disk", "durability")
-    assert [each for each in examine(address) if not each.good and each.name not in about_the_machine] == []

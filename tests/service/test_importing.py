@@ -10,7 +10,7 @@ from decoupled.service.analysis.doctor import examine
 from decoupled.service.errors import Conflict, Invalid
 from decoupled.service.experiment.records import DecisionRecord, Settings
 from decoupled.service.service import DecisionService
-from support.stores import quick_service
+from support.stores import both_stores, quick_service
 
 UNSAFE = ("disk", "durability")  # of stores for tests
 ARMS = ("a", "b", 3)
@@ -84,6 +84,7 @@ def test_an_experiment_goes_on_bit_for_bit_and_so_does_the_way_back(file: str, p
     assert [each.finding for each in examine(file) if not each.good and each.name not in UNSAFE] == []
 
 
+@both_stores
 def test_arms_may_change_and_the_log_may_be_cut_afterwards(address: str) -> None:
     learner = trained()
     learner.retire_arms(["b"])

@@ -9,7 +9,7 @@ from decoupled.service.errors import Invalid, NotFound
 from decoupled.service.experiment.records import Settings
 from decoupled.service.service import DecisionService
 from decoupled.service.store import listing
-from support.stores import Clock, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 MOST_PAGES = 100
 FTPL = Settings({"name": "FTPL"}, ("a", "b"))
@@ -41,6 +41,7 @@ def seqs(service: DecisionService, limit: int = 3, **wanted: Any) -> list[int]:
     raise AssertionError("it does not end")
 
 
+@both_stores
 def test_experiments_are_filtered_and_sorted(address: str, clock: Clock) -> None:
     service = quick_service(address, clock=clock, delete_after=0.0)
     for name, settings in (("b", FTPL), ("a.2", EXP3), ("a.1", FTPL), ("c", EXP3), ("gone", FTPL)):
@@ -80,6 +81,7 @@ def test_a_page_continues_where_the_last_one_ended_whatever_is_added(file: str, 
     service.close()
 
 
+@both_stores
 def test_decisions_are_filtered_and_sorted(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "SCANNED", 4)  # many pages have nothing
     service = quick_service(address)

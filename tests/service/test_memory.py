@@ -13,7 +13,7 @@ from decoupled.service.experiment.live import LiveExperiment
 from decoupled.service.experiment.records import DecisionRecord, Settings
 from decoupled.service.memory import loader, restore, session
 from decoupled.service.service import DecisionService
-from support.stores import Clock, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 RECOMMENDED = dc.Ladder().to_dict()
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
@@ -79,6 +79,7 @@ def test_memory_does_not_grow_with_the_number_of_experiments(file: str, clock: C
     service.close()
 
 
+@both_stores
 def test_what_comes_back_goes_on_to_the_bit(
     address: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +105,7 @@ def test_what_comes_back_goes_on_to_the_bit(
     twin.close()
 
 
+@both_stores
 def test_deadlines_pass_for_experiments_that_are_not_in_memory(
     opened: Callable[..., DecisionService], clock: Clock
 ) -> None:
@@ -150,6 +152,7 @@ def test_deadlines_pass_for_experiments_that_are_not_in_memory(
     assert left.result() == [(0,)], "nothing is looked at again before it can be due"
 
 
+@both_stores
 def test_a_long_restore_holds_up_nobody_else(
     address: str, opened: Callable[..., DecisionService], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,5 @@
 """Whatever was acknowledged survives any failure, and everything else can be made again from it."""
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -195,16 +190,6 @@ def test_a_full_disk_refuses_writes(file: str) -> None:
     service.close()
 
 
-def test_commands_share_a_commit(file: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
-    before = service.counters()["commits"]
-    answers = [service.decisions.decide("me", "one") for _ in range(500)]
-    assert len({answer.result()[0].id for answer in answers}) == 500
-    assert service.counters()["commits"] - before < 250
-    service.close()
-
-
 def test_a_damaged_snapshot_is_skipped(file: str) -> None:
     service = quick_service(file)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
@@ -286,48 +271,3 @@ def test_a_migration_runs_once_and_whole_or_not_at_all(
     with pytest.raises(StoreError, match=f"version {len(more)} and this release knows {len(more) - 1}"):
         store.migrate(0.0)
     store.close()
-
-
-KILLED = """
-    import sys
-    from decoupled.service.service import open_service
-    from decoupled.service.experiment.records import Settings
-    service = open_service(sys.argv[1], snapshot_every=50)
-    service.experiments.put("me", "one", Settings({"name": "Exp3"}, ("a", "b", "c")), seed=7).result()
-    while True:
-        answers = [service.decisions.decide("me", "one", key=None) for _ in range(7)]
-        made = [answer.result()[0] for answer in answers]
-        for decision in made:
-            print("d", decision.id, decision.exploit, decision.explore, flush=True)
-        for answer in [service.decisions.feedback("me", decision.id, loss=0.5) for decision in made[:5]]:
-            print("f", answer.result().id, flush=True)
-"""
-
-
-def test_nothing_acknowledged_is_lost_after_a_kill(file: str) -> None:
-    """The short form: five SIGKILLs. What the process printed it had been told was done."""
-    decided: dict[str, tuple[str, str]] = {}
-    applied: set[str] = set()
-    for turn in range(5):
-        command = [sys.executable, "-c", textwrap.dedent(KILLED), file]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(20 + 37 * turn)]
-            os.kill(process.pid, signal.SIGKILL)
-            for line in [*lines, *process.stdout]:
-                kind, *rest = line.split()
-                if kind == "d" and len(rest) == 3:
-                    decided[rest[0]] = (rest[1], rest[2])
-                elif kind == "f" and line.endswith("\n"):
-                    applied.add(rest[0])
-    service = quick_service(file)
-    for name, arms in decided.items():
-        found = service.decisions.get("me", name).result()
-        assert (found.exploit, found.explore) == arms
-    for name in applied:
-        assert service.decisions.get("me", name).result().status == "applied"
-    state = service.experiments.state("me", "one").result()
-    assert state.applied == state.round - 1 >= len(applied) > 0
-    assert state.decisions >= len(decided) > 0
-    service.close()
-    assert all(check.good for check in examine(file) if check.name != "disk")

@@ -13,7 +13,7 @@ from decoupled.service.api import replaying
 from decoupled.service.errors import Conflict, Invalid, ServiceError
 from decoupled.service.experiment.records import Settings
 from decoupled.service.service import DecisionService
-from support.stores import quick_service
+from support.stores import both_stores, quick_service
 
 UNSAFE = ("disk", "durability")  # of stores for tests
 ARMS = ("a", "b", 3)
@@ -57,6 +57,7 @@ def estimates(service: DecisionService) -> list[float]:
     return list(service.experiments.state("local", "x").result().estimates)
 
 
+@both_stores
 def test_an_experiment_learns_what_a_learner_learns(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,5 @@
 """Several replicas on one PostgreSQL: each decision is a draw from the state it names, each loss applied once."""
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -107,43 +102,6 @@ def _recompute(address: str) -> None:
             learner.observe(made.pop(each.decision), each.loss)
     store.close()
     whole.close()
-
-
-WORKER = """
-    import sys
-    from decoupled.service.service import open_service
-    from decoupled.service.experiment.records import Settings
-    service = open_service(sys.argv[1])
-    while True:
-        made = service.decisions.decide("me", "one", count=3).result()
-        for decision in made:
-            print("d", decision.id, decision.explore, flush=True)
-        for decision in made[:2]:
-            print("f", service.decisions.feedback("me", decision.id, loss=0.5).result().id, flush=True)
-"""
-
-
-def test_a_killed_replica_does_not_affect_the_other(postgres: str) -> None:
-    service = DecisionService(PostgresStore(postgres))
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
-    command = [sys.executable, "-c", textwrap.dedent(WORKER), postgres]
-    lines: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for _ in range(30):
-            lines.append(process.stdout.readline())
-            [made] = service.decisions.decide("me", "one").result()
-            service.decisions.feedback("me", made.id, loss=0.25).result()
-        os.kill(process.pid, signal.SIGKILL)
-        lines += process.stdout
-    for kind, name, *_ in (line.split() for line in lines if line.endswith("\n")):
-        assert (
-            service.decisions.get("me", name).result().status == ("applied" if kind == "f" else "pending")
-            or kind == "d"
-        )
-    service.close()
-    _recompute(postgres)
-    assert [check for check in examine(postgres) if not check.good and check.name != "durability"] == []
 
 
 def test_a_paused_replica_does_not_block_the_other(

@@ -10,7 +10,7 @@ from decoupled.service.errors import Gone, ServiceError, StoreError
 from decoupled.service.experiment.records import Settings
 from decoupled.service.memory.traffic import OTHER, Counts
 from decoupled.service.service import DecisionService
-from support.stores import Clock
+from support.stores import Clock, both_stores
 
 ARMS = ("a", "b")
 
@@ -121,6 +121,7 @@ def test_each_transaction_is_observed_once_and_housekeeping_is_not(
     assert all(seconds > 0.0 and error is None for _, seconds, error in seen)
 
 
+@both_stores
 def test_the_store_tells_its_size(opened: Callable[..., DecisionService], address: str) -> None:
     service = opened()
     create(service, "models")

@@ -9,7 +9,6 @@ import pytest
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.analysis.history import MOST_ARMS, MOST_POINTS
-from decoupled.service.errors import Invalid
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.experiment.watched import Judged
 from decoupled.service.service import DecisionService
@@ -73,17 +72,6 @@ def test_a_verdict_is_that_of_a_watched_learner(file: str, drift: bool) -> None:
     service.close()
 
 
-def test_it_is_decided_after_a_while_and_says_so(file: str) -> None:
-    service = quick_service(file)
-    create(service, "Ladder")
-    assert judged(service).verdict.text == "too early: nothing was observed"
-    use(service, 1500)
-    found = judged(service)
-    assert (found.verdict.state, found.verdict.best, set(found.verdict.out)) == ("decided", "a", {"b", "c"})
-    assert found.verdict.text.startswith("a is better than every other arm (9")
-    service.close()
-
-
 @pytest.mark.parametrize("policy", ["FTPL", "Ladder", "TsallisINF", "TopTwo", "UCB1"])
 def test_sequences_survive_restarts_and_replay_bit_for_bit(file: str, policy: str) -> None:
     whole, parts = quick_service(f"{file}-whole"), quick_service(file, snapshot_every=40)
@@ -133,50 +121,7 @@ def test_the_snapshot_at_the_start_of_a_log_has_the_sequences(file: str, clock: 
     service.close()
 
 
-@pytest.mark.parametrize("wrong", [{"risk": 0.0}, {"risk": 1.0}, {"risk": "x"}, {"drift": 1}])
-def test_settings_that_cannot_be_are_refused(file: str, wrong: dict[str, Any]) -> None:
-    service = quick_service(file)
-    with pytest.raises(Invalid, match=next(iter(wrong))):
-        create(service, **wrong)
-    service.close()
-
-
 # The incumbent
-
-
-def test_an_incumbent_is_served_until_another_arm_is_better(opened: Opened, address: str) -> None:
-    plain, service = opened(), opened(snapshot_every=100)
-    rules = dc.Guardrails(incumbent="b", risk=0.05)
-    plain.experiments.put("me", "two", Settings({"name": "Ladder"}, ARMS), seed=7).result()
-    create(service, "Ladder", guardrails=rules)
-    noise, kept = np.random.default_rng(1), 0
-    for turn in range(60):
-        made, twins = (
-            each.decisions.decide("me", name, count=20).result()
-            for each, name in ((service, "one"), (plain, "two"))
-        )
-        released = judged(service).incumbent_released
-        assert {each.exploit for each in made} == {"b"} or released
-        kept += not released
-        losses = [float(noise.random() < MEANS[str(each.explore)]) for each in made]
-        for each, decisions in ((service, made), (plain, twins)):
-            items = [Feedback(one.id, loss) for one, loss in zip(decisions, losses, strict=True)]
-            each.decisions.feedback_many("me", items).result()
-        if turn == 30:
-            service.close()
-            service = opened(snapshot_every=100)
-    assert 2 < kept < 60
-    found = judged(service)
-    assert (found.incumbent, found.incumbent_released, found.verdict.best) == ("b", True, "a")
-    assert "a" in {each.exploit for each in service.decisions.decide("me", "one", count=200).result()}
-    states = [
-        each.experiments.state("me", name).result() for each, name in ((service, "one"), (plain, "two"))
-    ]
-    assert states[0].estimates == states[1].estimates
-    service.close()
-    plain.close()
-    if not address.startswith("postgresql"):
-        assert sound(address)
 
 
 # History

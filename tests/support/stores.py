@@ -72,12 +72,15 @@ def file(tmp_path: Path) -> str:
     return str(tmp_path / "store.db")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty store, of either kind."""
-    if request.param == "sqlite":
-        return str(tmp_path / "store.db")
-    return str(request.getfixturevalue("postgres"))
+@pytest.fixture
+def address(request: pytest.FixtureRequest, file: str) -> str:
+    """An empty store: a file, or what `both_stores` asks for."""
+    kind = getattr(request, "param", "sqlite")
+    return file if kind == "sqlite" else str(request.getfixturevalue(kind))
+
+
+# For tests of what the databases do differently. The model of the service runs on both, so most others need not.
+both_stores = pytest.mark.parametrize("address", ["sqlite", "postgres"], indirect=True)
 
 
 class Clock:

@@ -19,7 +19,7 @@ from decoupled.service.errors import Conflict, Invalid, NotFound, StoreError
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.service import DecisionService
 from decoupled.service.store.backup import restore
-from support.stores import Clock, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 Opened = Callable[..., DecisionService]
 ARMS = ("a", "b", "c")
@@ -160,6 +160,7 @@ def test_nothing_is_compared_if_some_arms_have_no_chance(file: str) -> None:
     service.close()
 
 
+@both_stores
 def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock) -> None:
     service = opened(snapshot_every=30)
     service.experiments.put("me", "one", Settings({"name": "FTPL"}, ARMS), seed=7).result()
@@ -193,6 +194,7 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
     ] == []
 
 
+@both_stores
 def test_a_backup_continues_like_its_store(
     opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path
 ) -> None:

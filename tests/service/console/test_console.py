@@ -404,20 +404,6 @@ def test_a_history_is_that_of_the_log_and_not_of_the_page(tab: Tab, service: Ser
     assert rows.first.locator("td").first.inner_text() == shown
 
 
-def test_an_interval_of_a_simulation_says_that_it_is_of_this_moment(tab: Tab) -> None:
-    page = tab.page
-    tab.open("simulator")
-    page.emulate_media(reduced_motion="reduce")
-    slide(page, "sim-rounds", 0)
-    page.click("#start")
-    page.locator(".sim-results[data-state=done]").wait_for(timeout=COMPILING)
-    told = [
-        text for text in page.locator(".sim-results *:not(:has(*))").all_text_contents() if "95%" in text
-    ]
-    assert len(told) == 2, told
-    assert all("moment" in text for text in told), told
-
-
 def test_an_archived_experiment_keeps_its_chart(tab: Tab, service: Service) -> None:
     service.create("ending", arms=["red", "green"])
     page = tab.open("experiments/ending")

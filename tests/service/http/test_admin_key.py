@@ -10,13 +10,14 @@ from decoupled.errors import ParameterError
 from decoupled.service.http.admission.admin_key import LABEL, register_admin_key
 from decoupled.service.http.admission.auth import digest_of, new_key
 from decoupled.service.service import DecisionService, open_service
-from support.stores import quick_service
+from support.stores import both_stores, quick_service
 
 
 def active(service: DecisionService) -> set[str]:
     return {key.digest for key in service.keys.list().result() if key.revoked_at is None}
 
 
+@both_stores
 def test_a_store_gets_the_key_once_and_keeps_earlier_ones(tmp_path: Path, address: str) -> None:
     file, first, second = tmp_path / "key", new_key(), new_key()
     service = quick_service(address)

@@ -1,8 +1,7 @@
-"""Tags, lists, deleting, saved learners and replayed logs over HTTP."""
+"""Lists, deleting, saved learners and replayed logs over HTTP."""
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -27,62 +26,6 @@ def refused(answer: httpx.Response, status: int, *words: str) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
     for word in words:
         assert word in answer.json()["detail"]
-
-
-def test_tags_and_a_baseline_are_stored_and_filtered_by(service: Service) -> None:
-    service.create("tagged", arms=["red", "green", 7])
-    made = [
-        service.decide("tagged", tags={"country": country, "n": str(n)}, baseline={"red": 0.5, "7": 0.1})
-        for n, country in enumerate(["de", "fr", "de"])
-    ]
-    assert made[0]["tags"] == {"country": "de", "n": "0"}
-    assert made[0]["baseline"] == {"red": 0.5, "7": 0.1}
-    assert service.http.get(f"/v1/decisions/{made[0]['id']}").json() == made[0]
-    base = "/v1/experiments/tagged"
-
-    def ids(**params: Any) -> list[str]:
-        found = service.http.get(f"{base}/decisions", params={"sort": "made_at", **params}).json()
-        return [each["id"] for each in found["decisions"]]
-
-    assert ids(tag="country:de") == [made[0]["id"], made[2]["id"]]
-    assert ids(tag=["country:de", "n:2"]) == [made[2]["id"]], "all of them"
-    lines = service.http.get(f"{base}/log", params={"tag": ["country:de", "n:2"]}).text.splitlines()
-    assert len(lines) == 2
-    assert lines[1].startswith(made[2]["id"])
-    assert service.http.get(f"{base}/evaluation?tag=country:fr").json()["decisions"] == 1
-    for path in ("decisions", "log", "evaluation"):
-        refused(service.http.get(f"{base}/{path}?tag=country"), 422, "NAME:VALUE")
-        refused(service.http.get(f"{base}/{path}?tag=a:b&tag=a:c"), 422, "a decision has a tag once")
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"tags": {"a b": "c"}}, "tags ="),
-        ({"tags": {"a": 1}}, "tags ="),
-        ({"tags": {"a": ""}}, "tags ="),
-        ({"tags": {str(n): "x" for n in range(17)}}, "at most 16"),
-        ({"baseline": {}}, "baseline = {}: must not be empty"),
-        ({"baseline": {"red": "low"}}, 'baseline.red = "low"'),
-        ({"baseline": {"red": 1.5}}, "baseline.red = 1.5: must lie in [0.0, 1.0]"),
-        ({"baseline": {"pink": 0.5}}, "'pink' is not an arm"),
-    ],
-)
-def test_annotations_outside_their_limits_are_refused(service: Service, body: Any, words: str) -> None:
-    service.create("limits")
-    refused(service.http.post("/v1/experiments/limits/decisions", json=body), 422, words)
-
-
-def test_the_same_key_with_other_tags_is_a_conflict(service: Service) -> None:
-    service.create("keyed")
-    key = {"Idempotency-Key": "k"}
-
-    def ask(**body: Any) -> httpx.Response:
-        return service.http.post("/v1/experiments/keyed/decisions", json=body, headers=key)
-
-    first = ask(tags={"a": "b", "c": "d"})
-    assert ask(tags={"c": "d", "a": "b"}).json() == first.json()
-    refused(ask(tags={"a": "c"}), 409, "another request")
 
 
 def test_pages_have_one_shape(service: Service) -> None:
@@ -176,13 +119,3 @@ def test_a_log_is_replayed(service: Service) -> None:
     refused(service.http.post(path, content=without, headers=NDJSON), 422, "propensity")
     refused(service.http.post(f"{path}x", content=without, headers=NDJSON), 415)
     refused(service.http.post("/v1/experiments/nobody/replay", content="{}", headers=NDJSON), 404)
-
-
-def test_what_moves_a_learner_needs_the_role_admin(tmp_path: Path) -> None:
-    with served(tmp_path, open_to_all=False) as service:
-        admin, decide = service.key("admin"), service.key("decide")
-        service.create("x", headers=admin)
-        for method, path in (("GET", "x/learner"), ("POST", "x/replay"), ("DELETE", "x?confirm=x")):
-            refused(service.http.request(method, f"/v1/experiments/{path}", headers=decide), 403, "admin")
-            assert service.http.request(method, f"/v1/experiments/{path}").status_code == 401
-        assert service.http.get("/v1/experiments/x/decisions", headers=decide).status_code == 200

@@ -1,7 +1,7 @@
 """Whatever a caller sends, the answer is ours: no page or message of the server or the framework below us."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import httpx
 import pytest
@@ -46,11 +46,13 @@ def spoken(service: Service, sent: bytes) -> tuple[int, dict[str, str], bytes]:
     return int(first.split()[1]), headers, body
 
 
-def check(status: int, kind: str, body: bytes) -> str:
+def check(status: int, headers: Mapping[str, str], body: bytes) -> str:
     """The detail of a problem of ours."""
-    assert kind == "application/problem+json", body
+    assert headers["content-type"] == "application/problem+json", body
     problem = httpx.Response(status, content=body).json()
-    assert set(problem) >= {"type", "title", "status", "detail"}
+    always = {"type", "title", "status", "detail", "request_id"}
+    assert always <= set(problem) <= always | {"errors"}
+    assert problem["request_id"] == headers["x-request-id"]
     assert problem["type"].startswith("urn:decoupled:")
     assert problem["status"] == status
     assert "; " in problem["detail"], "it has a remedy"
@@ -62,17 +64,17 @@ def check(status: int, kind: str, body: bytes) -> str:
 def test_what_is_not_http_is_refused_in_our_words(service: Service, sent: bytes) -> None:
     status, headers, body = spoken(service, sent)
     assert status == 400
-    assert "is not well-formed HTTP/1.1" in check(status, headers["content-type"], body)
+    assert "is not well-formed HTTP/1.1" in check(status, headers, body)
     assert int(headers["content-length"]) == len(body)
 
 
 def test_headers_that_are_late_or_large_are_refused_in_our_words(service: Service) -> None:
     status, headers, body = spoken(service, b"GET /healthz HTTP/1.1\r\nHost: loc")
     assert status == 408
-    assert "must arrive within 0.2 s" in check(status, headers["content-type"], body)
+    assert "must arrive within 0.2 s" in check(status, headers, body)
     status, headers, body = spoken(service, b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 9_000)
     assert status == 431
-    assert "must not exceed 8,000 bytes" in check(status, headers["content-type"], body)
+    assert "must not exceed 8,000 bytes" in check(status, headers, body)
 
 
 def test_another_protocol_is_not_spoken_and_plain_http_goes_on(service: Service) -> None:
@@ -89,6 +91,8 @@ def test_another_protocol_is_not_spoken_and_plain_http_goes_on(service: Service)
         ("POST", "/v2/experiments", 404, None),
         ("GET", "/v1/experiments/", 404, None),
         ("GET", "/redoc", 404, None),
+        ("POST", "/v1/experiments/a%2Fb/decisions", 404, None),
+        ("POST", "/v1/decisions/%00/feedback", 405, "PUT"),
         ("OPTIONS", "/v1/experiments", 405, "GET"),
         ("DELETE", "/v1/experiments/x/decisions", 405, "GET, POST"),
         ("TRACE", "/v1/decisions/x-1/feedback", 405, "PUT"),
@@ -105,7 +109,7 @@ def test_paths_and_methods_that_there_are_not(
     answer = service.http.request(method, path)
     assert answer.status_code == status
     assert answer.headers.get("Allow") == allow
-    check(status, answer.headers["Content-Type"], answer.content)
+    check(status, answer.headers, answer.content)
     head = service.http.head("/nothing")
     assert (head.status_code, head.content) == (404, b"")
 
@@ -117,6 +121,8 @@ def test_paths_and_methods_that_there_are_not(
         ("application/json", b"\xff", 400),
         ("application/json", b"NaN", 400),
         ("application/json", b"[" * 900, 400),
+        ("application/json", b'{"arm": "a", "arm": "b"}', 400),
+        ("application/json", b'{"arm": "\\ud800"}', 400),
         ("application/json", b" " * 2_000, 413),
         ("text/plain", b"{}", 415),
         ("application/x-www-form-urlencoded", b"a=b", 415),
@@ -140,7 +146,7 @@ def test_bodies_of_every_wrong_kind(
     headers = {"Content-Type": kind} if kind else {}
     answer = service.http.request(method, path, content=content, headers=headers)
     assert answer.status_code == status, answer.text
-    check(status, answer.headers["Content-Type"], answer.content)
+    check(status, answer.headers, answer.content)
 
 
 def test_parameters_of_every_wrong_kind(service: Service) -> None:
@@ -156,10 +162,10 @@ def test_parameters_of_every_wrong_kind(service: Service) -> None:
     ):
         answer = service.http.get(path)
         assert answer.status_code == 422, path
-        check(422, answer.headers["Content-Type"], answer.content)
+        check(422, answer.headers, answer.content)
     answer = service.http.post("/v1/experiments/x/decisions", headers={"Idempotency-Key": "a b"})
     assert answer.status_code == 400
-    check(400, answer.headers["Content-Type"], answer.content)
+    check(400, answer.headers, answer.content)
     answer = service.http.post("/v1/experiments/x/decisions?mode=both")
     assert answer.status_code == 422
-    check(422, answer.headers["Content-Type"], answer.content)
+    check(422, answer.headers, answer.content)

@@ -10,6 +10,7 @@ from decoupled.cli.main import app
 from decoupled.service.http.admission.auth import digest_of
 from decoupled.service.service import DecisionService, open_service
 from support.http_service import Service, served
+from support.stores import both_stores
 
 ROUNDS = 3  # with a new key each, so that luck with the moment of a commit would show
 
@@ -45,6 +46,7 @@ def asked(service: Service, header: dict[str, str], decision: str) -> dict[str, 
     }
 
 
+@both_stores
 @pytest.mark.parametrize("revoke", [by_service, by_command])
 def test_a_revoked_key_stops_at_once(
     replicas: list[Service], address: str, revoke: Callable[[DecisionService, str, str], None]

@@ -3,13 +3,16 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from decoupled.bench.service import _memory
 from support.reliability.asking import Asking
 from support.reliability.serving import Server, serving
 from support.reliability.sizes import SIZES
 
-KEPT = SIZES.experiments // 20
-DEADLINE = 5.0 if SIZES.long else 1.0  # seconds, so that decisions expire during the test
+EXPERIMENTS = 10_000
+KEPT = EXPERIMENTS // 20
+DEADLINE = 5.0  # seconds, so that decisions expire during the test
 SETTINGS = {
     "policy": {"name": "FTPL"},
     "arms": [f"arm-{place}" for place in range(8)],
@@ -42,8 +45,11 @@ def metric(server: Server, name: str) -> float:
     return float(next(line for line in lines if line.startswith(name)).split()[1])
 
 
+@pytest.mark.skipif(
+    not SIZES.long, reason="tests/service/test_memory.py has the short form: make reliability"
+)
 def test_memory_is_flat_over_many_experiments(tmp_path: Path) -> None:
-    count = SIZES.experiments
+    count = EXPERIMENTS
     options = ("--experiments-in-memory", str(KEPT))
     with serving(tmp_path / "store.db", tmp_path / "service.log", further=options) as server:
         use(server, 0, count // 5, create=True)
@@ -59,8 +65,7 @@ def test_memory_is_flat_over_many_experiments(tmp_path: Path) -> None:
         assert metric(server, "decoupled_decisions_experiments") <= KEPT
         assert metric(server, "decoupled_decisions_made_total") == 4 * count
         assert metric(server, "decoupled_decisions_observed_total") == 2 * count
-        if SIZES.long:
-            assert max(after, again) - before < GROWTH
+        assert max(after, again) - before < GROWTH
         while metric(server, "decoupled_decisions_expired_total") < 2 * count:
             server.check_alive()  # every deadline passes, though hardly any of the experiments is in memory
         assert metric(server, "decoupled_decisions_experiments") <= KEPT

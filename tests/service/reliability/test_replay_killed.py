@@ -12,7 +12,7 @@ import decoupled as dc
 from decoupled.service.analysis.doctor import examine
 from support.reliability.serving import serving
 
-RECORDS = 8_000
+RECORDS = 4_000
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 

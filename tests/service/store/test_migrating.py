@@ -12,6 +12,7 @@ from decoupled.service.store import database, schema
 from decoupled.service.store import postgres as postgres_store
 from decoupled.service.store.open import migrated, open_store
 from decoupled.service.store.schema import MIGRATIONS
+from support.stores import both_stores
 
 run = CliRunner().invoke
 LAST = len(MIGRATIONS)
@@ -19,12 +20,14 @@ WAITING_LONG = """SELECT count(*) FROM pg_stat_activity
     WHERE wait_event = 'advisory' AND clock_timestamp() - query_start > interval '500 ms'"""
 
 
+@both_stores
 def test_it_creates_updates_and_does_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DECOUPLED_STORE", address)
     assert run(app, ["migrate"]).stdout.endswith(f": version {LAST}, created\n")
     assert run(app, ["migrate"]).stdout.endswith(f": version {LAST}, nothing to do\n")
 
 
+@both_stores
 def test_it_updates_an_earlier_release(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert migrated(address)[1:] == (0, LAST)
     for module in (schema, database):

@@ -23,6 +23,7 @@ from decoupled.service.store.backup import restore
 from decoupled.service.store.open import open_store
 from decoupled.service.store.sqlite import SqliteStore
 from decoupled.service.store.sqlite_files import mismatch
+from support.stores import both_stores
 
 KEY = "a" * 64
 NOBODY = 65534
@@ -119,14 +120,11 @@ def test_a_store_and_its_copies_are_for_their_owner_alone(tmp_path: Path) -> Non
         os.umask(before)
 
 
-@pytest.mark.parametrize("command", OTHERS, ids=" ".join)
-def test_an_empty_database_gets_no_tables_either(
-    command: tuple[str, ...], address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@both_stores
+def test_an_empty_database_gets_no_tables_either(address: str, tmp_path: Path) -> None:
     if not address.startswith("postgresql"):
         Path(address).touch()
-    line = failed(*command, "--store", address)
+    line = failed("backup", tmp_path / "copy.db", "--store", address)
     assert "has no tables of the service" in line
     assert "decoupled serve" in line
     store = open_store(address)
@@ -175,9 +173,7 @@ def test_a_backup_replaces_a_file_only_if_forced(store: Path, target: Path, tmp_
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
 
 
-@pytest.mark.parametrize("force", [(), ("--force",)], ids=["plain", "forced"])
-@pytest.mark.parametrize("name", ["used.db", "symbolic.db", "hard.db", "folder/../used.db"])
-def test_a_store_in_use_is_never_replaced(name: str, force: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_store_in_use_is_never_replaced(tmp_path: Path) -> None:
     store, used = tmp_path / "store.db", tmp_path / "used.db"
     store_with_a_key(store, "b" * 64).close()
     service = store_with_a_key(used)
@@ -185,10 +181,12 @@ def test_a_store_in_use_is_never_replaced(name: str, force: tuple[str, ...], tmp
     (tmp_path / "symbolic.db").symlink_to(used)
     (tmp_path / "hard.db").hardlink_to(used)
     before = sorted(tmp_path.iterdir())
-    for target in (tmp_path / name, os.path.relpath(tmp_path / name)):
-        line = failed("backup", target, "--store", store, *force)
-        assert "in use" in line
-        assert "--force" not in line
+    for name in ("used.db", "symbolic.db", "hard.db", "folder/../used.db"):
+        for target in (tmp_path / name, os.path.relpath(tmp_path / name)):
+            for force in ((), ("--force",)):
+                line = failed("backup", target, "--store", store, *force)
+                assert "in use" in line
+                assert "--force" not in line
     assert sorted(tmp_path.iterdir()) == before
     service.keys.add("local", "read", "c" * 64).result()
     service.close()
@@ -229,8 +227,8 @@ def test_a_store_that_another_process_uses_under_another_name_is_not_replaced(tm
     assert (keys_of(linked), keys_of(used)) == (["b" * 64], [KEY])
 
 
-def test_a_backup_is_not_put_under_the_log_of_another_store(tmp_path: Path) -> None:
-    store, crashed = tmp_path / "store.db", crashed_store(tmp_path)
+def test_a_backup_is_not_put_under_the_log_of_another_store(crashed: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
     store_with_a_key(store, "b" * 64).close()
     assert "was not closed" in failed("backup", crashed, "--store", store, "--force")
     crashed.rename(tmp_path / "elsewhere.db")
@@ -333,13 +331,22 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def crashed_store(folder: Path) -> Path:
-    """A store whose service was killed: its key is only in the log."""
-    path = folder / "crashed.db"
-    done = subprocess.run([sys.executable, "-c", CRASH, str(path)])
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a service that was killed: its key is only in the log."""
+    folder = tmp_path_factory.mktemp("killed")
+    done = subprocess.run([sys.executable, "-c", CRASH, str(folder / "crashed.db")])
     assert done.returncode == -signal.SIGKILL
     assert (folder / "crashed.db-wal").stat().st_size > 0
-    return path
+    return folder
+
+
+@pytest.fixture
+def crashed(killed: Path, tmp_path: Path) -> Path:
+    """The store that it left."""
+    for file in killed.iterdir():
+        shutil.copy(file, tmp_path)
+    return tmp_path / "crashed.db"
 
 
 def overwritten(path: Path, folder: Path) -> None:
@@ -350,41 +357,40 @@ def overwritten(path: Path, folder: Path) -> None:
     shutil.copy(folder / "copy.db", path)
 
 
-def test_doctor_notices_a_store_that_was_overwritten_under_its_log(tmp_path: Path) -> None:
-    store = crashed_store(tmp_path)
-    overwritten(store, tmp_path)
+def test_doctor_notices_a_store_that_was_overwritten_under_its_log(crashed: Path, tmp_path: Path) -> None:
+    overwritten(crashed, tmp_path)
     files = {each: digest_of(each) for each in tmp_path.glob("crashed.db*")}
-    [check] = examine(store)
+    [check] = examine(crashed)
     assert (check.name, check.good) == ("store", False)
-    for word in (str(store), "was replaced while it was in use", "crashed.db-wal", "restore a backup"):
+    for word in (str(crashed), "was replaced while it was in use", "crashed.db-wal", "restore a backup"):
         assert word in check.finding
-    assert "was replaced" in failed("keys", "list", "--store", store)
-    assert "was replaced" in failed("serve", "--store", store, "--port", "0")
+    assert "was replaced" in failed("keys", "list", "--store", crashed)
+    assert "was replaced" in failed("serve", "--store", crashed, "--port", "0")
     assert {each: digest_of(each) for each in tmp_path.glob("crashed.db*")} == files, "nothing was mixed"
 
 
 @pytest.mark.parametrize("left", ["empty", "missing"])
-def test_a_log_without_its_store_is_not_dropped(left: str, tmp_path: Path) -> None:
-    store = crashed_store(tmp_path)
+def test_a_log_without_its_store_is_not_dropped(left: str, crashed: Path, tmp_path: Path) -> None:
     log = tmp_path / "crashed.db-wal"
     before = digest_of(log)
-    store.unlink()
+    crashed.unlink()
     if left == "empty":
-        store.touch()
-    [check] = examine(store)
+        crashed.touch()
+    [check] = examine(crashed)
     assert (check.name, check.good) == ("store", False)
     assert str(log) in check.finding
-    assert str(log) in failed("serve", "--store", store, "--port", "0")
+    assert str(log) in failed("serve", "--store", crashed, "--port", "0")
     assert digest_of(log) == before
 
 
-def test_a_store_that_crashed_is_no_foreign_one_and_examining_it_changes_nothing(tmp_path: Path) -> None:
-    store = crashed_store(tmp_path)
+def test_a_store_that_crashed_is_no_foreign_one_and_examining_it_changes_nothing(
+    crashed: Path, tmp_path: Path
+) -> None:
     before = [digest_of(tmp_path / name) for name in ("crashed.db", "crashed.db-wal")]
-    assert all(check.good for check in examine(store) if check.name != "disk")
+    assert all(check.good for check in examine(crashed) if check.name != "disk")
     assert [digest_of(tmp_path / name) for name in ("crashed.db", "crashed.db-wal")] == before
-    assert keys_of(store) == [KEY]
-    assert sorted(tmp_path.iterdir()) == [store]
+    assert keys_of(crashed) == [KEY]
+    assert sorted(tmp_path.iterdir()) == [crashed]
 
 
 def test_a_log_of_other_pages_is_foreign(store: Path, tmp_path: Path) -> None:

@@ -18,10 +18,9 @@ class Sizes:
     replica_rounds: int  # kills and pauses of replicas, in turn
     held_up: float  # seconds that the disk stays full
     mirrored: int  # requests through a mirror whose memory is watched
-    experiments: int  # in one store, of which few are in memory
 
 
-SHORT = Sizes(False, 1, 2, 200, 5_000, 60, 100, 2, 0.3, 1_200, 40)
-LONG = Sizes(True, 2, 250, 50_000, 1_000_000, 600, 50_000, 60, 5.0, 100_000, 10_000)
+SHORT = Sizes(False, 1, 2, 200, 5_000, 60, 100, 2, 0.3, 1_200)
+LONG = Sizes(True, 2, 250, 50_000, 1_000_000, 600, 50_000, 60, 5.0, 100_000)
 
 SIZES = LONG if os.environ.get("DECOUPLED_RELIABILITY") == "long" else SHORT
