@@ -37,6 +37,7 @@ GUARDS = (
     "tests/learner/test_coupled.py",
     "tests/learner/test_arms.py",
     "tests/learner/test_baseline.py",
+    "tests/learner/test_model.py",
     "tests/kernels",
     "tests/theory/test_probabilities.py",
     "tests/policies/test_contract.py",
@@ -72,7 +73,7 @@ NEAREST = {
     "kernels/random/sampling.py": "tests/kernels/random/test_sampling.py tests/kernels/random/test_frechet.py",
     "kernels/random/seed_sequence.py": "tests/simulation/gpu/test_gpu_planning.py",
     "kernels/wrap.py": "tests/policies/test_forgetting.py",
-    "learner/": "tests/learner/test_arms.py tests/learner/test_baseline.py",
+    "learner/": "tests/learner/test_arms.py tests/learner/test_baseline.py tests/learner/test_model.py",
     "simulation/gpu/memory.py": "tests/simulation/gpu/test_gpu_planning.py",
     "simulation/gpu/": "tests/simulation/gpu",
 }

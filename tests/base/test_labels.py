@@ -47,8 +47,3 @@ def test_a_sweep_shows_its_parameter_also_at_the_default() -> None:
     # A preset has a name, and None says nothing.
     assert short_labels([dc.FTPL(), dc.Ladder()]) == ["FTPL", "Ladder"]
     assert short_labels([dc.FTPL(), dc.FTPL(c_exploit=3.0)]) == ["FTPL", "FTPL(c_exploit=3)"]
-
-
-def test_environments_have_short_names_too() -> None:
-    worlds = [dc.environments.Bernoulli([0.25] * 6 + [last]) for last in (0.5, 0.75)]
-    assert len(set(short_labels(worlds))) == 2

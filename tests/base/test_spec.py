@@ -1,7 +1,6 @@
 """Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
 
-import json
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -51,30 +50,6 @@ SHAPES: st.SearchStrategy[Shape] = st.one_of(
     st.builds(Square, width=st.floats(0, 1), height=st.floats(0, 1), tilt=st.floats(-1, 1)),
 )
 
-POLICIES: st.SearchStrategy[dc.Policy] = st.one_of(
-    st.builds(
-        dc.FTPL,
-        alpha=st.floats(1, 50, exclude_min=True),
-        c=st.floats(0, 1e6, exclude_min=True),
-        ranking=st.sampled_from(["improved", "sorting", "strata", "auto"]),
-    ),
-    st.builds(dc.TsallisINF, beta=st.floats(0.01, 0.99), c=st.integers(1, 9)),
-    st.builds(dc.Exp3, c=st.floats(0, 1e6, exclude_min=True)),
-    st.builds(dc.FollowTheLeader),
-    st.builds(dc.AvnerExp3, horizon=st.none() | st.integers(1, 10**9), mixing=st.floats(0, 0.9)),
-    st.builds(dc.JinHybrid, theta=st.floats(0.01, 10), horizon=st.none() | st.integers(1, 10**9)),
-    st.builds(dc.TopTwo, epsilon=st.floats(0, 1, exclude_min=True), beta=st.floats(0.01, 0.99)),
-    st.builds(
-        dc.CoupledFTPL,
-        perturbation=st.sampled_from(["frechet", "pareto"]),
-        resampling=st.sampled_from(["geometric", "conditional"]),
-        cap=st.none() | st.integers(1, 10**9),
-    ),
-    st.builds(dc.Forgetting, policy=st.builds(dc.Exp3, c=st.floats(0.1, 9)), period=st.integers(2, 10**9)),
-    st.builds(dc.Forgetting, discount=st.floats(0, 1, exclude_min=True, exclude_max=True)),
-    st.builds(dc.CoupledTsallisINF, c=st.none() | st.floats(0, 1e6, exclude_min=True)),
-)
-
 
 @settings(deadline=None)
 @given(shape=SHAPES)
@@ -82,15 +57,6 @@ def test_a_description_survives_json(shape: Shape) -> None:
     assert Shape.from_json(shape.to_json()) == shape
     assert Shape.from_dict(shape.to_dict()) == shape
     assert type(shape).from_json(shape.to_json()) == shape
-
-
-@settings(deadline=None)
-@given(policy=POLICIES)
-def test_a_policy_survives_json_and_prints_as_its_call(policy: dc.Policy) -> None:
-    assert dc.Policy.from_json(policy.to_json()) == policy
-    assert eval(repr(policy), dict(dc.Policy.known())) == policy
-    assert hash(dc.Policy.from_json(policy.to_json())) == hash(policy)
-    assert json.loads(policy.to_json()) == policy.to_dict()
 
 
 def test_a_policy_is_found_by_its_name_alone() -> None:
@@ -132,27 +98,11 @@ def test_equal_values_are_equal_however_they_are_written() -> None:
     assert len({dc.Exp3(), dc.Exp3(c=2), dc.Exp3(c=3)}) == 2
 
 
-def test_a_description_is_frozen() -> None:
-    with pytest.raises(FrozenInstanceError):
-        dc.FTPL().alpha = 5.0  # type: ignore[misc]
-
-
-def test_reading_leaves_the_given_values_alone() -> None:
-    values = {"name": "Circle", "radius": 3.0}
-    Shape.from_dict(values)
-    assert values == {"name": "Circle", "radius": 3.0}
-
-
 def test_families_do_not_mix() -> None:
     assert set(Shape.known()) == {"Circle", "Rectangle", "Square"}
     assert set(Colour.known()) == {"Grey"}
     with pytest.raises(dc.ParameterError, match="name = 'Grey': is not a known shape"):
         Shape.from_dict({"name": "Grey"})
-
-
-def test_known_is_a_copy() -> None:
-    Shape.known().clear()
-    assert Shape.from_dict({"name": "Circle"}) == Circle()
 
 
 def test_a_class_reads_itself_and_its_subclasses_only() -> None:
@@ -196,12 +146,6 @@ def test_no_other_name_is_accepted(name: Any) -> None:
 @pytest.mark.parametrize("text", ["", "{", "Circle", "{'name': 'Circle'}", "\x00"], ids=repr)
 def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(dc.ParameterError, match=r"shape: is not JSON \(.*\); see to_json\(\)"):
-        Shape.from_json(text)
-
-
-@pytest.mark.parametrize("text", ["1", "null", '"Circle"', "[]"])
-def test_json_of_another_kind_is_refused(text: str) -> None:
-    with pytest.raises(dc.ParameterError, match="must be an object with a 'name'"):
         Shape.from_json(text)
 
 

@@ -16,21 +16,12 @@ from decoupled.kernels.state import MOST_PAIRED_ARMS
 from decoupled.learner.arm_ids import Serials
 from decoupled.learner.arms import ArmNames
 from decoupled.policies.ftpl import MANY_ARMS
-from support.centred_ftpl import CENTRED_FTPL
 from support.policies import forms
 
 POLICIES = forms()
 # Reversed, since the contract of policies runs forwards: of two workers that start with nothing compiled, each
 # then compiles one half and finds the other half done.
 every_policy = pytest.mark.parametrize("policy", POLICIES[::-1], ids=lambda policy: policy.label)
-# Policies whose feedback for one arm does not change the estimates of the others.
-ALONE = [
-    policy
-    for policy in POLICIES
-    if not isinstance(policy, (dc.Forgetting, dc.Ladder))
-    and getattr(policy, "estimator", None) not in ("centred", "reduced-variance")
-]
-
 NAMES = ["a", "b", "c", "d", "e"]
 
 
@@ -103,25 +94,6 @@ def test_what_stays_is_as_if_the_others_had_never_been(policy: dc.Policy) -> Non
         learner.observe(decision, loss=0.5)
 
 
-@pytest.mark.parametrize("policy", ALONE, ids=lambda policy: policy.label)
-def test_feedback_of_a_retired_arm_counts_as_a_round_and_moves_no_other(policy: dc.Policy) -> None:
-    learner = used(policy)
-    decision = learner.decide()
-    others = [i for i, name in enumerate(NAMES) if name != decision.explore]
-    before = learner.estimates()[others]
-    learner.retire_arms([decision.explore])
-    learner.add_arms([decision.explore])
-    newcomer, round_ = learner.estimates()[-1], learner.round
-    learner.observe(decision, loss=0.75)
-    known = learner.estimates()
-    assert known[:-1].tolist() == before.tolist()
-    # The arm that has the name now did not exist at that decision: it is charged like an unavailable arm.
-    assert known[-1] == newcomer + (0.0 if policy.cumulative is None else 0.75)
-    assert (learner.round, learner.pending) == (round_ + 1, ())
-    with pytest.raises(dc.FeedbackError, match="is not pending"):
-        learner.observe(decision, loss=0.75)
-
-
 # What the ladder learns about the observed arm itself: how well its means predicted the loss, and how the rungs, which
 # play that arm too, did.
 LEARNED_OF_THE_ARM = ("raw_error", "centred_error", "hedge_regret", "rung_loss")
@@ -169,69 +141,6 @@ def test_a_learner_that_lost_and_gained_arms_is_saved_and_goes_on(policy: dc.Pol
 
 
 # Identity
-
-
-def test_a_decision_keeps_its_arm_while_places_shift() -> None:
-    learner = dc.FTPL().start(NAMES, seed=5)
-    decisions = {decision.explore: decision for decision in learner.decide(count=200)}
-    learner.retire_arms(["a", "c"])
-    for name in ("e", "b", "d"):
-        before = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
-        learner.observe(decisions[name], loss=0.5)
-        after = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
-        assert after == {**before, name: before[name] + 0.5 * decisions[name].weight}
-
-
-def test_a_restricted_decision_keeps_its_arms_while_places_shift() -> None:
-    learner = dc.Exp3().start(NAMES, seed=5)
-    decision = learner.decide(available=["b", "d", "e"])
-    while decision.explore != "d":
-        decision = learner.decide(available=["b", "d", "e"])
-    learner.retire_arms(["a", "b"])
-    learner.add_arms(["b"])
-    learner.observe(decision, loss=0.25)
-    charged = [0.25, 0.25 * decision.weight, 0.0, 0.25]  # c and the new b were not available
-    assert dict(zip(learner.arms, learner.estimates().tolist(), strict=True)) == dict(
-        zip(["c", "d", "e", "b"], charged, strict=True)
-    )
-
-
-def test_decisions_made_between_two_retirements_keep_their_arms_too() -> None:
-    learner = CENTRED_FTPL.start(NAMES, seed=5)
-    learner.retire_arms(["a"])
-    whole, part = learner.decide(), learner.decide(available=["c", "e"])
-    while whole.explore != "d" or part.explore != "e":
-        whole, part = learner.decide(), learner.decide(available=["c", "e"])
-    learner.retire_arms(["b"])
-    learner.add_arms(["x"])
-    for decision, charged in (
-        (whole, {"c": 0.5, "d": None, "e": 0.5, "x": 0.75}),
-        (part, {"c": 0.5, "d": 0.75, "e": None, "x": 0.75}),
-    ):
-        before = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
-        learner.observe(decision, loss=0.75)
-        after = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
-        # B = 1/2 in round 1: for all available arms, and three quarters for the others.
-        added = {name: after[name] - before[name] for name in after}
-        expected = {
-            name: 0.5 + decision.weight * 0.25 if charge is None else charge
-            for name, charge in charged.items()
-        }
-        assert added == pytest.approx(expected)
-
-
-def test_newcomers_are_charged_for_decisions_before_them_and_not_after() -> None:
-    learner = dc.FTPL().start(3, seed=5)
-    early = learner.decide()
-    learner.add_arms([3])
-    between = learner.decide()
-    learner.add_arms([4])
-    for decision, charges in ((early, [1.0, 1.0]), (between, [1.0, 2.0])):
-        learner.observe(decision, loss=1.0)
-        away = [3, 4] if decision is early else [4]
-        for place, charge in zip((3, 4), charges, strict=True):
-            if place in away:
-                assert learner.estimates()[place] == charge
 
 
 def test_serials_find_their_places() -> None:

@@ -69,28 +69,6 @@ def test_late_feedback_counts_with_the_baseline_of_its_decision() -> None:
     np.testing.assert_allclose(mean, LOSSES, rtol=1e-9)
 
 
-def test_delays_that_depend_on_the_arm_bring_no_bias() -> None:
-    # The feedback of one arm comes at once, that of the others after the state has changed.
-    learner = trained(REDUCED, 150)
-    law, decisions = learner.exploitation_probabilities(), one_of_every_arm(learner)
-    mean = law[0] * change_by(learner, decisions[0])
-    for _ in range(4000):
-        later = learner.decide()
-        learner.observe(later, loss=LOSSES[cast(int, later.explore)])
-    for arm in range(1, ARMS):
-        mean += law[arm] * change_by(learner, decisions[arm])
-    np.testing.assert_allclose(mean, LOSSES, rtol=1e-9)
-
-
-def test_an_absent_arm_has_no_baseline_and_is_charged_the_loss() -> None:
-    learner, places = trained(REDUCED, 150), [1, 2, 3]
-    law = learner.exploitation_probabilities(available=places)
-    decisions = one_of_every_arm(learner, available=places)
-    mean = sum(law[arm] * change_by(learner, decisions[arm]) for arm in places)
-    np.testing.assert_allclose(mean, [law @ LOSSES, *LOSSES[1:]], rtol=1e-9)
-    assert change_by(learner, decisions[1])[0] == pytest.approx(LOSSES[1])
-
-
 def test_a_log_brings_no_baseline_and_leaves_none_behind() -> None:
     learner, twin = trained(REDUCED, 0), CoupledTsallisTwin(ARMS, True, 4.0)
     generator = np.random.default_rng(0)

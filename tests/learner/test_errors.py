@@ -106,7 +106,7 @@ def test_arms_that_cannot_be_counted(arms: Any) -> None:
 WHOLE = "must be a whole number from"
 
 
-@pytest.mark.parametrize("value", [-1, 1.0, "7", True, math.nan, [1]], ids=repr)
+@pytest.mark.parametrize("value", [-1, "7"], ids=repr)
 def test_bad_seeds(value: Any) -> None:
     case = Case(value, f"{WHOLE} 0 on", "leave it out for fresh randomness")
     check(raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, seed=value)), "seed", case)
@@ -134,7 +134,7 @@ def test_a_loss_range_too_wide_for_floats() -> None:
     check(message, "loss_range", case)
 
 
-@pytest.mark.parametrize("value", [0, 1.0, "9", None, True], ids=repr)
+@pytest.mark.parametrize("value", [0, None], ids=repr)
 def test_bad_max_pending(value: Any) -> None:
     case = Case(value, f"{WHOLE} 1 on", "the default is 100000")
     message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, max_pending=value))
@@ -160,7 +160,7 @@ def refused(learner: dc.Learner, error: type[dc.DecoupledError], call: Callable[
     return message
 
 
-@pytest.mark.parametrize("value", [0, 2.0, "3", True, [2]], ids=repr)
+@pytest.mark.parametrize("value", [0, 2.0], ids=repr)
 def test_bad_counts(learner: dc.Learner, value: Any) -> None:
     message = refused(learner, dc.ParameterError, lambda: learner.decide(value))
     check(message, "count", Case(value, f"{WHOLE} 1 on", "leave it out for a single decision"))
@@ -179,14 +179,10 @@ UNKNOWN = "is not an arm of this learner"
     ("argument", "case"),
     [
         ("available", Case("left", "must be a list of arms", "put the names in a list")),
-        ("available", Case(b"left", "must be a list of arms", "put the names in a list")),
         ("available", Case(0, "must be a list of arms", "put the names in a list")),
         ("available", Case([], "names no arm", "leave it out if every arm is available")),
-        ("available", Case((), "names no arm", "leave it out if every arm is available", "[]")),
         ("arm", Case(["left", "rigth"], UNKNOWN, "did you mean 'right'?", "'rigth'")),
         ("arm", Case(["LEFT"], UNKNOWN, "known are 'left', 'right', 'middle'", "'LEFT'")),
-        ("arm", Case([0], UNKNOWN, "known are 'left', 'right', 'middle'", "0")),
-        ("arm", Case([None], UNKNOWN, "known are", "None")),
         ("arm", Case([["left"]], UNKNOWN, "", "['left']")),
         ("arm", Case([True], UNKNOWN, "known are", "True")),
     ],
@@ -205,15 +201,11 @@ def test_bad_available_arms(learner: dc.Learner, argument: str, case: Case) -> N
         check(message, argument, case)
 
 
-@pytest.mark.parametrize("arm", [3, -1, "0", 1.0, None, True, 10**30])
-def test_numbered_arms_say_their_range(arm: Any) -> None:
-    learner = dc.FTPL().start(arms=3, seed=0)
-    message = refused(learner, dc.ArmError, lambda: learner.decide(available=[arm]))
-    check(message, "arm", Case(arm, UNKNOWN, "the arms are 0 to 2"))
-
-
 @pytest.mark.parametrize("arm", [1.0, np.float64(1), np.True_, 1 + 0j], ids=repr)
 def test_names_that_are_whole_numbers_are_not_met_by_other_numbers(arm: Any) -> None:
+    numbered = dc.FTPL().start(arms=3, seed=0)
+    message = refused(numbered, dc.ArmError, lambda: numbered.decide(available=[arm]))
+    check(message, "arm", Case(arm, UNKNOWN, "the arms are 0 to 2"))
     learner = dc.FTPL().start(arms=[1, 2, 3], seed=0)
     refused(learner, dc.ArmError, lambda: learner.decide(available=[arm]))
     refused(learner, dc.ArmError, lambda: learner.replay([(arm, 0.5, 0.5)]))
@@ -250,13 +242,6 @@ def test_bad_losses(learner: dc.Learner, argument: str, value: Any) -> None:
             lambda given=given: learner.observe(given, **{argument: value}),  # type: ignore[misc]
         )
         check(message, argument, case)
-
-
-def test_a_bad_loss_names_the_declared_range() -> None:
-    learner = dc.FTPL().start(arms=2, seed=0, loss_range=(0, 250))
-    decision = learner.decide()
-    message = refused(learner, dc.LossError, lambda: learner.observe(decision, loss=251))
-    assert message.startswith("loss = 251: must lie in [0.0, 250.0]; ")
 
 
 def test_one_of_loss_and_reward_is_needed(learner: dc.Learner) -> None:
@@ -336,9 +321,10 @@ def test_feedback_for_an_altered_decision(learner: dc.Learner) -> None:
 
 def test_an_id_of_the_future_was_never_made(learner: dc.Learner) -> None:
     tag, _, number = learner.pending[0].id.rpartition("-")
-    for future in (f"{tag}-{int(number) + 1}", f"{tag}-0", f"{tag}-", f"{tag}--1", tag):
+    endless = f"{tag}-{'9' * 5000}"  # more digits than Python parses
+    for future in (f"{tag}-{int(number) + 1}", f"{tag}-0", f"{tag}-", f"{tag}--1", tag, endless):
         message = refused(learner, dc.FeedbackError, lambda key=future: learner.forget(key))  # type: ignore[misc]
-        check(message, "decision", Case(future, NEVER, ""))
+        check(message, "decision", Case(future, NEVER, "", shown=tag))
 
 
 @pytest.mark.parametrize("verb", ["observed", "forgotten"])
@@ -356,21 +342,6 @@ def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, verb:
     check(message, "decision", Case(decision.id, rule, remedy))
 
 
-@pytest.mark.parametrize("verb", ["observe", "forget"])
-def test_an_id_of_any_length_is_refused_as_unknown(learner: dc.Learner, verb: str) -> None:
-    """Ids come from users, and Python does not parse a number of 5000 digits."""
-    tag = learner.pending[0].id.rpartition("-")[0]
-    endless = f"{tag}-{'9' * 5000}"
-    if verb == "observe":
-        refused(learner, dc.FeedbackError, lambda: learner.observe(endless, loss=0.5))
-    else:
-        refused(learner, dc.FeedbackError, lambda: learner.forget(endless))
-
-
-def test_a_number_too_long_to_print_is_still_a_bad_loss(learner: dc.Learner) -> None:
-    refused(learner, dc.LossError, lambda: learner.observe(learner.pending[0], loss=10**5000))
-
-
 # Replaying
 
 GOOD: list[Any] = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
@@ -383,23 +354,11 @@ def test_bad_propensities(learner: dc.Learner, value: Any) -> None:
     check(message, "records[2].propensity", Case(value, "must be a probability of at least 1e-50", remedy))
 
 
-@pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: repr(value)[:30])
-def test_bad_losses_in_a_log(learner: dc.Learner, value: Any) -> None:
-    message = refused(learner, dc.LossError, lambda: learner.replay([*GOOD, ("left", 0.5, value)]))
-    assert f"records[2]: loss = {value!r}: {rule_and_remedy(value)[0]}; " in message
-
-
 @pytest.mark.parametrize("loss", [None, math.nan])
 def test_a_missing_loss_in_a_log(learner: dc.Learner, loss: Any) -> None:
     message = refused(learner, dc.LossError, lambda: learner.replay([*GOOD, ("left", 0.5, loss)]))
     assert message.startswith(f"records[2]: loss = {loss}: is ")
     assert message.endswith("; leave out records without a loss")
-
-
-@pytest.mark.parametrize("value", ["lefty", "", None, 0, True, ["left"]], ids=repr)
-def test_an_unknown_arm_after_good_records_applies_none(learner: dc.Learner, value: Any) -> None:
-    message = refused(learner, dc.ArmError, lambda: learner.replay([*GOOD, (value, 0.5, 0.5)]))
-    assert f"arm = {value!r}: {UNKNOWN}; " in message
 
 
 @pytest.mark.parametrize(
@@ -430,23 +389,13 @@ def test_a_record_without_a_propensity(learner: dc.Learner) -> None:
     check(message, "records[2]", Case(record, "has no 'propensity'", NO_PROPENSITY))
 
 
-WEIGHING = [
-    dc.FTPL(),
-    dc.Ladder(),
-    dc.TsallisINF(),
-    dc.Exp3(),
-    dc.CoupledExp3(),
-    dc.Forgetting(dc.FTPL(), period=2),
-    dc.Forgetting(dc.FTPL(), discount=0.9),
-]
+WEIGHING = [dc.FTPL(), dc.Ladder(), dc.CoupledExp3(), dc.Forgetting(dc.FTPL(), discount=0.9)]
 AVERAGING = [dc.FollowTheLeader(), dc.TopTwo(), dc.UCB1(), dc.ThompsonSampling()]
 
 
 @pytest.mark.parametrize("policy", WEIGHING, ids=lambda policy: policy.label)
 @pytest.mark.parametrize(
-    "log",
-    [[("a", 1.0, 0.4)] * 9, [("a", 1, 0.4), ("b", 1, 0.1), ("a", 1, 0.4)], [("b", 1.0, 0.4)]],
-    ids=["one arm", "arms by turns", "one record"],
+    "log", [[("a", 1, 0.4), ("b", 1, 0.1), ("a", 1, 0.4)], [("b", 1.0, 0.4)]], ids=["many", "one record"]
 )
 def test_a_log_that_was_not_randomised(policy: dc.Policy, log: list[Any]) -> None:
     """Its sums show how often an arm was tried, so the arm tried least would win."""
@@ -467,11 +416,6 @@ def test_to_a_mean_propensities_do_not_matter(policy: dc.Policy) -> None:
     one.replay([("a", 1.0, 0.4), ("b", 1.0, 0.1)])
     two.replay([("a", 0.5, 0.4), ("b", 0.25, 0.1)])
     assert one.to_json() == two.to_json()
-
-
-def test_a_log_in_which_one_propensity_is_one_was_randomised() -> None:
-    learner = dc.FTPL().start(["a", "b"], seed=0)
-    assert learner.replay([("a", 1.0, 0.4), ("b", 0.5, 0.1)]) == 2
 
 
 def test_arms_that_never_occur_are_named(learner: dc.Learner) -> None:
@@ -511,12 +455,6 @@ def test_the_way_out_that_the_warning_names() -> None:
     assert naive.exploitation_probabilities()[2] > 0.99
 
 
-def test_records_that_come_one_by_one_are_no_cause_for_alarm() -> None:
-    learner = dc.FTPL().start(["a", "b", "c"], seed=0)
-    for arm in "ab":
-        learner.replay([(arm, 0.5, 0.4)])
-
-
 def test_a_warning_made_an_error_changes_nothing() -> None:
     learner = dc.FTPL().start(["a", "b", "c"], seed=0)
     before = learner.to_json()
@@ -545,89 +483,3 @@ def test_a_log_that_breaks_off_applies_nothing(learner: dc.Learner) -> None:
     with pytest.raises(ConnectionError):
         learner.replay(broken())
     assert learner.to_json() == before
-
-
-def test_no_log_makes_a_learner_that_cannot_be_saved() -> None:
-    """Propensities near 0: sums of their weights must not overflow silently."""
-    learner = dc.FTPL().start(arms=2, seed=0)
-    try:
-        learner.replay([(0, 1e-308, 1.0), (0, 1e-308, 1.0)])
-    except dc.DecoupledError:
-        assert learner.round == 1
-    assert np.isfinite(learner.estimates()).all()
-    dc.Learner.from_json(learner.to_json())
-
-
-# Policies
-
-DEFAULT_C = "the default is 2"
-ABOVE_0 = "must be a finite number above 0"
-
-
-@pytest.mark.parametrize("value", [0, math.nan, "2", None, True], ids=repr)
-@pytest.mark.parametrize("policy", [dc.FTPL, dc.TsallisINF, dc.Exp3])
-def test_bad_scales(policy: Callable[..., dc.Policy], value: Any) -> None:
-    message = raised(dc.ParameterError, lambda: policy(c=value))
-    check(message, "c", Case(value, ABOVE_0, DEFAULT_C))
-
-
-@pytest.mark.parametrize("value", [1, math.inf, "3", None], ids=repr)
-def test_bad_shapes(value: Any) -> None:
-    message = raised(dc.ParameterError, lambda: dc.FTPL(alpha=value))
-    check(message, "alpha", Case(value, "must be a finite number above 1", "the default is 3"))
-
-
-@pytest.mark.parametrize("value", [0, 1, "2/3"], ids=repr)
-def test_bad_orders(value: Any) -> None:
-    message = raised(dc.ParameterError, lambda: dc.TsallisINF(beta=value))
-    check(
-        message,
-        "beta",
-        Case(value, "must be a finite number above 0 and below 1", "for beta = 1 use Exp3"),
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "remedy"),
-    [
-        ("improve", "did you mean 'improved'?"),
-        ("sort", "did you mean 'sorting'?"),
-        ("stratum", "did you mean 'strata'?"),
-        (None, ""),
-        ("", ""),
-        ([], ""),
-    ],
-)
-def test_bad_rankings(value: Any, remedy: str) -> None:
-    message = raised(dc.ParameterError, lambda: dc.FTPL(ranking=value))
-    check(message, "ranking", Case(value, "must be 'improved' or 'sorting' or 'strata' or 'auto'", remedy))
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"name": "FTLP"}, "name = 'FTLP': is not a known policy; did you mean 'FTPL'?"),
-        ({"name": "TsalisINF"}, "name = 'TsalisINF': is not a known policy; did you mean 'TsallisINF'?"),
-        ({"name": "FTPL", "alhpa": 3}, "alhpa = 3: is not a parameter of FTPL; did you mean 'alpha'?"),
-        (
-            {"name": "FTPL", "rankings": 1},
-            "rankings = 1: is not a parameter of FTPL; did you mean 'ranking'?",
-        ),
-        (
-            {"name": "Exp3", "gamma": 3},
-            "gamma = 3: is not a parameter of Exp3; known are 'c', 'estimator', 'c_exploit', 'kappa', 'lam', 'schedule'",
-        ),
-        (
-            {"name": "Exp3", "c": -1},
-            "c = -1: must be a finite number above 0 and below 1e+100; the default is 2",
-        ),
-    ],
-)
-def test_misspelt_policies_and_parameters(values: dict[str, Any], message: str) -> None:
-    assert raised(dc.ParameterError, lambda: dc.Policy.from_dict(values)) == message
-
-
-def test_unknown_policies_are_answered_with_the_known_ones() -> None:
-    message = raised(dc.ParameterError, lambda: dc.Policy.from_dict({"name": "zzz"}))
-    for known in sorted(dc.Policy.known())[:10]:  # other tests may have made more than a message lists
-        assert repr(known) in message

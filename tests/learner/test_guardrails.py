@@ -283,18 +283,6 @@ def test_an_incumbent_is_served_until_another_arm_is_known_to_be_better(drift: b
     assert learner.decide().guard == "incumbent"
 
 
-def test_a_learner_saved_before_the_release_leaves_its_incumbent_at_the_same_moment() -> None:
-    one, _ = played("a", SLOW, 25, seed=1)
-    two, luck = dc.Learner.from_json(one.to_json()), random.Random(9)
-    for _ in range(200):
-        first, second = one.decide(), two.decide()
-        assert (first, first.guard) == (second, second.guard)
-        loss = float(luck.random() < SLOW[str(first.explore)])
-        one.observe(first, loss)
-        two.observe(second, loss)
-    assert (one.inference.incumbent_released, one.to_json()) == (True, two.to_json())
-
-
 def test_a_best_incumbent_is_left_in_at_most_the_stated_share_of_runs() -> None:
     """Three equal arms are the hardest case. If the share were the risk, 0.3, 23 of 40 would come once in 2,500 times."""
     equal = dict.fromkeys("abc", 0.5)

@@ -180,7 +180,7 @@ def test_a_handler_that_saves_saves_or_says_what_to_do(name: str) -> None:
         if len(saved) + len(refused) == count:
             break
         assert case.content == done.content
-        point += 5
+        point += 15
     assert refused[0] == (
         "to_json(): this thread is inside another call of the same Learner, so it would wait for itself; it was called "
         "by the handler of a signal, a finalizer or a callback; in a handler, raise SystemExit or set a flag, and make "

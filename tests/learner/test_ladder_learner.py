@@ -1,6 +1,5 @@
 """Learners that run the ladder: late feedback, absent arms, arms that come and go, predictions, and saving."""
 
-import dataclasses
 from pathlib import Path
 from typing import cast
 
@@ -12,7 +11,6 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.policies.ftpl import MANY_CENTRED
 from decoupled.simulation.toml import read_specification
-from support.centred_ftpl import CENTRED_FTPL
 
 ARMS = 5
 SOME = [0, 2, 3]
@@ -25,20 +23,10 @@ LADDERS = [
     dc.Forgetting(LADDER, discount=0.9),
 ]
 LOG = [(arm, 0.2 + 0.1 * arm, float(LOSSES[arm])) for arm in (0, 1, 2, 3, 4, 1, 0)]
-every_ladder = pytest.mark.parametrize("policy", LADDERS, ids=lambda policy: policy.label)
 
 
 def explored(decision: dc.Decision) -> int:
     return cast(int, decision.explore)
-
-
-def one_for_each_arm(learner: dc.Learner, available: list[int]) -> dict[int, dc.Decision]:
-    """A pending decision that explored each of the arms."""
-    found: dict[int, dc.Decision] = {}
-    while len(found) < len(available):
-        decision = learner.decide(available=available)
-        found.setdefault(explored(decision), decision)
-    return found
 
 
 def baselines_of(learner: dc.Learner) -> Floats:
@@ -53,52 +41,6 @@ def added(learner: dc.Learner, decision: dc.Decision, loss: float) -> Floats:
     once = dc.Learner.from_json(learner.to_json())
     once.observe(decision.id, loss=loss)
     return once.estimates() - learner.estimates()
-
-
-def diagnostics_of(learner: dc.Learner) -> dict[str, float]:
-    """Without what the hedge is told, which is room to work in."""
-    room = ("rung_step", "rung_chance", "rung_offset", "judged")
-    return {name: value for name, value in diagnostics(learner).items() if not name.startswith(room)}
-
-
-def test_a_decision_among_some_arms_before_the_first_loss_gives_absent_arms_their_charge_only() -> None:
-    learner = LADDER.start(ARMS, seed=1)
-    decisions = one_for_each_arm(learner, SOME)
-    learner.replay(LOG)
-    b = baselines_of(learner)
-    assert (b > 0).all()
-    total = np.zeros(ARMS)
-    for arm, decision in decisions.items():
-        gained = added(learner, decision, LOSSES[arm])
-        expected = np.full(ARMS, LOSSES[arm])  # the charge of an absent arm
-        expected[SOME] = b[SOME]
-        expected[arm] += decision.weight * (LOSSES[arm] - b[arm])
-        np.testing.assert_allclose(gained, expected, rtol=1e-9)
-        total += gained / decision.weight
-    np.testing.assert_allclose(total[SOME], LOSSES[SOME], rtol=1e-9)  # unbiased
-    np.testing.assert_allclose(total[[1, 4]], LOSSES[SOME].mean(), rtol=1e-9)
-
-
-def test_so_does_a_decision_that_newer_arms_were_no_part_of() -> None:
-    learner = LADDER.start(ARMS, seed=1)
-    decisions = {explored(each): each for each in learner.decide(count=60)}  # among all arms
-    learner.replay(LOG)
-    learner.add_arms(["new", "newer"])
-    b = baselines_of(learner)
-    for arm, decision in decisions.items():
-        gained = added(learner, decision, LOSSES[arm])
-        expected = np.append(b[:ARMS], [LOSSES[arm]] * 2)
-        expected[arm] += decision.weight * (LOSSES[arm] - b[arm])
-        np.testing.assert_allclose(gained, expected, rtol=1e-9)
-
-
-def test_arms_are_charged_once_if_all_arms_of_the_decision_are_gone() -> None:
-    learner = LADDER.start(ARMS, seed=1)
-    learner.replay(LOG)
-    decision = learner.decide(available=[0, 2])
-    learner.replay(LOG)
-    learner.retire_arms([0, 2])
-    np.testing.assert_allclose(added(learner, decision, 0.75), 0.75, rtol=1e-12)
 
 
 def late_changes(learner: dc.Learner) -> tuple[Floats, Floats]:
@@ -123,21 +65,6 @@ def test_late_feedback_is_unbiased(policy: dc.Policy, rounds: int) -> None:
         learner.observe(decision, loss=float(LOSSES[explored(decision)]))
     law, changes = late_changes(learner)
     np.testing.assert_allclose(law @ changes, LOSSES, rtol=1e-9)
-
-
-@every_ladder
-def test_it_continues_bit_for_bit(policy: dc.Policy) -> None:
-    learner = policy.start(ARMS, seed=3)
-    generator = np.random.default_rng(4)
-    for step in range(60):
-        some = None if step % 3 else SOME
-        learner.decide(count=2, available=some, baseline={0: 0.3} if step % 4 == 0 else None)
-        pending = learner.pending[generator.integers(len(learner.pending))]
-        learner.observe(pending, loss=float(generator.random() < LOSSES[explored(pending)]))
-        again = dc.Learner.from_json(learner.to_json())
-        assert again.to_json() == learner.to_json()
-        assert diagnostics_of(again) == diagnostics_of(learner)
-        learner = again
 
 
 @pytest.mark.parametrize("policy", [LADDER, LADDERS[2]], ids=lambda policy: policy.label)
@@ -268,9 +195,3 @@ def test_a_specification_lists_rungs_and_sweeps_over_lists_of_them(tmp_path: Pat
     (plan,) = read_specification(path)
     expected = [dc.Ladder(rungs, prior=(1.0, 2.0, 3.0)) for rungs in ((0.5, 8.0), (1.0, 9.0))]
     assert list(plan.policies) == expected
-
-
-def test_many_arms_run_the_form_of_ftpl_with_one_rate() -> None:
-    many = LADDER.at(10_000)
-    assert isinstance(many, dc.FTPL)
-    assert dataclasses.replace(many, lam=CENTRED_FTPL.lam) == CENTRED_FTPL.at(10_000)

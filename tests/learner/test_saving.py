@@ -12,14 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import decoupled as dc
 from decoupled.base.signed_json import seal
 from support.policies import forms
-
-every_policy = pytest.mark.parametrize("policy", forms(), ids=repr)
 
 
 def drive(learner: dc.Learner, rounds: int, seed: int) -> list[object]:
@@ -85,64 +81,6 @@ def test_a_loaded_learner_continues_bit_for_bit(policy: dc.Policy, arms: int) ->
         assert loaded.to_json() == after, name
 
 
-@every_policy
-def test_a_learner_reloaded_every_round_is_none_the_wiser(policy: dc.Policy) -> None:
-    stopped, running = policy.start(arms=4, seed=5), policy.start(arms=4, seed=5)
-    for round_ in range(50):
-        stopped = dc.Learner.from_json(stopped.to_json())
-        assert drive(stopped, 1, seed=round_) == drive(running, 1, seed=round_)
-    assert stopped.to_json() == running.to_json()
-
-
-@pytest.mark.slow
-@every_policy
-@pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
-@settings(deadline=None, max_examples=10)
-@given(
-    records=st.lists(
-        st.tuples(st.integers(0, 3), st.floats(1e-12, 1), st.floats(0, 1)), min_size=1, max_size=12
-    )
-)
-def test_any_log_survives_a_round_trip(policy: dc.Policy, records: list[tuple[int, float, float]]) -> None:
-    learner = policy.start(arms=4, seed=9)
-    learner.replay(records, unrandomised=True)
-    loaded = dc.Learner.from_json(learner.to_json())
-    assert loaded.exploration_probabilities().tolist() == learner.exploration_probabilities().tolist()
-    assert loaded.decide(count=5) == learner.decide(count=5)
-    learner.replay(records, unrandomised=True)
-    loaded.replay(records, unrandomised=True)
-    assert loaded.to_json() == learner.to_json()
-
-
-@every_policy
-def test_what_is_not_learned_is_kept_too(policy: dc.Policy) -> None:
-    learner = policy.start(["x", 4, "é\n\"'"], seed=0, loss_range=(-2, 7.5), max_pending=3)
-    learner.decide(count=3)
-    learner.decide()
-    loaded = dc.Learner.from_json(learner.to_json())
-    assert loaded.policy == policy
-    assert loaded.arms == learner.arms
-    assert loaded.loss_range == (-2.0, 7.5)
-    assert loaded.pending == learner.pending
-    assert loaded.pending.forgotten == 1
-    loaded.decide()
-    assert (len(loaded.pending), loaded.pending.forgotten) == (3, 2)
-
-
-@every_policy
-def test_a_restricted_decision_keeps_its_charge(policy: dc.Policy) -> None:
-    learner = policy.start(arms=4, seed=0)
-    learner.observe(learner.decide(), loss=0.5)  # the ladder learns no more from this one than a level
-    before = learner.estimates()
-    decision = learner.decide(available=[1, 2])
-    loaded = dc.Learner.from_json(learner.to_json())
-    for each in (learner, loaded):
-        each.observe(decision.id, loss=0.25)
-    assert loaded.estimates().tolist() == learner.estimates().tolist()
-    if policy.cumulative is not None and not isinstance(policy, dc.Forgetting):
-        assert (loaded.estimates() - before)[[0, 3]].tolist() == pytest.approx([0.25, 0.25])
-
-
 def run_elsewhere(code: str, path: Path) -> str:
     """The output of a fresh interpreter."""
     run = subprocess.run(
@@ -180,12 +118,6 @@ def test_save_replaces_a_file(tmp_path: Path) -> None:
     learner.save(path)
     assert dc.Learner.load(path).to_json() == learner.to_json()
     assert os.listdir(tmp_path) == ["learner.json"]
-
-
-def test_save_takes_a_bare_file_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    small().save("learner.json")
-    assert dc.Learner.load("learner.json").to_json() == small().to_json()
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -369,33 +301,6 @@ def test_any_flipped_bit_anywhere_is_noticed(mask: int) -> None:
         refused(text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :])
 
 
-@pytest.mark.parametrize("byte", [b"0", b" ", b"\\"])
-def test_any_byte_anywhere_replaced_is_noticed(byte: bytes) -> None:
-    text = small().to_json().encode()
-    for place in range(len(text)):
-        if text[place : place + 1] != byte:
-            refused(text[:place] + byte + text[place + 1 :])
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=100)
-@given(data=st.data())
-def test_a_replaced_byte_is_noticed(data: st.DataObject) -> None:
-    text = used(dc.Ladder(), rounds=5).to_json().encode()
-    place = data.draw(st.integers(0, len(text) - 1))
-    byte = data.draw(st.integers(0, 255).filter(lambda value: value != text[place]))
-    refused(text[:place] + bytes([byte]) + text[place + 1 :])
-
-
-@settings(deadline=None, max_examples=60)
-@given(data=st.data())
-def test_a_replaced_character_is_noticed(data: st.DataObject) -> None:
-    text = small().to_json()
-    place = data.draw(st.integers(0, len(text) - 1))
-    character = data.draw(st.characters().filter(lambda value: value != text[place]))
-    refused(text[:place] + character + text[place + 1 :])
-
-
 def test_a_replaced_byte_is_noticed_also_in_names_beyond_ascii() -> None:
     text = dc.FTPL().start(arms=["é", "東"], seed=0).to_json().encode()
     for place in range(len(text)):
@@ -403,20 +308,6 @@ def test_a_replaced_byte_is_noticed_also_in_names_beyond_ascii() -> None:
 
 
 # Forks
-
-
-@every_policy
-def test_a_fork_has_learned_the_same(policy: dc.Policy) -> None:
-    learner = used(policy)
-    before = learner.to_json()
-    fork = learner.fork(seed=99)
-    assert learner.to_json() == before
-    assert fork.round == learner.round
-    assert fork.pending == learner.pending
-    assert fork.pending.forgotten == learner.pending.forgotten
-    assert fork.estimates().tolist() == learner.estimates().tolist()
-    assert fork.exploration_probabilities().tolist() == learner.exploration_probabilities().tolist()
-    assert fork.decide(count=9) == learner.fork(seed=99).decide(count=9)
 
 
 # Top two and UCB1 explore deterministically from what they have learned.

@@ -147,16 +147,6 @@ def test_json_round_trip(name: str) -> None:
             dc.Policy.from_dict({**policy.to_dict(), "gamma": 0.5})
 
 
-def test_different_policies_differ() -> None:
-    assert len(set(POLICIES)) == len(POLICIES)
-
-
-def test_whole_numbers_make_the_same_policy() -> None:
-    assert dc.FTPL(alpha=3, c=2) == dc.FTPL(alpha=3.0, c=2.0)
-    assert repr(dc.FTPL(alpha=3, c=np.float64(2))) == repr(dc.FTPL(alpha=3.0, c=2.0))
-    assert dc.Exp3(c=2).to_json() == dc.Exp3(c=2.0).to_json()
-
-
 # That every parameter goes through its check, with its range; tests/base/test_validation.py has what the checks refuse.
 BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "alpha", [1.0, np.float64(1.0), "2"]),

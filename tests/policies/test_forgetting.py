@@ -79,36 +79,6 @@ def test_late_feedback_is_learned_by_what_is_there() -> None:
     assert learner.estimates().tolist() == expected.tolist()
 
 
-# Compiling a wrapper takes seconds: these are compiled for other tests as well.
-@pytest.mark.parametrize(
-    ("policy", "how"),
-    [
-        *((policy, {"period": 7}) for policy in (dc.FTPL(), dc.TsallisINF(), dc.JinHybrid(), dc.UCB1())),
-        (dc.CoupledTsallisINF(estimator="reduced-variance"), {"period": 7}),
-        *(
-            (policy, {"discount": 0.9})
-            for policy in (dc.FTPL(), dc.TsallisINF(), dc.JinHybrid(), dc.UCB1())
-        ),
-    ],
-    ids=lambda each: str(each) if isinstance(each, dict) else type(each).__name__,
-)
-def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: dc.Policy, how: dict[str, Any]) -> None:
-    learner = dc.Forgetting(policy, **how).start(ARMS, seed=3)
-    for t in range(40):
-        waiting = learner.decide(available=[0, 2, 3]) if t % 3 == 0 else learner.decide()
-        learner.observe(learner.decide(), loss=float(LOSSES[t, 1]))
-        if t % 5 == 0:
-            learner.observe(waiting, loss=float(LOSSES[t, 0]))
-        if t % 4 == 0:
-            again = dc.Learner.from_json(learner.to_json())
-            assert again.policy == learner.policy
-            assert again.to_json() == learner.to_json()
-            assert drawn(again) == drawn(learner)
-            learner = again
-    fork = learner.fork(seed=9)
-    assert fork.estimates().tolist() == learner.estimates().tolist()
-
-
 def test_the_ladder_forgets_by_a_discount() -> None:
     """Sums and counts fade; means and the smallest loss do not."""
     learner = dc.Forgetting(dc.Ladder(), discount=0.5).start(ARMS, seed=3)
@@ -258,12 +228,6 @@ def test_what_cannot_be_had_is_refused_with_the_remedy() -> None:
         dc.Forgetting(dc.Forgetting())
     with pytest.raises(dc.UnsupportedError, match="compiled form"):
         dc.Forgetting(dc.TsallisINF(solver="scs"))
-
-
-def test_labels_say_what_is_inside() -> None:
-    assert dc.Forgetting().label == "Forgetting(FTPL, period=1000)"
-    assert dc.Forgetting(dc.Exp3(c=4), discount=0.999).label == "Forgetting(Exp3(c=4), discount=0.999)"
-    assert dc.Forgetting().to_dict()["policy"] == dc.FTPL().to_dict()
 
 
 def test_a_specification_may_nest_and_sweep(tmp_path: Path) -> None:

@@ -122,21 +122,6 @@ def test_many_arms_have_the_form_with_strata() -> None:
     assert (many.ranking, many.estimator, many.c, many.c_exploit) == ("strata", "centred", 0.5, 3.0)
 
 
-def test_crossing_that_number_keeps_estimates_and_drops_what_only_rungs_know() -> None:
-    learner = dc.Ladder().start(arms=4_095, seed=1)
-    for _ in range(5):
-        decision = learner.decide()
-        learner.observe(decision, loss=0.25 * (explored(decision) % 4))
-    before = learner.estimates()
-    learner.add_arms(["new"])
-    np.testing.assert_allclose(learner.estimates()[:4_095], before)
-    learner.observe(learner.decide(), loss=0.5)
-    learner.retire_arms(["new"])
-    assert diagnostics(learner)["hedge_regret"] == 0.0
-    learner.observe(learner.decide(), loss=0.5)
-    assert np.isfinite(learner.estimates()).all()
-
-
 @pytest.mark.parametrize("third", [0.5, 0.501])
 def test_an_arm_that_becomes_good_late_is_found(third: float) -> None:
     """Without the uniform share most runs never see it again, and regret grows like the number of rounds."""

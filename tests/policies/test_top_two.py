@@ -147,11 +147,3 @@ def test_a_log_of_other_arms_keeps_counts_in_order() -> None:
     assert not duels.diagonal().any()
     assert sum(counts(learner, "counts")) == 2000
     assert learner.decide().propensity == 1.0
-
-
-def test_too_many_arms_are_refused_before_memory_is_taken() -> None:
-    with pytest.raises(dc.ParameterError, match=r"arms = 1001: must not exceed 1000 .* pair of arms"):
-        dc.TopTwo().start(arms=1001, seed=0)
-    learner = dc.TopTwo().start(arms=1000, seed=0)
-    learner.observe(learner.decide(), loss=0.5)
-    assert learner.exploit().exploit in range(1000)

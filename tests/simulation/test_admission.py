@@ -1,15 +1,12 @@
 """Sizes that no machine has are refused by name, at once, with the memory that they would take."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.base.memory import as_memory, whole_memory
-from decoupled.cli.main import app
 from decoupled.simulation import admission
 from decoupled.simulation.plan import Plan, make_plan
 
@@ -61,23 +58,6 @@ def test_the_curves_of_all_runs_are_refused() -> None:
         dc.simulate(
             [dc.FTPL(), dc.Exp3()], WORLD, horizon=10_000, runs=100_000, checkpoints=10_000, curves="runs"
         )
-
-
-@pytest.mark.parametrize("options", [[], ["--dry-run"]])
-@pytest.mark.parametrize("size", ["horizon", "runs"])
-def test_the_command_says_it_in_one_line(tmp_path: Path, size: str, options: list[str]) -> None:
-    sizes = {"horizon": 100, "runs": 10, size: 10**13}
-    lines = [f"{name} = {value}" for name, value in sizes.items()]
-    policy, environment = (
-        '[[policy]]\nname = "FTPL"',
-        '[[environment]]\nname = "Alternating"\narms = 4\ngap = 0.2',
-    )
-    spec = tmp_path / "huge.toml"
-    spec.write_text("\n".join([*lines, policy, environment]))
-    done = CliRunner().invoke(app, ["simulate", str(spec), "--out", str(tmp_path / "out"), *options])
-    assert done.exit_code == 1
-    assert f"{size} = 10000000000000: needs" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
 
 
 def test_blocks_are_counted_and_not_made() -> None:

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import decoupled as dc
-from decoupled.simulation.bands import checked_band
 
 EASY = dc.environments.Bernoulli([0.2, 0.7])
 RUNS = 30
@@ -109,7 +108,3 @@ def test_names_by_policy_by_label_or_in_order(results: dc.Results) -> None:
 def test_bad_names(results: dc.Results, labels: object, message: str) -> None:
     with pytest.raises(dc.ParameterError, match=message):
         results.plot(labels=labels)  # type: ignore[arg-type]
-
-
-def test_quantiles_may_be_an_array() -> None:
-    assert checked_band(np.array([0.1, 0.8])) == (0.1, 0.8)

@@ -1,7 +1,6 @@
 """Labelled results: moments, summaries, saving, and the memory of long runs."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -116,13 +115,6 @@ def test_loading_something_else_is_refused(tmp_path: Path) -> None:
         dc.Results.load(tmp_path / "missing.nc")
 
 
-@pytest.mark.slow
-def test_figure(results: dc.Results, tmp_path: Path) -> None:
-    figure = results.plot(tmp_path / "regret.png", log=True)
-    assert (tmp_path / "regret.png").stat().st_size > 10_000
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["FTPL", "EXP3"]  # type: ignore[union-attr]
-
-
 def test_curves_may_be_left_out(results: dc.Results) -> None:
     lean = dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 500, 120, seed=0, curves="moments")
     assert "regret" not in lean.data
@@ -183,17 +175,6 @@ def test_bad_arguments(change: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"policies": dc.FTPL(), "environment": EASY, "horizon": 10, "runs": 2}
     with pytest.raises(dc.ParameterError, match=message):
         dc.simulate(**(arguments | change))  # type: ignore[arg-type]
-
-
-def test_policies_with_almost_equal_parameters_have_different_labels() -> None:
-    results = dc.simulate([dc.FTPL(c=1.0000001), dc.FTPL(c=1.0000002)], EASY, 10, 2, seed=0)
-    assert results.labels == ["FTPL(c=1.0000001)", "FTPL(c=1.0000002)"]
-
-
-def test_checkpoints_may_be_an_array() -> None:
-    rounds: Any = np.array([5])
-    results = dc.simulate(dc.FTPL(), EASY, 10, 2, checkpoints=rounds)
-    assert results.data["round"].values.tolist() == [5, 10]
 
 
 def test_negative_regret_is_drawn() -> None:

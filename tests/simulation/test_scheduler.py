@@ -38,8 +38,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return file_of(tmp_path_factory.mktemp("reference"), workers=1, block=130)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 16])
-@pytest.mark.parametrize("block", [1, 7, 50, 130])
+@pytest.mark.parametrize(("workers", "block"), [(1, 7), (2, 130), (16, 1)])
 def test_workers_and_blocks_change_nothing(
     reference: bytes, tmp_path: Path, workers: int, block: int
 ) -> None:
@@ -181,26 +180,6 @@ def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(dc.StorageError, match=r"No space left.*finished blocks are kept.*free some space"):
         dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, block=10, out=tmp_path)
     assert len(list(tmp_path.rglob("*.npz"))) == 2
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounting a small disk needs root"
-)
-def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True
-    ).returncode:
-        pytest.skip("this machine does not allow a test to mount a small disk")
-    try:
-        with pytest.raises(dc.StorageError, match="No space left"):
-            dc.simulate(POLICIES, ENVIRONMENT, 300, 400, seed=5, block=10, out=disk / "out")
-        kept = list((disk / "out").rglob("*.npz"))
-        assert kept
-        (disk / "out" / "blocks").stat()
-    finally:
-        subprocess.run(["umount", disk], check=True)
 
 
 def test_a_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:

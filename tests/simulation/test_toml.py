@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.cli.main import app
-from decoupled.simulation.plan import Plan
 from decoupled.simulation.toml import read_specification
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "simulation.toml"
@@ -38,16 +37,6 @@ def plans_of(text: str, folder: Path) -> list[object]:
     path = folder / "spec.toml"
     path.write_text(text)
     return list(read_specification(path))
-
-
-def test_a_parameter_of_the_ladder_sweeps(tmp_path: Path) -> None:
-    text = GOOD.replace('name = "FollowTheLeader"', 'name = "Ladder"\nuniform_share = [0.02, 0.1]')
-    plan = plans_of(text, tmp_path)[0]
-    assert isinstance(plan, Plan)
-    assert [policy.label for policy in plan.policies[-2:]] == [
-        "Ladder",
-        "Ladder(uniform_share=0.1)",
-    ]
 
 
 def test_lists_sweep(tmp_path: Path) -> None:

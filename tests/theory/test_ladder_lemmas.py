@@ -1,4 +1,4 @@
-"""Lemmas L1 to L8 of the ladder: they hold in random states and along the twin's path, and every check has teeth."""
+"""Lemmas L1 to L8 of the ladder: they hold in random states, and every check has teeth; test_theorem_t2.py has paths."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,6 @@ import pytest
 
 import decoupled as dc
 from decoupled import theory
-from decoupled.kernels.laws.winner_law import winner_law
 from decoupled.theory import bounds
 from decoupled.theory.bounds.gates import jump_factor
 from decoupled.theory.centred_round import CentredRound
@@ -18,8 +17,7 @@ from decoupled.theory.inequality import OURS, Inequality, Line, Sides, Tally
 from decoupled.theory.lemmas import hedge, in_order, jumps, one_round, path, running_mean, winner
 from decoupled.theory.moment import Moment
 from decoupled.theory.potential import divergence, potential
-from support.ladder_twin import HALF, Hard, LadderTwin, Soft
-from support.twins import Floats
+from decoupled.theory.trajectory import run
 
 HERE = Moment(np.zeros(2), 1.0, 3.0)  # a state for inequalities that have none
 GROUPS = (winner, jumps, path, one_round, hedge, running_mean)
@@ -29,10 +27,6 @@ OUR_INEQUALITIES = [
     for each in vars(group).values()
     if isinstance(each, Inequality) and each.status == OURS
 ]
-
-
-def law(shifts: Floats, alpha: float) -> Floats:
-    return winner_law(shifts, alpha, False)
 
 
 def drawn_states(count: int, seed: int = 0) -> Iterator[Moment]:
@@ -52,66 +46,6 @@ def drawn_states(count: int, seed: int = 0) -> Iterator[Moment]:
         yield Moment(gaps / eta, eta, alpha, best)
 
 
-def adversary(kind: str, rng: np.random.Generator, arms: int) -> Callable[[int, int], Floats]:
-    """Losses by round and by the arm exploited last."""
-    levels = np.concatenate(([0.2], np.full(arms - 1, 0.6)))
-    if kind == "punish":
-        return lambda t, last: np.where(np.arange(arms) == last, 1.0, 0.1)
-    if kind == "flat":
-        return lambda t, last: np.full(arms, 0.3)
-    return lambda t, last: (rng.random(arms) < levels).astype(np.float64)
-
-
-class Played:
-    """A path of the twin with everything that the lemmas are about."""
-
-    def __init__(self, twin: LadderTwin, kind: str, horizon: int) -> None:
-        self.twin, last = twin, 0
-        losses_of = adversary(kind, np.random.default_rng(3), twin.arms)
-        estimates, rates, self.rounds, rung_losses, seen = [twin.estimates], [], [], [], []
-        self.steps, self.counts = [], [twin.passed]
-        for t in range(horizon):
-            decided = twin.decide()
-            losses = losses_of(t, last)
-            view, last = decided.view, decided.exploit
-            rate = twin.rungs[0] * view.scale
-            finite = [c * view.scale for c in twin.rungs if math.isfinite(c)]
-            moment = Moment(twin.estimates.copy(), rate, twin.alpha, round=t + 1)
-            spread = twin.spread
-            rung_losses.append(twin.update(decided, float(losses[decided.explore])))
-            if isinstance(twin.gate, Soft):
-                gate = bounds.Gate(*twin.gate)
-                self.rounds.append(CentredRound(moment, view.eps, view.mean, losses, gate, finite))
-                np.testing.assert_allclose(self.rounds[-1].b, view.b, rtol=1e-12)
-                np.testing.assert_allclose(self.rounds[-1].p, view.p, rtol=1e-12)
-            estimates.append(twin.estimates)
-            rates.append(rate)
-            seen.append(float(losses[decided.explore]))
-            self.steps.append(twin.spread - spread)
-            self.counts.append(twin.passed)
-        self.estimates, self.rates = np.array(estimates), np.array(rates)
-        self.rung_losses, self.seen = np.array(rung_losses), np.array(seen)
-
-    def report(self, rounds: int = 12) -> theory.Report:
-        twin, tally = self.twin, Tally()
-        for round_, sides in path.divergences(self.estimates, self.rates, twin.alpha):
-            tally.add([sides], Moment(self.estimates[round_], float(self.rates[round_ - 1]), twin.alpha))
-        for place in (
-            np.unique(np.geomspace(1, len(self.rounds), rounds).astype(int)) if self.rounds else ()
-        ):
-            played = self.rounds[place - 1]
-            tally.add(one_round.sides(played), played.moment)
-            tally.add(winner.sides(played.moment), played.moment)
-            tally.add(jumps.sides(played.moment), played.moment)
-        tally.add(hedge.sides(hedge.adahedge(self.rung_losses, twin.prior, twin.l0)), HERE)
-        tally.add(running_mean.sides(self.seen, twin.lam), HERE)
-        return theory.Report(in_order(tally))
-
-
-def made(arms: int = 5, seed: int = 0, **options: Any) -> LadderTwin:
-    return LadderTwin(arms, np.random.default_rng(seed), law=law, **options)
-
-
 def test_random_states_break_no_lemma() -> None:
     tally = Tally()
     for moment in drawn_states(100):
@@ -126,59 +60,6 @@ def test_random_rounds_and_sequences_break_no_lemma(alpha: float) -> None:
     report = drawn_report(alpha, 40, seed=1)
     assert report.violations == []
     assert all(line.evaluated >= 10 for line in report.lines)
-
-
-@pytest.mark.parametrize("kind", ["punish", "stochastic", "flat"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"what": "exact", "schedule": "rounds"},
-        {"rungs": (1.0, 4.0, math.inf), "prior": (0.2, 0.3, 0.5), "gate": Soft(1.0, 0.25), "alpha": 2.0},
-    ],
-    ids=["as recommended", "rounds, exact", "three rungs"],
-)
-def test_the_twins_path_breaks_no_lemma(kind: str, options: dict[str, Any]) -> None:
-    played = Played(made(6, **options), kind, 120)
-    report = played.report()
-    assert report.violations == []
-    assert {"ladder, L1", "ladder, L5", "ladder, L7", "ladder, L8"} <= {
-        line.inequality.source for line in report.lines
-    }
-
-
-def test_decomposition_holds_for_the_hard_gate_too() -> None:
-    played = Played(made(4, gate=Hard(0.1)), "punish", 150)
-    assert (np.diff(played.estimates, axis=0) < 0.0).any()  # L1 allows estimates of any sign
-    assert played.report().violations == []
-
-
-@pytest.mark.parametrize("kind", ["punish", "flat"])
-def test_the_sum_of_theorem_d(kind: str) -> None:
-    # sum v_t / sqrt(n_t) <= 2 sqrt(n_{T+1}) + vbar, every v_t <= vbar, and V at most `largest_spread`.
-    for theta in (0.0, 0.01):
-        played = Played(made(12, theta=theta), kind, 200)
-        steps, counts = np.array(played.steps), np.array(played.counts)
-        assert 0.0 < steps.max() <= bounds.largest_step()
-        assert (steps / np.sqrt(counts[:-1])).sum() <= 2.0 * math.sqrt(counts[-1]) + bounds.largest_step()
-        assert steps.sum() <= bounds.largest_spread(200, 12)
-        second = bounds.theorem_d2(
-            float(((played.seen - played.seen.mean()) ** 2).sum()), 8.0 * 200, lam=0.1
-        )
-        assert steps.sum() <= second
-
-
-def test_the_report_of_a_trajectory_has_the_lemmas_of_the_ladder() -> None:
-    report = theory.check(dc.environments.Alternating(6, 0.3), horizon=120, rounds=10)
-    sources = {line.inequality.source for line in report.lines if line.inequality.status == OURS}
-    assert {"ladder, L1", "ladder, L2", "ladder, L3 (1)", "ladder, L4", "ladder, L6"} <= sources
-    assert report.surprises == []
-
-
-def test_a_survey_has_all_of_them() -> None:
-    report = theory.survey(alphas=[3.0], arms=[3], horizon=40)
-    assert {line.inequality for line in report.lines} >= set(OUR_INEQUALITIES)
-    assert report.surprises == []
 
 
 def broken(sides: Callable[[], Sequence[tuple[Sides, Moment]]], inequality: Inequality) -> bool:
@@ -201,8 +82,9 @@ def round_sides() -> list[tuple[Sides, Moment]]:
 
 
 def path_sides() -> list[tuple[Sides, Moment]]:
-    played = Played(made(4), "punish", 60)
-    return [(sides, HERE) for _, sides in path.divergences(played.estimates, played.rates, 3.0)]
+    played = run(dc.FTPL(), dc.environments.PunishLast(4), 60, 0)
+    found = path.divergences(played.estimates, played.rates[:-1], played.alpha)
+    return [(sides, HERE) for _, sides in found]
 
 
 def hedge_sides() -> list[tuple[Sides, Moment]]:
@@ -335,27 +217,6 @@ def test_the_stability_of_a_round_by_hand() -> None:
     assert played.stability == pytest.approx(by_hand, rel=1e-5)
 
 
-@pytest.mark.parametrize("what", ["exact", "cheap"])
-def test_the_rungs_losses_are_unbiased(what: str) -> None:
-    # E[g_m] = <w^(m), loss> - B, over the explored arm (exactly) and the draws (by Monte Carlo).
-    twin = made(5, what=what, rungs=(0.5, 2.0, math.inf), prior=(1.0, 1.0, 1.0))
-    for _ in range(40):
-        decided = twin.decide()
-        twin.update(decided, float(decided.explore > 0))
-    losses = np.array([0.1, 0.9, 0.4, 0.7, 1.0])
-    view = twin.view()
-    expected = np.array([twin.rung_law(view, m) @ losses for m in range(3)]) - view.mean
-    rng, samples = np.random.default_rng(1), 1 if what == "exact" else 1_500
-    sums = np.zeros((samples, 3))
-    for sample in range(samples):
-        draws = (1.0 - rng.random(5)) ** (-1.0 / 3.0)
-        for j in range(5):
-            decided = type(decided)(0, j, 0.0, 0, draws, view)
-            sums[sample] += view.p[j] * twin.estimated_losses(decided, float(losses[j]))
-    error = sums.std(axis=0) / math.sqrt(samples)
-    assert (np.abs(sums.mean(axis=0) - expected) <= 5.0 * error + 1e-9).all()
-
-
 def test_the_second_moment_of_the_conditional_probability() -> None:
     # E max_m what_j^2 <= 2 max(1 + eta_1 u, rank^(1/alpha))^(-2 alpha) if the rungs share their draws.
     rng = np.random.default_rng(4)
@@ -370,71 +231,6 @@ def test_the_second_moment_of_the_conditional_probability() -> None:
         square = most**2
         error = 5.0 * square.std() / math.sqrt(len(square))
         assert square.mean() - error <= 2.0 * moment.levels[arm] ** (-2.0 * alpha)
-
-
-def test_adahedge_is_the_twins() -> None:
-    for options in ({}, {"what": "exact", "l0": 1.0}):
-        played = Played(made(5, **options), "punish", 120)  # type: ignore[arg-type]
-        run = hedge.adahedge(played.rung_losses, played.twin.prior, played.twin.l0)
-        assert np.maximum(run.gaps, 0.0).sum() == pytest.approx(played.twin.delta, rel=1e-9)
-
-
-def test_the_twin_by_hand() -> None:
-    twin = made(2, lam=0.1, theta=0.01)
-    decided = twin.decide()
-    view, j = decided.view, decided.explore
-    scale = 2 ** (-1 / 6)
-    q = np.array([1.0, 2 ** (-2 / 3)])
-    np.testing.assert_allclose(view.q, q)
-    np.testing.assert_allclose(
-        view.b, np.minimum(0.5, q / q.sum() / scale)
-    )  # p / (2 eps), with eps = scale / 2
-    np.testing.assert_allclose(view.pi, [0.05, 0.95])
-    assert decided.weight == pytest.approx(q.sum() / q[j])
-    rival = decided.draws[1 - j]
-    chances = np.full(2, rival**-3.0)  # level arms: the same at every rate
-    missing = 0.5 - view.b[int(np.argmax(decided.draws))]
-    g = twin.update(decided, 1.0)
-    np.testing.assert_allclose(g, chances * (1.0 - view.b[j]) * decided.weight - missing)
-    assert twin.delta == pytest.approx(0.0, abs=1e-12)
-    assert twin.spread == pytest.approx(
-        4 * (1 - view.b[j]) ** 2 + 4 * 2 ** (-2 / 3) * (0.5 - view.b) @ q**2
-    )
-    assert twin.mean == pytest.approx(0.55)
-    after = view.b.copy()
-    after[j] += decided.weight * (1.0 - view.b[j])
-    np.testing.assert_allclose(twin.estimates, after)
-    assert twin.passed == pytest.approx(1 + twin.spread + 0.01)
-
-
-def test_the_twins_gates() -> None:
-    for gate in (HALF, Soft(2.0, 0.25), Hard(0.3)):
-        twin = made(4, gate=gate, rungs=(1.0, 8.0))
-        twin.estimates = np.array([0.0, 1.0, 30.0, 900.0])
-        twin.mean = 0.3
-        view = twin.view()
-        fall = view.scale * view.b / view.p  # in units of 1 / eta of the first rung
-        if isinstance(gate, Hard):
-            np.testing.assert_array_equal(view.b, np.where(view.p >= 0.3 * view.eps, 0.3, 0.0))
-            assert 0.0 in view.b
-        else:
-            limit = gate.a + gate.delta * view.scale * view.gaps
-            assert (fall <= limit * (1.0 + 1e-12)).all()
-            assert (view.b == 0.3).any()
-            assert np.isclose(fall, limit).any()
-
-
-def test_a_rung_of_infinite_rate_follows_the_leaders() -> None:
-    twin = made(4, rungs=(0.5, math.inf), prior=(0.0001, 0.9999))
-    twin.estimates = np.array([3.0, 1.0, 1.0, 9.0])
-    view = twin.view()
-    np.testing.assert_allclose(twin.rung_law(view, 1), [0.0, 0.5, 0.5, 0.0])
-    assert {twin.decide().exploit for _ in range(60)} == {1, 2}
-    draws = np.array([9.0, 1.5, 2.0, 9.0])
-    chances = [twin.conditional_probability(view, 1, draws, arm) for arm in range(4)]
-    np.testing.assert_allclose(chances, [0.0, 2.0**-3, 1.5**-3, 0.0])
-    twin.estimates = np.array([3.0, 1.0, 2.0, 9.0])
-    assert twin.conditional_probability(twin.view(), 1, draws, 1) == 1.0
 
 
 def test_errors_name_the_argument() -> None:

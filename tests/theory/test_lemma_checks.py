@@ -11,7 +11,7 @@ import pytest
 import decoupled as dc
 from decoupled import theory
 from decoupled.theory import checking
-from decoupled.theory.inequality import AS_PRINTED, Inequality, Line, Sides
+from decoupled.theory.inequality import AS_PRINTED, OURS, Inequality, Line, Sides
 from decoupled.theory.lemmas import (
     all_sides,
     best_arm,
@@ -40,6 +40,8 @@ def test_nothing_fails_that_should_hold(alpha: float) -> None:
     report = theory.survey(alphas=[alpha], arms=[2, 12], horizon=40, seed=1)
     assert report.surprises == []
     assert all(line.evaluated for line in report.lines)
+    sources = {line.inequality.source for line in report.lines if line.inequality.status == OURS}
+    assert {f"ladder, L{number}" for number in (1, 2, 4, 5, 6, 7, 8)} <= sources
 
 
 def test_nothing_fails_with_many_arms_either() -> None:

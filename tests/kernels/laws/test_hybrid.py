@@ -1,6 +1,6 @@
 """Hybrid weights compared with nested root finders and a conic solver, from any start."""
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws import hybrid
 from decoupled.kernels.laws.hybrid import (
     Hybrid,
-    cold_level,
     hybrid_weights,
     is_solved,
-    newton_steps,
-    settle_root,
 )
 from support.twins.jin import JinTwin, hybrid_law_by_brentq
 
@@ -80,41 +76,6 @@ def test_any_start_leads_to_the_same_weights(arms: int, seed: int, spread: float
     assert_optimal(again, found, barrier)
     np.testing.assert_allclose(again.weights, at.weights, rtol=1e-11)
     assert steps > 0
-
-
-@pytest.mark.parametrize("arms", [2, 8, 100])
-def test_a_start_within_a_factor_of_two_needs_no_other(arms: int) -> None:
-    for seed in range(50):
-        estimates, barrier, gammas = random_state(arms, seed)
-        at, level, _ = solved(estimates, barrier, gammas)
-        expected = at.weights.copy()
-        generator = np.random.default_rng(seed)
-        at.roots[:] *= generator.uniform(0.5, 2.0, arms)
-        _, steps = newton_steps(barrier, level * generator.uniform(0.5, 2.0), at)
-        assert steps > 0
-        np.testing.assert_allclose(at.roots**-3, expected, rtol=1e-11)
-
-
-def test_the_cold_start_climbs_and_never_overshoots(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The levels at which cubics are solved show the path; it approaches the root from the left.
-    path: list[float] = []
-
-    def noting(barrier: float, level: float, at: Hybrid, arm: int) -> None:
-        path.append(level)
-        settle_root(barrier, level, at, arm)
-
-    solved(*random_state(12, 0))  # compiled before its parts are replaced
-    monkeypatch.setattr(hybrid, "settle_root", noting)
-    uncompiled = cast(Any, cold_level).py_func
-    for seed in range(20):
-        estimates, barrier, gammas = random_state(12, seed)
-        _, level, _ = solved(estimates, barrier, gammas)
-        path.clear()
-        uncompiled(barrier, posed(estimates, gammas))
-        assert path == sorted(path)
-        assert path[0] == barrier
-        assert path[-1] <= level * (1 + 1e-12)
-        assert path[-1] == pytest.approx(level, rel=1e-3)
 
 
 def test_equal_arms_and_a_lone_leader() -> None:

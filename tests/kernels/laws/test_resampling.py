@@ -136,14 +136,6 @@ def test_the_definition_says_the_same(perturbation: str, alpha: float, condition
 
 
 @pytest.mark.parametrize("perturbation", ["frechet", "pareto"])
-def test_a_lone_arm_wins_at_once(perturbation: str) -> None:
-    assert (
-        draws_until_win(np.array([3.0]), 0, 1, ETA, 2.0, perturbation == "pareto", 9.0, stream_for(1))
-        == 1.0
-    )
-
-
-@pytest.mark.parametrize("perturbation", ["frechet", "pareto"])
 @pytest.mark.parametrize("among", [1, 3])
 def test_an_arm_out_of_reach_ends_at_the_cap(perturbation: str, among: int) -> None:
     ranked = np.array([0.0, 1e14, 1e14])

