@@ -22,14 +22,15 @@ _LADDERS = (Ladder(), Ladder(uniform_share=0.3, top_two_floor=0.5), Ladder(prior
 def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
     """L5 and the steps of theorems C and E in random rounds, and L7 and L8 for random sequences, `count` of each.
 
-    With them what sticky serving says about such rounds and sequences: S2 for soft gates, and how weights move.
+    With them S2 and S3 of sticky serving in these rounds, and how the weights move in these sequences.
 
     At alpha = 3, the shape of `Ladder`, also L9 to L14 in random rounds of ladders.
     """
     rng = np.random.default_rng([seed, round(1e6 * alpha)])
     tally = Tally()
     for played in drawn_rounds(rng, alpha, count):
-        tally.add((*one_round.sides(played), *switches.round_sides(played)), played.moment)
+        tally.add(one_round.sides(played), played.moment)
+        tally.add((*switches.sides(played.moment), *switches.round_sides(played)), played.moment)
     for _ in range(count):
         run = hedge.adahedge(*drawn_experts(rng))
         both = (*hedge.sides(run), *switches.weight_sides(run))

@@ -102,8 +102,8 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
 
     $$\mathbb E[\text{switches}] \le 2 C_1 Z h \sqrt T + C_1 \ln K \left(\tfrac12 \ln T + a\right).$$
 
-    With a soft gate, $C_1 \max(2, R_1) Z (2 h \sqrt T + ((1 + h)^{\alpha + 1} - 1) h (1 + \ln T))$ is its first term. It holds
-    for a key that is served in every round, or in any rounds that do not depend on what was served, against losses
+    With a soft gate, $C_1 \max(2, R_1) Z \sum_t \eta_t (1 + \eta_t)^{\alpha + 1}$ is its first term. The bound holds
+    for a key that is served in every round, or in any rounds that do not depend on what was served, and for losses
     that do not depend on it either. The page "Sticky serving" has the theorem.
 
     Args:
@@ -117,7 +117,7 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
     >>> round(dc.theory.bounds.switches(horizon=1_000_000, arms=8))
     36441
     >>> round(dc.theory.bounds.switches(1_000_000, 8, dc.FTPL(c=0.5), gate=dc.theory.bounds.Gate()))
-    42787
+    43015
     """
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, FTPL) or policy.estimator != "importance" or policy.schedule != "rounds":
@@ -126,12 +126,17 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
     rounds, alpha = size_of(horizon, arms) / arms, policy.alpha
     scale = policy.c if policy.c_exploit is None else policy.c_exploit
     rate = first_rate(arms, alpha, scale)
-    moved = 2.0 * rate * math.sqrt(rounds)
-    if gate is not None:
-        # (1 + eta)^(alpha + 1) is convex, so at most 1 + ((1 + h)^(alpha + 1) - 1) eta / h for eta up to h.
-        moved += (math.pow(1.0 + rate, alpha + 1.0) - 1.0) * rate * (1.0 + math.log(rounds))
+    moved = 2.0 * rate * math.sqrt(rounds) if gate is None else _gated_sum(rounds, rate, alpha)
     slowed = math.log(arms) * (0.5 * math.log(rounds) + rate_fall_constant(alpha))
     return switch_constant(alpha, gate) * moved + curvature_constant(alpha) * slowed
+
+
+def _gated_sum(rounds: float, rate: float, alpha: float) -> float:
+    """The sum of eta (1 + eta)^(alpha + 1) over the rounds, of which late ones count as if the second factor stayed."""
+    last = min(rounds, _EXACT)
+    eta = rate / np.sqrt(np.arange(1.0, last + 1.0))
+    growth = (1.0 + eta) ** (alpha + 1.0)
+    return float(eta @ growth + 2.0 * rate * (math.sqrt(rounds) - math.sqrt(last)) * growth[-1])
 
 
 def _why(policy: Policy) -> str:

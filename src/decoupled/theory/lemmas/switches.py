@@ -80,13 +80,13 @@ def switch_probability(before: Floats, after: Floats, alpha: float) -> float:
     >>> from decoupled.theory.lemmas.switches import switch_probability
     >>> before, after = np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.0, 2.0])
     >>> round(switch_probability(before, after, 3.0), 6)  # only the arm that rose loses keys
-    0.161286
+    0.10393
     """
     stays = 0.0
     for arm in range(len(before)):
         nearer = np.minimum(before - before[arm], after - after[arm])
         stays += float(winner_law(nearer - nearer.min(), alpha, False)[arm])
-    return 1.0 - stays
+    return max(0.0, 1.0 - stays)
 
 
 def sides(moment: Moment) -> Iterator[Sides]:
@@ -224,7 +224,7 @@ def total_variation(before: Floats, after: Floats) -> Floats:
 def keyed(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
     """S1: keys whose draws stay for the whole trajectory are served by the law of every single round."""
     alpha, arms = trajectory.alpha, np.arange(trajectory.estimates.shape[1])
-    draws = (1.0 - np.random.default_rng(0).random((_KEYS, len(arms)))) ** (-1.0 / alpha)
+    draws = _draws(len(arms), alpha)
     chosen = np.unique(np.geomspace(1.0, trajectory.horizon, 12).round().astype(np.int64))
     log = math.log(2.0 * len(arms) * len(chosen) / _FALSE_ALARM)
     for round_ in chosen:
@@ -234,3 +234,9 @@ def keyed(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
         # Bernstein: exceeding x has probability at most exp(-x^2 / (2 (variance + x / 3))).
         limit = log / 3.0 + np.sqrt((log / 3.0) ** 2 + 2.0 * _KEYS * law * (1.0 - law) * log)
         yield int(round_), Sides(LAW, np.abs(served / _KEYS - law), limit / _KEYS, arms)
+
+
+def _draws(arms: int, alpha: float) -> Floats:
+    """The perturbations of all keys, one row each."""
+    draws: Floats = (1.0 - np.random.default_rng(0).random((_KEYS, arms))) ** (-1.0 / alpha)
+    return draws
