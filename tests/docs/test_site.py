@@ -269,6 +269,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
             "glossary",
             "faq",
             "how-to/slice",
+            "sticky",
             "understand",
         ),
         *("notebooks", *(f"notebooks/{path.stem}" for path in NOTEBOOKS)),

@@ -1,4 +1,7 @@
-"""Lemmas L1 to L8 of the ladder: they hold in random states, and every check has teeth; test_theorem_t2.py has paths."""
+"""Lemmas L1 to L8 of the ladder and S1 to S3 of sticky serving: they hold in random states, and every check has teeth.
+
+test_theorem_t2.py has paths.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -11,16 +14,18 @@ import decoupled as dc
 from decoupled import theory
 from decoupled.theory import bounds
 from decoupled.theory.bounds.gates import jump_factor
+from decoupled.theory.bounds.switching import late_rate_constant, rate_fall_cost
 from decoupled.theory.centred_round import CentredRound
 from decoupled.theory.drawn import drawn_experts, drawn_report, drawn_rounds
 from decoupled.theory.inequality import OURS, Inequality, Line, Sides, Tally
-from decoupled.theory.lemmas import hedge, in_order, jumps, one_round, path, running_mean, winner
+from decoupled.theory.lemmas import hedge, in_order, jumps, one_round, path, running_mean, switches, winner
+from decoupled.theory.lemmas.switches import total_variation
 from decoupled.theory.moment import Moment
 from decoupled.theory.potential import divergence, potential
 from decoupled.theory.trajectory import run
 
 HERE = Moment(np.zeros(2), 1.0, 3.0)  # a state for inequalities that have none
-GROUPS = (winner, jumps, path, one_round, hedge, running_mean)
+GROUPS = (winner, jumps, path, one_round, hedge, running_mean, switches)
 OUR_INEQUALITIES = [
     each
     for group in GROUPS
@@ -49,10 +54,12 @@ def drawn_states(count: int, seed: int = 0) -> Iterator[Moment]:
 def test_random_states_break_no_lemma() -> None:
     tally = Tally()
     for moment in drawn_states(100):
-        tally.add((*winner.sides(moment), *jumps.sides(moment)), moment)
+        tally.add((*winner.sides(moment), *jumps.sides(moment), *switches.sides(moment)), moment)
     report = theory.Report(in_order(tally))
     assert report.violations == []
-    assert all(line.evaluated >= 10 for line in report.lines)
+    assert all(
+        line.evaluated >= (3 if "on D_t, late" in line.inequality.name else 10) for line in report.lines
+    )
 
 
 @pytest.mark.parametrize("alpha", [1.1, 2.0, 3.0, 6.0])
@@ -73,12 +80,21 @@ def broken(sides: Callable[[], Sequence[tuple[Sides, Moment]]], inequality: Ineq
 
 def state_sides() -> list[tuple[Sides, Moment]]:
     states = list(drawn_states(25))
-    return [(s, state) for state in states for s in (*winner.sides(state), *jumps.sides(state))]
+    groups = (winner, jumps, switches)
+    return [(s, state) for state in states for group in groups for s in group.sides(state)]
 
 
 def round_sides() -> list[tuple[Sides, Moment]]:
     found = drawn_rounds(np.random.default_rng(5), 3.0, 40)
-    return [(sides, played.moment) for played in found for sides in one_round.sides(played)]
+    return [
+        (sides, played.moment)
+        for played in found
+        for sides in (
+            *one_round.sides(played),
+            *switches.sides(played.moment),
+            *switches.round_sides(played),
+        )
+    ]
 
 
 def path_sides() -> list[tuple[Sides, Moment]]:
@@ -93,7 +109,14 @@ def hedge_sides() -> list[tuple[Sides, Moment]]:
     # One expert, of a small prior, is best from the start: its weight has to be paid for.
     late = np.tile([1.0, 0.0], (60, 1))
     runs.append(hedge.adahedge(late, np.array([1.0 - 1e-12, 1e-12]), 0.5))
-    return [(sides, HERE) for run in runs for sides in hedge.sides(run)]
+    return [(sides, HERE) for run in runs for sides in (*hedge.sides(run), *switches.weight_sides(run))]
+
+
+def keyed_sides() -> list[tuple[Sides, Moment]]:
+    return [
+        (sides, HERE)
+        for _, sides in switches.keyed(run(dc.FTPL(), dc.environments.Alternating(6, 0.3), 200, 0))
+    ]
 
 
 def mean_sides() -> list[tuple[Sides, Moment]]:
@@ -102,8 +125,8 @@ def mean_sides() -> list[tuple[Sides, Moment]]:
     ]
 
 
-def half(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *arguments: 0.5 * function(*arguments)
+def half(function: Callable[..., Any], share: float = 0.5) -> Callable[..., Any]:
+    return lambda *arguments: share * function(*arguments)
 
 
 BREAKS: list[tuple[Any, Inequality, Any, str, Any]] = [
@@ -127,13 +150,29 @@ BREAKS: list[tuple[Any, Inequality, Any, str, Any]] = [
         "running_means",
         lambda losses, lam: np.full(len(losses), 0.5),
     ),
+    (keyed_sides, switches.LAW, switches, "_draws", lambda arms, alpha: np.ones((200, arms))),
+    (state_sides, switches.RISE, switches, "curvature_constant", half(bounds.curvature_constant)),
+    (round_sides, switches.ESTIMATES, switches, "switch_constant", half(bounds.switch_constant, 0.1)),
+    (state_sides, switches.GAIN, switches, "rate_fall_cost", half(rate_fall_cost)),
+    (state_sides, switches.EVENT, switches, "_after_fall", lambda shifts, arm, x, alpha: 0.0),
+    (state_sides, switches.RATE, switches, "rate_fall_cost", half(rate_fall_cost, 0.05)),
+    (state_sides, switches.LATE_RATE, switches, "late_rate_constant", half(late_rate_constant, 0.05)),
+    (round_sides, switches.LATE, switches, "late_switch_constant", half(bounds.late_switch_constant, 0.02)),
+    (round_sides, switches.LEADING, switches, "curvature_constant", half(bounds.curvature_constant, 0.3)),
+    (round_sides, switches.MOVES, switches, "curvature_constant", half(bounds.curvature_constant, 0.2)),
+    (round_sides, switches.GATED, switches, "switch_constant", half(bounds.switch_constant, 0.01)),
+    (round_sides, switches.HIGHER, switches, "switch_constant", half(bounds.switch_constant, 0.001)),
+    (hedge_sides, switches.STEP, switches, "total_variation", half(total_variation, 2.0)),
+    (hedge_sides, switches.WEIGHTS, switches, "total_variation", half(total_variation, 4.0)),
+    (hedge_sides, switches.RACE, switches, "race_change", switches.cumulated_change),
+    (hedge_sides, switches.CUMULATED, switches, "total_variation", half(total_variation)),
 ]
 
 
 @pytest.mark.parametrize(
     ("sides", "inequality", "home", "name", "replacement"),
     BREAKS,
-    ids=[f"{b[1].source}, {b[3]}" for b in BREAKS],
+    ids=[f"{b[1].source}, {b[1].name[:30]}, {b[3]}" for b in BREAKS],
 )
 def test_a_broken_lemma_is_noticed(
     sides: Callable[[], Sequence[tuple[Sides, Moment]]],
@@ -149,7 +188,7 @@ def test_a_broken_lemma_is_noticed(
 
 def test_a_broken_side_of_any_inequality_is_noticed() -> None:
     # Raise each left side, then lower each right side, by slightly more than the slack.
-    found = [*state_sides(), *round_sides(), *path_sides(), *hedge_sides(), *mean_sides()]
+    found = [*state_sides(), *round_sides(), *path_sides(), *hedge_sides(), *mean_sides(), *keyed_sides()]
     for inequality in OUR_INEQUALITIES:
         mine = [(sides, moment) for sides, moment in found if sides.inequality == inequality]
         whole = Line(inequality)

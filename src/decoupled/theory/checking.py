@@ -14,7 +14,7 @@ from .bounds.gates import HALF, Gate
 from .centred_round import CentredRound
 from .inequality import Tally
 from .ladder_path import run_ladder
-from .lemmas import all_sides, in_order, ladder_path, ladder_round, one_round, path
+from .lemmas import all_sides, in_order, ladder_path, ladder_round, one_round, path, switches
 from .moment import Moment
 from .probabilities import checked_estimates
 from .report import Report
@@ -133,8 +133,8 @@ def inspect_round(
 ) -> Report:
     """Evaluate both sides of the lemmas about one round of the centred estimator, in a round of your choice.
 
-    These are L5, the last part of L6 and, for rungs, the steps of theorem E. The expectation over the explored arm
-    is exact. The time grows with the square of the number of arms.
+    These are L5, the last part of L6, S2 of sticky serving and, for rungs, the steps of theorem E. The expectation over the explored arm
+    is exact. The time grows with the cube of the number of arms.
 
     Args:
         estimates: the summed loss estimates of two or more arms.
@@ -172,7 +172,7 @@ def inspect_round(
         raise ParameterError(invalid_value("rungs", rungs, rule, "eta is the rate of the first rung"))
     played = CentredRound(moment, slow, level, given, gate, rates)
     tally = Tally()
-    tally.add(one_round.sides(played), moment)
+    tally.add((*one_round.sides(played), *switches.round_sides(played)), moment)
     return Report(in_order(tally))
 
 

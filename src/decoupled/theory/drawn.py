@@ -11,7 +11,7 @@ from .bounds.ladder import RECORD, ladder_numbers
 from .centred_round import CentredRound
 from .inequality import Tally
 from .ladder_round import LadderRound
-from .lemmas import hedge, in_order, ladder_round, one_round, running_mean
+from .lemmas import hedge, in_order, ladder_round, one_round, running_mean, switches
 from .moment import Moment
 from .report import Report
 
@@ -22,15 +22,19 @@ _LADDERS = (Ladder(), Ladder(uniform_share=0.3, top_two_floor=0.5), Ladder(prior
 def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
     """L5 and the steps of theorems C and E in random rounds, and L7 and L8 for random sequences, `count` of each.
 
+    With them S2 and S3 of sticky serving in these rounds, and how the weights move in these sequences.
+
     At alpha = 3, the shape of `Ladder`, also L9 to L14 in random rounds of ladders.
     """
     rng = np.random.default_rng([seed, round(1e6 * alpha)])
     tally = Tally()
     for played in drawn_rounds(rng, alpha, count):
         tally.add(one_round.sides(played), played.moment)
+        tally.add((*switches.sides(played.moment), *switches.round_sides(played)), played.moment)
     for _ in range(count):
         run = hedge.adahedge(*drawn_experts(rng))
-        tally.add(hedge.sides(run), Moment(run.losses.sum(axis=0), 1.0, alpha))
+        both = (*hedge.sides(run), *switches.weight_sides(run))
+        tally.add(both, Moment(run.losses.sum(axis=0), 1.0, alpha))
         losses = rng.integers(0, 2, 200) if rng.random() < 0.5 else rng.beta(2.0, 5.0, 200)
         sequence = np.sort(losses.astype(np.float64)) if rng.random() < 0.5 else losses.astype(np.float64)
         tally.add(

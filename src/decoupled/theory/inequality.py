@@ -13,7 +13,7 @@ from .moment import Moment
 CLAIMED = "claimed"  # the paper states it
 AS_PRINTED = "as printed"  # the paper prints it, but it fails somewhere
 CORRECTED = "corrected"  # the correct form
-OURS = "ours"  # a lemma of the ladder, which is not in the paper
+OURS = "ours"  # a lemma of the ladder or of sticky serving, which is not in the paper
 NOT_CLAIMED = "not claimed"  # outside the range of the theorem
 
 TOLERANCE = 1e-9  # relative; the computed values are far more accurate

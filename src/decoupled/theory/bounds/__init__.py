@@ -5,7 +5,8 @@
 not available, the docstring says so and explains what is used instead.
 
 `theorem_a` to `theorem_e3`, `theorem_t2` and `theorem_t2b` are this project's own. The page "The ladder: theorems and
-proofs" of the documentation proves them, and `compare` shows them next to the paper's.
+proofs" of the documentation proves them, and `compare` shows them next to the paper's. `switches` is about sticky
+serving, which has a page of its own.
 """
 
 from .adversarial import first_round_constant, penalty_constant, stability_constant, theorem1
@@ -31,6 +32,7 @@ from .others import (
 )
 from .rungs import mixing_overhead, prior_factor, theorem_e1, theorem_e2, theorem_e3
 from .stochastic import early_rounds, gap_constant, self_bounding_constant, surrogate_sum_bound, theorem2
+from .switching import late_switch_constant, rate_fall_constant, switch_constant, switches
 from .tuning import Tuned, corollary, leading_constant, optimal_c
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "ladder_terms",
     "largest_spread",
     "largest_step",
+    "late_switch_constant",
     "leading_constant",
     "low_order_term",
     "lower_bound_order",
@@ -61,6 +64,7 @@ __all__ = [
     "prior_factor",
     "rank_share",
     "rank_sum",
+    "rate_fall_constant",
     "ratio_sum",
     "rouyer_seldin",
     "rouyer_seldin_order",
@@ -69,6 +73,8 @@ __all__ = [
     "square_sum",
     "stability_constant",
     "surrogate_sum_bound",
+    "switch_constant",
+    "switches",
     "theorem1",
     "theorem2",
     "theorem_a",

@@ -65,6 +65,19 @@ class Gate:
             return proportional_fall_factor(self.delta, alpha)
         return _soft_fall_factor(self, alpha)
 
+    def switch_factor(self, alpha: float = 3.0) -> float:
+        """The factor R1 by which a fall moves more keys than a rise of the same size.
+
+        With a = delta it is ((1 - delta)^-alpha - 1) / (alpha delta). Otherwise it is (1 + a / (1 - delta))^(alpha + 1).
+
+        Args:
+            alpha: the shape of the perturbations, above 1.
+        """
+        alpha, rest = shape_of(alpha), 1.0 - self.delta
+        if self.a == self.delta:
+            return float((rest**-alpha - 1.0) / (alpha * self.delta))
+        return float((1.0 + self.a / rest) ** (alpha + 1.0))
+
 
 HALF = Gate()
 

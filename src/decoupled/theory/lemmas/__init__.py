@@ -1,7 +1,8 @@
 """The steps of the proofs as inequalities, one file per group; each file computes both sides in a state.
 
 The paper's lemmas come first. The lemmas of the ladder, L1 to L8, are in `winner`, `jumps`, `one_round`, `hedge`,
-`running_mean` and, for L1, in `path`. Those of theorem T2, L9 to L14, are in `ladder_round` and `ladder_path`.
+`running_mean` and, for L1, in `path`. Those of theorem T2, L9 to L14, are in `ladder_round` and `ladder_path`,
+and those of sticky serving, S1 to S3, in `switches`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,13 +22,14 @@ from . import (
     probabilities,
     running_mean,
     stability,
+    switches,
     winner,
 )
 
 _GROUPS = (probabilities, exploration, penalty, stability, best_arm, winner, jumps)
 _ORDER = [
     inequality
-    for group in (*_GROUPS, path, one_round, hedge, running_mean, ladder_round, ladder_path)
+    for group in (*_GROUPS, path, one_round, hedge, running_mean, ladder_round, ladder_path, switches)
     for inequality in vars(group).values()
     if isinstance(inequality, Inequality)
 ]
@@ -35,7 +37,7 @@ _ORDER = [
 
 def all_sides(moment: Moment) -> Iterator[Sides]:
     """Both sides of every inequality about one state."""
-    for group in _GROUPS:
+    for group in (*_GROUPS, switches):
         yield from group.sides(moment)
 
 

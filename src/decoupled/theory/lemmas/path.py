@@ -11,6 +11,7 @@ from ...kernels.laws.winner_moments import winner_moments
 from ..inequality import OURS, Inequality, Sides
 from ..potential import divergence, potential
 from ..trajectory import Trajectory
+from . import switches
 
 DECOMPOSITION = Inequality("regret on estimates <= stability + penalty", "lemma 3.4")
 DIVERGENCES = Inequality("regret on estimates <= divergences + penalty", "ladder, L1", OURS)
@@ -28,6 +29,7 @@ def whole(trajectory: Trajectory, zeta: float) -> Iterator[tuple[int, Sides]]:
     yield from decomposition(trajectory)
     yield from divergences(trajectory.estimates, trajectory.rates[:-1], trajectory.alpha)
     yield from unbiasedness(trajectory, zeta)
+    yield from switches.keyed(trajectory)
 
 
 def decomposition(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
