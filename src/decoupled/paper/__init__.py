@@ -51,11 +51,22 @@ EXPERIMENTS = {
         "the weights of the ladder's three rungs by round, on alternating losses and against a punishing adversary", in_quick=False),
     "late-bloomer": Entry("late_bloomer.LateBloomer", "An arm that becomes good late", "ours, [how it works](beyond-appendix.md#the-ladder-in-detail)",
         "three arms without noise, of which one is bad for long and then the best", in_quick=False),
+    "sticky": Entry("sticky.Sticky", "Switches of a key", "ours, [sticky serving](sticky.md)",
+        "a key that comes in every round, with its own draws and with fresh ones: regret, and how often it is moved", in_quick=False),
     "many-arms": Entry("many_arms.ManyArms", "A million arms", "ours",
         "all 1,682 films as arms, a generated catalogue of a million items, and the time of a round by K", in_quick=False),
 }
 # fmt: on
 # Names for several at once.
 GROUPS = {
-    "beyond": ("less-regret", "watched", "held-out", "noisy-movies", "rungs", "late-bloomer", "many-arms")
+    "beyond": (
+        "less-regret",
+        "watched",
+        "held-out",
+        "noisy-movies",
+        "rungs",
+        "late-bloomer",
+        "sticky",
+        "many-arms",
+    )
 }

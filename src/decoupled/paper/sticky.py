@@ -1,0 +1,130 @@
+"""Beyond the paper: a key that comes in every round keeps its perturbations. Regret stays, switches all but vanish."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ..environments import Alternating, Bernoulli, Environment, LossTable
+from ..plots import NAMES, Panel, Picture
+from ..policies import FTPL, CoupledTsallisINF, Ladder, Policy, TsallisINF
+from ..report.claims import Claim, judged_below, judged_within, mean_of, ratio_of
+from ..report.section import ReportTable, Section
+from ..simulation import Results
+from ..simulation.plan import Plan, make_plan
+from ..simulation.traffic import Traffic
+from ..theory.bounds import switches as bound_on_switches
+from .base import Scale, Simulated
+
+STICKY: tuple[Policy, ...] = (FTPL(), TsallisINF(), Ladder())
+COUPLED = CoupledTsallisINF()
+SETTLED, HORIZON = 8, 10_000  # how often the best arm is drawn anew, and the rounds
+
+
+def redrawn(arms: int, horizon: int) -> LossTable:
+    """The best arm is drawn anew eight times; its losses have the mean 0.3, and those of all others 0.5."""
+    best = np.random.default_rng(0).integers(arms, size=SETTLED)
+    means = np.where(np.arange(arms) == best[:, None], 0.3, 0.5)
+    index = np.repeat(np.arange(SETTLED), -(-horizon // SETTLED))[:horizon]
+    return LossTable(means.tolist(), index.tolist(), noise="bernoulli")
+
+
+def worlds(horizon: int) -> dict[str, Environment]:
+    """The three worlds by their titles."""
+    return {
+        "stochastic, K = 4, gap 0.1": Bernoulli(rewards=[0.6, 0.5, 0.5, 0.5]),
+        "alternating, K = 16, gap 0.125": Alternating(arms=16, gap=0.125),
+        "best arm drawn anew, K = 16": redrawn(16, horizon),
+    }
+
+
+class Sticky(Simulated):
+    """One key that is served in every round, with its own draws and with fresh ones."""
+
+    on_device = False
+    keep_runs = True
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        horizon = HORIZON // 10 if scale.quick else HORIZON
+        return {
+            f"{title}; {how}": make_plan(
+                policies, world, horizon, scale.fewer(20), scale.seed, "log", traffic=traffic
+            )
+            for title, world in worlds(horizon).items()
+            for how, policies, traffic in (
+                ("keyed", STICKY, Traffic(keys=1)),
+                ("fresh", (*STICKY, COUPLED), Traffic(keys=1, sticky=False)),
+            )
+        }
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        return {}  # a learner's calls ship
+
+    def section(self, folder: Path) -> Section:
+        cells = self.results(folder)
+        pairs = {
+            name.removesuffix("; keyed"): (cells[name], cells[name.replace("; keyed", "; fresh")])
+            for name in cells
+            if name.endswith("; keyed")
+        }
+        text = (
+            "A key, such as a session, has its own perturbations, hashed from its text, in place of fresh ones in every round. What is explored does not change, and neither does the law of "
+            "what is served; but a key is moved only when what is learned moves it. With fresh draws it is moved whenever two draws differ. Policies of the standard game learn from what they serve, so there a key must not decide it."
+        )
+        return Section(text, tuple(claims(pairs)), (picture(pairs),), (table(pairs),))
+
+
+def picture(pairs: dict[str, tuple[Results, Results]]) -> Picture:
+    """Switches by round: the key's own draws, and fresh ones."""
+    panels = []
+    for title, (keyed, fresh) in pairs.items():
+        own = keyed.series([f"{_name(label)}, keyed" for label in keyed.labels], of="switches")
+        new = fresh.series([f"{_name(label)}, fresh" for label in fresh.labels], of="switches")
+        thin = tuple(each._replace(kind="fit") for each in new)
+        panels.append(
+            Panel(title, (*own, *thin), y_label="switches of a key so far", log_x=True, log_y=True)
+        )
+    runs = next(iter(pairs.values()))[0].runs
+    caption = f"How often a key that is served in every round was moved to another arm, mean of {runs:,} runs with 95 % intervals. Thin lines are fresh draws."
+    return Picture("sticky", "Switches of a key", caption, tuple(panels), columns=3)
+
+
+def table(pairs: dict[str, tuple[Results, Results]]) -> ReportTable:
+    """Regret and switches at the horizon."""
+    rows = []
+    for title, (keyed, fresh) in pairs.items():
+        for label in fresh.labels:
+            each = [one.statistics()[label] for one in (keyed, fresh) if label in one.labels]
+            cells = [f"{line['mean']:,.1f}" for line in each] + [
+                f"{line['switches']:,.1f}" for line in each
+            ]
+            if len(each) == 1:
+                cells = ["", cells[0], "", cells[1]]
+            rows.append((f"{title}: {_name(label)}", *cells))
+    head = ("policy", "regret, keyed", "regret, fresh", "switches, keyed", "switches, fresh")
+    return ReportTable("Regret and switches at the horizon", head, tuple(rows))
+
+
+def claims(pairs: dict[str, tuple[Results, Results]]) -> list[Claim]:
+    """Regret equal; switches below the bound, and below half of those of fresh draws."""
+    count = len(pairs) * len(STICKY)
+    differences, ratios, bounded = [], [], []
+    for title, (keyed, fresh) in pairs.items():
+        specification = keyed.specification
+        horizon, arms = specification["horizon"], keyed.data.sizes["arm"]
+        for policy in STICKY:
+            of = f"{title}: {_name(policy.label)}"
+            difference = keyed.final_regret(policy) - fresh.final_regret(policy)
+            differences.append(mean_of(of, difference / np.sqrt(arms * horizon), count))
+            ratios.append(ratio_of(of, keyed.switches(policy), fresh.switches(policy), count))
+        share = keyed.switches(FTPL()) / bound_on_switches(horizon, arms)
+        bounded.append(mean_of(title, share, len(pairs)))
+    return [
+        judged_within("sticky-regret", "ours", "A key's own draws have the regret of fresh ones.", "difference of regrets over $\\sqrt{KT}$", differences, -0.25, 0.25),
+        judged_below("sticky-switches", "ours", "A key that comes in every round is moved at most half as often as with fresh draws.", "ratio of switches", ratios, 0.5),
+        judged_below("sticky-bound", "ours", "The switches of FTPL stay below the bound of lemma S2.", "switches over their bound", bounded, 1.0),
+    ]  # fmt: skip
+
+
+def _name(label: str) -> str:
+    return {COUPLED.label: "Tsallis-INF, standard game", **NAMES}[label]
