@@ -11,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,15 @@ def test_without_a_linker_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp
         build.find_linker()
 
 
+def test_without_headers_there_is_no_extension_module(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+    assert build.extend("no compiler", tmp_path, said.append) is None
+    assert said == ["no extension module is built: the headers of Python are missing"]
+
+
 def wheel_in(folder: Path, **environment: str) -> tuple[str, list[str]]:
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
@@ -252,9 +262,9 @@ def test_a_wheel_carries_the_library(tmp_path: Path) -> None:
     name, carried = wheel_in(tmp_path / "with", DECOUPLED_NATIVE="here")
     assert "-py3-none-" in name
     assert not name.endswith("-any.whl")
-    assert sorted(Path(each).name for each in carried) == sorted(
-        [load.MANIFEST, *load.read_manifest(load.FOLDER)["libraries"].values()]
-    )
+    manifest = load.read_manifest(load.FOLDER)
+    files = {load.MANIFEST, manifest["extension"], *manifest["libraries"].values()}
+    assert {Path(each).name for each in carried} == files - {None}
     name, carried = wheel_in(tmp_path / "without", DECOUPLED_NATIVE="off")
     assert name.endswith("-py3-none-any.whl")
     assert carried == []
