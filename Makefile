@@ -10,6 +10,7 @@ RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 CUDA_STAMP := $(VENV)/.cuda-installed
 LAB_STAMP := $(VENV)/.lab-installed
+BYTECODE_STAMP := $(VENV)/.bytecode
 # A wheel is built in an environment of its own: .venv takes five times the disk, and most of it is of no use there.
 WHEEL_VENV := .venv-wheel
 WHEEL_STAMP := $(WHEEL_VENV)/.installed
@@ -49,7 +50,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper mirror notebooks docs build native client test test-docs quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
+.PHONY: help run paper mirror notebooks docs build native client test test-docs quick install ready check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -92,7 +93,7 @@ client: $(DEV_STAMP) ## Write the types of the TypeScript client anew, from the 
 	@$(BIN)/python clients/typescript/generate.py
 
 # Mypy takes most of a minute on one core, so types and layers run next to the tests and report after them.
-test: install lint ## Run every check and every test of the code
+test: ready lint ## Run every check and every test of the code
 	@report=$$(mktemp); $(MAKE) --no-print-directory layers types >$$report 2>&1 & checks=$$!; \
 	  $(MAKE) --no-print-directory unit; unit=$$?; \
 	  wait $$checks; checks=$$?; cat $$report; rm $$report; \
@@ -105,6 +106,15 @@ quick: install lint ## Check format and lint, run a sample of the tests: a minut
 # The machine code is compiled while everything but the compiler is still being installed.
 install: $(COMPILER_STAMP) ## Create .venv with locked versions, for running and for development, and build the machine code
 	@$(MAKE) --silent --no-print-directory --jobs 2 $(DEV_STAMP) $(MANIFEST)
+
+# The tests are collected once while the machine code is built. Otherwise every worker turns all modules into bytecode,
+# those of the libraries too, at the same time.
+ready: $(COMPILER_STAMP)
+	@$(MAKE) --silent --no-print-directory --jobs 3 $(DEV_STAMP) $(MANIFEST) $(BYTECODE_STAMP)
+
+$(BYTECODE_STAMP): $(DEV_STAMP)
+	@$(BIN)/pytest --quiet --quiet --collect-only >/dev/null 2>&1 || true
+	@touch $@
 
 # Once there, it is built anew by `make native` alone: until then, Numba compiles what an edit made stale.
 # `make install DECOUPLED_NATIVE=off` leaves it out.
