@@ -49,11 +49,9 @@ def word_of(key: str, state: State) -> int:
 
 def keyed_calls(running: Running) -> KeyedCalls | None:
     """The machine code that draws the arms of keys, bound to the state; None if some of it does not ship."""
-    if running.policy.coupled:
+    if running.policy.coupled or not running.form.keyed_in_place:
         return None
     draw = running.form.keyed(running.state)
-    if not draw.in_place:
-        return None
     hashing, serving = (
         getattr(each, "shipped", lambda: None)() for each in (key_word, draw.function)
     )  # under a debugger they are plain functions

@@ -67,6 +67,10 @@ class RunnablePolicy(Protocol):
     def keyed(self, state: State) -> Keyed:
         """How to draw the arm that a key exploits."""
 
+    @property
+    def keyed_in_place(self) -> bool:
+        """Whether that is true of the state for as long as it stays where it is."""
+
     def estimates(self, state: State) -> Floats:
         """What is learned about each arm."""
 

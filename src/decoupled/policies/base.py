@@ -197,7 +197,12 @@ class Policy(Description, kind="policy", package=__package__):
         Args:
             state: the state of the running policy.
         """
-        return Keyed(keyed_race, (self.exploitation_law(state),), in_place=False)
+        return Keyed(keyed_race, (self.exploitation_law(state),))
+
+    @property
+    def keyed_in_place(self) -> bool:
+        """Whether the arrays of `keyed` are those of the state, so that they stay true when it changes."""
+        return False
 
     def estimates(self, state: State) -> Floats:
         """What the policy has learned about each arm: the sum of its loss estimates, unless overridden.

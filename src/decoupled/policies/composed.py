@@ -125,6 +125,8 @@ class ExplicitLaws(Policy):
         law: Floats = row(state, "explore") / row(state, "explore_sum")
         return law
 
+    keyed_in_place = True
+
     def keyed(self, state: State) -> Keyed:
         return Keyed(keyed_race, (self.layout.row(state, "exploit"),))
 

@@ -215,6 +215,10 @@ class Forgetting(Policy):
     def exploration_law(self, state: State) -> Floats:
         return self.policy.exploration_law(_inside(state))
 
+    @property
+    def keyed_in_place(self) -> bool:
+        return self.policy.keyed_in_place
+
     def keyed(self, state: State) -> Keyed:
         return self.policy.keyed(_inside(state))
 

@@ -164,6 +164,8 @@ class FTPL(ComposedPolicy):
         eta = float(row(state, "eta_exploit")[0])
         return pareto_winner_law(eta * (estimates - estimates.min()), self.alpha)
 
+    keyed_in_place = True
+
     def keyed(self, state: State) -> Keyed:
         row = self.layout.row
         return Keyed(keyed_leader, (row(state, "estimates"), row(state, "eta_exploit"), self.alpha))

@@ -250,6 +250,8 @@ class Ladder(Policy):
                 law += weight * pareto_winner_law(scalars[at_place.ETA] * rate * gaps, at_place.ALPHA)
         return law
 
+    keyed_in_place = True
+
     def keyed(self, state: State) -> Keyed:
         return Keyed(keyed_ladder, (state.scalars, state.floats, self.rung_count))
 

@@ -30,12 +30,10 @@ class Keyed(NamedTuple):
     Attributes:
         function: a compiled function of these arguments, the arms' serial numbers, and the word of the key.
         arguments: numbers and arrays.
-        in_place: whether the arrays are those of the state, so that they stay true when it changes.
     """
 
     function: Any
     arguments: tuple[Any, ...]
-    in_place: bool = True
 
 
 @compiled
