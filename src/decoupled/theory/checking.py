@@ -133,8 +133,8 @@ def inspect_round(
 ) -> Report:
     """Evaluate both sides of the lemmas about one round of the centred estimator, in a round of your choice.
 
-    These are L5, the last part of L6, S2 of sticky serving and, for rungs, the steps of theorem E. The expectation over the explored arm
-    is exact. The time grows with the cube of the number of arms.
+    These are L5, the last part of L6, S2 of sticky serving (up to 16 arms) and, for rungs, the steps of theorem E. The
+    expectation over the explored arm is exact. The time grows with the square of the number of arms.
 
     Args:
         estimates: the summed loss estimates of two or more arms.

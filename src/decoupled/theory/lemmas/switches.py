@@ -137,6 +137,8 @@ def _after_fall(shifts: Floats, arm: int, x: float, alpha: float) -> float:
 
 def round_sides(played: CentredRound) -> Iterator[Sides]:
     """S2 for one round of the centred estimator, at the rate of its gate and at those of its rungs."""
+    if played.moment.arms > MOST_ARMS:
+        return
     alpha, gate, eta = played.moment.alpha, played.gate, played.moment.eta
     for rate in (eta, *(rung for rung in played.rungs if rung > eta)):
         here = gate if rate == eta else Gate(gate.a * rate / eta, gate.delta)  # in units of this rate
