@@ -22,7 +22,7 @@ from ...errors import BadRequest, Conflict, Invalid, NotFound, ServiceError, Too
 from ...experiment.records import DecisionRecord, Experiment
 from ...service import DecisionService
 from ..admission.auth import Admission
-from ..admission.limits import MOST_FLAGS, MOST_LISTED
+from ..admission.limits import MOST_FLAGS
 from ..framework import Decider, StrictRoute
 from ..models.fields import Arm, Problem
 from ..models.problem_json import PROBLEM, headers_of, is_fault, problem_of
@@ -258,16 +258,10 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
             return flag_problem(error, key)
 
     async def _unarchived(tenant: str) -> list[Experiment]:
-        found: list[Experiment] = []
-        after = None
-        while True:
-            page = await service.experiments.list(tenant, after=after, limit=MOST_LISTED)
-            found += [each for each in page if each.archived_at is None]
-            if len(found) > MOST_FLAGS:
-                raise too_many()
-            if len(page) < MOST_LISTED:
-                return found
-            after = page[-1].name
+        page = await service.listing.experiments(tenant, limit=MOST_FLAGS + 1, status="active")
+        if len(page.items) > MOST_FLAGS:
+            raise too_many()
+        return page.items
 
     return router
 
