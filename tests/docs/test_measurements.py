@@ -187,7 +187,7 @@ def test_records_name_lines_that_the_bench_prints(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(service, "flush_times", lambda folder: [1.0])
     monkeypatch.setattr(limits, "restarted", lambda: 1.0)
     monkeypatch.setattr(limits, "neighbours", lambda seconds: (load, load, load))
-    monkeypatch.setattr(mirror, "server", lambda *how: nullcontext(1))
+    monkeypatch.setattr(mirror, "server", lambda *how: nullcontext((1, None)))
     monkeypatch.setattr(mirror, "mirror", lambda *how, **more: nullcontext(1))
     monkeypatch.setattr(mirror, "compared", fake_comparison)
     for name, module in {

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from decoupled.bench.service import Connection, _memory
+from decoupled.bench.connection import Connection
+from decoupled.bench.service import _memory
 from support.mirrors.running import asking, eventually, upstreams, write_config
 from support.reliability.sizes import SIZES
 

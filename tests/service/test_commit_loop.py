@@ -90,7 +90,10 @@ def test_a_result_can_be_waited_for_inside_an_event_loop(tmp_path: Path) -> None
     service = open_service(tmp_path / "store.db")
 
     async def cell() -> list[object]:
-        return [*service.experiments.list("me").result(60), *await service.experiments.list("me")]
+        return [
+            *service.listing.experiments("me").result(60).items,
+            *(await service.listing.experiments("me")).items,
+        ]
 
     assert asyncio.run(cell()) == []
     service.close()

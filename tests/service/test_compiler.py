@@ -53,7 +53,7 @@ def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(file: str
     slow, created = put(service, "slow", SLOW).result(60)
     assert (slow.status, created) == ("compiling", True)
     assert service.experiments.get("local", "slow").result(60).status == "compiling"
-    listed = service.experiments.list("local").result(60)
+    listed = service.listing.experiments("local").result(60).items
     assert [each.status for each in listed] == ["ready", "compiling"]
     with pytest.raises(Compiling, match=r"experiment 'slow'.*FTPL.*ask again"):
         service.decisions.decide("local", "slow").result(60)
@@ -139,7 +139,10 @@ def test_a_policy_that_does_not_compile_is_reported_and_retried(
         with pytest.raises(NotCompiled, match=r"experiment 'broken'.*no such type"):
             service.decisions.decide("local", "broken").result(60)
         put(service, "other", QUICK).result(60)
-        assert [each.status for each in service.experiments.list("local").result(60)] == ["failed", "ready"]
+        assert [each.status for each in service.listing.experiments("local").result(60).items] == [
+            "failed",
+            "ready",
+        ]
         assert service.logs.read("local", "broken").result(60) == []
         broken.error = None
         monkeypatch.setattr(compiling, "AGAIN", -1.0)
@@ -163,7 +166,7 @@ def test_an_unknown_policy_does_not_affect_other_experiments(file: str) -> None:
         assert both[0].result(60)
         with pytest.raises(NotCompiled, match="Mine"):
             both[1].result(60)
-        listed = service.experiments.list("local").result(60)
+        listed = service.listing.experiments("local").result(60).items
         assert [each.status for each in listed] == ["ready", "failed"]
 
 

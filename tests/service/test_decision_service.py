@@ -169,8 +169,10 @@ def test_experiments_are_listed_and_archived(opened: Opened, clock: Clock) -> No
     service = opened()
     for name in ("b", "A", "c"):
         service.experiments.put("me", name, PLAIN).result()
-    assert [each.name for each in service.experiments.list("me").result()] == ["A", "b", "c"]
-    assert [each.name for each in service.experiments.list("me", after="A", limit=1).result()] == ["b"]
+    assert [each.name for each in service.listing.experiments("me").result().items] == ["A", "b", "c"]
+    assert [each.name for each in service.listing.experiments("me", after="A", limit=1).result().items] == [
+        "b"
+    ]
     [made] = service.decisions.decide("me", "b", key="k").result()
     assert service.experiments.archive("me", "b").result().archived_at == clock.now
     clock.now += 1.0
@@ -180,7 +182,8 @@ def test_experiments_are_listed_and_archived(opened: Opened, clock: Clock) -> No
     assert service.decisions.decide("me", "b", key="k").result() == [made]
     assert service.decisions.feedback("me", made.id, loss=0.5).result().status == "applied"
     assert (
-        service.experiments.get("me", "b").result() == service.experiments.list("me", after="A").result()[0]
+        service.experiments.get("me", "b").result()
+        == service.listing.experiments("me", after="A").result().items[0]
     )
 
 
@@ -253,7 +256,9 @@ def test_arms_are_added_and_retired(opened: Opened) -> None:
     with pytest.raises(Invalid):
         service.decisions.decide("me", "one", available=[gone]).result()
     state = service.experiments.state("me", "one").result()
-    assert service.experiments.get("me", "one").result() == service.experiments.list("me").result()[0]
+    assert (
+        service.experiments.get("me", "one").result() == service.listing.experiments("me").result().items[0]
+    )
     service._commits.close()
     service._session.store.close()
     again = opened()

@@ -80,7 +80,7 @@ def test_everything_of_it_is_gone_and_its_name_is_free(
         service.decisions.get("shop", last).result()
     with pytest.raises(NotFound):
         service.decisions.decide("local", "old").result()
-    assert [each.name for each in service.experiments.list("local").result()] == ["kept"]
+    assert [each.name for each in service.listing.experiments("local").result().items] == ["kept"]
     erased(service)
     assert [each.subject for each in service.audit.read(action="experiment.delete").result()] == ["old"]
     assert (rows(service), rows(service, 2)) == (0, before)

@@ -70,7 +70,7 @@ def test_changes_are_logged_kept_and_replayed(opened: Opened, address: str) -> N
     service.close()
     again = opened()
     assert again.experiments.get("me", "one").result() == before
-    assert again.experiments.list("me").result() == [before]
+    assert again.listing.experiments("me").result().items == [before]
     assert decide(again, count=5, key="k") == made
     assert {each.exploit for each in decide(again, count=5)} == {"c"}
     again.experiments.put("me", "one", PLAIN, seed=7).result()  # a client that creates it at every start
@@ -146,7 +146,7 @@ def test_arms_that_are_down_are_not_chosen_and_a_retired_one_is_forgotten(opened
         decide(service, available=["b"])
     service.experiments.retire_arms("me", "one", ["d"]).result()
     assert service.experiments.get("me", "one").result().guardrails == dc.Guardrails(down=["b"])
-    assert service.experiments.list("me").result()[0].guardrails == dc.Guardrails(down=["b"])
+    assert service.listing.experiments("me").result().items[0].guardrails == dc.Guardrails(down=["b"])
     change(service, down=[])
     assert {each.explore for each in decide(service, count=30)} == {"a", "b", "c"}
     logged = service.logs.read("me", "one").result()

@@ -145,5 +145,5 @@ def test_the_same_learner_again_changes_nothing_and_another_is_refused(file: str
             put("local", "x", settings, learner=other).result()
     with pytest.raises(Invalid, match="learner: does not match its checksum"):
         put("local", "y", settings, learner=text.replace('"round":31', '"round":32')).result()
-    assert [each.name for each in service.experiments.list("local").result()] == ["x"]
+    assert [each.name for each in service.listing.experiments("local").result().items] == ["x"]
     service.close()

@@ -90,7 +90,7 @@ def _recompute(address: str) -> None:
     """Every propensity returned is that of a learner that has seen the rows before it, no more and no less."""
     whole = PostgresStore(address)
     store = whole.reader()
-    [row] = store.experiments(None)
+    [row] = store.every_experiment()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     made = {}
     for each in store.rows_since(row.id, 0):

@@ -11,9 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY = "."  # the prefix of unfinished files
-ABANDONED = (
-    600.0  # seconds; an unfinished file that nobody wrote to for so long is left over from a killed process
-)
+# Seconds. An unfinished file that nobody wrote to for so long is left over from a killed process.
+ABANDONED = 600.0
 
 
 def write_atomically(

@@ -15,9 +15,8 @@ import os
 import sys
 from importlib import import_module
 
-TYPE_CHECKING = (
-    False  # type checkers know the name; importing it from `typing` takes longer than all of this
-)
+# Type checkers know the name. Importing it from `typing` takes longer than all of this.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -3,16 +3,15 @@
 import http.client
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
+
+from .connection import running_service
 
 LOAD_ONCE = "import decoupled.cli.main, decoupled.service.http.server, decoupled.service.store.sqlite"
-SERVE = (sys.executable, "-m", "decoupled", "serve", "--port", "0")
 
 
 def first_decision(repetitions: int) -> float:
@@ -26,24 +25,9 @@ def first_decision(repetitions: int) -> float:
 def _seconds() -> float:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        with _serving(folder) as port:
+        with running_service(Path(folder) / "store.db") as (port, _):
             decide_once(port)
             return time.perf_counter() - start
-
-
-@contextmanager
-def _serving(folder: str) -> Iterator[int]:
-    """The port of a fresh service."""
-    with subprocess.Popen(
-        SERVE, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        found = re.search(r":(\d+)\s*$", process.stdout.readline() if process.stdout else "")
-        if found is None:
-            raise ChildProcessError("the service did not start")
-        try:
-            yield int(found[1])
-        finally:
-            process.kill()
 
 
 def decide_once(port: int, key: str | None = None) -> str:

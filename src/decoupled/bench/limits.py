@@ -9,7 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .service import Connection, Workload, client, running_service
+from ..policies import Ladder
+from .connection import Connection, connected, create, running_service
+from .service import Workload, client
 from .start import Reading
 from .timing import Rate
 
@@ -19,7 +21,6 @@ ARMS = 1_000_000
 SECONDS = 10.0
 CLIENTS = 8
 BESIDE = 4  # clients of the large experiment
-_RECOMMENDED = {"name": "Ladder"}
 
 
 def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
@@ -55,8 +56,8 @@ def restarted(waiting: int = WAITING) -> float:
 
 
 async def _decide_often(port: int, count: int) -> None:
-    connection = await _connected(port)
-    await _create(connection, "one", ["a", "b", "c"])
+    connection = await connected(port)
+    await create(connection, "one", Ladder(), ["a", "b", "c"])
     for _ in range(count // AT_ONCE):
         body = json.dumps({"count": AT_ONCE}).encode()
         status, answer = await connection.ask("POST", "/v1/experiments/one/decisions", body)
@@ -68,7 +69,7 @@ async def _decide_often(port: int, count: int) -> None:
 
 
 async def _decide_once(port: int) -> None:
-    connection = await _connected(port)
+    connection = await connected(port)
     status, answer = 503, b""
     while status == 503:
         status, answer = await connection.ask("POST", "/v1/experiments/one/decisions")
@@ -86,9 +87,9 @@ def neighbours(seconds: float, arms: int = ARMS) -> tuple[Workload, Workload, Wo
 
 
 async def _neighbours(port: int, seconds: float, arms: int) -> tuple[Workload, Workload, Workload]:
-    small = [await _connected(port) for _ in range(CLIENTS)]
-    large = [await _connected(port) for _ in range(BESIDE)]
-    await _create(small[0], "small", [f"arm-{place}" for place in range(8)])
+    small = [await connected(port) for _ in range(CLIENTS)]
+    large = [await connected(port) for _ in range(BESIDE)]
+    await create(small[0], "small", Ladder(), [f"arm-{place}" for place in range(8)])
     alone, beside, other = Workload(), Workload(), Workload()
     await asyncio.gather(*(client(each, Workload(), _after(1.0), "small") for each in small))
     await asyncio.gather(*(client(each, alone, _after(seconds), "small") for each in small))
@@ -104,7 +105,7 @@ async def _neighbours(port: int, seconds: float, arms: int) -> tuple[Workload, W
 
 
 async def _use_large(connections: list[Connection], load: Workload, until: float, arms: int) -> None:
-    await _create(connections[0], "large", arms)
+    await create(connections[0], "large", Ladder(), arms)
     looking, *others = connections
     await asyncio.gather(*(client(each, load, until, "large") for each in others), _look(looking, until))
 
@@ -120,17 +121,3 @@ async def _look(connection: Connection, until: float) -> None:
 
 def _after(seconds: float) -> float:
     return time.perf_counter() + seconds
-
-
-async def _connected(port: int) -> Connection:
-    loop = asyncio.get_running_loop()
-    return (await loop.create_connection(Connection, "127.0.0.1", port))[1]
-
-
-async def _create(connection: Connection, name: str, arms: int | list[str]) -> None:
-    settings = json.dumps({"policy": _RECOMMENDED, "arms": arms}).encode()
-    status, answer = 202, b""
-    while status == 202:  # created, and its policy is being compiled
-        status, answer = await connection.ask("PUT", f"/v1/experiments/{name}", settings)
-    if status not in (200, 201):
-        raise ConnectionError(f"the experiment was not created: {answer!r}")

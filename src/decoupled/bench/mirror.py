@@ -5,19 +5,16 @@ noisy machine affects both equally.
 """
 
 import asyncio
-import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from ..base.arrays import Floats
-from .service import Connection
+from .connection import connected, server
 from .timing import Ratio
 
 AT_ONCE = 20  # requests to one side before it is the other's turn
@@ -31,9 +28,10 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
     with ExitStack() as servers:
         start = servers.enter_context
         upstreams = {
-            kind: start(server("decoupled.bench.plain_proxy", "upstream", kind)) for kind in COPIES
+            kind: start(server("decoupled.bench.plain_proxy", "upstream", kind))[0] for kind in COPIES
         }
-        plain = start(server("decoupled.bench.plain_proxy", "proxy", f"http://127.0.0.1:{upstreams['ok']}"))
+        address = f"http://127.0.0.1:{upstreams['ok']}"
+        plain, _ = start(server("decoupled.bench.plain_proxy", "proxy", address))
         without = start(mirror(upstreams["ok"], upstreams["ok"], share=0.0))
         mirroring = start(mirror(upstreams["ok"], upstreams["ok"]))
         yield from compared("plain proxy", plain, "decoupled mirror, 5 % mirrored", mirroring, repetitions)
@@ -63,10 +61,7 @@ def compared(name: str, port: int, rival: str, rival_port: int, repetitions: int
 
 async def _timed(port: int, rival_port: int, repetitions: int) -> tuple[Floats, Floats]:
     """Seconds of each request, of both sides."""
-    loop = asyncio.get_running_loop()
-    sides = [
-        (await loop.create_connection(Connection, "127.0.0.1", each))[1] for each in (port, rival_port)
-    ]
+    sides = [await connected(each) for each in (port, rival_port)]
     times: list[list[float]] = [[], []]
     for side in sides:
         for _ in range(WARM_UP):
@@ -85,25 +80,6 @@ async def _timed(port: int, rival_port: int, repetitions: int) -> tuple[Floats, 
 
 
 @contextmanager
-def server(module: str, *arguments: str) -> Iterator[int]:
-    """A server in a process of its own, which prints its port; it is asked to end when the block ends."""
-    command = [sys.executable, "-m", module, *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        line = process.stdout.readline() if process.stdout else ""
-        found = re.search(r":(\d+)\s*$", line)
-        if found is None:
-            raise ChildProcessError(f"{module} did not start: {line!r}")
-        yield int(found[1])
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(30)
-        if process.stdout is not None:
-            process.stdout.close()
-
-
-@contextmanager
 def mirror(served: int, copied: int, share: float = 0.1) -> Iterator[int]:
     """`decoupled mirror` with an upstream that serves everything and another that only gets copies.
 
@@ -119,5 +95,5 @@ def mirror(served: int, copied: int, share: float = 0.1) -> Iterator[int]:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "mirror.toml"
         config.write_text(f'listen = "127.0.0.1:0"\nconsole = false\ndrain = 1\n{copies}{rules}{arms}')
-        with server("decoupled", "mirror", str(config)) as port:
+        with server("decoupled", "mirror", str(config)) as (port, _):
             yield port

@@ -8,19 +8,16 @@ import asyncio
 import json
 import os
 import random
-import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from ..policies import FTPL, Ladder
+from .connection import Connection, connected, create, running_service
 from .disk import flush_times, median
 from .start import Reading
 from .timing import Rate
@@ -36,7 +33,6 @@ BATCH = 1_000
 PAIRS = 5_000  # in a second
 SLOWEST = 10.0  # milliseconds of a request
 SLOWEST_BATCH = 50.0
-_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 @dataclass
@@ -128,73 +124,9 @@ def run_batches(*, repetitions: int, policy: str = "FTPL()", arms: int = 8) -> l
         return asyncio.run(_batches(port, repetitions, policy, arms))
 
 
-@contextmanager
-def running_service(store: Path, *options: str) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
-    """A service on a free port of the loopback; it is asked to end when the block ends."""
-    command = [sys.executable, "-m", "decoupled", "serve", "--store", str(store), "--port", "0", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        line = process.stdout.readline() if process.stdout else ""
-        found = re.search(r":(\d+)\s*$", line)
-        if found is None:
-            raise ChildProcessError(f"the service did not start: {line!r}")
-        yield int(found[1]), process
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(30)
-
-
-class Connection(asyncio.Protocol):
-    """One keep-alive connection that sends a request and waits for its answer."""
-
-    def __init__(self) -> None:
-        self._transport: asyncio.Transport | None = None
-        self._buffer = b""
-        self._answer: asyncio.Future[tuple[int, bytes]] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Gather an answer until it is whole."""
-        self._buffer += data
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        found = _LENGTH.search(self._buffer, 0, end)
-        size = end + 4 + (int(found[1]) if found else 0)
-        if len(self._buffer) >= size and self._answer is not None and not self._answer.done():
-            whole, self._buffer = self._buffer, self._buffer[size:]
-            self._answer.set_result((int(whole[9:12]), whole[end + 4 : size]))
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """Tell whoever waits."""
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ConnectionError("the service hung up"))
-
-    def close(self) -> None:
-        """Hang up."""
-        if self._transport is not None:
-            self._transport.close()
-
-    async def ask(self, method: str, path: str, body: bytes = b"", key: str = "") -> tuple[int, bytes]:
-        """Send a request; the status and body of its answer."""
-        assert self._transport is not None
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        if key:
-            head += f"Idempotency-Key: {key}\r\n"
-        self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(head.encode() + b"\r\n" + body)
-        return await self._answer
-
-
 async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, arms: int) -> Workload:
-    loop = asyncio.get_running_loop()
-    connections = [(await loop.create_connection(Connection, "127.0.0.1", port))[1] for _ in range(clients)]
-    await _create(connections[0], policy, arms)
+    connections = [await connected(port) for _ in range(clients)]
+    await create(connections[0], NAME, POLICIES[policy], _names(arms))
     await asyncio.gather(*(client(each, Workload(), time.perf_counter() + WARM_UP) for each in connections))
     load, start = Workload(), time.perf_counter()
     service_cpu, client_cpu = _cpu(pid), time.process_time()
@@ -207,21 +139,9 @@ async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, 
     return load
 
 
-async def _create(connection: Connection, policy: str, arms: int) -> None:
-    settings = {"policy": POLICIES[policy].to_dict(), "arms": [f"arm-{i}" for i in range(arms)]}
-    status = 202
-    while status == 202:  # created, and its policy is being compiled
-        status, answer = await connection.ask(
-            "PUT", f"/v1/experiments/{NAME}", json.dumps(settings).encode()
-        )
-    if status not in (200, 201):
-        raise ConnectionError(f"the experiment was not created: {answer!r}")
-
-
 async def _batches(port: int, repetitions: int, policy: str, arms: int) -> list[float]:
-    loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
-    await _create(connection, policy, arms)
+    connection = await connected(port)
+    await create(connection, NAME, POLICIES[policy], _names(arms))
     times, wanted = list[float](), json.dumps({"count": BATCH}).encode()
     for _ in range(repetitions + 1):
         start = time.perf_counter()
@@ -261,6 +181,10 @@ async def client(connection: Connection, load: Workload, until: float, name: str
         load.decisions.append(between - start)
         load.feedback.append(now() - sent)
         load.pairs += 1
+
+
+def _names(arms: int) -> list[str]:
+    return [f"arm-{place}" for place in range(arms)]
 
 
 async def _watch(pid: int, load: Workload) -> None:

@@ -22,9 +22,8 @@ from .upstream import Upstream, trust_of
 
 LOOK_EVERY = 10.0  # seconds between two looks at the verdict
 _EVERY = 10.0  # seconds between two looks at what is due
-_RULES_EVERY = (
-    1.0  # seconds between two looks at the guardrails, so a pin holds for requests a second later
-)
+# Seconds between two looks at the guardrails: a pin holds for requests a second later.
+_RULES_EVERY = 1.0
 _log = logging.getLogger("decoupled.mirror")
 
 

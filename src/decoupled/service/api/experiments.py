@@ -1,4 +1,4 @@
-"""Experiments: creating, showing, listing and archiving them, and changing their arms."""
+"""Experiments: creating, showing and archiving them, and changing their arms."""
 
 import json
 import secrets
@@ -21,7 +21,14 @@ from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFoun
 from ..experiment.differences import differences
 from ..experiment.imported import adopted, digest_of, first_snapshot
 from ..experiment.live import LiveExperiment
-from ..experiment.numbered_arms import as_stored, from_stored, is_large, most_used, refuse_if_large
+from ..experiment.numbered_arms import (
+    as_stored,
+    count_of,
+    from_stored,
+    is_large,
+    most_used,
+    refuse_if_large,
+)
 from ..experiment.records import Experiment, ExperimentState, Settings
 from ..experiment.rows import ExperimentRow
 from ..experiment.settings import as_settings, as_text, checked, plain_text
@@ -30,13 +37,12 @@ from ..memory.session import Reference, Session
 from .deadlines import sweep
 from .guardrails import change_guardrails, set_budget
 
-Listed: TypeAlias = list[Experiment]
 Created: TypeAlias = tuple[Experiment, bool]
 _MOST_ARMS_AUDITED = 1_000
 
 
 class Experiments:
-    """Create, show, list and archive experiments, and change their arms, guardrails and budgets."""
+    """Create, show and archive experiments, and change their arms, guardrails and budgets."""
 
     def __init__(self, commits: CommitLoop, background: Background) -> None:
         self._commits, self._background = commits, background
@@ -112,10 +118,6 @@ class Experiments:
         """An experiment as it is now."""
         about = Reference("name", tenant, name)
         return self._commits.submit(partial(_get, about=about), about)
-
-    def list(self, tenant: str, after: str | None = None, limit: int = 100) -> Reply[Listed]:
-        """Experiments in the order of their names, from the one after `after`."""
-        return self._commits.submit(partial(_list, tenant=tenant, after=after or "", limit=limit))
 
     def archive(self, tenant: str, name: str) -> Reply[Experiment]:
         """End an experiment: it makes no more decisions, and still takes feedback."""
@@ -200,8 +202,7 @@ def _put(
 
 def _short_arms(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings for the audit trail: many arms by their number only."""
-    arms: list[Arm] | int = settings["arms"]
-    count = arms if isinstance(arms, int) else len(arms)
+    count = count_of(settings["arms"])
     return settings if count <= _MOST_ARMS_AUDITED else {**settings, "arms": count}
 
 
@@ -216,11 +217,6 @@ def _get(session: Session, *, about: Reference) -> Experiment:
         row = session.store.named(about.tenant, about.text)
         assert row is not None  # it was found, or another error was raised
         return with_status(session.compiler, as_experiment(row))
-
-
-def _list(session: Session, *, tenant: str, after: str, limit: int) -> list[Experiment]:
-    rows = session.store.experiments(tenant, after, limit)
-    return [with_status(session.compiler, as_experiment(row)) for row in rows]
 
 
 def _saved(session: Session, *, about: Reference) -> str:

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 from ...errors import invalid_value
-from ..commits.background import Background
+from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
-from ..errors import Invalid, NotFound
+from ..errors import Invalid
 from ..experiment.live import Owner, decision_record
 from ..experiment.records import DecisionRecord, Experiment, Mode, Status
 from ..memory.session import Session
@@ -102,18 +102,12 @@ class Listing:
         return self._background.submit(run)
 
     def _decisions(self, tenant: str, name: str, *, sort: str, **wanted: Any) -> Page[DecisionRecord]:
-        reader = self._commits.session.store.reader()
-        try:
-            row = reader.named(tenant, name)
-            if row is None:
-                raise NotFound(f"experiment {name!r}: is not known; create it first, or check the name")
+        with reading(self._commits, tenant, name, compiled=False) as (reader, row):
             policy = json.loads(row.settings)["policy"]["name"]
             owner = Owner(row.tag, row.name, json.loads(row.arms), policy)
             found, following = decisions_page(reader, row.id, row.head, **wanted)
             records = [decision_record(decided, settled, owner) for decided, settled in found]
             return Page(records, None if following is None else _cursor(sort, [following]))
-        finally:
-            reader.close()
 
 
 def _experiments(

@@ -48,14 +48,17 @@ def answer(reply: Reply[T], work: Callable[[], T]) -> None:
 
 
 @contextmanager
-def reading(commits: CommitLoop, tenant: str, name: str) -> Iterator[tuple[Store, ExperimentRow]]:
-    """A second connection to the store as it is now, and an experiment in it whose policy is compiled."""
+def reading(
+    commits: CommitLoop, tenant: str, name: str, *, compiled: bool = True
+) -> Iterator[tuple[Store, ExperimentRow]]:
+    """A second connection to the store as it is now, and an experiment in it, whose policy is `compiled` first."""
     reader = commits.session.store.reader()
     try:
         row = reader.named(tenant, name)
         if row is None:
             raise NotFound(f"experiment {name!r}: is not known; create it first, or check the name")
-        _await_compiled(commits.session.compiler, row, commits.patience)
+        if compiled:
+            _await_compiled(commits.session.compiler, row, commits.patience)
         yield reader, row
     finally:
         reader.close()

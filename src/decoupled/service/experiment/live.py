@@ -31,8 +31,8 @@ from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 
 T = TypeVar("T")
-# What to make of a decision for a caller, such as `LiveExperiment.record`: from its experiment, its row, and the row that settled
-# it if there is one.
+# What to make of a decision for a caller, such as `LiveExperiment.record`: from its experiment, its row, and the row that
+# settled it if there is one.
 Form: TypeAlias = Callable[["LiveExperiment", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
@@ -102,9 +102,8 @@ class LiveExperiment:
         self.head = self.version = self.saved = 0
         self.last_at = self.saved_at = row.created_at
         self.watched_since: float | None = None
-        self.ahead: tuple[float, float] | None = (
-            None  # the clock, and the time of a log that was ahead of it
-        )
+        # The clock, and the time of a log that was ahead of it.
+        self.ahead: tuple[float, float] | None = None
         self.losses = LossRange.checked(self.settings.loss_range)
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__

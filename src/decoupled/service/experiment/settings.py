@@ -1,12 +1,10 @@
 """Checking settings, and storing them as text with every default written out, so that defaults may change."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from ...base.validation import as_float, number_in
-from ...decision import Arm
 from ...errors import DecoupledError, argument_of, invalid_value, reworded
 from ...learner.arms import ArmNames
 from ...learner.budget import Budget
@@ -135,42 +133,20 @@ def _flag(name: str, value: object, default: str) -> bool:
 
 def as_text(settings: Settings) -> str:
     """Settings as JSON; equal settings give equal text."""
-    content: dict[str, Any] = {
-        "policy": settings.policy,
-        "arms": as_stored(settings.arms),
-        "loss_range": list(settings.loss_range),
-        "deadline": settings.deadline,
-        "expired_loss": settings.expired_loss,
-        "demo": settings.demo,
-        "feedback": settings.feedback,
-        "guardrails": settings.guardrails.to_dict(),
-        "budget": settings.budget.to_dict(),
-        "risk": settings.risk,
-        "drift": settings.drift,
-        "imported": settings.imported,
-    }
+    content = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    content |= {"arms": as_stored(settings.arms), "loss_range": list(settings.loss_range)}
+    content |= {"guardrails": settings.guardrails.to_dict(), "budget": settings.budget.to_dict()}
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
 def as_settings(content: dict[str, Any]) -> Settings:
     """Settings from stored JSON."""
     low, high = content["loss_range"]
-    return Settings(
-        content["policy"],
-        _arms(content["arms"]),
-        (low, high),
-        content["deadline"],
-        content["expired_loss"],
-        content["demo"],
-        content["feedback"],
-        Guardrails.from_dict(content["guardrails"]),
-        Budget.from_dict(content["budget"]),
-        content["risk"],
-        content["drift"],
-        content["imported"],
-    )
-
-
-def _arms(stored: int | list[Arm]) -> Sequence[Arm]:
-    arms = from_stored(stored)
-    return arms if is_large(arms) else tuple(arms)
+    arms = from_stored(content["arms"])
+    read = {
+        "arms": arms if is_large(arms) else tuple(arms),
+        "loss_range": (low, high),
+        "guardrails": Guardrails.from_dict(content["guardrails"]),
+        "budget": Budget.from_dict(content["budget"]),
+    }
+    return Settings(**content | read)

@@ -1,6 +1,5 @@
 """Routes of the framework that parse JSON strictly and check roles, and its errors in the shape of all others."""
 
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, get_origin
 
@@ -13,12 +12,11 @@ from starlette.routing import Match
 from ...errors import shown
 from ..errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
 from .admission.auth import Access
-from .models.problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .models.problem_json import FAULT, PROBLEM, headers_of, log_fault, problem_of
 from .models.strict_json import encoded, parsed
 from .models.validation import SEE, invalid_request
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
-faults = logging.getLogger("decoupled.service")
 
 
 class _StrictRequest(Request):
@@ -82,10 +80,11 @@ Decider = Annotated[Access, _role("decide")]
 Admin = Annotated[Access, _role("admin")]
 
 
-def as_problem(error: ServiceError) -> Response:
-    """An error as a response."""
+def as_problem(error: ServiceError, problem: dict[str, Any] | None = None) -> Response:
+    """An error as a response; `problem` is the content if it has another shape."""
+    problem = problem or problem_of(error)
     headers = {name.decode(): value.decode() for name, value in headers_of(error)}
-    return Response(encoded(problem_of(error)), error.status, headers, PROBLEM.decode())
+    return Response(encoded(problem), problem["status"], headers, PROBLEM.decode())
 
 
 def install(app: FastAPI) -> None:
@@ -93,8 +92,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ServiceError)
     async def service_error(request: Request, error: ServiceError) -> Response:
-        if is_fault(error):
-            faults.error("%s: %s", error.title, error)
+        log_fault(error)
         return as_problem(error)
 
     @app.exception_handler(Exception)

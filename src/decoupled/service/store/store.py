@@ -200,14 +200,6 @@ class Store(Database):
         rows = self.run(f"{EXPERIMENTS} WHERE {where}", values)
         return ExperimentRow(*rows[0]) if rows else None
 
-    def experiments(
-        self, tenant: str | None, after: str = "", limit: int = 1_000_000_000
-    ) -> list[ExperimentRow]:
-        """The experiments of a tenant, or of all tenants if None, ordered by name."""
-        who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
-        sql = f"{EXPERIMENTS} WHERE {who} AND deleted_at IS NULL AND name > ? ORDER BY name, tenant LIMIT ?"
-        return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
-
     def every_experiment(self) -> Iterator[ExperimentRow]:
         """The experiments of all tenants, one after another, ordered by name."""
         sql = f"{EXPERIMENTS} WHERE deleted_at IS NULL ORDER BY name, tenant"

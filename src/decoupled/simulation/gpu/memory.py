@@ -12,9 +12,8 @@ NEAR = 224 * 1024  # bytes of a multiprocessor's cache that states may use
 MOST_THREADS = 768  # per multiprocessor: with more, each has too few registers
 REGISTERS = 65_536  # per multiprocessor
 FEWEST_THREADS = 64  # per multiprocessor with their states in its cache; with fewer, the cache does not pay
-FAR_THREADS = (
-    256  # per multiprocessor, if states are farther away: some compute while others wait for theirs
-)
+# Per multiprocessor, if states are farther away: some compute while others wait for theirs.
+FAR_THREADS = 256
 MOST_LOCAL = 512 * 1024  # bytes of local memory that a thread can have
 RESIDENT = 2048  # threads of a multiprocessor; the driver reserves local memory for all of them
 SHARE = 0.4  # of the free memory for the local memory of all threads; the same for results

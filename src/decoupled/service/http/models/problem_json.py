@@ -1,6 +1,7 @@
 """Errors as callers see them: their one shape (RFC 9457), and how they name JSON values and fields."""
 
 import json
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ from ...experiment.request_context import ORIGIN
 
 PROBLEM = b"application/problem+json"
 FAULT = "an error of the service itself, described in its log; try again"
+faults = logging.getLogger("decoupled.service")
 _LONGEST = 500  # characters of a value; ids and names are shorter, and never cut
 
 
@@ -33,9 +35,10 @@ def problem_of(error: ServiceError) -> dict[str, Any]:
     return content
 
 
-def is_fault(error: ServiceError) -> bool:
-    """Whether to log an error. A policy that is being compiled is in the log already."""
-    return error.status >= 500 and not isinstance(error, Compiling)
+def log_fault(error: ServiceError) -> None:
+    """Log an error that is the service's own. A policy that is being compiled is in the log already."""
+    if error.status >= 500 and not isinstance(error, Compiling):
+        faults.error("%s: %s", error.title, error)
 
 
 def headers_of(error: ServiceError) -> list[tuple[bytes, bytes]]:

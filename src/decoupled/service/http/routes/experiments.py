@@ -10,11 +10,12 @@ from ....errors import invalid_value
 from ....learner.budget import Budget
 from ....learner.guardrails import Guardrails
 from ...api.listing import ExperimentSort, Filed
+from ...commits.replies import Reply
 from ...errors import Invalid
 from ...experiment.guarding import changed_guardrails, checked_budget
 from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import numbered
-from ...experiment.records import Settings, moment
+from ...experiment.records import Experiment, Settings, moment
 from ...service import DecisionService
 from ..admission.limits import MOST_LISTED
 from ..framework import Admin, Decider, Reader, StrictRoute
@@ -141,7 +142,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
     @router.get("/{name}", response_model=ExperimentOut, responses=refusals(404))
     async def get_experiment(access: Reader, name: Name) -> Response:
         """One experiment."""
-        return JSONResponse(experiment_out(await experiments.get(access.tenant, name)))
+        return await shown(experiments.get(access.tenant, name))
 
     @router.delete("/{name}", response_model=DeletedOut, responses=refusals(404, 409))
     async def delete_experiment(
@@ -165,17 +166,17 @@ def experiment_routes(service: DecisionService) -> APIRouter:
     @router.post("/{name}/archive", response_model=ExperimentOut, responses=refusals(404, 409))
     async def archive_experiment(access: Admin, name: Name) -> Response:
         """Stop making decisions. The log stays, and pending decisions still take feedback."""
-        return JSONResponse(experiment_out(await experiments.archive(access.tenant, name)))
+        return await shown(experiments.archive(access.tenant, name))
 
     @router.post("/{name}/arms", response_model=ExperimentOut, responses=refusals(400, 404, 409))
     async def add_arms(access: Admin, name: Name, body: ArmsIn) -> Response:
         """Add arms; what is learned about the others stays."""
-        return JSONResponse(experiment_out(await experiments.add_arms(access.tenant, name, body.arms)))
+        return await shown(experiments.add_arms(access.tenant, name, body.arms))
 
     @router.post("/{name}/arms/retire", response_model=ExperimentOut, responses=refusals(400, 404, 409))
     async def retire_arms(access: Admin, name: Name, body: ArmsIn) -> Response:
         """Retire arms: no decision chooses them again, and decisions already made still take feedback."""
-        return JSONResponse(experiment_out(await experiments.retire_arms(access.tenant, name, body.arms)))
+        return await shown(experiments.retire_arms(access.tenant, name, body.arms))
 
     @router.patch("/{name}/guardrails", response_model=ExperimentOut, responses=refusals(400, 404, 409))
     async def change_guardrails(access: Admin, name: Name, body: GuardrailsIn) -> Response:
@@ -184,18 +185,12 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         Guardrails that are left out stay as they are. What is explored and learned does not change, except that arms
         that are down are not explored.
         """
-        changes = body.changes()
-        return JSONResponse(
-            experiment_out(await experiments.change_guardrails(access.tenant, name, changes))
-        )
+        return await shown(experiments.change_guardrails(access.tenant, name, body.changes()))
 
     @router.put("/{name}/down", response_model=ExperimentOut, responses=refusals(400, 404, 409))
     async def set_down(access: Decider, name: Name, body: DownIn) -> Response:
         """Set the list of arms that are down, for a health check. Decisions neither exploit nor explore them."""
-        changes = {"down": body.arms}
-        return JSONResponse(
-            experiment_out(await experiments.change_guardrails(access.tenant, name, changes))
-        )
+        return await shown(experiments.change_guardrails(access.tenant, name, {"down": body.arms}))
 
     @router.put("/{name}/budget", response_model=ExperimentOut, responses=refusals(400, 404, 409))
     async def set_budget(access: Admin, name: Name, body: BudgetIn) -> Response:
@@ -204,11 +199,14 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         A decision that may not explore has the mode exploit, and `limited_by` says why. No limit is ever exceeded, also
         not by several replicas on one store.
         """
-        return JSONResponse(
-            experiment_out(await experiments.set_budget(access.tenant, name, body.limits()))
-        )
+        return await shown(experiments.set_budget(access.tenant, name, body.limits()))
 
     return router
+
+
+async def shown(reply: Reply[Experiment]) -> Response:
+    """An experiment that is awaited, as a response."""
+    return JSONResponse(experiment_out(await reply))
 
 
 def _guardrails_of(body: ExperimentIn) -> Guardrails:

@@ -8,7 +8,6 @@ these two fields and the key added.
 import asyncio
 import hashlib
 import json
-import logging
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -22,16 +21,15 @@ from ...errors import BadRequest, Conflict, Invalid, NotFound, ServiceError, Too
 from ...experiment.records import DecisionRecord, Experiment
 from ...service import DecisionService
 from ..admission.auth import Admission
-from ..admission.limits import MOST_FLAGS, MOST_LISTED
-from ..framework import Decider, StrictRoute
+from ..admission.limits import MOST_FLAGS
+from ..framework import Decider, StrictRoute, as_problem
 from ..models.fields import Arm, Problem
-from ..models.problem_json import PROBLEM, headers_of, is_fault, problem_of
+from ..models.problem_json import log_fault, problem_of
 from ..models.strict_json import parsed
 from ..models.validation import invalid_body
 from ..openapi import body_of, refusal, refusals
 from .decisions import Key
 
-faults = logging.getLogger("decoupled.service")
 FlagKey = Annotated[str, Path(description="The name of an experiment.", examples=["checkout"])]
 IfNoneMatch = Annotated[
     str | None, Header(alias="If-None-Match", description="The ETag of an earlier response.")
@@ -258,26 +256,17 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
             return flag_problem(error, key)
 
     async def _unarchived(tenant: str) -> list[Experiment]:
-        found: list[Experiment] = []
-        after = None
-        while True:
-            page = await service.experiments.list(tenant, after=after, limit=MOST_LISTED)
-            found += [each for each in page if each.archived_at is None]
-            if len(found) > MOST_FLAGS:
-                raise too_many()
-            if len(page) < MOST_LISTED:
-                return found
-            after = page[-1].name
+        page = await service.listing.experiments(tenant, limit=MOST_FLAGS + 1, status="active")
+        if len(page.items) > MOST_FLAGS:
+            raise too_many()
+        return page.items
 
     return router
 
 
 def _failed(error: ServiceError, key: str | None = None) -> Response:
-    if is_fault(error):
-        faults.error("%s: %s", error.title, error)
-    problem = flag_problem(error, key)
-    headers = {name.decode(): value.decode() for name, value in headers_of(error)}
-    return JSONResponse(problem, problem["status"], headers, PROBLEM.decode())
+    log_fault(error)
+    return as_problem(error, flag_problem(error, key))
 
 
 def _failures(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -31,7 +31,7 @@ from ...memory.cache import KEYLESS
 from ..admission.auth import Access, Admission
 from ..admission.body_file import is_streamed
 from ..admission.limits import Limits
-from ..models.problem_json import FAULT, is_fault
+from ..models.problem_json import FAULT, faults, log_fault
 from ..observe.access_log import access_log, log_access
 from ..observe.metrics import METHODS, UNKNOWN, Metrics, Recorder
 from ..routes.decisions import FastRoutes, Headers
@@ -41,8 +41,6 @@ PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
 VERSIONS = frozenset(("1.1", "1.0"))
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
-
-faults = logging.getLogger("decoupled.service")
 
 
 class ClientGone(Exception):  # noqa: N818
@@ -79,8 +77,7 @@ def as_refusal(error: Exception) -> ServiceError:
     if not isinstance(error, ServiceError):
         faults.error("an error of the service itself", exc_info=error)
         return ServiceError(FAULT)
-    if is_fault(error):
-        faults.error("%s: %s", error.title, error)
+    log_fault(error)
     return error
 
 
