@@ -46,6 +46,10 @@ FIGURES = {
         True,
         True,
     ),
+    # Of the experiment `sticky`.
+    "sticky": Measured(
+        "A key that comes in every round, 100 runs", "round", ("switches of the key so far",), True, True
+    ),
     "mirror-bad-deploy": Measured(
         "Two releases, and a bad deploy in the middle", "request", ("share", "milliseconds")
     ),
