@@ -176,7 +176,6 @@ def test_closing_finishes_the_commit_under_way(file: str) -> None:
     assert len(reply.result(0.0)) == 1
     again = quick_service(file)
     assert again.experiments.state("me", "one").result().decisions == 2
-    again.close()
 
 
 def test_a_service_that_is_closed_says_so(file: str) -> None:
