@@ -28,8 +28,7 @@ def service(file: str) -> DecisionService:
     service.experiments.put(
         "local", "mine", Settings({"name": "FTPL"}, ("red", "green", "blue")), seed=7
     ).result()
-    yield service
-    service.close()
+    return service
 
 
 @pytest.fixture
