@@ -18,7 +18,8 @@ from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled.mirror.exchange import Answer, Request
 from decoupled.mirror.loss import CopyLoss
 from decoupled.mirror.verdict import BadVerdict, loss_of
-from support.mirrors.listener import listener
+from support.dropping import Answer as Said
+from support.dropping import answering
 from support.mirrors.running import Fixed, UpstreamProcess, eventually, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]
@@ -179,17 +180,12 @@ def test_a_module_that_cannot_be_loaded_is_named_at_the_start(
 
 
 def test_a_judge_over_http(arms: Arms, tmp_path: Path) -> None:
-    said = [
-        (200, b'{"loss": 0.3}'),
-        (200, b'{"preference": "tie"}'),
-        (200, b"no JSON"),
-        (500, b""),
-        (202, b""),
-        (204, b""),
-    ]
-    answers = iter(said)
+    said: list[Said] = [
+        (200, {}, {"loss": 0.3}), (200, {}, {"preference": "tie"}), (200, {}, b"no JSON"),
+        (500, {}, b""), (202, {}, b""), (204, {}, b""),
+    ]  # fmt: skip
     with (
-        listener(lambda _: next(answers)) as (url, asked),
+        answering(*said) as (url, asked),
         judged(arms, tmp_path, f'url = "{url}"\nattempts = 1') as (running, backend),
     ):
         for _ in said:
@@ -198,22 +194,22 @@ def test_a_judge_over_http(arms: Arms, tmp_path: Path) -> None:
     assert [loss for _, loss in backend.losses.values()] == [0.3, 0.5]
     assert (status["learned"]["applied"], status["learned"]["left_to_judge"]) == (2, 1)
     assert (status["dropped"]["judge_failed"], status["dropped"]["no_opinion"]) == (2, 1)
-    sent = asked[0]
+    sent = asked[0].body
     assert sent["decision"].startswith("d-")
     assert (sent["request"]["method"], sent["request"]["body_base64"]) == ("POST", "/w==")
     assert sent["served"]["body"] == "stable"
     assert (sent["mirrored"]["arm"], sent["mirrored"]["status"]) == ("next", 404)
-    assert "id=7" not in json.dumps(asked)
+    assert "id=7" not in json.dumps([each.body for each in asked])
 
 
 def test_a_slow_judge_delays_no_client_and_outlives_a_restart(arms: Arms, tmp_path: Path) -> None:
     ready = threading.Event()
 
-    def respond(_: dict[str, Any]) -> tuple[int, bytes]:
+    def respond() -> Said:
         ready.wait(60.0)
-        return 200, b'{"loss": 0.75}'
+        return 200, {}, {"loss": 0.75}
 
-    with listener(respond) as (url, asked):
+    with answering(respond) as (url, asked):
         with judged(arms, tmp_path, f'url = "{url}"') as (running, backend):
             file = tmp_path / "mirror.toml"
             file.write_text(file.read_text().replace("console =", "drain = 1\nconsole ="))

@@ -14,8 +14,8 @@ from decoupled.mirror.config_file import read_config
 from decoupled.mirror.news import Known
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.service import open_service
+from support.dropping import answering
 from support.http_service import served
-from support.mirrors.listener import listener
 from support.mirrors.running import Fixed, UpstreamProcess, asking, eventually, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]
@@ -30,7 +30,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_everybody_is_told_once(arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     backend = Fixed(verdict=Known("too early", incumbent="stable"))
-    with listener(lambda _: (200, b"")) as (url, told):
+    with answering((200, {}, b"")) as (url, asked):
         file = write_config(
             tmp_path, arms, f'[webhook]\nurl = "{url}"\nheaders = {{ X-Team = "search" }}\n'
         )
@@ -43,6 +43,7 @@ def test_everybody_is_told_once(arms: Arms, tmp_path: Path, caplog: pytest.LogCa
             eventually(lambda: running.status()["verdict"] == DECIDED.text)
             backend.verdict = Known("stable is better than next (99 %)", ("stable", "next"))
             eventually(lambda: running.status()["webhook"]["delivered"] == 1)
+    told = [each.body for each in asked]
     assert (before["decided"], before["released"]) == ({"stable": False, "next": False}, {"stable": False})
     assert (after["decided"], after["released"]) == ({"stable": False, "next": True}, {"stable": True})
     assert 'decoupled_mirror_decided{arm="next"} 1.0' in metrics
@@ -63,9 +64,8 @@ def test_everybody_is_told_once(arms: Arms, tmp_path: Path, caplog: pytest.LogCa
 def test_a_webhook_that_fails_is_asked_again_and_delays_nobody(
     arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers = [(500, b""), (302, b""), (200, b"")]
     backend = Fixed(verdict=DECIDED._replace(incumbent=None))
-    with listener(lambda _: answers.pop(0)) as (url, told):
+    with answering((500, {}, b""), (302, {}, b""), (200, {}, b"")) as (url, told):
         file = write_config(tmp_path, arms, f'[webhook]\nurl = "{url}"\nattempts = 2\n')
         with mirror(file, backend) as running:
             assert running.http.get("/ok").text == "stable"
@@ -75,7 +75,7 @@ def test_a_webhook_that_fails_is_asked_again_and_delays_nobody(
         assert "decided was not delivered in 2 attempts (the status 302)" in caplog.text
         with mirror(file, backend) as running:  # the next start tries again
             eventually(lambda: running.status()["webhook"]["delivered"] == 1)
-    assert [each["event"] for each in told] == ["decided"] * 3
+    assert [each.body["event"] for each in told] == ["decided"] * 3
     assert len(running.config.file("events").read_text().splitlines()) == 1
 
 

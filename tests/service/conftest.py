@@ -1,5 +1,5 @@
 """Fixtures of the service's tests."""
 
-from support.stores import address, clock, file, opened, postgres, server, transactions
+from support.stores import _services_end, address, clock, file, opened, postgres, server, transactions
 
-__all__ = ["address", "clock", "file", "opened", "postgres", "server", "transactions"]
+__all__ = ["_services_end", "address", "clock", "file", "opened", "postgres", "server", "transactions"]

@@ -71,7 +71,6 @@ def test_the_same_key_compares_annotations(file: str) -> None:
     ):
         with pytest.raises(Conflict, match="another request"):
             ask("local", "colours", key="k", **other).result()
-    service.close()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,6 @@ def test_what_is_refused_changes_nothing(file: str, given: dict[str, Any], words
         service.decisions.decide("local", "colours", **given).result()
     assert words in str(caught.value)
     assert service.experiments.state("local", "colours").result().decisions == 0
-    service.close()
 
 
 def test_exports_and_evaluations_filter_by_tags(file: str, tmp_path: Path) -> None:
@@ -113,4 +111,3 @@ def test_exports_and_evaluations_filter_by_tags(file: str, tmp_path: Path) -> No
     assert json.loads(rows[0]["baseline"]) == {"red": 1.0, "green": 2.0, "3": 3.0}
     found = service.logs.evaluate("local", "colours", tags={"country": "fr"}).result()
     assert (found.decisions, found.observed) == (4, 4)
-    service.close()

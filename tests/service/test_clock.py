@@ -1,6 +1,5 @@
 """The time of the service: jumps of the machine's clock do not move deadlines, and do not go unnoticed."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
 
@@ -39,10 +38,10 @@ def machine() -> Machine:
 
 
 @pytest.fixture
-def service(file: str, machine: Machine) -> Iterator[DecisionService]:
-    with closing(quick_service(file, clock=machine.clock)) as service:
-        service.experiments.put("me", "one", SHORT, seed=7).result()
-        yield service
+def service(file: str, machine: Machine) -> DecisionService:
+    service = quick_service(file, clock=machine.clock)
+    service.experiments.put("me", "one", SHORT, seed=7).result()
+    return service
 
 
 def decide(service: DecisionService) -> DecisionRecord:

@@ -82,22 +82,6 @@ def numbers(taken: list[Item]) -> list[int]:
     return [each.number for each in taken]
 
 
-def test_a_lane_with_little_is_before_one_with_much() -> None:
-    queue: CommandQueue[Item] = CommandQueue(32)
-    for number in range(20):
-        queue.put(Item(number, weight=32, lane="busy"))
-    assert numbers(queue.take(64)) == [0, 1]
-    for number in range(100, 103):
-        queue.put(Item(number, lane="calm"))
-    assert numbers(queue.take(64)) == [100, 101, 102, 2, 3]
-    assert not queue.lighter_than("late"), "there are only batches"
-    queue.put(Item(200, lane="late"))
-    assert queue.lighter_than("busy")
-    assert not queue.lighter_than("late")
-    assert numbers(queue.take(32)) == [200, 4], "and does not have to wait for what came before it"
-    assert len(queue) == 15
-
-
 def test_lanes_with_as_much_take_turns_and_none_is_left_out() -> None:
     queue: CommandQueue[Item] = CommandQueue(32)
     for number in range(300):

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -105,11 +105,6 @@ def made(address: str, **options: Any) -> DecisionService:
     return service
 
 
-def run(service: DecisionService, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(main())
-    service.close()
-
-
 def test_what_arrives_during_a_commit_is_one_transaction(
     address: str, transactions: Callable[[DecisionService], list[str]]
 ) -> None:
@@ -134,7 +129,7 @@ def test_what_arrives_during_a_commit_is_one_transaction(
         with pytest.raises(NotFound):
             await decisions.decide("me", "two")
 
-    run(service, main)
+    asyncio.run(main())
 
 
 def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
@@ -160,7 +155,7 @@ def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
         other.execute("ROLLBACK")
         assert len(await reply) == 1
 
-    run(service, main)
+    asyncio.run(main())
     other.close()
 
 
@@ -176,7 +171,6 @@ def test_closing_finishes_the_commit_under_way(file: str) -> None:
     assert len(reply.result(0.0)) == 1
     again = quick_service(file)
     assert again.experiments.state("me", "one").result().decisions == 2
-    again.close()
 
 
 def test_a_service_that_is_closed_says_so(file: str) -> None:

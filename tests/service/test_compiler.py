@@ -77,7 +77,6 @@ def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(file: str
     assert len(export.result(60)) <= 1
     assert service.experiments.get("local", "slow").result(60).status == "ready"
     assert service.experiments.archive("local", "slow").result(60).status == "archived"
-    service.close()
 
 
 def test_an_experiment_whose_compilation_was_cut_off_works_after_a_restart(file: str, held: Held) -> None:

@@ -59,7 +59,6 @@ def test_only_archived_experiments_can_be_deleted_and_only_after_a_while(file: s
         service.deletion.delete("local", "new").result()
     with pytest.raises(NotFound):
         service.deletion.delete("shop", "new").result()
-    service.close()
 
 
 @both_stores
@@ -125,7 +124,6 @@ def test_a_crash_in_the_middle_leaves_the_rest_for_the_next_start(
     again.deletion.resume()
     erased(again)
     assert rows(again) == 0
-    again.close()
 
 
 def test_other_replicas_notice(postgres: str) -> None:
@@ -141,5 +139,3 @@ def test_other_replicas_notice(postgres: str) -> None:
     one.experiments.put("local", "old", SETTINGS, seed=8).result()
     assert two.experiments.get("local", "old").result().status == "ready", "the new one of that name"
     assert two.decisions.decide("local", "old").result()[0].experiment == "old"
-    one.close()
-    two.close()

@@ -1,7 +1,7 @@
 """Experiments take turns: a batch makes way for others, and is still answered as a whole, once, and for ever."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -22,11 +22,11 @@ COUNT = 1000
 
 
 @pytest.fixture
-def service(file: str) -> Iterator[DecisionService]:
-    with closing(quick_service(file)) as service:
-        for name in ("noisy", "calm", "late"):
-            service.experiments.put("me", name, PLAIN, seed=7).result()
-        yield service
+def service(file: str) -> DecisionService:
+    service = quick_service(file)
+    for name in ("noisy", "calm", "late"):
+        service.experiments.put("me", name, PLAIN, seed=7).result()
+    return service
 
 
 class Served:

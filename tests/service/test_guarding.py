@@ -13,7 +13,6 @@ from decoupled.service.analysis.doctor import examine
 from decoupled.service.errors import Conflict, Invalid
 from decoupled.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled.service.service import DecisionService
-from decoupled.service.store.postgres import PostgresStore
 from decoupled.service.store.sqlite import SqliteStore
 from support.stores import Clock, both_stores, quick_service
 
@@ -184,7 +183,7 @@ def test_a_decision_beyond_the_budget_gives_an_arm_to_use_and_says_why(
 
 def test_replicas_share_one_budget(postgres: str) -> None:
     """Two replicas decide at once, from several threads: the limits hold for both together."""
-    services = [DecisionService(PostgresStore(postgres), snapshot_every=20) for _ in range(2)]
+    services = [quick_service(postgres, snapshot_every=20) for _ in range(2)]
     budget = dc.Budget(share=0.5, cost={"a": 0.1, "b": 0.2, "c": 0.4}, total=6.0)
     services[0].experiments.put(
         "me", "one", Settings({"name": "FTPL"}, ARMS, budget=budget), seed=7
@@ -207,8 +206,6 @@ def test_replicas_share_one_budget(postgres: str) -> None:
     assert (len(logged), spent <= 60, explored > 15) == (120, True, True)
     used = [dict(each.experiments.state("me", "one").result().budget_used) for each in services]
     assert used == [{"share": explored / 120, "total": spent / 10}] * 2
-    for service in services:
-        service.close()
 
 
 def test_preferences_are_applied_as_losses_and_not_mixed_with_them(opened: Opened) -> None:

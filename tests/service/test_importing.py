@@ -117,7 +117,6 @@ def test_confidence_sequences_go_on_if_the_learner_kept_them(file: str) -> None:
     fresh = service.verdicts.get("local", "other").result()
     assert (fresh.observed, fresh.risk) == (0, 0.01)
     assert fresh.since is not None, "it says from when on losses count"
-    service.close()
 
 
 def test_guardrails_come_with_the_learner(file: str) -> None:
@@ -128,7 +127,6 @@ def test_guardrails_come_with_the_learner(file: str) -> None:
     service.experiments.put("local", "x", rules, learner=learner.to_json()).result()
     [made] = service.decisions.decide("local", "x").result()
     assert (made.exploit, made.guard) == ("b", "pinned")
-    service.close()
 
 
 def test_the_same_learner_again_changes_nothing_and_another_is_refused(file: str) -> None:
@@ -146,4 +144,3 @@ def test_the_same_learner_again_changes_nothing_and_another_is_refused(file: str
     with pytest.raises(Invalid, match="learner: does not match its checksum"):
         put("local", "y", settings, learner=text.replace('"round":31', '"round":32')).result()
     assert [each.name for each in service.listing.experiments("local").result().items] == ["x"]
-    service.close()

@@ -92,7 +92,6 @@ def test_what_takes_long_happens_in_the_background(
         kept = service._commits.submit(lambda session: store.run("SELECT seq FROM snapshots")).result()
     assert [name.startswith("decoupled-loads") for name in threads["saved"]] == [True]
     assert [name.startswith("decoupled-loads") for name in threads["restored"]] == [True]
-    service.close()
 
 
 def test_the_age_of_its_snapshot_begins_when_one_is_made(file: str, clock: Clock) -> None:
@@ -104,7 +103,6 @@ def test_the_age_of_its_snapshot_begins_when_one_is_made(file: str, clock: Clock
         service.decisions.feedback("me", made.id, loss=0.5).result()
     found = service.health()
     assert (found.snapshot_rows, found.snapshot_age) == (2, 0.0)
-    service.close()
 
 
 def test_what_a_large_experiment_cannot_do_is_refused(file: str) -> None:
@@ -141,7 +139,6 @@ def test_what_a_large_experiment_cannot_do_is_refused(file: str) -> None:
     assert [each.exploit for each in after] == [7, 7, 7]
     assert [each.limited_by for each in after] == [None, None, "total"]
     assert before.id.endswith("-1")
-    service.close()
 
 
 @pytest.fixture(scope="module")

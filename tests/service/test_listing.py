@@ -66,7 +66,6 @@ def test_experiments_are_filtered_and_sorted(address: str, clock: Clock) -> None
     assert names(service, prefix="a.") == ["a.1", "a.2"]
     assert names(service, prefix="a.", policy="Exp3", status="active") == ["a.2"]
     assert names(service, prefix="zzz") == []
-    service.close()
 
 
 def test_a_page_continues_where_the_last_one_ended_whatever_is_added(file: str, clock: Clock) -> None:
@@ -78,7 +77,6 @@ def test_a_page_continues_where_the_last_one_ended_whatever_is_added(file: str, 
     service.experiments.put("local", "g", FTPL).result()
     rest = service.listing.experiments("local", limit=2, sort="-name", after=first.next).result()
     assert [each.name for each in (*first.items, *rest.items)] == ["f", "d", "b"]
-    service.close()
 
 
 @both_stores
@@ -112,7 +110,6 @@ def test_decisions_are_filtered_and_sorted(address: str, monkeypatch: pytest.Mon
     assert seqs(service, tags={"country": "it"}) == []
     [applied, *_] = service.listing.decisions("local", "x", status="applied").result().items
     assert applied == service.decisions.get("local", applied.id).result(), "the same as by its id"
-    service.close()
 
 
 @pytest.mark.parametrize("after", ["a", "~", "~bm9wZQ", "~WyJuYW1lIiwxXQ", "~W10", "~\x00"])
@@ -125,4 +122,3 @@ def test_a_cursor_of_something_else_is_refused(file: str, after: str) -> None:
         service.listing.decisions("local", "x", after=after)
     with pytest.raises(NotFound):
         service.listing.decisions("local", "y").result()
-    service.close()

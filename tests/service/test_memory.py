@@ -76,7 +76,6 @@ def test_memory_does_not_grow_with_the_number_of_experiments(file: str, clock: C
     assert service.counters()["decisions"] == service.counters()["observed"] == 40, (
         "what was counted stays counted"
     )
-    service.close()
 
 
 @both_stores
@@ -101,8 +100,6 @@ def test_what_comes_back_goes_on_to_the_bit(
     assert rows.run("SELECT count(*) FROM snapshots")[0][0] > 0
     assert rows.run("SELECT count(*) FROM settled WHERE kind = 'expired'")[0][0] > 0
     rows.close()
-    service.close()
-    twin.close()
 
 
 @both_stores
@@ -208,7 +205,6 @@ def test_an_experiment_that_cannot_be_restored_says_so_and_can_be_tried_again(
     repair = "UPDATE decided SET explore = (explore + 2) % 3 WHERE seq = 30"
     service._commits.submit(lambda session: store.run(repair)).result()
     assert len(service.decisions.decide("me", "large").result()) == 1
-    service.close()
 
 
 def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
@@ -248,4 +244,3 @@ def test_names_and_tags_are_remembered_for_a_while(file: str, monkeypatch: pytes
         [made] = service.decisions.decide("me", str(place)).result()
         service.decisions.feedback("me", made.id, loss=0.5).result()
         assert len(service._session._ids) <= 10 + 2
-    service.close()

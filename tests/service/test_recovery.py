@@ -56,8 +56,6 @@ def test_a_service_continues_where_it_stopped(file: str, tmp_path: Path, every: 
             service.experiments.state("me", "one").result() == twin.experiments.state("me", "one").result()
         )
     assert all(check.good for check in examine(file, now=clock) if check.name not in ("disk", "clock"))
-    service.close()
-    twin.close()
 
 
 def test_every_policy_is_replayed_bit_for_bit(file: str) -> None:
@@ -203,7 +201,6 @@ def test_a_damaged_snapshot_is_skipped(file: str) -> None:
     store.run("UPDATE snapshots SET content = replace(content, 'head', 'haed') WHERE seq = 18")
     service = DecisionService(store)
     assert service.experiments.state("me", "one").result() == state
-    service.close()
 
 
 @pytest.mark.parametrize(
@@ -232,7 +229,6 @@ def test_a_damaged_log_raises_an_error(file: str, damage: str) -> None:
     asked, other = service.decisions.decide("me", "one"), service.decisions.decide("me", "two")
     assert isinstance(asked.exception(), ReplayError)
     assert len(other.result()) == 1
-    service.close()
 
 
 def test_a_migration_runs_once_and_whole_or_not_at_all(

@@ -106,7 +106,6 @@ def test_an_interrupted_replay_goes_on_where_it_stopped(
     assert (found.already, found.learned) == (21, 19)
     learner.replay(records(content))
     assert estimates(again) == learner.estimates().tolist(), "every record once, in order"
-    again.close()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -126,7 +125,6 @@ def test_an_export_can_be_replayed(file: str, tmp_path: Path, kind: str) -> None
     logged = [row for row in service.logs.read("local", "x").result() if row.status == "applied"]
     learner.replay([(row.explore, row.propensity, row.loss) for row in logged])
     assert list(service.experiments.state("local", "y").result().estimates) == learner.estimates().tolist()
-    service.close()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +147,6 @@ def test_a_log_that_cannot_be_learned_from_changes_nothing(
         replay(service, written(tmp_path, [{**row, **change} for row in rows()]))
     assert words in str(caught.value)
     assert service.experiments.get("local", "x").result().state_version == 0
-    service.close()
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -159,7 +156,6 @@ def test_a_file_of_another_format_is_refused(file: str, tmp_path: Path, kind: st
     path.write_bytes(b"\x89PNG\r\n\xff\xfe\x00")
     with pytest.raises(Invalid, match="log"):
         replay(service, path, kind)
-    service.close()
 
 
 def test_warnings_say_what_may_be_claimed(file: str, tmp_path: Path) -> None:
@@ -172,7 +168,6 @@ def test_warnings_say_what_may_be_claimed(file: str, tmp_path: Path) -> None:
     assert "The weights of 'a' average 3.00 instead of 1" in text
     assert "1 rows with a loss could not explore every arm" in text
     assert found.left_out == 1
-    service.close()
 
 
 def test_a_log_without_chance_needs_a_word(file: str, tmp_path: Path) -> None:
@@ -187,7 +182,6 @@ def test_a_log_without_chance_needs_a_word(file: str, tmp_path: Path) -> None:
     assert "no interval is claimed" in found.warnings[0]
     learner.replay([(arm, 1.0, loss) for arm, _, loss in records(content)])
     assert estimates(service) == learner.estimates().tolist()
-    service.close()
 
 
 def test_archived_experiments_and_preferences_are_refused(file: str, tmp_path: Path) -> None:
@@ -200,4 +194,3 @@ def test_archived_experiments_and_preferences_are_refused(file: str, tmp_path: P
     service.experiments.archive("local", "x").result()
     with pytest.raises(Conflict, match="archived"):
         replay(service, path)
-    service.close()

@@ -11,15 +11,14 @@ from decoupled.service.errors import StoreError
 from decoupled.service.experiment.records import Settings
 from decoupled.service.experiment.rows import Decided, Settled
 from decoupled.service.memory.session import Reference, Session
-from decoupled.service.service import DecisionService
 from decoupled.service.store.postgres import PostgresStore
-from support.stores import Clock
+from support.stores import Clock, quick_service
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 
 
 def test_replicas_take_turns_as_one_learner(postgres: str) -> None:
-    services = [DecisionService(PostgresStore(postgres)) for _ in range(3)]
+    services = [quick_service(postgres) for _ in range(3)]
     services[0].experiments.put("me", "one", PLAIN, seed=7).result()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     for turn in range(30):
@@ -29,13 +28,11 @@ def test_replicas_take_turns_as_one_learner(postgres: str) -> None:
         services[(turn // 2) % 3].decisions.feedback("me", made.id, loss=0.25 * (turn % 5)).result()
         learner.observe(twin, 0.25 * (turn % 5))
     assert len({service.experiments.state("me", "one").result() for service in services}) == 1
-    for service in services:
-        service.close()
 
 
 def test_a_replica_whose_commit_failed_starts_from_the_store(postgres: str) -> None:
     """What it drew and could not keep is forgotten, also where the others have come as far meanwhile."""
-    one, two = DecisionService(PostgresStore(postgres)), DecisionService(PostgresStore(postgres))
+    one, two = quick_service(postgres), quick_service(postgres)
     one.experiments.put("me", "one", PLAIN, seed=7).result()
     [first] = one.decisions.decide("me", "one").result()
     store = one._session.store
@@ -51,13 +48,11 @@ def test_a_replica_whose_commit_failed_starts_from_the_store(postgres: str) -> N
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     learner.observe(learner.decide(), 0.25)
     assert one.experiments.state("me", "one").result().estimates == tuple(learner.estimates())
-    one.close()
-    two.close()
 
 
 def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
     """Two replicas, each feedback sent to both: one applies it, the other finds it applied."""
-    services = [DecisionService(PostgresStore(postgres), snapshot_every=100) for _ in range(2)]
+    services = [quick_service(postgres, snapshot_every=100) for _ in range(2)]
     for service in services:  # together: one creates, one finds it created
         service.experiments.put("me", "one", PLAIN, seed=7).result()
 
@@ -111,7 +106,7 @@ def test_a_paused_replica_does_not_block_the_other(
     from decoupled.service.store import postgres as postgres_store
 
     monkeypatch.setattr(postgres_store, "PATIENCE", "300ms")
-    one, two = DecisionService(PostgresStore(postgres)), DecisionService(PostgresStore(postgres))
+    one, two = quick_service(postgres), quick_service(postgres)
     one.experiments.put("me", "one", PLAIN, seed=7).result()
     begun, asleep = threading.Event(), threading.Event()
 
@@ -127,5 +122,3 @@ def test_a_paused_replica_does_not_block_the_other(
     asleep.set()
     assert isinstance(sleeper.exception(), StoreError)
     assert one.experiments.state("me", "one").result().decisions == 1
-    one.close()
-    two.close()

@@ -77,7 +77,7 @@ def test_a_few_at_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(simulating, "PULSE", 0.05)
     key = service.key("read")
     with (
-        httpx.Client(base_url=service.url, headers=key) as one,
+        httpx.Client(base_url=service.url, headers=key, verify=False) as one,
         one.stream("GET", "/v1/simulator") as first,
         one.stream("GET", "/v1/simulator") as second,
     ):

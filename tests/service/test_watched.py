@@ -69,7 +69,6 @@ def test_a_verdict_is_that_of_a_watched_learner(file: str, drift: bool) -> None:
     assert (found.risk, found.drift, found.observed, found.since) == (0.1, drift, 150, None)
     assert found.regret_against == "a"
     assert judged(service) is found, "nothing was learned, so nothing is computed"
-    service.close()
 
 
 @pytest.mark.parametrize("policy", ["FTPL", "Ladder", "TsallisINF", "TopTwo", "UCB1"])
@@ -102,7 +101,6 @@ def test_expired_decisions_count_as_the_loss_that_was_set_for_them(file: str, cl
     found = judged(service)
     assert found.observed == 30
     assert {each.loss.estimate for each in found.arms} == {1.0}
-    service.close()
 
 
 def test_the_snapshot_at_the_start_of_a_log_has_the_sequences(file: str, clock: Clock) -> None:
@@ -118,7 +116,6 @@ def test_the_snapshot_at_the_start_of_a_log_has_the_sequences(file: str, clock: 
     assert sound(file)
     service = quick_service(file, clock=clock)
     assert judged(service) == before
-    service.close()
 
 
 # The incumbent
@@ -154,7 +151,6 @@ def test_a_history_ends_in_what_is_shown_now_and_goes_on_where_it_stopped(opened
     service.experiments.archive("me", "one").result()
     ended = opened().logs.history("me", "one", points=MOST_POINTS).result()
     assert ended.points[-1].losses == last.losses
-    service.close()
 
 
 @pytest.mark.parametrize("policy", ["TopTwo", "UCB1", "Ladder"])
@@ -169,7 +165,6 @@ def test_a_history_shows_what_was_shown_at_the_time(file: str, policy: str) -> N
     points = service.logs.history("me", "one", points=MOST_POINTS).result().points
     was = {(each.observed, each.losses) for each in points}
     assert set(shown) <= was
-    service.close()
 
 
 def test_a_long_history_is_thinned(file: str) -> None:
@@ -184,7 +179,6 @@ def test_a_long_history_is_thinned(file: str) -> None:
     assert len(set(np.diff(rows[:-1]).tolist())) == 1, "evenly"
     assert counts[-1] == service.experiments.state("me", "one").result().decisions
     assert len(service.logs.history("me", "one", points=7).result().points) == 7
-    service.close()
 
 
 def test_a_history_of_many_arms_shows_those_that_are_exploited_most(file: str) -> None:
@@ -201,4 +195,3 @@ def test_a_history_of_many_arms_shows_those_that_are_exploited_most(file: str) -
     assert len(history.arms) + history.others == 2 * MOST_ARMS
     assert len(history.arms) <= MOST_ARMS
     assert int(np.argmax(state.plays_exploit)) in history.arms
-    service.close()

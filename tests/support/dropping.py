@@ -84,19 +84,23 @@ class Seen(NamedTuple):
     body: Any
 
 
+Answer = tuple[int, dict[str, str], Any]  # status, headers, JSON
+
+
 @contextmanager
-def answering(*answers: tuple[int, dict[str, str], Any]) -> Iterator[tuple[str, list[Seen]]]:
-    """A service that gives these answers in turn (status, headers, JSON), then the last one; and what it was sent."""
+def answering(*answers: Answer | Callable[[], Answer]) -> Iterator[tuple[str, list[Seen]]]:
+    """A service that gives these answers in turn, then the last one; and what it was sent."""
     seen: list[Seen] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def answer(self) -> None:
+        def respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
             seen.append(Seen(self.command, self.path, headers, json.loads(body) if body else None))
-            status, further, content = answers[min(len(seen), len(answers)) - 1]
+            answer = answers[min(len(seen), len(answers)) - 1]
+            status, further, content = answer() if callable(answer) else answer
             text = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
             for name, value in {**further, "Content-Length": str(len(text))}.items():
@@ -104,7 +108,7 @@ def answering(*answers: tuple[int, dict[str, str], Any]) -> Iterator[tuple[str, 
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_PUT = do_POST = do_PATCH = answer
+        do_GET = do_PUT = do_POST = do_PATCH = respond
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass

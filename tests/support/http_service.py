@@ -90,7 +90,8 @@ def served(
         thread.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         try:
-            with httpx.Client(base_url=url, timeout=60.0) as http:
+            # Loading certificates takes longer than most tests, and nothing here uses TLS.
+            with httpx.Client(base_url=url, timeout=60.0, verify=False) as http:
                 yield Service(url, service, http)
         finally:
             server.should_exit = True

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +94,25 @@ class Clock:
         return self.now
 
 
+_open: list[DecisionService] = []
+
+
 def quick_service(address: str, **options: Any) -> DecisionService:
-    """A service whose commits do not wait for the disk: most tests are about something else."""
+    """A service whose commits do not wait for the disk: most tests are about something else. It ends with the test."""
     store = (
         open_store(address) if address.startswith("postgresql") else SqliteStore(address, synchronous="OFF")
     )
-    return DecisionService(store, **options)
+    _open.append(DecisionService(store, **options))
+    return _open[-1]
+
+
+@pytest.fixture(autouse=True)
+def _services_end() -> Iterator[None]:
+    yield
+    while _open:
+        service = _open.pop()
+        if not service._commits._queue.closed:
+            service.close()
 
 
 @pytest.fixture
@@ -132,14 +146,6 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def opened(address: str, clock: Clock) -> Iterator[Callable[..., DecisionService]]:
-    """Opens services on the store, and closes what is left open."""
-    services: list[DecisionService] = []
-
-    def open_one(**options: Any) -> DecisionService:
-        services.append(quick_service(address, clock=clock, **options))
-        return services[-1]
-
-    yield open_one
-    for service in services:
-        service.close()
+def opened(address: str, clock: Clock) -> Callable[..., DecisionService]:
+    """Opens services on the store, with a clock that is set by hand."""
+    return partial(quick_service, address, clock=clock)

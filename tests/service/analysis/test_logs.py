@@ -101,7 +101,6 @@ def test_evaluation_finds_the_means(file: str) -> None:
     assert regret is not None
     assert regret.low < 4000 * (suffered - 0.2) < regret.high
     assert regret.high - regret.low < 400
-    service.close()
 
 
 def test_evaluation_agrees_with_what_the_experiment_shows(file: str) -> None:
@@ -111,7 +110,6 @@ def test_evaluation_agrees_with_what_the_experiment_shows(file: str) -> None:
     assert [each.value for each in found.arms] == [each.loss for each in shown.arms]
     assert [each.observed for each in found.arms] == [each.observed for each in shown.arms]
     assert found.exploited == found.drawn == shown.exploited
-    service.close()
 
 
 def test_evaluation_against_the_formula() -> None:
@@ -157,7 +155,6 @@ def test_nothing_is_compared_if_some_arms_have_no_chance(file: str) -> None:
     assert found.exploited.estimate == pytest.approx(np.mean(losses))  # type: ignore[arg-type]
     # The first 50 decisions were made before anything was seen, with every arm alike.
     assert service.verdicts.get("me", "one").result().compared == 50
-    service.close()
 
 
 @both_stores

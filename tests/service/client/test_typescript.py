@@ -1,15 +1,13 @@
-"""The TypeScript client's generated types, and OpenFeature's own provider for Node."""
+"""The TypeScript client's generated types, and the snippets of the pages, one of them with OpenFeature's provider for Node."""
 
 import json
 import runpy
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from decoupled.policies import Ladder
-from decoupled.service import errors
 from support.http_service import openapi_document, served
 from support.pages import ROOT, blocks
 from support.typescript import PACKAGE, built, without_key
@@ -20,51 +18,6 @@ GENERATE = runpy.run_path(str(PACKAGE / "generate.py"))
 def test_the_types_are_those_of_the_document() -> None:
     written: str = GENERATE["written"](openapi_document())
     assert (PACKAGE / "src" / "api.ts").read_text() == written, "the API has changed: run `make client`"
-
-
-def test_every_kind_of_schema_has_its_type() -> None:
-    schemas: dict[str, Any] = {
-        "Thing": {
-            "description": "A thing.",
-            "required": ["kind"],
-            "properties": {
-                "kind": {"enum": ["a", 1]},
-                "size": {"type": "integer", "description": "Its size."},
-                "pair": {"prefixItems": [{"type": "string"}, {"$ref": "#/components/schemas/Other"}]},
-                "many": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
-                "table": {"type": "object", "additionalProperties": {"type": "number"}},
-                "inner": {"properties": {"any": {}}},
-            },
-        },
-        "Other": {"type": "boolean"},
-    }
-    written = GENERATE["written"]({"components": {"schemas": schemas}, "paths": {}})
-    assert "export type Other = boolean;" in written
-    expected = """/** A thing. */
-export interface Thing {
-  kind: "a" | 1;
-  /** Its size. */
-  size?: number;
-  pair?: [string, Other];
-  many?: (string | null)[];
-  table?: Record<string, number>;
-  inner?: {
-    any?: unknown;
-  };
-}
-"""
-    assert expected in written
-
-
-def test_the_errors_have_the_names_of_python() -> None:
-    text = (PACKAGE / "src" / "errors.ts").read_text()
-    for kind in (
-        errors.BadRequest, errors.Unauthorized, errors.Forbidden, errors.NotFound, errors.Conflict, errors.Gone,
-        errors.TooLarge, errors.Invalid, errors.TooMany, errors.StoreError, errors.Compiling, errors.NotCompiled,
-    ):  # fmt: skip
-        assert f"export class {kind.__name__} extends ServiceError" in text
-    for named in (errors.Compiling, errors.NotCompiled):  # found by their title
-        assert f'"{named.status} {named.title}"' in text
 
 
 def test_the_package_has_no_dependencies_and_pins_its_tools() -> None:
@@ -100,42 +53,3 @@ def test_the_snippets_of_the_pages_run(tmp_path: Path, tmp_path_factory: pytest.
                 assert done.stdout == (block.output or "")
                 run += 1
     assert run == 4
-
-
-def test_the_stock_node_provider_gets_arms_and_understands_our_errors(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    node = built(tmp_path_factory)
-    with served(tmp_path, open_to_all=False) as service:
-        admin = service.key("admin")
-        service.create("colour", admin)
-        service.create("size", admin, arms=[10, 20, 30])
-        service.create("ended", admin)
-        service.http.post("/v1/experiments/ended/archive", headers=admin)
-
-        def resolved(key: str) -> Any:
-            command = [
-                node,
-                str(PACKAGE / "test" / "ofrep.mjs"),
-                service.url,
-                key,
-                "colour",
-                "nothing",
-                "ended",
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, env=without_key(), timeout=60)
-            assert done.returncode == 0, done.stderr
-            return json.loads(done.stdout)
-
-        found = resolved(admin["Authorization"].removeprefix("Bearer "))
-        assert found["colour"]["value"] in ("red", "green", "blue")
-        assert (found["colour"]["variant"], found["colour"]["reason"]) == (
-            found["colour"]["value"],
-            "SPLIT",
-        )
-        assert "decision" in found["colour"]["flagMetadata"]
-        assert found["number"]["value"] in (10, 20, 30)
-        assert (found["nothing"]["value"], found["nothing"]["errorCode"]) == ("fallback", "FLAG_NOT_FOUND")
-        assert (found["ended"]["value"], found["ended"]["errorCode"]) == ("fallback", "GENERAL")
-        assert "is archived" in found["ended"]["errorMessage"]
-        assert resolved("dk_wrong")["colour"]["value"] == "fallback"

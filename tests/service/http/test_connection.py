@@ -6,7 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,13 +23,12 @@ CHUNKED = "Transfer-Encoding: chunked"
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[DecisionService]:
-    service = quick_service(str(tmp_path / "store.db"))
+def service(file: str) -> DecisionService:
+    service = quick_service(file)
     service.experiments.put(
         "local", "mine", Settings({"name": "FTPL"}, ("red", "green", "blue")), seed=7
     ).result()
-    yield service
-    service.close()
+    return service
 
 
 @pytest.fixture

@@ -56,4 +56,3 @@ def test_a_decision_as_text(name: str, file: str, clock: Clock) -> None:
     assert any(each.guard for each in seen) == (name == "pinned")
     assert any(each.limited_by for each in seen) == (name == "limited")
     assert any(each.explore and each.propensity is None for each in seen) == (name == "no propensity")
-    service.close()

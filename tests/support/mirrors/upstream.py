@@ -70,7 +70,7 @@ async def respond(
             whole(json.dumps(record | {"arm": NAME}).encode(), 200, "Content-Type: application/json")
         )
     elif action == "status":
-        writer.write(head(304) if argument == "304" else whole(NAME.encode(), int(argument)))
+        writer.write(whole(NAME.encode(), int(argument)))
     elif action == "hop":
         extra = (
             "Connection: keep-alive, X-Private",
@@ -80,8 +80,6 @@ async def respond(
             "Set-Cookie: b=2",
         )
         writer.write(whole(b"hop", 200, *extra))
-    elif action == "head":
-        writer.write(head(200, "Content-Length: 1234"))
     elif action == "slow":
         await asyncio.sleep(float(argument))
         writer.write(whole(NAME.encode()))
