@@ -108,16 +108,6 @@ def test_alternating_with_fast_growth_does_not_overflow() -> None:
     assert envs.Alternating(arms=2, gap=0.5, growth=1e200).table(10).row_at.tolist() == [0] * 10
 
 
-def test_csv_and_parquet(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"left": [0.1, 0.8, 0.3], "right": [0.9, 0.2, 0.4]})
-    frame.to_csv(tmp_path / "log.csv", index=False)
-    frame.to_parquet(tmp_path / "log.parquet")
-    from_csv = envs.LossTable(tmp_path / "log.csv", noise="none")
-    from_parquet = envs.LossTable(tmp_path / "log.parquet", noise="none")
-    assert from_csv == from_parquet
-    assert from_csv.rows.tolist() == frame.to_numpy().tolist()
-
-
 def test_a_recorded_log_is_its_own_losses_and_rows_are_means(tmp_path: Path) -> None:
     frame = pd.DataFrame({"left": [0.1, 0.8, 0.3], "right": [0.9, 0.2, 0.4]})
     frame.to_csv(tmp_path / "log.csv", index=False)

@@ -469,15 +469,6 @@ def test_a_specification_sets_them(tmp_path: Path) -> None:
     path.write_text(f"horizon = 10\nruns = 2\n{lines}{tail}")
     (plan,) = read_specification(path)
     assert plan.traffic == Traffic(("uniform", 1, 9), 0.1, 0.5, ("flip", 0.2))
-    for wrong, number, message in (
-        ('delay = ["uniform", 1]', 3, "give 2 after the name"),
-        ("missing = 1.5", 4, "missing = 1.5: must be"),
-        ("slice = 0", 5, "slice = 0: must be"),
-        ('reported = ["flipp", 0.2]', 6, "did you mean 'flip'"),
-    ):
-        changed = [wrong if line.startswith(wrong.split()[0]) else line for line in lines.splitlines()]
-        path.write_text("\n".join(["horizon = 10", "runs = 2", *changed, tail]))
-        with pytest.raises(dc.ParameterError) as caught:
-            read_specification(path)
-        assert f"spec.toml, line {number}: " in str(caught.value)
-        assert message in str(caught.value)
+    path.write_text(path.read_text().replace('["flip", 0.2]', '["flipp", 0.2]'))
+    with pytest.raises(dc.ParameterError, match=r"spec\.toml, line 6: .*did you mean 'flip'"):
+        read_specification(path)
