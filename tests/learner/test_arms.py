@@ -122,24 +122,6 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
         np.testing.assert_allclose(*laws, rtol=1e-9)
 
 
-@every_policy
-def test_a_learner_that_lost_and_gained_arms_is_saved_and_goes_on(policy: dc.Policy) -> None:
-    learner = used(policy)
-    waiting = [learner.decide() for _ in range(6)]
-    waiting += [learner.decide(available=["a", "c", "e"]) for _ in range(6)]
-    learner.retire_arms(["a", "d"])
-    learner.add_arms(["d", "x"])
-    waiting += [learner.decide() for _ in range(6)]
-    again = dc.Learner.from_json(learner.to_json())
-    assert again.to_json() == learner.to_json()
-    for decision in reversed(waiting):
-        for each in (learner, again):
-            each.observe(decision.id, loss=0.4)
-        assert again.decide() == learner.decide()
-    assert again.to_json() == learner.to_json()
-    assert again.estimates().tolist() == learner.estimates().tolist()
-
-
 # Identity
 
 

@@ -298,14 +298,3 @@ def test_the_terminal_is_found_where_output_is_hidden(hidden: bool) -> None:
             seen += part
     assert os.waitpid(pid, 0)[1] == 0, seen
     assert seen.decode().split() == (["seen"] if hidden else [])
-
-
-def test_without_a_terminal_a_build_goes_on() -> None:
-    code = (
-        f"import runpy; hook = runpy.run_path({str(ROOT / 'hatch_build.py')!r})\n"
-        "with hook['terminal']() as screen: print(screen)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, start_new_session=True
-    )
-    assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
