@@ -117,13 +117,13 @@ def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> 
 
 
 def test_feedback_in_any_order_teaches_what_the_twin_learns() -> None:
-    arms = 300
+    arms = 200
     policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.5, lam=0.2, ranking="strata")
     learner, twin = policy.start(arms, seed=1), CentredStrataTwin(arms, policy)
     generator = np.random.default_rng(0)
     waiting: list[tuple[dc.Decision, Floats]] = []
     numbers = set()
-    for step in range(1000):
+    for step in range(500):
         waiting.append((learner.decide(), twin.baseline()))
         numbers.add(np.count_nonzero(waiting[-1][1]))
         if len(waiting) > 8 or generator.random() < 0.3:
