@@ -153,19 +153,6 @@ def test_the_readme_is_a_screen_with_doors() -> None:
     assert len(re.findall(r"!\[|<img ", text)) == 2, "an animation and a picture"
 
 
-def test_the_readmes_learner_learns() -> None:
-    (block,) = blocks(ROOT / "README.md", "python")
-    served: list[str] = []
-    draws = np.random.default_rng(7)
-    losses = {"small": 0.6, "large": 0.2, "tuned": 0.5}
-    names: dict[str, object] = {
-        "reply": lambda request, model: served.append(model),
-        "judge": lambda request, model: float(draws.random() < losses[model]),
-    }
-    exec(block.code + "\nfor request in range(2_000):\n    handle(request)\n", names)
-    assert served[-500:].count("large") > 450
-
-
 def paragraphs() -> list[str]:
     return [
         part

@@ -1,14 +1,12 @@
 """The programs of the gallery run, draw the committed pictures and use public names only; the pages show all of them."""
 
 import ast
-import functools
 import os
 import re
 import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,15 +47,6 @@ def test_a_program_draws_its_committed_picture(name: str) -> None:
         redraw(name)
 
 
-@pytest.mark.parametrize("figures", [0, 2])
-def test_a_program_with_another_number_of_figures_is_refused(figures: int, tmp_path: Path) -> None:
-    program = tmp_path / "wrong.py"
-    program.write_text("import matplotlib.pyplot as plt\n" + "plt.subplots()\n" * figures)
-    with pytest.raises(ValueError, match=rf"wrong\.py: draws {figures} figures; draw one"):  # noqa: SIM117
-        with SCRIPT["drawn"](program):
-            pass
-
-
 def test_programs_pictures_and_pages_are_those_of_the_contents() -> None:
     assert len(EXAMPLES) >= 12
     assert {each.stem for each in GALLERY.glob("*.py")} == set(EXAMPLES)
@@ -67,16 +56,6 @@ def test_programs_pictures_and_pages_are_those_of_the_contents() -> None:
 
 def test_the_page_is_what_the_script_writes() -> None:
     assert (GALLERY / "index.md").read_text() == SCRIPT["index_page"](), AGAIN
-
-
-def test_on_the_site_a_link_to_a_program_leads_to_its_page() -> None:
-    outside, index = (
-        SimpleNamespace(file=SimpleNamespace(src_uri=name))
-        for name in ("how-to/logs.md", "gallery/index.md")
-    )
-    on_page = functools.partial(SCRIPT["on_page_markdown"], config=None, files=None)
-    assert on_page("[a](../gallery/rungs.py)", page=outside) == "[a](../gallery/rungs.md)"
-    assert on_page("[a](rungs.py)", page=index) == "[a](rungs.md)"
 
 
 def test_every_example_is_in_the_navigation_once() -> None:
@@ -148,14 +127,6 @@ def test_a_program_uses_public_names_only(example: Any) -> None:
         for part in parts:
             assert part in getattr(thing, "__all__", dir(thing)), f"dc.{'.'.join(parts)} is not public"
             thing = getattr(thing, part)
-
-
-def test_the_forge_shows_every_thumbnail_with_a_link() -> None:
-    text = (GALLERY / "index.md").read_text()
-    cards = re.findall(
-        r"^- \[!\[\]\(figures/thumbs/(\w+)\.png\)<br>(.+)\]\((\w+)\.py\)$", text, re.MULTILINE
-    )
-    assert cards == [(name, each.docstring[0], name) for name, each in EXAMPLES.items()]
 
 
 def test_a_page_outside_the_gallery_links_to_every_example() -> None:

@@ -46,23 +46,6 @@ def test_a_notebook_is_kept_in_one_form_without_outputs(path: Path) -> None:
     assert 12 <= len(read(path)["cells"]) <= 25
 
 
-def test_what_an_execution_leaves_behind_is_removed() -> None:
-    cell = {
-        "cell_type": "code",
-        "source": ["a\n", "b\n"],
-        "outputs": ["c"],
-        "execution_count": 3,
-        "id": "x",
-    }
-    cell["metadata"] = {"tags": ["cover"], "alt": "d", "collapsed": True}
-    kept = json.loads(TOOL["canonical"]({"cells": [cell], "metadata": {"kernel": "mine"}}))
-    (bare,) = kept["cells"]
-    assert (bare["outputs"], bare["execution_count"], bare["id"]) == ([], None, "01")
-    assert bare["metadata"] == {"tags": ["cover"], "alt": "d"}
-    assert bare["source"] == ["a\n", "b"]
-    assert kept["metadata"]["kernelspec"]["name"] == "python3"
-
-
 @each_notebook
 def test_a_notebook_runs_and_every_section_draws(
     path: Path, tmp_path_factory: pytest.TempPathFactory
@@ -147,33 +130,3 @@ def test_format_and_lint_cover_the_notebooks() -> None:
     command = [sys.executable, "-m", "ruff", "check", "--show-files", "."]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert [path for path in NOTEBOOKS if str(path) not in done.stdout] == []
-
-
-def test_a_page_of_the_site_has_text_code_outputs_and_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "tools"))
-    import notebook_pages  # type: ignore[import-not-found]
-
-    picture = {"output_type": "display_data", "data": {"image/png": "cG5n", "text/plain": "<Figure>"}}
-    outputs = [{"output_type": "stream", "name": "stdout", "text": "seven\n"}, picture]
-    prose = "# Title\n\nSee [a page](../docs/log.md#columns) and [another](other.ipynb)."
-    code = {
-        "cell_type": "code",
-        "id": "02",
-        "source": "draw()",
-        "outputs": outputs,
-        "metadata": {"alt": "A"},
-    }
-    cells = [{"cell_type": "markdown", "id": "01", "source": prose, "metadata": {}}, code]
-    files = notebook_pages.generated("mine", {"cells": cells})
-    page = files.pop("notebooks/mine.md")
-    assert files == {"figures/notebooks/mine-02-0.png": b"png"}
-    assert page.startswith("# Title\n\nSee ")
-    assert "\n\nThis page is a notebook" in page
-    assert "(mine.ipynb)" in page
-    assert "[a page](../log.md#columns) and [another](other.md)" in page
-    assert (
-        "```python\ndraw()\n```\n\n```text\nseven\n```\n\n![A](../figures/notebooks/mine-02-0.png)" in page
-    )
-    assert "<Figure>" not in page
-    linked = "[b](../notebooks/mine.ipynb) and [c](../../notebooks/mine.ipynb)"
-    assert notebook_pages.on_page_markdown(linked) == "[b](notebooks/mine.md) and [c](../notebooks/mine.md)"

@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import griffe
-import pytest
 
-import decoupled as dc
-from decoupled import extend
-from decoupled.base.lazy import exports
 from decoupled.service import client
-from support.api_pages import VARIADIC, Shown, package, shown
+from support.api_pages import VARIADIC, Shown, shown
 from support.pages import ROOT
 
 
@@ -74,18 +70,6 @@ def test_a_public_function_without_a_docstring_overrides_one_that_has_one() -> N
     assert silent == []
 
 
-PUBLIC = [
-    *(f"decoupled.{name}" for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))),
-    *(f"decoupled.service.client.{name}" for name in client.__all__ if name != "Client"),
-    *(f"decoupled.extend.{name}" for name in vars(extend) if callable(getattr(extend, name))),
-]
-
-
-def test_every_public_name_is_on_a_page() -> None:
-    paths = {each.path for each in shown()}
-    assert [name for name in PUBLIC if name not in paths] == []
-
-
 def names_in(annotation: Any) -> Iterator[str]:
     """The paths of the names in a type."""
     if isinstance(annotation, griffe.Expr):
@@ -114,32 +98,6 @@ def test_no_default_is_a_private_name() -> None:
         if re.search(r"\b_[a-z]", str(each.default))
     ]
     assert private == []
-
-
-BROKEN = {
-    "rows": ("def call(a: int, b: int) -> None:", "Args:\n        a: one.", "has the parameters"),
-    "more rows": (
-        "def call(a: int) -> None:",
-        "Args:\n        a: one.\n        b: two.",
-        "has the parameters",
-    ),
-    "no table": ("def call(a: int) -> None:", "", "has the parameters"),
-    "no type": ("def call(a) -> None:", "Args:\n        a: one.", "has no type"),
-    "anything": ("def call(**a: Any) -> None:", "Args:\n        a: one.", "takes anything"),
-}
-
-
-@pytest.mark.parametrize("case", BROKEN)
-def test_a_fault_is_found(case: str) -> None:
-    signature, section, expected = BROKEN[case]
-    source = f'from typing import Any\n{signature}\n    """Call.\n\n    {section}\n    """\n'
-    with griffe.temporary_visited_module(source) as module:
-        assert expected in "".join(problems_of(Shown("", "call", module["call"])))
-
-
-def test_a_type_without_a_page_is_found() -> None:
-    call = package()["learner.arms.ArmNames.extended"]
-    assert without_a_page((Shown("", "call", call),)) == ["call: decoupled.learner.arms.ArmNames"]
 
 
 def test_the_tables_of_the_typescript_client_are_complete() -> None:

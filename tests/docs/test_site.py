@@ -18,7 +18,6 @@ import pytest
 import decoupled as dc
 from decoupled import extend, theory
 from decoupled.base.lazy import exports
-from decoupled.paper import EXPERIMENTS
 from decoupled.service import client
 from support.browser import chromium
 from support.notebooks import NOTEBOOKS, executed
@@ -96,11 +95,6 @@ def test_links_of_the_reference_lead_somewhere(site: Path) -> None:
     ]
     assert len(links) > 1_000
     assert [link for link in links if link[2] not in anchors[link[1] or link[0]]] == []
-
-
-def test_every_experiment_is_on_its_page(site: Path) -> None:
-    page = (site / "reproduce.html").read_text()
-    assert [name for name in EXPERIMENTS if f"<td><code>{name}</code></td>" not in page] == []
 
 
 def test_nothing_is_loaded_from_other_hosts(site: Path) -> None:

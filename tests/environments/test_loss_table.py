@@ -108,16 +108,6 @@ def test_alternating_with_fast_growth_does_not_overflow() -> None:
     assert envs.Alternating(arms=2, gap=0.5, growth=1e200).table(10).row_at.tolist() == [0] * 10
 
 
-def test_csv_and_parquet(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"left": [0.1, 0.8, 0.3], "right": [0.9, 0.2, 0.4]})
-    frame.to_csv(tmp_path / "log.csv", index=False)
-    frame.to_parquet(tmp_path / "log.parquet")
-    from_csv = envs.LossTable(tmp_path / "log.csv", noise="none")
-    from_parquet = envs.LossTable(tmp_path / "log.parquet", noise="none")
-    assert from_csv == from_parquet
-    assert from_csv.rows.tolist() == frame.to_numpy().tolist()
-
-
 def test_a_recorded_log_is_its_own_losses_and_rows_are_means(tmp_path: Path) -> None:
     frame = pd.DataFrame({"left": [0.1, 0.8, 0.3], "right": [0.9, 0.2, 0.4]})
     frame.to_csv(tmp_path / "log.csv", index=False)
@@ -144,10 +134,8 @@ def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None
     ("text", "said"),
     [
         ("", "is empty; write a line of arms' names"),
-        ("\n\n", "is empty; write a line of arms' names"),
         ("a,b\n", "has names but no losses; add a line"),
         ("0.1,0.9\n0.2,0.8\n", "add a header line of names"),
-        ("0.5,0.5\n0.2,0.8\n", "add a header line of names"),
         ("a,a\n0.1,0.9\n", "has two columns named 'a'; give every arm a name of its own"),
         (",a,b\n0,0.1,0.9\n1,0.2,0.8\n", "column 1 has no name; .*index=False"),
         ("a\n0.1\n", "has one column, 'a'; give a column for each of two arms"),
@@ -155,11 +143,9 @@ def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None
         ("a,b\n0.1,0.2,0.3\n", "more values than the 2 names of its header; give every column a name"),
         ("a,b\n0.1,0.2\n0.1,0.2,0.3\n", "is not a table .*line 3.*; give every line one loss for each arm"),
         ("a,b\n0.1,0.9\n0.1\n", "row 2, column 'b' = nan: is missing, .*; drop the row or fill it in"),
-        ("a,b\n0.1,0.9\n,0.3\n", "row 2, column 'a' = nan: is missing, .*; drop the row or fill it in"),
         ("a,b\n0.1,0.9\n0.1,NA\n", "row 2, column 'b' = nan: is missing, .* use Learner.replay()"),
         ("a,b\n0.1,0.9\n0.1,high\n", "row 2, column 'b' = 'high': is not a number; give a number"),
         ("a,b\nTrue,0.9\nmaybe,0.1\n", "row 2, column 'a' = 'maybe': is not a number; give a number"),
-        ("a,b\nTrue,0.9\n,0.1\n", "row 2, column 'a' = nan: is missing"),
         ("a,b\n0.1,inf\n", r"row 1, column 'b' = inf: must lie in \[0, 1\]; drop the row or correct it"),
         ("a,b\n0.1,250\n", r"row 1, column 'b' = 250.0: must lie in \[0, 1\]; rescale the losses"),
     ],
@@ -203,7 +189,6 @@ def test_truth_values_are_losses_of_one_and_zero(tmp_path: Path) -> None:
         (lambda: envs.Alternating(arms=8, gap=0.1, growth=1.0), "growth = 1.0"),
         (lambda: envs.Bernoulli([0.5]), "rewards"),
         (lambda: envs.Bernoulli([0.5, 1.2]), "rewards"),
-        (lambda: envs.Bernoulli([0.5, math.nan]), "rewards"),
         (lambda: envs.Bernoulli(3), "rewards"),  # type: ignore[arg-type]
         (lambda: envs.LossTable([[0.1, 1.9]]), r"rows\[0\]\[1\] = 1.9"),
         (
@@ -214,22 +199,18 @@ def test_truth_values_are_losses_of_one_and_zero(tmp_path: Path) -> None:
             lambda: envs.LossTable([[0.1, None]]),
             r"rows\[0\]\[1\] = None: is missing, .*; drop the row or fill",
         ),
-        (lambda: envs.LossTable([[0.1, pd.NA]]), r"rows\[0\]\[1\] = <NA>: is missing"),
         (
             lambda: envs.LossTable([[0.1, math.inf]]),
             r"rows\[0\]\[1\] = inf: must lie in \[0, 1\]; drop the row",
         ),
         (lambda: envs.LossTable([[0.1, 10**400]]), r"rows\[0\]\[1\] = 10+: must lie in \[0, 1\]"),
         (lambda: envs.LossTable([[0.1, "0.9"]]), r"rows\[0\]\[1\] = '0.9': is a str; give a number"),
-        (lambda: envs.LossTable([[0.1, 1j]]), r"rows\[0\]\[1\] = 1j: is a complex; give a number"),
         (
             lambda: envs.LossTable([[0.1, 0.9], [0.1]]),
             r"rows\[1\]: has length 1, and rows\[0\] has length 2; give",
         ),
         (lambda: envs.LossTable([0.1, 0.9]), "rows"),
-        (lambda: envs.LossTable([["a", "b"]]), "rows"),
         (lambda: envs.LossTable([[0.1, 0.9]], [0, 1]), "index = 1"),
-        (lambda: envs.LossTable([[0.1, 0.9]], [0.5]), "index"),
         (lambda: envs.LossTable([[0.1, 0.9]], [[0], [0, 0]]), "index"),
         (lambda: envs.LossTable([[0.1, 0.9]], noise="gauss"), "noise = 'gauss'"),
         (lambda: envs.LossTable([[0.1, 0.9]], concentration=0), "concentration = 0"),

@@ -278,13 +278,6 @@ def test_other_bad_arguments_are_named() -> None:
             Sequences.from_dict({**Sequences(2).to_dict(), name: "AAAA"})
 
 
-def test_an_integer_of_numpy_is_an_arm_and_a_loss() -> None:
-    sequences = Sequences(2)
-    sequences.update(explore=np.int64(1), weight=np.float64(2.0), loss=1)  # type: ignore[arg-type]
-    assert sequences.seen(1) == 1
-    json.dumps(sequences.to_dict())
-
-
 def test_sums_that_no_observations_led_to_are_refused() -> None:
     """One number at a time is replaced, of every array; what is taken all the same gives intervals."""
     sequences = Sequences(3)

@@ -16,6 +16,7 @@ from decoupled.kernels.state import MOST_PAIRED_ARMS
 from decoupled.learner.arm_ids import Serials
 from decoupled.learner.arms import ArmNames
 from decoupled.policies.ftpl import MANY_ARMS
+from support.centred_ftpl import CENTRED_FTPL
 from support.policies import forms
 
 POLICIES = forms()
@@ -122,25 +123,59 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
         np.testing.assert_allclose(*laws, rtol=1e-9)
 
 
-@every_policy
-def test_a_learner_that_lost_and_gained_arms_is_saved_and_goes_on(policy: dc.Policy) -> None:
-    learner = used(policy)
-    waiting = [learner.decide() for _ in range(6)]
-    waiting += [learner.decide(available=["a", "c", "e"]) for _ in range(6)]
-    learner.retire_arms(["a", "d"])
-    learner.add_arms(["d", "x"])
-    waiting += [learner.decide() for _ in range(6)]
-    again = dc.Learner.from_json(learner.to_json())
-    assert again.to_json() == learner.to_json()
-    for decision in reversed(waiting):
-        for each in (learner, again):
-            each.observe(decision.id, loss=0.4)
-        assert again.decide() == learner.decide()
-    assert again.to_json() == learner.to_json()
-    assert again.estimates().tolist() == learner.estimates().tolist()
-
-
 # Identity
+
+
+def test_a_restricted_decision_keeps_its_arms_while_places_shift() -> None:
+    learner = dc.Exp3().start(NAMES, seed=5)
+    decision = learner.decide(available=["b", "d", "e"])
+    while decision.explore != "d":
+        decision = learner.decide(available=["b", "d", "e"])
+    learner.retire_arms(["a", "b"])
+    learner.add_arms(["b"])
+    learner.observe(decision, loss=0.25)
+    charged = [0.25, 0.25 * decision.weight, 0.0, 0.25]  # c and the new b were not available
+    assert dict(zip(learner.arms, learner.estimates().tolist(), strict=True)) == dict(
+        zip(["c", "d", "e", "b"], charged, strict=True)
+    )
+
+
+def test_decisions_made_between_two_retirements_keep_their_arms_too() -> None:
+    learner = CENTRED_FTPL.start(NAMES, seed=5)
+    learner.retire_arms(["a"])
+    whole, part = learner.decide(), learner.decide(available=["c", "e"])
+    while whole.explore != "d" or part.explore != "e":
+        whole, part = learner.decide(), learner.decide(available=["c", "e"])
+    learner.retire_arms(["b"])
+    learner.add_arms(["x"])
+    for decision, charged in (
+        (whole, {"c": 0.5, "d": None, "e": 0.5, "x": 0.75}),
+        (part, {"c": 0.5, "d": 0.75, "e": None, "x": 0.75}),
+    ):
+        before = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
+        learner.observe(decision, loss=0.75)
+        after = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
+        # B = 1/2 in round 1: for all available arms, and three quarters for the others.
+        added = {name: after[name] - before[name] for name in after}
+        expected = {
+            name: 0.5 + decision.weight * 0.25 if charge is None else charge
+            for name, charge in charged.items()
+        }
+        assert added == pytest.approx(expected)
+
+
+def test_newcomers_are_charged_for_decisions_before_them_and_not_after() -> None:
+    learner = dc.FTPL().start(3, seed=5)
+    early = learner.decide()
+    learner.add_arms([3])
+    between = learner.decide()
+    learner.add_arms([4])
+    for decision, charges in ((early, [1.0, 1.0]), (between, [1.0, 2.0])):
+        learner.observe(decision, loss=1.0)
+        away = [3, 4] if decision is early else [4]
+        for place, charge in zip((3, 4), charges, strict=True):
+            if place in away:
+                assert learner.estimates()[place] == charge
 
 
 def test_serials_find_their_places() -> None:

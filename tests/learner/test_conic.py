@@ -40,13 +40,6 @@ def test_a_learner_plays_as_with_newton() -> None:
     assert [conic.decide().explore for _ in range(50)] == [newton.decide().explore for _ in range(50)]
 
 
-def test_a_saved_learner_continues_bit_for_bit() -> None:
-    learner = after(dc.TsallisINF(solver="scs"), 20)
-    again = dc.Learner.from_json(learner.to_json())
-    assert (again.exploitation_probabilities() == learner.exploitation_probabilities()).all()
-    assert again.decide() == learner.decide()
-
-
 def test_a_solver_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = after(dc.TsallisINF(solver="scs"), 5)
     decision = learner.decide()

@@ -13,7 +13,6 @@ from decoupled.policies.ftpl import MANY_CENTRED
 from decoupled.simulation.toml import read_specification
 
 ARMS = 5
-SOME = [0, 2, 3]
 LOSSES = np.array([0.2, 0.9, 0.35, 0.6, 0.5])
 LADDER = dc.Ladder()
 LADDERS = [

@@ -1,6 +1,5 @@
 """Preferences: differences between arms are learned without bias, and the best arm is found."""
 
-import math
 import random
 from typing import Any, cast
 
@@ -10,7 +9,6 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.learner.preferences import PREFERENCES, Preference
-from support.statistics import means_agree
 
 ARMS = 4
 LOSSES = np.array([0.3, 0.55, 0.6, 0.95])
@@ -69,22 +67,6 @@ def test_estimates_from_preferences_are_unbiased_exactly(policy: dc.Policy, ties
                 mean += explored[explore] * served[exploit] * chance * changes[outcome]
     expected = 0.5 + (LOSSES - served @ LOSSES) / 2.0
     np.testing.assert_allclose(mean, expected, rtol=1e-6, atol=1e-9)
-
-
-def test_estimates_from_preferences_are_unbiased_over_real_draws() -> None:
-    """With the arms that a guarded learner really serves and explores together, and winners drawn from the law."""
-    learner, luck, rounds = trained(dc.FTPL()), random.Random(3), 40_000
-    learner.guardrails = dc.Guardrails(floors={3: 0.2}, incumbent=2)
-    served = learner.exploitation_probabilities()
-    samples = np.zeros((rounds, ARMS))
-    for place, decision in enumerate(learner.decide(count=rounds)):
-        explore, exploit = cast(int, decision.explore), cast(int, decision.exploit)
-        law = chances(explore, exploit, ties=0.1)
-        [winner] = luck.choices(list(law), weights=list(law.values()))
-        samples[place, explore] = decision.weight * dc.preference_loss(winner)
-    expected = 0.5 + (LOSSES - served @ LOSSES) / 2.0
-    error = samples.std(axis=0) / math.sqrt(rounds)
-    assert means_agree(samples.mean(axis=0), expected, error, FALSE_ALARM / ARMS)
 
 
 def test_the_best_arm_is_found_from_preferences_alone() -> None:

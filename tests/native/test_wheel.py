@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.native.load import why_not
+from decoupled.native.load import FOLDER, MANIFEST, read_manifest, why_not
 from support.once import made_once
 from support.pages import ROOT, blocks
 
@@ -149,9 +149,10 @@ def test_what_the_wheel_says_of_itself(built: Path) -> None:
     ]
     extras = set(re.findall("^Provides-Extra: (.*)$", text, re.M))
     assert {"all", "cli", "cuda", "jit", "plots", "service", "simulate"} <= extras
-    assert {"decoupled/py.typed", "decoupled/__init__.pyi", "decoupled/native/lib/manifest.json"} <= set(
-        names
-    )
+    assert {"decoupled/py.typed", "decoupled/__init__.pyi"} <= set(names)
+    manifest = read_manifest(FOLDER)
+    carried = {MANIFEST, manifest["extension"], *manifest["libraries"].values()} - {None}
+    assert {name.rpartition("/")[2] for name in names if "/native/lib/" in name} == carried
     assert any(name.startswith("decoupled/service/console/") and name.endswith(".js") for name in names)
     assert "decoupled/report/page.js" in names
     assert not [name for name in names if "tests" in name or "__pycache__" in name]

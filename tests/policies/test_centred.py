@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled import theory
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.random.stream import new_stream
 from decoupled.learner.pending import recorded
 from decoupled.paper.family import ARMS as FAMILY_ARMS
 from decoupled.paper.family import KINDS, family
@@ -71,53 +69,6 @@ def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: in
     assert deepest < -0.25  # the bound was tested
 
 
-@pytest.mark.parametrize("kappa", [0.02, 0.3, 2.0])
-@pytest.mark.parametrize("arms", [2, 8, 120])
-def test_both_rankings_make_the_same_decisions(arms: int, kappa: float) -> None:
-    generator = np.random.default_rng([arms, 7])
-    losses = (generator.random((2_000, arms)) < np.linspace(0.3, 0.7, arms)).astype(np.float64)
-    ends = []
-    for ranking in ("improved", "sorting"):
-        policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=kappa, ranking=ranking)
-        calls, values = policy.entries(), np.array(policy.params())
-        state = policy.layout.new_state(arms)
-        stream, plays = new_stream(np.random.SeedSequence(11)), []
-        calls.init(values, *state)
-        for row in losses:
-            exploit, explore, weight, _ = calls.decide(values, *state, stream)
-            calls.update(values, *state, explore, weight, row[explore])
-            plays.append((exploit, explore))
-        ends.append((plays, policy.layout.row(state, "estimates").tolist(), state.ints[0].tolist()))
-    assert ends[0] == ends[1]
-
-
-@pytest.mark.parametrize("kind", [dc.FTPL, dc.TsallisINF, dc.Exp3])
-def test_each_arm_has_its_own_rate(kind: Any) -> None:
-    record = [(arm, 0.2, 0.2 * arm) for arm in range(ARMS)] * 3
-    both, slow, fast = kind(c=0.5, c_exploit=3.0), kind(c=0.5), kind(c=3.0)
-    learners = [policy.start(ARMS, seed=0) for policy in (both, slow, fast)]
-    for learner in learners:
-        learner.replay(record)
-    two, explores, exploits = learners
-    np.testing.assert_allclose(
-        two.exploration_probabilities(), explores.exploration_probabilities(), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        two.exploitation_probabilities(), exploits.exploitation_probabilities(), rtol=1e-9
-    )
-
-
-def test_losses_that_say_little_leave_the_rates_high() -> None:
-    # Losses at the running mean do not lower the rates; those of a fair coin count as whole rounds.
-    calm, coin = (dc.FTPL(schedule="losses", lam=0.0).start(ARMS, seed=0) for _ in range(2))
-    calm.replay([(arm, 0.2, 0.5) for arm in range(ARMS)])
-    coin.replay([(arm, 0.2, arm % 2) for arm in range(ARMS)])
-    etas = [diagnostics(each)["eta"] for each in (calm, coin)]
-    rounds = [dc.FTPL().start(ARMS, seed=0) for _ in range(2)]
-    rounds[1].replay([(arm, 0.2, 0.5) for arm in range(ARMS)])
-    np.testing.assert_allclose(etas, [diagnostics(each)["eta"] for each in rounds], rtol=1e-14)
-
-
 def test_a_policy_knows_whether_it_is_the_published_one() -> None:
     assert dc.FTPL().published
     assert dc.FTPL(c=2.0, c_exploit=2.0).published
@@ -152,11 +103,6 @@ def test_one_law_has_one_code_whatever_the_options() -> None:
         # Rows that an option does not need take no memory.
         rows = [len(each.layout.floats) for each in forms]
         assert rows[0] == rows[3] < rows[1] == rows[2]
-
-
-def test_the_proofs_are_about_the_papers_policy_alone() -> None:
-    with pytest.raises(dc.ParameterError, match="importance weighting and one rate"):
-        theory.check(dc.environments.Alternating(4, 0.25), dc.FTPL(estimator="centred"), horizon=10)
 
 
 @pytest.mark.slow

@@ -202,7 +202,7 @@ def test_arms_that_are_away_are_charged_what_the_others_cost() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
-@pytest.mark.parametrize("discount", [1e-3, 0.5, 0.99])
+@pytest.mark.parametrize("discount", [1e-3, 0.9])
 def test_what_fades_away_is_gone(discount: float) -> None:
     # Numbers that keep shrinking would lose their digits and then their ratio.
     for policy in (dc.FTPL(), dc.FollowTheLeader(), dc.UCB1(), dc.ThompsonSampling(), dc.JinHybrid()):

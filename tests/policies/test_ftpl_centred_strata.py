@@ -1,7 +1,6 @@
 """Centred losses and two rates in strata: exact laws, unbiased estimates, and a gate independent of the draw."""
 
 import json
-import math
 import zlib
 from typing import cast
 
@@ -118,13 +117,13 @@ def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> 
 
 
 def test_feedback_in_any_order_teaches_what_the_twin_learns() -> None:
-    arms = 300
+    arms = 200
     policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.5, lam=0.2, ranking="strata")
     learner, twin = policy.start(arms, seed=1), CentredStrataTwin(arms, policy)
     generator = np.random.default_rng(0)
     waiting: list[tuple[dc.Decision, Floats]] = []
     numbers = set()
-    for step in range(1000):
+    for step in range(500):
         waiting.append((learner.decide(), twin.baseline()))
         numbers.add(np.count_nonzero(waiting[-1][1]))
         if len(waiting) > 8 or generator.random() < 0.3:
@@ -139,18 +138,6 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns() -> None:
                     learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-9
                 )
     assert len(numbers) > 10  # of covered arms
-
-
-def test_regret_is_that_of_the_dense_round() -> None:
-    # Four joint standard errors of some 7 % of the mean: a sound program fails once in 16,000 seeds.
-    # Without a baseline the regret is three times as large.
-    world = dc.environments.Alternating(arms=64, gap=0.25)
-    policies = [
-        dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking=each) for each in ("improved", "strata")
-    ]
-    summary = dc.simulate(policies, world, 5_000, 100, seed=67, checkpoints=1).summary()
-    dense, strata = summary["mean"]
-    assert abs(strata - dense) < 4 * math.hypot(*summary["standard_error"])
 
 
 def test_what_is_pending_is_small_with_very_many_arms() -> None:

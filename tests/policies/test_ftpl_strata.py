@@ -16,23 +16,6 @@ from support.twins.ftpl import StrataTwin, cut_into_strata
 STRATA = dc.FTPL(ranking="strata")
 
 
-@pytest.mark.parametrize(
-    ("environment", "runs"),
-    [
-        (dc.environments.Alternating(arms=8, gap=0.125), 200),
-        (dc.environments.Alternating(arms=32, gap=0.0625), 140),
-        (dc.environments.Bernoulli([0.55, 0.6, 0.45, 0.3, 0.2]), 200),
-    ],
-    ids=lambda each: getattr(each, "label", ""),
-)
-def test_regret_is_that_of_the_dense_round(environment: dc.environments.Environment, runs: int) -> None:
-    # Four joint standard errors, three cells: a sound program fails once in about 5,000 seeds. The
-    # errors are 5 to 10 % of the means; without 1/p, say, regret would be several times as high.
-    summary = dc.simulate([dc.FTPL(), STRATA], environment, 10_000, runs, seed=61, checkpoints=1).summary()
-    dense, strata = summary["mean"]
-    assert abs(strata - dense) < 4 * math.hypot(*summary["standard_error"])
-
-
 def learned(policy: dc.Policy, arms: int, rounds: int) -> dc.Learner:
     """A learner with a history in which arms with small numbers do better."""
     learner = policy.start(arms=arms, seed=5)

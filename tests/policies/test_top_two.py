@@ -9,7 +9,6 @@ import pytest
 import decoupled as dc
 from decoupled.extend import diagnostics
 from support.statistics import chi_square_p
-from support.twins.top_two import TopTwoTwin
 
 
 def counts(learner: dc.Learner, name: str) -> list[Any]:
@@ -67,19 +66,6 @@ def test_with_prompt_feedback_it_is_the_published_sampler(epsilon: float, beta: 
     assert len(published.met) > 8  # the leader changed now and then
 
 
-def test_ties_of_bits_are_settled_as_the_twin_settles_them() -> None:
-    generator = np.random.default_rng(4)
-    learner, twin = dc.TopTwo().start(arms=8, seed=2), TopTwoTwin(8, 0.1, 0.5)
-    for _ in range(600):
-        decision = learner.decide()
-        arm = cast(int, decision.explore)
-        assert twin.exploration_law()[arm] > 0
-        assert twin.exploitation_law()[cast(int, decision.exploit)] > 0
-        loss = float(generator.random() < 0.5)
-        learner.observe(decision, loss=loss)
-        twin.update(arm, 1.0, loss)
-
-
 def test_ties_favour_no_arm() -> None:
     # False alarm: 1e-4. All losses are equal, so the leader is the arm seen first, and that is random.
     leaders = []
@@ -89,20 +75,6 @@ def test_ties_favour_no_arm() -> None:
             learner.observe(learner.decide(), loss=0.5)
         leaders.append(learner.exploit().exploit)
     assert chi_square_p(np.bincount(cast(list[int], leaders), minlength=5), np.full(5, 0.2)) > 1e-4
-
-
-def test_arms_not_yet_observed_come_first_and_the_best_of_the_others_is_exploited() -> None:
-    learner = dc.TopTwo().start(arms=4, seed=0)
-    learner.replay([(2, 0.1, 0.9)])
-    assert learner.exploitation_probabilities().tolist() == [0, 0, 1, 0]
-    assert learner.exploration_probabilities() == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
-    learner.replay([(1, 0.1, 0.3)])
-    assert learner.exploitation_probabilities().tolist() == [0, 1, 0, 0]
-    assert learner.exploration_probabilities().tolist() == [0.5, 0, 0, 0.5]
-    assert {decision.propensity for decision in learner.decide(count=20)} == {0.5}
-    assert learner.estimates() == pytest.approx([-1, 0.3, 0.9, -1])
-    assert learner.exploration_probabilities(available=[1, 2]).sum() == 1.0
-    assert learner.exploitation_probabilities(available=[0, 3]).tolist() == [0.5, 0, 0, 0.5]
 
 
 def started(losses: list[float]) -> dc.Learner:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from support import custom_game
 
 
 class Cluster:
@@ -68,56 +69,24 @@ def test_the_command_line_runs_on_a_cluster(cluster: Cluster, tmp_path: Path) ->
     assert together.read_bytes() == alone.read_bytes()
 
 
+# After the text of a user's policy, which is in no module that the workers could import.
 SCRIPT = """
-import sys
-from dataclasses import dataclass
-from typing import NamedTuple
-from distributed import Client
-import decoupled as dc
-from decoupled.kernels.jit import compiled
-from decoupled.kernels.dispatch import Functions
-from decoupled.kernels.state import Layout
-from decoupled.kernels.random.stream import below
-
-class Params(NamedTuple):
-    unused: float
-
-@compiled
-def init(params, state):
-    pass
-
-@compiled
-def decide(params, state, stream):
-    arms = state.floats.shape[1]
-    return below(arms, stream), below(arms, stream), float(arms), 1.0 / arms
-
-@compiled
-def update(params, state, arm, weight, loss):
-    state.floats[0, arm] += weight * loss
-
-@dataclass(frozen=True)
-class Careless(dc.Policy):
-    layout = Layout(floats=("estimates",), learned=("estimates",))
-    params_type = Params
-    functions = Functions(init, decide, update)
-
-    def params(self):
-        return Params(0.0)
-
 if __name__ == "__main__":
-    easy = dc.environments.Bernoulli([0.2, 0.9])
-    alone = dc.simulate(Careless(), easy, 200, 20, seed=1)
+    import sys
+    from distributed import Client
+    easy, greedy = dc.environments.Bernoulli([0.2, 0.9]), ScriptedGreedy(epsilon=1.0)
+    alone = dc.simulate(greedy, easy, 200, 20, seed=1)
     with Client(sys.argv[1]) as client:
-        together = dc.simulate(Careless(), easy, 200, 20, seed=1, executor=client.get_executor())
-    assert (alone.final_regret("Careless") == together.final_regret("Careless")).all()
-    print("same", alone.final_regret("Careless").mean() > 20)
+        together = dc.simulate(greedy, easy, 200, 20, seed=1, executor=client.get_executor())
+    assert (alone.final_regret(greedy) == together.final_regret(greedy)).all()
+    print("same", alone.final_regret(greedy).mean() > 20)
 """
 
 
 def test_a_policy_from_a_script_reaches_the_workers(cluster: Cluster, tmp_path: Path) -> None:
     # The workers have never seen the script: the policy carries its compiled functions with it.
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script.write_text(Path(custom_game.__file__).read_text() + SCRIPT)
     command = [sys.executable, str(script), cluster.address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "same True", done.stderr

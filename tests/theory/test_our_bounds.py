@@ -291,16 +291,6 @@ def test_where_a_bound_falls_below_its_horizon() -> None:
     assert round(bounds.useful_from(lambda t: bounds.theorem1(t, 8)), -4) == 1_240_000
 
 
-def test_the_comparison() -> None:
-    table = bounds.compare()
-    paper = table.xs("theorem 3.1, c = 2 (the paper)", level="bound")
-    ours = table.xs("theorem E2, rounds, exact", level="bound")
-    assert (paper["of sqrt(K T)"] > 8 * ours["of sqrt(K T)"]).all()
-    assert (paper["useful from"] > 90 * ours["useful from"]).all()
-    low = table.xs("theorem B, HALF, c_exploit = 0.5", level="bound")["constant term"]
-    assert low.to_dict() == pytest.approx({k: bounds.low_order_term(k) for k in (2, 8, 64, 1024)}, rel=1e-6)
-
-
 def test_the_page_shows_the_comparison() -> None:
     page = (Path(__file__).parents[2] / "docs" / "ladder.md").read_text()
     rows = re.findall(r"^\|[^|]*\| theorem [^|]*\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", page, re.MULTILINE)
@@ -318,15 +308,6 @@ def test_the_page_shows_the_comparison() -> None:
         assert factors == [round(bracket, -2), round(2 * bracket + mixing, -2)]
         found = [bounds.theorem_c(gaps), bounds.theorem_e3(gaps)]
         assert re.findall(r"; ([\d.e]+)", cells) == [f"{value:.1e}".replace("+0", "") for value in found]
-
-
-def test_the_grid_value_for_the_hard_gate() -> None:
-    # What centred FTPL would have by rounds if the supremum 11.3, found on a grid, were certified.
-    found = [
-        3 * bounds.curvature_constant() * 11.3 * bounds.rank_share(k) ** 2 + bounds.winner_constant() / 3
-        for k in (2, 8, 64)
-    ]
-    assert found == pytest.approx([203, 410, 696], rel=0.002)
 
 
 def test_arguments_are_checked() -> None:

@@ -37,25 +37,6 @@ def test_biases_solve_the_normal_equations(penalty: float) -> None:
     np.testing.assert_allclose(ours.movies, solution[1 + users :], atol=1e-9)
 
 
-def test_biases_are_where_centring_in_turn_ends() -> None:
-    ratings, penalty = SMALL.ratings, 2.0
-    level, users, movies = 0.0, np.zeros(30), np.zeros(20)
-    for _ in range(400):
-        level = (ratings.stars - users[ratings.users] - movies[ratings.movies]).mean()
-        for user in range(30):
-            mine = ratings.users == user
-            left = ratings.stars[mine] - level - movies[ratings.movies[mine]]
-            users[user] = left.sum() / (mine.sum() + penalty)
-        for movie in range(20):
-            mine = ratings.movies == movie
-            left = ratings.stars[mine] - level - users[ratings.users[mine]]
-            movies[movie] = left.sum() / (mine.sum() + penalty)
-    ours = ridge_biases(ratings, penalty)
-    np.testing.assert_allclose(
-        ours.predict(ratings), (level + users[:, None] + movies)[at(ratings)], atol=1e-8
-    )
-
-
 def at(ratings: Ratings) -> tuple[Ints, Ints]:
     return ratings.users, ratings.movies
 

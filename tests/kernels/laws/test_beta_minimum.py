@@ -1,7 +1,6 @@
 """The smallest Beta variable, compared with closed forms, exact fractions and plain integrals."""
 
 import math
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -42,41 +41,6 @@ def test_law_is_the_integral(name: str) -> None:
     pairs = np.array(CASES[name])
     law = smallest_beta_law(pairs[:, 0], pairs[:, 1])
     np.testing.assert_allclose(law, law_by_quad(CASES[name]), rtol=0, atol=1e-11)
-
-
-def law_by_fractions(pairs: list[tuple[int, int]]) -> list[Fraction]:
-    """With whole parameters everything is a sum of x^k (1 - x)^l, whose integral is a Beta function.
-
-    Beta(a, b) exceeds x if fewer than a of n = a + b - 1 uniforms fall below it.
-    """
-
-    def integral(k: int, rest: int) -> Fraction:
-        return Fraction(math.factorial(k) * math.factorial(rest), math.factorial(k + rest + 1))
-
-    law = []
-    for i, (a, b) in enumerate(pairs):
-        # The density of arm i, and then times each rival's survival: {power of x: coefficient}.
-        terms, degree = {a - 1: Fraction(1) / integral(a - 1, b - 1)}, a + b - 2
-        for j, (c, d) in enumerate(pairs):
-            if j != i:
-                n, grown = c + d - 1, dict[int, Fraction]()
-                for power, coefficient in terms.items():
-                    for k in range(c):
-                        grown[power + k] = grown.get(power + k, Fraction(0)) + coefficient * math.comb(n, k)
-                terms, degree = grown, degree + n
-        law.append(sum((f * integral(power, degree - power) for power, f in terms.items()), Fraction(0)))
-    return law
-
-
-@pytest.mark.parametrize(
-    "pairs", [[(1, 1), (2, 1)], [(1, 1), (5, 2), (3, 3)], [(40, 60), (45, 55), (3, 4), (50, 51)]], ids=str
-)
-def test_whole_numbers_of_losses_are_exact(pairs: list[tuple[int, int]]) -> None:
-    exact = law_by_fractions(pairs)
-    assert sum(exact) == 1
-    values = np.array(pairs, np.float64)
-    law = smallest_beta_law(values[:, 0], values[:, 1])
-    np.testing.assert_allclose(law, [float(each) for each in exact], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 2), (40, 700), (10_000, 3), (1_000_000, 999_000)])

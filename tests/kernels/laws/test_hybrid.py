@@ -102,47 +102,6 @@ def test_only_a_solution_passes_for_one() -> None:
     assert not is_solved(barrier, 0.0, posed(estimates, gammas))
 
 
-@pytest.mark.parametrize("arms", [3, 12])
-def test_weights_match_a_conic_solver(arms: int) -> None:
-    for seed in range(5):
-        generator = np.random.default_rng((arms, seed, 1))
-        estimates, gammas = generator.exponential(5.0, arms), generator.uniform(0.3, 3.0, arms)
-        barrier = float(generator.uniform(0.1, 2.0))
-        at, _, _ = solved(estimates, barrier, gammas)
-        # The cones hold to about 1e-9; the weights, where the objective is flat, to its square root.
-        weights, value = conic_solution(estimates, barrier, gammas)
-        np.testing.assert_allclose(at.weights, weights, rtol=0, atol=1e-5)
-        assert objective(at.weights, estimates, barrier, gammas) == pytest.approx(value, abs=1e-6)
-
-
-def objective(weights: Floats, estimates: Floats, barrier: float, gammas: Floats) -> float:
-    terms = weights * estimates - barrier * np.log(weights) - gammas * weights ** (2 / 3)
-    return float(terms.sum())
-
-
-def conic_solution(estimates: Floats, barrier: float, gammas: Floats) -> tuple[Floats, float]:
-    """Variables (w, a, b): minimise <w, L> - C sum a - <gamma, b>, exp(a) <= w and |b| <= w^(2/3)."""
-    scs = pytest.importorskip("scs")
-    sparse = pytest.importorskip("scipy.sparse")
-    arms = len(estimates)
-    rows, offsets = [np.concatenate((np.ones(arms), np.zeros(2 * arms)))], [1.0]
-    for first, last in ((1, 0), (0, 2)):  # (a, 1, w) in the exponential cone, (w, 1, b) in the power cone
-        for i in range(arms):
-            for place in (first, None, last):
-                row = np.zeros(3 * arms)
-                if place is not None:
-                    row[place * arms + i] = -1.0
-                rows.append(row)
-                offsets.append(1.0 if place is None else 0.0)
-    cost = np.concatenate((estimates, np.full(arms, -barrier), -gammas))
-    data = {"A": sparse.csc_matrix(np.array(rows)), "b": np.array(offsets), "c": cost}
-    cones = {"z": 1, "ep": arms, "p": [2 / 3] * arms}
-    solver = scs.SCS(data, cones, eps_abs=1e-9, eps_rel=1e-9, max_iters=200_000, verbose=False)
-    solution = solver.solve()
-    assert solution["info"]["status"] == "solved"
-    return solution["x"][:arms], float(solution["info"]["pobj"])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [dc.JinHybrid(), dc.JinHybrid(barrier=0.05, theta=3.0, horizon=600)])
 def test_warm_starts_do_not_drift(policy: dc.JinHybrid) -> None:

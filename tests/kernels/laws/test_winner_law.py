@@ -1,7 +1,7 @@
 """Exact probabilities of the perturbed leader, compared with integrals in twenty-digit arithmetic."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoupled.base.arrays import Floats
-from decoupled.kernels.laws.winner_law import frechet_winner_law, pareto_winner_law
-from support.twins.ftpl import pareto_law_by_quad
+from decoupled.kernels.laws.winner_law import frechet_winner_law, pareto_winner_law, winner_law
+from support.integrals import integral
+from support.twins.coupled import leader_law_by_quad
 
 ALPHAS = (1.05, 1.3, 2.0, 3.0, 5.5, 20.0)
 TOLERANCE = 1e-12
@@ -34,30 +35,16 @@ def expanded(groups: list[tuple[float, int]]) -> Floats:
     return np.repeat([shift for shift, _ in groups], [count for _, count in groups])
 
 
-def chance_by_mpmath(groups: list[tuple[float, int]], alpha: float, mine: float) -> float:
-    """Integral of f(z + mine) * prod F(z + other) over z >= 1, in the variable s = 1/z."""
-
-    def integrand(s: Any) -> Any:
-        value = alpha * s ** (alpha - 1) * (1 + s * mpmath.mpf(mine)) ** (-alpha - 1)
-        for shift, count in groups:
-            others = count - (shift == mine)
-            value *= (1 - (s / (1 + s * mpmath.mpf(shift))) ** alpha) ** others
-        return value
-
-    breakpoints = sorted({0, 1, *(1 / (1 + mpmath.mpf(shift)) for shift, _ in groups)})
-    with mpmath.workdps(20):
-        value, error = mpmath.quad(integrand, breakpoints, error=True)
-    assert error < TOLERANCE / 100
-    return float(value)
-
-
 @pytest.mark.parametrize("name", GROUPS)
-@pytest.mark.parametrize("alpha", [1.05, 3.0, 20.0])
-def test_law_is_the_integral(alpha: float, name: str) -> None:
-    groups = GROUPS[name]
-    exact = [chance_by_mpmath(groups, alpha, shift) for shift, _ in groups]
-    expected = np.repeat(exact, [count for _, count in groups])
-    np.testing.assert_allclose(pareto_winner_law(expanded(groups), alpha), expected, rtol=0, atol=TOLERANCE)
+@pytest.mark.parametrize(
+    ("family", "alpha"),
+    [("pareto", 1.05), ("pareto", 3.0), ("pareto", 20.0), ("frechet", 1.05), ("frechet", 3.0)],
+)
+def test_law_is_the_integral(family: str, alpha: float, name: str) -> None:
+    shifts, counts = zip(*GROUPS[name], strict=True)
+    exact = [float(integral(shifts, alpha, arm, family, counts=counts)) for arm in range(len(shifts))]
+    law = winner_law(expanded(GROUPS[name]), alpha, family == "frechet")
+    np.testing.assert_allclose(law, np.repeat(exact, counts), rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -107,9 +94,10 @@ def test_ten_thousand_spread_arms_sum_to_one(alpha: float) -> None:
     assert abs(pareto_winner_law(shifts, alpha).sum() - 1.0) < TOLERANCE
 
 
+@pytest.mark.parametrize("family", ["pareto", "frechet"])
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_twin_integral_agrees(alpha: float) -> None:
-    # The twin of FTPL uses this integral, so it is compared with the kernel at distinct shifts.
+def test_twin_integral_agrees(alpha: float, family: str) -> None:
+    # The twins of FTPL use this integral, so it is compared with the kernel at distinct shifts.
     shifts = np.concatenate(([0.0], 0.05 * 1.4 ** np.arange(11.0)))
-    law = pareto_winner_law(shifts, alpha)
-    np.testing.assert_allclose(pareto_law_by_quad(shifts, alpha), law, rtol=0, atol=TOLERANCE)
+    law = winner_law(shifts, alpha, family == "frechet")
+    np.testing.assert_allclose(leader_law_by_quad(shifts, alpha, family), law, rtol=0, atol=TOLERANCE)
