@@ -18,9 +18,10 @@ POLICIES: tuple[Policy, ...] = (
 )
 ARMS = (8, 256)
 WATCHED = (3, 8, 50)
+KEYED: tuple[Policy, ...] = (FTPL(), Ladder(), TsallisINF())
 
 
-def pair(policy: Policy, arms: int, *, watched: bool = False) -> Callable[[], None]:
+def pair(policy: Policy, arms: int, *, watched: bool = False, key: str | None = None) -> Callable[[], None]:
     """A call that decides and observes once, on random losses with one good arm."""
     learner = policy.start(arms, seed=0)
     if watched:
@@ -28,7 +29,7 @@ def pair(policy: Policy, arms: int, *, watched: bool = False) -> Callable[[], No
     luck = random.Random(0)
 
     def step() -> None:
-        decision = learner.decide()
+        decision = learner.decide(key=key)
         learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
 
     return step
@@ -61,7 +62,7 @@ def river_pair(arms: int) -> Callable[[], None]:
 
 
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
-    """One line per policy and number of arms, and what it costs to watch."""
+    """One line per policy and number of arms, and what it costs to serve by key and to watch."""
     for arms in ARMS:
         for policy in POLICIES:
             yield race(
@@ -72,6 +73,15 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
                 calls=1_000,
                 repetitions=repetitions,
             )
+    for policy in KEYED:
+        yield race(
+            f"{policy.label} decide + observe, with a key, K = {ARMS[0]}",
+            pair(policy, ARMS[0], key="session-17"),
+            "without a key",
+            pair(policy, ARMS[0]),
+            calls=1_000,
+            repetitions=repetitions,
+        )
     for arms in WATCHED:
         yield race(
             f"Ladder decide + observe, watched, K = {arms}",
