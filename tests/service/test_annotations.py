@@ -61,8 +61,13 @@ def test_annotations_are_kept_and_change_no_draw(address: str) -> None:
 def test_the_same_key_compares_annotations(file: str) -> None:
     service = made(file)
     ask = service.decisions.decide
-    first = ask("local", "colours", key="k", tags={"country": "de"}, baseline={"red": 1}).result()
-    assert ask("local", "colours", key="k", tags={"country": "de"}, baseline={"red": 1.0}).result() == first
+    first = ask(
+        "local", "colours", idempotency_key="k", tags={"country": "de"}, baseline={"red": 1}
+    ).result()
+    assert (
+        ask("local", "colours", idempotency_key="k", tags={"country": "de"}, baseline={"red": 1.0}).result()
+        == first
+    )
     for other in (
         {},
         {"tags": {"country": "de"}},
@@ -70,7 +75,7 @@ def test_the_same_key_compares_annotations(file: str) -> None:
         {"tags": {"country": "de"}, "baseline": {"red": 2}},
     ):
         with pytest.raises(Conflict, match="another request"):
-            ask("local", "colours", key="k", **other).result()
+            ask("local", "colours", idempotency_key="k", **other).result()
 
 
 @pytest.mark.parametrize(

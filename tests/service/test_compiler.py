@@ -67,8 +67,8 @@ def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(file: str
         assert twin.experiments.get("local", "slow").result(60).seed == 7
     service.patience = None
     waiting = [
-        service.decisions.decide("local", "slow", key="once"),
-        service.decisions.decide("local", "slow", key="once"),
+        service.decisions.decide("local", "slow", idempotency_key="once"),
+        service.decisions.decide("local", "slow", idempotency_key="once"),
     ]
     export = service.logs.read("local", "slow")
     held.let_go()

@@ -79,25 +79,25 @@ def test_wrong_settings_are_refused(opened: Opened) -> None:
 def test_an_idempotency_key_makes_its_decisions_once(opened: Opened) -> None:
     service = opened()
     service.experiments.put("me", "one", PLAIN, seed=7).result()
-    asked = [service.decisions.decide("me", "one", count=3, key="k") for _ in range(4)]
+    asked = [service.decisions.decide("me", "one", count=3, idempotency_key="k") for _ in range(4)]
     first, *others = [each.result() for each in asked]
     assert others == [first] * 3
     assert service.experiments.state("me", "one").result().decisions == 3
     for other in ({"count": 2}, {"count": 3, "mode": "explore"}, {"count": 3, "available": ["a"]}):
         with pytest.raises(Conflict, match="another request"):
-            service.decisions.decide("me", "one", key="k", **other).result()
+            service.decisions.decide("me", "one", idempotency_key="k", **other).result()
     service.experiments.put("me", "two", PLAIN).result()
-    assert service.decisions.decide("me", "two", key="k").result()[0].experiment == "two"
+    assert service.decisions.decide("me", "two", idempotency_key="k").result()[0].experiment == "two"
 
 
 @both_stores
 def test_idempotency_keys_are_forgotten_after_a_time(opened: Opened, clock: Clock) -> None:
     service = opened(keep_keys=60.0)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
-    before = service.decisions.decide("me", "one", key="k").result()
+    before = service.decisions.decide("me", "one", idempotency_key="k").result()
     clock.now += 1000.0
     service._commits.submit(service._housekeeping, alone=True).result()
-    assert service.decisions.decide("me", "one", key="k").result() != before
+    assert service.decisions.decide("me", "one", idempotency_key="k").result() != before
 
 
 def test_feedback_is_applied_once(opened: Opened) -> None:
@@ -173,13 +173,13 @@ def test_experiments_are_listed_and_archived(opened: Opened, clock: Clock) -> No
     assert [each.name for each in service.listing.experiments("me", after="A", limit=1).result().items] == [
         "b"
     ]
-    [made] = service.decisions.decide("me", "b", key="k").result()
+    [made] = service.decisions.decide("me", "b", idempotency_key="k").result()
     assert service.experiments.archive("me", "b").result().archived_at == clock.now
     clock.now += 1.0
     assert service.experiments.archive("me", "b").result().archived_at == clock.now - 1.0
     with pytest.raises(Conflict, match="archived"):
         service.decisions.decide("me", "b").result()
-    assert service.decisions.decide("me", "b", key="k").result() == [made]
+    assert service.decisions.decide("me", "b", idempotency_key="k").result() == [made]
     assert service.decisions.feedback("me", made.id, loss=0.5).result().status == "applied"
     assert (
         service.experiments.get("me", "b").result()

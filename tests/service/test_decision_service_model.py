@@ -97,7 +97,7 @@ class ServiceMachine(RuleBasedStateMachine):
     )
     def decide(self, mode: Mode, many: int, available: list[str] | None, key: str | None) -> None:
         asked = self.service.decisions.decide(
-            self.tenant, "one", mode=mode, count=many, available=available, key=key
+            self.tenant, "one", mode=mode, count=many, available=available, idempotency_key=key
         )
         if key in self.keys:
             request, names = self.keys[key]

@@ -22,7 +22,10 @@ TABLES = ("decided", "settled", "changed", "snapshots", "request_keys")
 def filled(service: DecisionService, name: str = "old", decisions: int = 6) -> str:
     """An experiment with rows in every table; returns the id of its last decision."""
     service.experiments.put("local", name, SETTINGS, seed=7).result()
-    made = [service.decisions.decide("local", name, key=str(n)).result()[0].id for n in range(decisions)]
+    made = [
+        service.decisions.decide("local", name, idempotency_key=str(n)).result()[0].id
+        for n in range(decisions)
+    ]
     for each in made[:-1]:
         service.decisions.feedback("local", each, loss=0.5).result()
     service.experiments.archive("local", name).result()
@@ -84,7 +87,7 @@ def test_everything_of_it_is_gone_and_its_name_is_free(
     assert [each.subject for each in service.audit.read(action="experiment.delete").result()] == ["old"]
     assert (rows(service), rows(service, 2)) == (0, before)
     service.experiments.put("local", "old", SETTINGS, seed=8).result()
-    [fresh] = service.decisions.decide("local", "old", key="0").result()
+    [fresh] = service.decisions.decide("local", "old", idempotency_key="0").result()
     assert fresh.id.split("-")[0] != last.split("-")[0]
     assert service.decisions.get("local", other).result().status == "pending"
     service.logs.backup(tmp_path / "copy.db").result()

@@ -95,7 +95,7 @@ def test_a_batch_among_batches_is_one_transaction(
     assert [len(each.result()) for each in batches] == [COUNT] * 2
     assert committed == ["commit"]
     committed.clear()
-    made = service.decisions.decide("me", "noisy", count=COUNT, key="k").result()
+    made = service.decisions.decide("me", "noisy", count=COUNT, idempotency_key="k").result()
     assert committed == ["commit"]
     service.decisions.feedback_many("me", [Feedback(each.id, loss=0.5) for each in made]).result()
     assert committed == ["commit"] * 2
@@ -106,7 +106,7 @@ def test_a_batch_that_made_way_is_the_same_again(service: DecisionService) -> No
 
     def ask(form: Any = LiveExperiment.record) -> list[Any]:
         return service.decisions.decide_as(
-            form, "me", "noisy", count=100, key="k", available=iter(["a", "c"]), tags={"x": "1"}
+            form, "me", "noisy", count=100, idempotency_key="k", available=iter(["a", "c"]), tags={"x": "1"}
         ).result()
 
     made = ask(served)
@@ -115,7 +115,7 @@ def test_a_batch_that_made_way_is_the_same_again(service: DecisionService) -> No
     assert {each.tags["x"] for each in ask()} == {"1"}
     assert {each.explore for each in ask()} <= {"a", "c"}
     with pytest.raises(Conflict, match="was used for another request"):
-        service.decisions.decide("me", "noisy", count=99, key="k").result()
+        service.decisions.decide("me", "noisy", count=99, idempotency_key="k").result()
 
 
 def test_a_batch_that_was_interrupted_is_completed_by_the_same_key(
@@ -140,16 +140,16 @@ def test_a_batch_that_was_interrupted_is_completed_by_the_same_key(
         waits = lambda: True  # noqa: E731 - somebody always waits
         monkeypatch.setattr(service._session, "others_wait", waits)
         with pytest.raises(StoreError):
-            service.decisions.decide("me", "noisy", count=COUNT, key="k").result()
+            service.decisions.decide("me", "noisy", count=COUNT, idempotency_key="k").result()
         monkeypatch.undo()
         assert service.counters()["decisions"] == 2 * SLICE
-        made = service.decisions.decide("me", "noisy", count=COUNT, key="k").result()
+        made = service.decisions.decide("me", "noisy", count=COUNT, idempotency_key="k").result()
         assert service.counters()["decisions"] == COUNT, "the rest, and no more"
         assert [each.id for each in made[: 2 * SLICE]] == [
             f"{made[0].id.split('-')[0]}-{k}" for k in range(1, 65)
         ]
     with closing(quick_service(file)) as service:
-        again = service.decisions.decide("me", "noisy", count=COUNT, key="k").result()
+        again = service.decisions.decide("me", "noisy", count=COUNT, idempotency_key="k").result()
         assert [each.id for each in again] == [each.id for each in made]
 
 

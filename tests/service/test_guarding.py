@@ -64,13 +64,13 @@ def test_changes_are_logged_kept_and_replayed(opened: Opened, address: str) -> N
     decide(service, count=5)
     assert change(service, pinned="c").guardrails == dc.Guardrails("c", {"a": 0.5}, down=("b",))
     before = service.experiments.get("me", "one").result()
-    made = decide(service, count=5, key="k")
+    made = decide(service, count=5, idempotency_key="k")
     assert change(service, pinned="c") == before
     service.close()
     again = opened()
     assert again.experiments.get("me", "one").result() == before
     assert again.listing.experiments("me").result().items == [before]
-    assert decide(again, count=5, key="k") == made
+    assert decide(again, count=5, idempotency_key="k") == made
     assert {each.exploit for each in decide(again, count=5)} == {"c"}
     again.experiments.put("me", "one", PLAIN, seed=7).result()  # a client that creates it at every start
     assert again.experiments.get("me", "one").result() == before

@@ -37,12 +37,14 @@ def play(service: DecisionService, clock: Clock, names: list[str], rounds: int) 
     for turn in range(rounds):
         for place, name in enumerate(names):
             clock.now += 0.1
-            made = service.decisions.decide("me", name, count=1 + turn % 2, key=f"{name}-{turn}").result()
+            made = service.decisions.decide(
+                "me", name, count=1 + turn % 2, idempotency_key=f"{name}-{turn}"
+            ).result()
             waiting += made[:1]
             seen += [each[1:5] for each in map(_drawn, made)]
             if turn % 3 == 2:
                 made = service.decisions.decide(
-                    "me", name, key=f"{name}-{turn - 1}", count=2 - turn % 2
+                    "me", name, idempotency_key=f"{name}-{turn - 1}", count=2 - turn % 2
                 ).result()
                 seen += [_drawn(each) for each in made]
             if turn > 0:

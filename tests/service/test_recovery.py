@@ -111,7 +111,7 @@ def test_a_commit_that_fails_acknowledges_nothing(file: str) -> None:
     lost: list[Reply[Any]] = [
         service.decisions.decide("me", "one"),
         service.decisions.feedback("me", first.id, loss=0.5),
-        service.decisions.decide("me", "one", key="k"),
+        service.decisions.decide("me", "one", idempotency_key="k"),
     ]
     for each in lost:
         assert isinstance(each.exception(), StoreError)
@@ -123,7 +123,7 @@ def test_a_commit_that_fails_acknowledges_nothing(file: str) -> None:
     assert service.ready()
     state = service.experiments.state("me", "one").result()
     assert (state.decisions, state.pending, state.applied) == (1, 1, 0)
-    [second] = service.decisions.decide("me", "one", key="k").result()
+    [second] = service.decisions.decide("me", "one", idempotency_key="k").result()
     assert (second.exploit, second.explore) == twin.decide()[2:4]
     service.close()
 
@@ -133,9 +133,9 @@ def test_a_commit_whose_answer_is_lost_is_found_by_its_key(file: str) -> None:
     service = DecisionService(store)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     store.failing = "after"
-    assert isinstance(service.decisions.decide("me", "one", key="k").exception(), StoreError)
+    assert isinstance(service.decisions.decide("me", "one", idempotency_key="k").exception(), StoreError)
     store.failing = ""
-    [found] = service.decisions.decide("me", "one", key="k").result()
+    [found] = service.decisions.decide("me", "one", idempotency_key="k").result()
     assert found.id.endswith("-1")
     assert service.experiments.state("me", "one").result().decisions == 1
     service.close()

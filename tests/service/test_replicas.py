@@ -59,11 +59,13 @@ def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
     def client(place: int) -> None:
         for turn in range(20):
             made = (
-                services[place % 2].decisions.decide("me", "one", count=2, key=f"{place}-{turn}").result()
+                services[place % 2]
+                .decisions.decide("me", "one", count=2, idempotency_key=f"{place}-{turn}")
+                .result()
             )
             assert (
                 services[1 - place % 2]
-                .decisions.decide("me", "one", count=2, key=f"{place}-{turn}")
+                .decisions.decide("me", "one", count=2, idempotency_key=f"{place}-{turn}")
                 .result()
                 == made
             )

@@ -111,6 +111,10 @@ export interface DecideIn {
   count?: number | null;
   /** The arms that are available now; if left out: all. */
   available?: (string | number)[] | null;
+  /**
+   * A session or a user that should be served the same arm again; if left out: a fresh draw. It draws `exploit` and nothing else. A string of 1 to 1,024 bytes in UTF-8, or a whole number, which is the same key as its digits. What is logged of it is a setting of the experiment, `log_keys`.
+   */
+  key?: string | number | null;
   /** Stored with the decision, to find and filter it by. They change nothing that is decided. */
   tags?: Record<string, unknown> | null;
   /**
@@ -160,6 +164,10 @@ export interface DecisionOut {
   tags: Record<string, string>;
   /** The losses that the caller predicted, by arm; null for none. */
   baseline: Record<string, number> | null;
+  /**
+   * What is logged of the key that drew `exploit`: its keyed hash, or its text if the experiment's `log_keys` says so; null without a key, or if keys are not logged.
+   */
+  key: string | null;
 }
 
 /** A page of decisions. With filters it may be short, or empty, and not be the last. */
@@ -180,9 +188,11 @@ export interface DownIn {
   arms: (string | number)[];
 }
 
-/** Who a flag is evaluated for. Decisions do not depend on it, so it is checked and not stored. */
+/** Who a flag is evaluated for. Only the targeting key counts: the other fields are neither used nor stored. */
 export interface EvaluationContext {
-  /** The user or the request. */
+  /**
+   * The user or the session, the `key` of the decision: the same one is served the same arm again. Without one, or with an empty one, every evaluation is a draw of its own.
+   */
   targetingKey?: string;
   [other: string]: unknown;
 }
@@ -242,6 +252,10 @@ export interface ExperimentIn {
   /** Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss ever changes. */
   drift?: boolean;
   /**
+   * What the log holds of the keys of decisions. hashed: a hash under a secret of the experiment, never the text. plain: the text. off: nothing. The arm of a key is the same with each.
+   */
+  log_keys?: "hashed" | "plain" | "off";
+  /**
    * A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, arms, loss range and random stream come with it, and so do guardrails, risk and drift unless they are given.
    */
   learner?: string | null;
@@ -285,6 +299,7 @@ export interface ExperimentOut {
    */
   status: "compiling" | "ready" | "failed" | "archived";
   problem: string | null;
+  log_keys: "hashed" | "plain" | "off";
   /** The SHA-256 digest of the saved learner that it started from; null if it started anew. */
   imported: string | null;
 }

@@ -25,8 +25,11 @@ export interface ClientOptions {
   fetch?: typeof fetch;
 }
 
-/** What to decide. `key` is the Idempotency-Key, a new one by default: the same key gives the same decision again. */
-export type DecideOptions = Omit<DecideIn, "count"> & { key?: string };
+/**
+ * What to decide. `key` is a session or a user that is served the same arm again. `idempotencyKey` is the Idempotency-Key,
+ * a new one by default: the same one gives the same decision again.
+ */
+export type DecideOptions = Omit<DecideIn, "count"> & { idempotencyKey?: string };
 
 /** The result of sending an outbox. */
 export interface Flushed {
@@ -142,9 +145,9 @@ export class Client {
   decide(name: string, options?: DecideOptions & { count?: undefined }): Promise<Decision>;
   decide(name: string, options: DecideOptions & { count: number }): Promise<Decision[]>;
   async decide(name: string, options: DecideOptions & { count?: number | undefined } = {}): Promise<Decision | Decision[]> {
-    const { key, ...body } = options;
-    // Every attempt carries the same key, so a lost answer does not draw a second decision.
-    const headers = { "Idempotency-Key": key ?? crypto.randomUUID() };
+    const { idempotencyKey, ...body } = options;
+    // Every attempt carries the same one, so a lost answer does not draw a second decision.
+    const headers = { "Idempotency-Key": idempotencyKey ?? crypto.randomUUID() };
     const found = await this.call("POST /v1/experiments/{name}/decisions", { path: { name }, body, headers });
     return "decisions" in found ? found.decisions : found;
   }

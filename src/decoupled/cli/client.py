@@ -141,6 +141,9 @@ def client_create(
         bool,
         typer.Option(help="Whether losses may drift; if not, the intervals are narrower."),
     ] = True,
+    log_keys: Annotated[
+        str, typer.Option(help="What the log holds of the keys of decisions: hashed, plain or off.")
+    ] = "hashed",
     guardrails: Annotated[
         str | None, typer.Option(help='Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
     ] = None,
@@ -154,6 +157,7 @@ def client_create(
 ) -> None:
     """Create an experiment."""
     kind: Any = feedback
+    logged: Any = log_keys
     if (learner is None) == (not arms):
         raise typer.BadParameter("give the arms, or --learner, which has them")
     begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
@@ -168,6 +172,7 @@ def client_create(
             expired_loss=expired_loss,
             demo=demo,
             feedback=kind,
+            log_keys=logged,
             guardrails=None if guardrails is None else _object("--guardrails", guardrails),
             budget=None if budget is None else _object("--budget", budget),
         )
@@ -179,6 +184,9 @@ def client_decide(
     service: "Client",
     name: Experiment,
     mode: Annotated[str, typer.Option(help="both, exploit or explore.")] = "both",
+    key: Annotated[
+        str | None, typer.Option(help="A session or a user, which is served the same arm again.")
+    ] = None,
     tag: Tag = None,
     baseline: Annotated[
         str | None, typer.Option(help="Losses that you expect, by arm, as JSON, such as '{\"a\": 0.3}'.")
@@ -188,7 +196,7 @@ def client_decide(
     from dataclasses import asdict
 
     predicted = None if baseline is None else _object("--baseline", baseline)
-    options: Any = {"mode": mode, "tags": tags_of(tag), "baseline": predicted}
+    options: Any = {"mode": mode, "key": key, "tags": tags_of(tag), "baseline": predicted}
     decision = service.decide(name, **options)
     show({**asdict(decision), "send_back_the_loss_of": decision.explore})
 

@@ -350,6 +350,12 @@ class Learner(Guarded):
         return self._draw(1, part, self._baseline(part, expected), self._word(key), exploiting)[0]
 
     @in_turn
+    def _decide_again(self, some: list[object] | None, served: Served) -> Decision:
+        """Make a decision of a log again, where a key drew the arm to exploit and the log does not say which key."""
+        part = self._part(some)
+        return self._draw(1, part, self._baseline(part, None), served, exploiting=True)[0]
+
+    @in_turn
     def _decide_often(
         self, count: int, some: list[object] | None, expected: Any, key: str | None
     ) -> list[Decision]:
@@ -424,16 +430,21 @@ class Learner(Guarded):
         return self._running.baseline_of(part, predicted)
 
     def _draw(
-        self, count: int, part: Ints | None, baseline: Recorded, word: int | None, exploiting: bool
+        self,
+        count: int,
+        part: Ints | None,
+        baseline: Recorded,
+        keyed: int | Served | None,
+        exploiting: bool,
     ) -> list[Decision]:
-        """Make decisions, all of them in one step."""
+        """Make decisions, all of them in one step. `keyed` is the word of a key, or what it was served."""
         running, waiting = self._running, self._waiting
         if part is None and running.keeps_with(baseline):  # what is derived changes until all are drawn
             self._unfinished = undone_by(running.calls.init)
         among = running if part is None else running.only(part)
         first = waiting.made + 1
         made = [
-            self._drawn(number, among, part, baseline, word, exploiting)
+            self._drawn(number, among, part, baseline, keyed, exploiting)
             for number in range(first, first + count)
         ]
         oldest = waiting.oldest(count)
@@ -446,23 +457,26 @@ class Learner(Guarded):
         among: Running,
         part: Ints | None,
         baseline: Recorded,
-        word: int | None,
+        keyed: int | Served | None,
         exploiting: bool,
     ) -> Pending:
         """The decision of this number, as it will be kept."""
         running, names = self._running, self._arms.names
         exploit, explore, weight, propensity = among.calls.decide()
-        if word is not None:
-            exploit = among.arm_of(word)
+        if isinstance(keyed, int):
+            exploit = among.arm_of(keyed)
         if part is None:
             running.keep_with(baseline, explore)
         else:
             exploit, explore = int(part[exploit]), int(part[explore])
         known = propensity if propensity == propensity else None  # NaN means unknown
         guarded = None
-        if exploiting and self._guard.rules:
+        if isinstance(keyed, Served):
+            exploit = self._arms.place(keyed.exploit)
+            guarded = None if keyed.guard is None else (keyed.drawn, keyed.guard)
+        elif exploiting and self._guard.rules:
             own = exploit
-            exploit, guard = self._served(own, part, word)
+            exploit, guard = self._served(own, part, keyed)
             guarded = None if guard is None else (names[own], guard)
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
         serials = running.serials

@@ -162,10 +162,10 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
     service = opened(snapshot_every=30)
     service.experiments.put("me", "one", Settings({"name": "FTPL"}, ARMS), seed=7).result()
     kept = service.decisions.decide("me", "one").result()
-    old = service.decisions.decide("me", "one", count=20, key="old").result()
+    old = service.decisions.decide("me", "one", count=20, idempotency_key="old").result()
     service.decisions.feedback_many("me", [Feedback(each.id, 0.5) for each in old]).result()
     clock.now += 100.0
-    new = service.decisions.decide("me", "one", count=20, key="new").result()
+    new = service.decisions.decide("me", "one", count=20, idempotency_key="new").result()
     before = service.experiments.state("me", "one").result()
     assert service.logs.retention("me", "one", clock.now - 50.0).result() == 40
     assert service.logs.retention("me", "one", clock.now - 50.0).result() == 0
@@ -173,8 +173,10 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
     with pytest.raises(NotFound):
         service.decisions.get("me", old[0].id).result()
     assert service.decisions.get("me", kept[0].id).result().status == "pending"
-    assert service.decisions.decide("me", "one", count=20, key="new").result() == new
-    assert service.decisions.decide("me", "one", key="old").result()[0].id not in {each.id for each in old}
+    assert service.decisions.decide("me", "one", count=20, idempotency_key="new").result() == new
+    assert service.decisions.decide("me", "one", idempotency_key="old").result()[0].id not in {
+        each.id for each in old
+    }
     assert [row.id for row in service.logs.read("me", "one").result()][:3] == [
         kept[0].id,
         new[0].id,
@@ -197,7 +199,7 @@ def test_a_backup_continues_like_its_store(
 ) -> None:
     service = opened()
     run(service, {"name": "FTPL"}, 100)
-    service.decisions.decide("me", "one", count=7, key="k").result()
+    service.decisions.decide("me", "one", count=7, idempotency_key="k").result()
     assert service.logs.backup(tmp_path / "backup").result() == 1
     state, following = (
         service.experiments.state("me", "one").result(),

@@ -80,8 +80,13 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     assert (made["status"], made["loss_range"], made["deadline_seconds"]) == ("ready", [0, 250], 60)
     assert client.call("experiment", name) == made
     assert client.call("experiments", after=name[:-1], limit=1)["experiments"][0]["name"] == name
-    decision = client.call("decide", name, mode="explore", available=["red", "blue"], key="once")
-    assert client.call("decide", name, mode="explore", available=["red", "blue"], key="once") == decision
+    decision = client.call(
+        "decide", name, mode="explore", available=["red", "blue"], idempotency_key="once"
+    )
+    assert (
+        client.call("decide", name, mode="explore", available=["red", "blue"], idempotency_key="once")
+        == decision
+    )
     assert decision["explore"] in ("red", "blue")
     assert decision["exploit"] is None
     assert client.call("feedback", decision["id"], loss=True, arm=decision["explore"])["loss"] == 1.0

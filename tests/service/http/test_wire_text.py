@@ -44,11 +44,11 @@ def test_a_decision_as_text(name: str, file: str, clock: Clock) -> None:
         clock.now += 1.0 / 3.0
         for mode in modes:
             key = f"{mode} {number}"
-            [id] = service.decisions.decide_as(both, "me", "one", mode=mode, key=key).result()  # noqa: A001
+            [id] = service.decisions.decide_as(both, "me", "one", mode=mode, idempotency_key=key).result()  # noqa: A001
             if seen[-1].explore is not None and number % 2:
                 given = Feedback(id, low + (high - low) * number / 8)
                 service.decisions.feedback_as(both, "me", given).result()
-            service.decisions.decide_as(both, "me", "one", mode=mode, key=f"{mode} 0").result()
+            service.decisions.decide_as(both, "me", "one", mode=mode, idempotency_key=f"{mode} 0").result()
     statuses = {each.status for each in seen}
     assert {"pending", "applied"} <= statuses
     assert ("unobserved" in statuses) == (name != "coupled")

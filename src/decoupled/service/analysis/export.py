@@ -57,6 +57,7 @@ class LoggedDecision:
     limited_by: str | None = None
     tags: dict[str, str] | None = None
     baseline: dict[str, float] | None = None
+    key: str | None = None
 
 
 # The Parquet type of each column. Arms become text, since a column has one type.
@@ -117,6 +118,7 @@ def _logged(
             decided.limited_by,
             own or None,
             shown_baseline(decided.baseline, names),
+            decided.key or None,
         )
 
 

@@ -29,7 +29,7 @@ class Decisions:
         self._commits, self._max_pending = commits, max_pending
 
     def decide(self, tenant: str, name: str, **options: Unpack[DrawOptions]) -> Reply[list[DecisionRecord]]:
-        """Make decisions. The same key again returns the same decisions."""
+        """Make decisions. The same idempotency key again returns the same decisions."""
         return self.decide_as(LiveExperiment.record, tenant, name, **options)
 
     def decide_as(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
+from ...learner.keys import Key
 from ..commits.loop import SLICE, Continuation
 from ..errors import Conflict, Invalid
 from ..experiment.annotations import NOTHING, Annotations, stored_baseline, stored_tags
@@ -16,6 +17,7 @@ from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.records import MODES, MOST_DECISIONS, Mode
 from ..experiment.rows import KeyRow
 from ..experiment.settings import plain_text
+from ..experiment.sticky import checked_key, hashed_key
 from ..memory.session import Reference, Session
 from .deadlines import expire, sweep
 
@@ -27,7 +29,8 @@ class DrawOptions(TypedDict, total=False):
         mode: "both", or the only arm to draw.
         count: how many.
         available: the arms to choose from; all if left out.
-        key: the idempotency key.
+        key: a session or a user that is served the same arm again; None draws afresh.
+        idempotency_key: the same again returns the decisions that it made.
         tags: stored with each of them.
         baseline: predictions of the losses of their arms, which are stored as well.
     """
@@ -35,7 +38,8 @@ class DrawOptions(TypedDict, total=False):
     mode: Mode
     count: int
     available: Iterable[Arm] | None
-    key: str | None
+    key: Key | None
+    idempotency_key: str | None
     tags: Mapping[str, str] | None
     baseline: Mapping[Any, float] | Sequence[float] | None
 
@@ -49,32 +53,39 @@ def draw(
     mode: Mode = "both",
     count: int = 1,
     available: Iterable[Arm] | None = None,
-    key: str | None = None,
+    key: Key | None = None,
+    idempotency_key: str | None = None,
     tags: Mapping[str, str] | None = None,
     baseline: Mapping[Any, float] | Sequence[float] | None = None,
     made: Sequence[T] = (),
 ) -> list[T] | Continuation:
-    """Draw `count` decisions and log them, or return those that the key made before.
+    """Draw `count` decisions and log them, or return those that the idempotency key made before.
 
-    A slice has a key of its own: if the rest is interrupted, the same request again finds what was made, and makes the rest.
+    A slice has one of its own: if the rest is interrupted, the same request again finds what was made, and makes the rest.
     """
     running = session.get(about)
-    _check(mode, count, key)
+    _check(mode, count, idempotency_key)
     if available is not None:
         refuse_if_large(running.name, running.names, "choosing from some of the arms")
     places = None if available is None else _places(running, available)
     attached = NOTHING if tags is None and baseline is None else _attached(running, tags, baseline)
-    wanted = _Wanted(mode, places, attached, _digest(mode, count, places, attached) if key else "")
+    text = None if key is None else _key(running, key, mode)
+    request = ""
+    if idempotency_key:
+        # Salted, so that two requests with the same key cannot be linked where keys are not logged.
+        known = None if text is None else hashed_key(f"{idempotency_key}\n{text}", running.key_secret)
+        request = _digest(mode, count, places, attached, known)
+    wanted = _Wanted(mode, places, attached, text, request)
     done = list(made)
     while len(done) < count:
         if len(done) > len(made) and session.others_wait():
             again = None if places is None else [running.names[each] for each in json.loads(places)]
             rest = partial(
-                draw, form=form, about=about, mode=mode, count=count, available=again, key=key, max_pending=max_pending,
-                tags=tags, baseline=baseline, made=done,
+                draw, form=form, about=about, mode=mode, count=count, available=again, key=key,
+                idempotency_key=idempotency_key, max_pending=max_pending, tags=tags, baseline=baseline, made=done,
             )  # fmt: skip
             return Continuation(rest)
-        part = key if key is None or not done else f"{key}\n{len(done)}"
+        part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
         done += _slice(session, running, wanted, part, min(SLICE, count - len(done)), form)
         while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
             expire(session, running, oldest, running.now(session.clock()))
@@ -82,19 +93,20 @@ def draw(
 
 
 class _Wanted(NamedTuple):
-    """What a request asks for, and the digest by which its key remembers it."""
+    """What a request asks for, and the digest by which its idempotency key remembers it."""
 
     mode: Mode
     places: str | None
     attached: Annotations
+    key: str | None
     request: str
 
 
 def _slice(
     session: Session, running: LiveExperiment, wanted: _Wanted, key: str | None, count: int, form: Form[T]
 ) -> list[T]:
-    """Draw some decisions, or return those that the key made before."""
-    mode, places, attached, request = wanted
+    """Draw some decisions, or return those that the idempotency key made before."""
+    mode, places, attached, sticky, request = wanted
     if key is not None:
         before = session.store.key(running.id, key)
         if before is not None:
@@ -112,7 +124,7 @@ def _slice(
     now = running.now(session.clock())
     sweep(session, running)
     first = running.head + 1
-    rows = [running.draw(mode, places, now, attached) for _ in range(count)]
+    rows = [running.draw(mode, places, now, attached, sticky) for _ in range(count)]
     for row in rows:
         session.append(running, row)
     if key is not None:
@@ -120,15 +132,25 @@ def _slice(
     return [form(running, row, None) for row in rows]
 
 
-def _check(mode: str, count: int, key: str | None) -> None:
+def _check(mode: str, count: int, idempotency_key: str | None) -> None:
     if mode not in MODES:
         rule = "must be 'both', 'exploit' or 'explore'"
         raise Invalid(invalid_value("mode", mode, rule, near_name(mode, MODES)))
     if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
         rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
         raise Invalid(invalid_value("count", count, rule, "leave it out for a single decision"))
-    if key is not None:
-        plain_text("key", key)
+    if idempotency_key is not None:
+        plain_text("idempotency_key", idempotency_key)
+
+
+def _key(running: LiveExperiment, key: Key, mode: Mode) -> str:
+    text = checked_key(key, running.settings.log_keys)
+    if running.coupled:
+        rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
+        raise Invalid(f"key: {rule}; leave it out, or use a decoupled policy such as FTPL")
+    if mode == "explore":
+        raise Invalid("key: mode 'explore' serves no arm, so no key could keep it; leave the key out")
+    return text
 
 
 def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
@@ -155,8 +177,10 @@ def _attached(running: LiveExperiment, tags: object, baseline: object) -> Annota
 
 
 @lru_cache(1024)
-def _digest(mode: str, count: int, places: str | None, attached: Annotations) -> str:
-    return hashlib.sha256(json.dumps([mode, count, places, *attached]).encode()).hexdigest()[:32]
+def _digest(
+    mode: str, count: int, places: str | None, attached: Annotations, key: str | None = None
+) -> str:
+    return hashlib.sha256(json.dumps([mode, count, places, *attached, key]).encode()).hexdigest()[:32]
 
 
 def _again(
@@ -164,9 +188,11 @@ def _again(
 ) -> list[T]:
     if before.request != request:
         raise Conflict(
-            f"key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
+            f"idempotency key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
         )
     rows = session.store.decided(running.id, before.first, before.size)
     if len(rows) < before.size:
-        raise Conflict(f"key {before.key!r}: its decisions were dropped by retention; use a new key")
+        raise Conflict(
+            f"idempotency key {before.key!r}: its decisions were dropped by retention; use a new key"
+        )
     return [form(running, row, session.store.settled(running.id, row.seq)) for row in rows]

@@ -32,6 +32,7 @@ from ..experiment.numbered_arms import (
 from ..experiment.records import Experiment, ExperimentState, Settings
 from ..experiment.rows import ExperimentRow
 from ..experiment.settings import as_settings, as_text, checked, plain_text
+from ..experiment.sticky import new_secret
 from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session
 from .deadlines import sweep
@@ -174,7 +175,7 @@ def _put(
     drawn = secrets.randbits(128) if seed is None else seed
     row = ExperimentRow(
         0, tenant, name, secrets.token_hex(8), as_text(settings), str(drawn), session.clock(), None,
-        json.dumps(as_stored(settings.arms)), "[]", 0, 0, 0,
+        json.dumps(as_stored(settings.arms)), "[]", 0, 0, 0, new_secret(),
         _stored(settings.guardrails), _stored(settings.budget),
     )  # fmt: skip
     created = session.store.create(row)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from ...base.spec import Description
 from ...decision import Arm, ByArm
 from ...errors import ParameterError, invalid_value
+from ...learner.keys import Key, key_text
 from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .errors import TEMPORARY, UndeliveredFeedback, identified
@@ -45,6 +46,7 @@ class ExperimentSettings(TypedDict, total=False):
         budget: the budget for exploring that it starts with: see `BudgetLimits`.
         risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
         drift: whether losses may drift; True by default.
+        log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
         learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,
             `loss_range` and `seed`. The experiment goes on from there, bit for bit; decisions that are pending there stay
             there.
@@ -66,6 +68,7 @@ class ExperimentSettings(TypedDict, total=False):
     budget: BudgetLimits | None
     risk: float | None
     drift: bool
+    log_keys: Literal["hashed", "plain", "off"]
     learner: Union["Learner", str, None]
 
 
@@ -75,19 +78,23 @@ class DecideOptions(TypedDict, total=False):
     Attributes:
         mode: "both" (the default) names an arm to exploit and one to explore, "exploit" and "explore" only one.
         available: the arms to choose from; all by default.
-        key: the Idempotency-Key; a new one by default. The same key gives the same decision again.
+        key: a session, a user or anything else that should be served the same arm again; a fresh draw by default.
+        idempotency_key: the Idempotency-Key; a new one by default. The same one gives the same decision again.
         tags: strings that are stored with the decision, to find and filter it by.
         baseline: the losses that you expect of the arms, by arm; stored with the decision for evaluations. They change
             nothing that is drawn or learned.
 
-    >>> options: DecideOptions = {"available": ["small", "medium"], "key": "request-4711"}
+    >>> options: DecideOptions = {"available": ["small", "medium"], "idempotency_key": "request-4711"}
     >>> client.decide("models", **options) == client.decide("models", **options)
     True
+    >>> {client.decide("models", key="session-17").exploit for _ in range(20)}
+    {'small'}
     """
 
     mode: Mode
     available: Sequence[Arm] | None
-    key: str | None
+    key: Key | None
+    idempotency_key: str | None
     tags: Mapping[str, str] | None
     baseline: ByArm | None
 
@@ -160,6 +167,7 @@ class Operations:
         budget: BudgetLimits | None = None,
         risk: float | None = None,
         drift: bool | None = None,
+        log_keys: str | None = None,
         learner: "Learner | str | None" = None,
     ) -> Exchange[Json]:
         settings = {
@@ -175,6 +183,7 @@ class Operations:
             "budget": None if budget is None else as_json(budget),
             "risk": risk,
             "drift": drift,
+            "log_keys": log_keys,
             "learner": learner if learner is None or isinstance(learner, str) else learner.to_json(),
         }
         given = {field: value for field, value in settings.items() if value is not None}
@@ -261,7 +270,8 @@ class Operations:
         count: int | None,
         mode: Mode = "both",
         available: Sequence[Arm] | None = None,
-        key: str | None = None,
+        key: Key | None = None,
+        idempotency_key: str | None = None,
         tags: Mapping[str, str] | None = None,
         baseline: Mapping[Any, float] | None = None,
     ) -> Exchange[Any]:
@@ -270,12 +280,14 @@ class Operations:
             body["count"] = count
         if available is not None:
             body["available"] = list(available)
+        if key is not None:
+            body["key"] = key_text(key)
         if tags is not None:
             body["tags"] = dict(tags)
         if baseline is not None:
             body["baseline"] = {str(arm): loss for arm, loss in baseline.items()}
-        # Every attempt carries the same key, so a lost answer does not draw a second decision.
-        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+        # Every attempt carries the same one, so a lost answer does not draw a second decision.
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         found = yield from self._json("POST", f"{_experiment(name)}/decisions", json=body, headers=headers)
         return (
             RemoteDecision.of(found)

@@ -33,6 +33,7 @@ class RemoteDecision:
         limited_by: the part of the budget that kept the decision from exploring; None if nothing did.
         tags: the tags it was made with.
         baseline: the losses that were predicted for the arms, by arm; None if there were none.
+        key: what the service logs of the key that drew `exploit`, by default a keyed hash; None without a key.
 
     >>> decision = client.decide("models")
     >>> decision.exploit, decision.explore, decision.status
@@ -58,6 +59,7 @@ class RemoteDecision:
     limited_by: str | None = None
     tags: dict[str, str] = field(default_factory=dict, hash=False)
     baseline: dict[str, float] | None = field(default=None, hash=False)
+    key: str | None = None
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "RemoteDecision":

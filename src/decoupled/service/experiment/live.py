@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from ...base.packed import pack_ints, unpack_ints
-from ...decision import Arm, Decision
+from ...decision import Arm, Decision, Served
 from ...learner.budget import Budget
 from ...learner.columns import place_in_stream
 from ...learner.guardrails import Guardrails
@@ -29,6 +29,7 @@ from .numbered_arms import Places, is_large
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
+from .sticky import logged_key
 
 T = TypeVar("T")
 # What to make of a decision for a caller, such as `LiveExperiment.record`: from its experiment, its row, and the row that
@@ -98,6 +99,7 @@ class LiveExperiment:
         self.id, self.tenant, self.name, self.tag = row.id, row.tenant, row.name, row.tag
         self.settings: Settings = as_settings(json.loads(row.settings))
         self.seed, self.created_at = int(row.seed), row.created_at
+        self.key_secret = row.key_secret
         self.archived_at: float | None = None
         self.head = self.version = self.saved = 0
         self.last_at = self.saved_at = row.created_at
@@ -182,9 +184,19 @@ class LiveExperiment:
     # Rows
 
     def draw(
-        self, mode: Mode, available: str | None, at: float, attached: Annotations = NOTHING
+        self,
+        mode: Mode,
+        available: str | None,
+        at: float,
+        attached: Annotations = NOTHING,
+        key: str | None = None,
+        logged: Decided | None = None,
     ) -> Decided:
-        """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit"."""
+        """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit".
+
+        A key draws the arm to exploit. When its row is replayed, the key is no longer known, and that arm is taken from
+        the row, `logged`.
+        """
         learner, places = self.learner, self.places
         if learner.guardrails.down:
             available = self.up(available)
@@ -198,13 +210,13 @@ class LiveExperiment:
         decision: Decision | None = None
         guard, drawn = None, None
         if mode == "exploit":
-            served = learner.exploit(available=arms)
+            served = self._served(logged) if logged else learner.exploit(key=key, available=arms)
             exploit: int | None = places[served.exploit]
             explore, propensity, weight, turn = None, None, None, learner.round
             if served.guard is not None:
                 drawn, guard = places[served.drawn], served.guard
         else:
-            decision = learner.decide(available=arms) if mode == "both" else learner.explore(available=arms)
+            decision = self._decided(mode, arms, key, logged)
             _, turn, chosen, tried, propensity, weight = decision
             exploit = None if chosen is None else places[chosen]
             explore = places[tried]
@@ -216,7 +228,7 @@ class LiveExperiment:
         self.last_at = at
         row = Decided(
             seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
-            drawn, guard, limited_by, *attached,
+            drawn, guard, limited_by, *attached, self._logged(key) if logged is None else logged.key,
         )  # fmt: skip
         if self.meter is not None:
             self.meter.count(None if explore is None else self.names[explore], at)
@@ -233,6 +245,26 @@ class LiveExperiment:
             self.pending[seq] = (row, decision)
             self._queue(seq)
         return row
+
+    def _decided(
+        self, mode: Mode, arms: list[Arm] | None, key: str | None, logged: Decided | None
+    ) -> Decision:
+        learner = self.learner
+        if mode == "explore":
+            return learner.explore(available=arms)
+        if logged is None:
+            return learner.decide(key=key, available=arms)
+        some: list[object] | None = None if arms is None else [*arms]
+        return learner._decide_again(some, self._served(logged))
+
+    def _served(self, row: Decided) -> Served:
+        """What a row served."""
+        assert row.exploit is not None
+        drawn = row.exploit if row.drawn is None else row.drawn
+        return Served(self.names[row.exploit], self.names[drawn], row.guard)
+
+    def _logged(self, key: str | None) -> str | None:
+        return None if key is None else logged_key(key, self.settings.log_keys, self.key_secret)
 
     @property
     def _dearest(self) -> Sequence[Arm]:
@@ -314,7 +346,9 @@ class LiveExperiment:
         if isinstance(row, Decided):
             # A decision that the budget limited asked for more; which mode it was does not matter.
             mode: Mode = row.mode if row.limited_by is None else "both"
-            again = self.draw(mode, row.available, row.made_at, Annotations(row.tags, row.baseline))
+            attached = Annotations(row.tags, row.baseline)
+            logged = None if row.key is None else row
+            again = self.draw(mode, row.available, row.made_at, attached, logged=logged)
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise self._mismatch(row, f"settles {row.decision}, which is not pending")
@@ -378,4 +412,5 @@ def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment
         exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,
         {} if row.tags is None else shown_tags(row.tags),
         None if row.baseline is None else shown_baseline(row.baseline, names),
+        row.key or None,
     )  # fmt: skip

@@ -20,6 +20,8 @@ Mode: TypeAlias = Literal["both", "exploit", "explore"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FeedbackKind: TypeAlias = Literal["loss", "preference"]
 FEEDBACK_KINDS: tuple[FeedbackKind, ...] = get_args(FeedbackKind)
+KeyLog: TypeAlias = Literal["hashed", "plain", "off"]
+KEY_LOGS: tuple[KeyLog, ...] = get_args(KeyLog)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
 ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
@@ -112,6 +114,7 @@ class Settings:
         risk: the probability with which its intervals and its verdict may ever fail.
         drift: whether losses may drift; False narrows the intervals if no arm's mean loss ever changes.
         imported: the SHA-256 digest of the saved learner that it starts from, in hexadecimal; None if it starts anew.
+        log_keys: what is logged of the keys of decisions: a keyed hash ("hashed"), the text ("plain"), or nothing ("off").
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -129,6 +132,7 @@ class Settings:
     risk: float = RISK
     drift: bool = True
     imported: str | None = None
+    log_keys: KeyLog = "hashed"
 
 
 class Feedback(NamedTuple):
@@ -189,6 +193,8 @@ class DecisionRecord:
         limited_by: the part of the budget that kept it from exploring, so that its mode is "exploit"; None if none did.
         tags: what the caller attached to find it by.
         baseline: the losses that the caller predicted, by the text of each arm; None for none.
+        key: what is logged of the key that drew `exploit`: its keyed hash, or its text; None without a key, or if keys are
+            not logged.
     """
 
     id: str
@@ -210,6 +216,7 @@ class DecisionRecord:
     limited_by: str | None = None
     tags: dict[str, str] = field(default_factory=dict, hash=False)
     baseline: dict[str, float] | None = field(default=None, hash=False)
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

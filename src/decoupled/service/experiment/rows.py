@@ -11,7 +11,8 @@ class Decided(NamedTuple):
     `available` is a JSON list of places, None for all arms; `stream` is the random stream before the draw;
     `version` is the last row that was part of the learned state. `drawn` is what the policy drew if a guardrail, `guard`,
     chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags` and `baseline` are
-    what the caller attached: see `annotations`.
+    what the caller attached: see `annotations`. `key` is what is logged of the key that drew `exploit`, None without one:
+    see `sticky`.
     """
 
     seq: int
@@ -31,6 +32,7 @@ class Decided(NamedTuple):
     limited_by: str | None = None
     tags: str | None = None
     baseline: str | None = None
+    key: str | None = None
 
 
 class Settled(NamedTuple):
@@ -61,7 +63,8 @@ class ExperimentRow(NamedTuple):
     """A stored experiment. `head` is its last row, `version` the last row that changed what is learned.
 
     `guardrails` and `budget` are JSON, None if there are none. A deleted experiment has a `deleted_at` and no name of its
-    own any more. No pending decision expires before `next_expiry`; None if none expires.
+    own any more. No pending decision expires before `next_expiry`; None if none expires. `key_secret` is what keys are
+    hashed with.
     """
 
     id: int
@@ -77,6 +80,7 @@ class ExperimentRow(NamedTuple):
     head: int
     version: int
     late: int
+    key_secret: str
     guardrails: str | None = None
     budget: str | None = None
     deleted_at: float | None = None

@@ -15,7 +15,7 @@ from ...policies import Ladder, Policy
 from ..errors import Invalid, ServiceError
 from .guarding import changed_guardrails, checked_budget
 from .numbered_arms import as_stored, check_settings, from_stored, is_large
-from .records import FEEDBACK_KINDS, LONGEST_DEADLINE, RISK, Settings
+from .records import FEEDBACK_KINDS, KEY_LOGS, LONGEST_DEADLINE, RISK, Settings
 
 LONGEST_TEXT = 255
 _A_POLICY = 'for example {"name": "FTPL"}'
@@ -100,6 +100,9 @@ def _completed(settings: Settings) -> Settings:
     if settings.feedback not in FEEDBACK_KINDS:
         rule = "must be 'loss' or 'preference'"
         raise Invalid(invalid_value("feedback", settings.feedback, rule, "leave it out for 'loss'"))
+    if settings.log_keys not in KEY_LOGS:
+        rule = "must be 'hashed', 'plain' or 'off'"
+        raise Invalid(invalid_value("log_keys", settings.log_keys, rule, "leave it out for 'hashed'"))
     if settings.feedback == "preference" and policy.coupled:
         rule = f"needs two arms, and {type(policy).__name__} plays the standard game"
         raise Invalid(
@@ -122,6 +125,7 @@ def _completed(settings: Settings) -> Settings:
         number_in("risk", settings.risk, 0.0, 1.0, f"the default is {RISK}"),
         _flag("drift", settings.drift, "true"),
         settings.imported,
+        settings.log_keys,
     )
 
 

@@ -46,7 +46,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             id {serial}, tenant {name} NOT NULL, name {name} NOT NULL, tag TEXT NOT NULL UNIQUE,
             settings TEXT NOT NULL, seed TEXT NOT NULL, created_at {real} NOT NULL, archived_at {real},
             arms TEXT NOT NULL, retired TEXT NOT NULL,
-            head {integer} NOT NULL, version {integer} NOT NULL, late {integer} NOT NULL,
+            head {integer} NOT NULL, version {integer} NOT NULL, late {integer} NOT NULL, key_secret TEXT NOT NULL,
             guardrails TEXT, budget TEXT, deleted_at {real}, next_expiry {real},
             UNIQUE (tenant, name)){plain}""",
         "CREATE INDEX experiments_by_expiry ON experiments (next_expiry) WHERE next_expiry IS NOT NULL",
@@ -54,7 +54,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             experiment {integer} NOT NULL, seq {integer} NOT NULL, mode TEXT NOT NULL, available TEXT,
             exploit {integer}, explore {integer}, propensity {real}, weight {real}, round {integer} NOT NULL,
             version {integer} NOT NULL, stream {blob} NOT NULL, made_at {real} NOT NULL, expires_at {real},
-            drawn {integer}, guard TEXT, limited_by TEXT, tags TEXT, baseline TEXT,
+            drawn {integer}, guard TEXT, limited_by TEXT, tags TEXT, baseline TEXT, key TEXT,
             PRIMARY KEY (experiment, seq)){clustered}""",
         # The primary key guarantees that no decision is settled twice.
         """CREATE TABLE settled (

@@ -175,7 +175,7 @@ class Store(Database):
 
     def mark_erased(self, experiment: int) -> None:
         """Blank what is left of a deleted experiment."""
-        blank = {"guardrails": None, "budget": None}
+        blank = {"guardrails": None, "budget": None, "key_secret": ""}
         self.update(experiment, settings="{}", seed="0", arms="[]", retired="[]", **blank)
 
     def count_key_change(self) -> None:

@@ -17,7 +17,7 @@ from ...experiment.live import LiveExperiment
 from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Mode, Status, moment
 from ...experiment.rows import Decided, Settled
 from ..admission.limits import MOST_FEEDBACK
-from .fields import Arm, Loss, Model, Number, Problem, Tags, Whole
+from .fields import Arm, Loss, Model, Number, Problem, StickyKey, Tags, Whole
 from .strict_json import broken
 
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
@@ -43,6 +43,13 @@ class DecideIn(Model):
         default=None,
         description="The arms that are available now; if left out: all.",
         examples=[["a", "b"]],
+    )
+    key: StickyKey | None = Field(
+        default=None,
+        description="A session or a user that should be served the same arm again; if left out: a fresh draw. It draws "
+        "`exploit` and nothing else. A string of 1 to 1,024 bytes in UTF-8, or a whole number, which is the same key as its "
+        "digits. What is logged of it is a setting of the experiment, `log_keys`.",
+        examples=["session-17"],
     )
     tags: Tags | None = Field(
         default=None,
@@ -103,6 +110,10 @@ class DecisionOut(BaseModel):
     )
     baseline: dict[str, float] | None = Field(
         description="The losses that the caller predicted, by arm; null for none.", examples=[{"a": 0.3}]
+    )
+    key: str | None = Field(
+        description="What is logged of the key that drew `exploit`: its keyed hash, or its text if the experiment's "
+        "`log_keys` says so; null without a key, or if keys are not logged."
     )
 
 
@@ -205,7 +216,7 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
         "made_at": moment(record.made_at), "expires_at": moment(record.expires_at),
         "status": record.status, "loss": record.loss, "settled_at": moment(record.settled_at),
         "drawn": record.drawn, "guard": record.guard, "limited_by": record.limited_by,
-        "tags": record.tags, "baseline": record.baseline,
+        "tags": record.tags, "baseline": record.baseline, "key": record.key,
     }  # fmt: skip
 
 
@@ -213,7 +224,7 @@ def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None
     """A decision as JSON, from its experiment, its row, and the row that settled it if there is one."""
     (
         seq, mode, _, exploited, explored, propensity, weight, _, version, _, made_at, expires_at, drew, guard, limited_by,
-        tags, baseline,
+        tags, baseline, key,
     ) = row  # fmt: skip
     names, id = running.names, f"{running.tag}-{seq}"  # noqa: A001
     exploit = "null" if exploited is None else _spelled(names[exploited])
@@ -237,7 +248,8 @@ def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None
         f'"drawn":{drawn},"guard":{"null" if guard is None else _quoted(guard)},'
         f'"limited_by":{"null" if limited_by is None else _quoted(limited_by)},'
         f'"tags":{"{}" if tags is None else tags},'
-        f'"baseline":{"null" if baseline is None else _spell(shown_baseline(baseline, names))}}}'
+        f'"baseline":{"null" if baseline is None else _spell(shown_baseline(baseline, names))},'
+        f'"key":{_spell(key) if key else "null"}}}'
     )
 
 

@@ -3,19 +3,22 @@
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, WithJsonSchema
 
 from ....base.names import SHAPE
+from ....kernels.random.keyed import MOST_BYTES
 from ...experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
-from .strict_json import one_rule, truth, whole
+from .strict_json import hidden_key, one_rule, truth, whole
 
 Whole = BeforeValidator(whole)
+KEY_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": MOST_BYTES}, {"type": "integer"}]}
 CHOICES = ("<a list>", "<a number>")  # tags of a field that takes either; no field is called so
 Arm = Annotated[
     Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
     | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],
     one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
 ]
+StickyKey = Annotated[str | int, BeforeValidator(hidden_key), WithJsonSchema(KEY_SCHEMA)]
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Tags = Annotated[
     dict[

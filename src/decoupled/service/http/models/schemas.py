@@ -36,6 +36,7 @@ from ...experiment.records import (
     ExperimentState,
     ExperimentStatus,
     FeedbackKind,
+    KeyLog,
     moment,
 )
 from ...experiment.settings import default_policy
@@ -138,6 +139,11 @@ class ExperimentIn(Model):
         "ever changes.",
     )
 
+    log_keys: KeyLog = Field(
+        default="hashed",
+        description="What the log holds of the keys of decisions. hashed: a hash under a secret of the experiment, never "
+        "the text. plain: the text. off: nothing. The arm of a key is the same with each.",
+    )
     learner: StrictStr | None = Field(
         default=None,
         description="A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, "
@@ -190,6 +196,7 @@ class ExperimentOut(BaseModel):
         "ready; failed: the policy does not compile here, and `problem` says why."
     )
     problem: str | None
+    log_keys: KeyLog
     imported: str | None = Field(
         description="The SHA-256 digest of the saved learner that it started from; null if it started anew."
     )
@@ -327,6 +334,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
         "state_version": experiment.state_version,
         "status": experiment.status, "problem": experiment.problem, "imported": settings.imported,
+        "log_keys": settings.log_keys,
     }  # fmt: skip
 
 

@@ -7,9 +7,12 @@ from typing import Any, NoReturn
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError
 
+from ....errors import ParameterError
+from ....learner.keys import key_text
 from ...errors import BadRequest
 
 BROKEN = "broken_rule"  # the type of the errors that our own validators raise
+HIDDEN = "hidden_value"  # and of those that must not show the value
 
 
 class _NotJson(ValueError):  # noqa: N818
@@ -74,6 +77,19 @@ def encoded(content: Mapping[str, Any]) -> bytes:
 def broken(rule: str, remedy: str = "") -> PydanticCustomError:
     """The error for a broken rule of ours; without a remedy, the message gives an example."""
     return PydanticCustomError(BROKEN, "{rule}", {"rule": rule, "remedy": remedy})
+
+
+def hidden_key(value: Any) -> Any:
+    """A key of a decision. The error for a bad one does not show it, because it may be a user's.
+
+    >>> hidden_key(17.0)
+    '17'
+    """
+    try:
+        return key_text(whole(value))
+    except ParameterError as error:
+        rule, _, remedy = str(error).removeprefix("key: ").partition("; ")
+        raise PydanticCustomError(HIDDEN, "{rule}", {"rule": f"{rule}; {remedy}"}) from None
 
 
 def one_rule(rule: str) -> WrapValidator:

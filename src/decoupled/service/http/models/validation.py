@@ -17,7 +17,7 @@ from pydantic_core import PydanticUndefined
 from ...errors import Invalid
 from .fields import CHOICES
 from .problem_json import as_json, kind_of, problem_with, unknown_field
-from .strict_json import BROKEN
+from .strict_json import BROKEN, HIDDEN
 
 SEE = "see /v1/openapi.json"
 _LISTED = 20  # errors in a response
@@ -109,6 +109,8 @@ def _refusal(
 
 def _message(name: str, error: Mapping[str, Any], field: FieldInfo | None, model: Model | None) -> str:
     kind, value, context = error["type"], error.get("input"), error.get("ctx") or {}
+    if kind == HIDDEN:
+        return f"{name}: {context['rule']}"
     example = _example(field, model, error["loc"][-1])
     if kind == "missing":
         return f"{name}: is missing; give it, {example}"

@@ -98,12 +98,12 @@ class FastRoutes:
         if not is_name(name):  # a database cannot look for every text
             raise NotFound(f"experiment {shown(name)}: is not known; check the name")
         wanted = _validated(DecideIn, body) if body else _ONE
-        key = _idempotency_key(headers.get(b"idempotency-key"))
+        again = _idempotency_key(headers.get(b"idempotency-key"))
         count = wanted.count or 1
         self._admission.charge(access, count - 1)
         reply = self._decisions.decide_as(
-            decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key,
-            tags=wanted.tags, baseline=wanted.baseline, permit=access.permit,
+            decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available,
+            key=wanted.key, idempotency_key=again, tags=wanted.tags, baseline=wanted.baseline, permit=access.permit,
         )  # fmt: skip
         return Begun(reply, 201, _only if wanted.count is None else _listed)
 

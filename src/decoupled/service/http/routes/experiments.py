@@ -90,6 +90,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             else Budget(),
             risk=body.risk,
             drift=body.drift,
+            log_keys=body.log_keys,
         )
         found, created = await experiments.put(
             access.tenant, name, settings, seed=body.seed, learner=body.learner

@@ -13,7 +13,15 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictStr,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from ....base.names import is_name
 from ....errors import shown
@@ -25,7 +33,7 @@ from ..admission.limits import MOST_FLAGS
 from ..framework import Decider, StrictRoute, as_problem
 from ..models.fields import Arm, Problem
 from ..models.problem_json import log_fault, problem_of
-from ..models.strict_json import parsed
+from ..models.strict_json import hidden_key, parsed
 from ..models.validation import invalid_body
 from ..openapi import body_of, refusal, refusals
 from .decisions import Key
@@ -46,13 +54,24 @@ ErrorCode: TypeAlias = Literal[
 ]
 
 
+def _targeting_key(value: Any) -> Any:
+    """A targeting key; None for an empty one. Providers send a string, but a whole number does no harm."""
+    return None if value == "" else hidden_key(value)
+
+
 class EvaluationContext(BaseModel):
-    """Who a flag is evaluated for. Decisions do not depend on it, so it is checked and not stored."""
+    """Who a flag is evaluated for. Only the targeting key counts: the other fields are neither used nor stored."""
 
     model_config = ConfigDict(extra="allow")
 
-    targeting_key: StrictStr = Field(
-        default="", alias="targetingKey", description="The user or the request.", examples=["user-4711"]
+    targeting_key: Annotated[
+        StrictStr | None, BeforeValidator(_targeting_key), WithJsonSchema({"type": "string"})
+    ] = Field(
+        default=None,
+        alias="targetingKey",
+        description="The user or the session, the `key` of the decision: the same one is served the same arm again. "
+        "Without one, or with an empty one, every evaluation is a draw of its own.",
+        examples=["user-4711"],
     )
 
 
@@ -162,16 +181,17 @@ def _code(error: ServiceError) -> tuple[ErrorCode, int]:
     return "GENERAL", 500 if error.status >= 500 else 400
 
 
-def etag(experiments: Iterable[Experiment]) -> str:
-    """A tag that changes when something was learned, and with the experiments, their arms and guardrails.
+def etag(experiments: Iterable[Experiment], key: str | None = None) -> str:
+    """A tag that changes when something was learned, and with the targeting key, the experiments, their arms and guardrails.
 
     As long as it is the same, evaluations would be drawn from the same distributions, so a provider may keep what it has.
+    The seeds, which nobody is shown, keep others from guessing the targeting key.
     """
     known = [
-        (each.name, each.created_at, each.state_version, each.status, each.guardrails.to_dict())
+        (each.name, each.seed, each.created_at, each.state_version, each.status, each.guardrails.to_dict())
         for each in experiments
     ]
-    text = json.dumps(known, sort_keys=True, default=str)
+    text = json.dumps([known, key], sort_keys=True, default=str)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
@@ -206,12 +226,12 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
     async def evaluate_flag(access: Decider, request: Request, key: FlagKey, again: Key = None) -> Response:
         """Evaluate a flag: draw a decision with mode exploit, and return its arm. It takes no feedback.
 
-        Every evaluation is a draw of its own, also for the same `targetingKey`, which is not needed. Only the same
-        Idempotency-Key gives the same arm again.
+        The same `targetingKey` gives the same arm again, until what is learned moves it. Without one every evaluation is a
+        draw of its own, and only the same Idempotency-Key gives the same arm again.
         """
         try:
-            read_evaluation(await request.body())
-            return JSONResponse(await _evaluated(access.tenant, key, again))
+            user = read_evaluation(await request.body()).context.targeting_key
+            return JSONResponse(await _evaluated(access.tenant, key, user, again))
         except ServiceError as error:
             return _failed(error, key)
 
@@ -232,26 +252,30 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
         A flag that cannot be evaluated has its error in the list.
         """
         try:
-            read_evaluation(await request.body())
+            user = read_evaluation(await request.body()).context.targeting_key
             found = await _unarchived(access.tenant)
-            tag = etag(found)
+            tag = etag(found, user)
             if is_known(tag, known):
                 return Response(status_code=304, headers={"ETag": tag})
             admission.charge(access, len(found) - 1)
-            flags = await asyncio.gather(*(_flag(access.tenant, each.name) for each in found))
+            flags = await asyncio.gather(*(_flag(access.tenant, each.name, user) for each in found))
             return JSONResponse({"flags": flags}, headers={"ETag": tag})
         except TooMany:
             raise
         except ServiceError as error:
             return _failed(error)
 
-    async def _evaluated(tenant: str, key: str, again: str | None = None) -> dict[str, Any]:
-        [made] = await service.decisions.decide(tenant, checked_key(key), mode="exploit", key=again)
+    async def _evaluated(
+        tenant: str, flag: str, user: str | None, again: str | None = None
+    ) -> dict[str, Any]:
+        [made] = await service.decisions.decide(
+            tenant, checked_key(flag), mode="exploit", key=user, idempotency_key=again
+        )
         return flag_out(made)
 
-    async def _flag(tenant: str, key: str) -> dict[str, Any]:
+    async def _flag(tenant: str, key: str, user: str | None) -> dict[str, Any]:
         try:
-            return await _evaluated(tenant, key)
+            return await _evaluated(tenant, key, user)
         except ServiceError as error:
             return flag_problem(error, key)
 
