@@ -218,8 +218,12 @@ class Watch:
         return watch
 
     def law_columns(self, pending: Iterable[str]) -> dict[str, Any]:
-        """What is kept of these pending decisions, as columns. Decisions that share a law share it there too."""
+        """What is kept of these pending decisions, as columns. Equal laws are there once.
+
+        Decisions of one round share the object, but not with those that were restored in between.
+        """
         laws: dict[int, int] = {}
+        equal: dict[bytes, int] = {}
         rows: list[list[float]] = []
         exploit: list[int] = []
         which: list[int] = []
@@ -231,8 +235,9 @@ class Watch:
                 continue
             number = laws.get(id(law))
             if number is None:
-                number = laws[id(law)] = len(rows)
-                rows.append(law.tolist())
+                number = laws[id(law)] = equal.setdefault(law.tobytes(), len(rows))
+                if number == len(rows):
+                    rows.append(law.tolist())
             which.append(number)
         columns = {
             "exploit": pack_ints(np.array(exploit, np.int64)),
