@@ -37,6 +37,10 @@ def test_tags_lists_and_deleting_from_a_shell(tmp_path: Path, monkeypatch: pytes
         made = shown("decide", "colours", *tags, "--baseline", '{"red": 0.2}')
         assert (made["tags"], made["baseline"]) == ({"country": "de", "page": "a:b"}, {"red": 0.2})
         shown("decide", "colours", "--tag", "country:fr")
+        kept = [shown("decide", "colours", "--key", "session-17") for _ in range(4)]
+        assert len({(each["exploit"], each["key"]) for each in kept}) == 1
+        assert "session-17" not in json.dumps(kept)
+        assert "key: has 0 bytes" in refused("decide", "colours", "--key", "")
         [line] = said("decisions", "colours", *tags).splitlines()
         assert json.loads(line)["id"] == made["id"]
         assert len(said("decisions", "colours", "--most", "1").splitlines()) == 1

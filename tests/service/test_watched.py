@@ -93,6 +93,15 @@ def test_sequences_survive_restarts_and_replay_bit_for_bit(file: str, policy: st
     assert sound(file)
 
 
+def test_decisions_of_one_round_on_both_sides_of_a_restart_share_their_law(file: str) -> None:
+    for _ in range(2):
+        service = quick_service(file)
+        create(service)
+        service.decisions.decide("me", "one", count=3).result()
+        service.close()
+    assert sound(file)
+
+
 def test_expired_decisions_count_as_the_loss_that_was_set_for_them(file: str, clock: Clock) -> None:
     service = quick_service(file, clock=clock)
     create(service, deadline=10.0, expired_loss=1.0)

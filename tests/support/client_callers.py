@@ -101,6 +101,7 @@ NAMES = {
     "most": "mostSeconds",
     "compiling": "compilingSeconds",
     "timeout": "timeoutSeconds",
+    "idempotency_key": "idempotencyKey",
 }
 
 
@@ -116,7 +117,8 @@ class TypeScriptCaller(Caller):
 
     def call(self, method: str, *args: Any, **options: Any) -> Any:
         name = re.sub(r"_(\w)", lambda found: found[1].upper(), method)
-        return self._one(name, [*args, options] if options else list(args))
+        named = {NAMES.get(option, option): value for option, value in options.items()}
+        return self._one(name, [*args, named] if named else list(args))
 
     def told(self) -> list[str]:
         found: list[str] = self._one("told", [])

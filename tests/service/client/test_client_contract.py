@@ -95,6 +95,10 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     assert client.call("verdict", name)["experiment"] == name
     assert client.call("history", name, 5)["decisions"][-1] == 1
     assert client.call("evaluation", name)["observed"] == 1
+    kept = client.call("decide", name, key="session-17")
+    again = [client.call("decide", name, mode="exploit", key="session-17") for _ in range(8)]
+    assert {each["exploit"] for each in again} == {kept["exploit"]}
+    assert {each["key"] for each in again} == {kept["key"]} != {"session-17"}
     assert client.call("pin", name, "blue")["guardrails"]["pinned"] == "blue"
     assert client.call("decide", name)["exploit"] == "blue"
     assert client.call("unpin", name)["guardrails"]["pinned"] is None

@@ -56,15 +56,44 @@ def test_a_flag_is_the_arm_of_a_decision_that_exploits(service: Service) -> None
     assert (type(number["value"]), number["variant"]) == (int, str(number["value"]))
 
 
-def test_every_evaluation_is_drawn_unless_it_has_the_same_idempotency_key(service: Service) -> None:
-    service.create("drawn", arms=[f"arm-{i}" for i in range(50)])
+def test_the_targeting_key_is_the_key_of_the_decision(service: Service) -> None:
+    service.create("sticky", arms=[f"arm-{i}" for i in range(50)])
+    flags = [evaluate(service, "sticky", targetingKey="one user", plan=plan).json() for plan in "abc"]
+    assert len({flag["value"] for flag in flags}) == 1
+    assert service.decide("sticky", key="one user")["exploit"] == flags[0]["value"]
+    # Each of 20 users has another arm but for a chance of 1 in 50: all the same with the probability 50**-19.
+    others = {evaluate(service, "sticky", targetingKey=f"user {i}").json()["value"] for i in range(20)}
+    assert len(others) > 1
+    listed = service.http.post(FLAGS, json={"context": {"targetingKey": "one user"}})
+    assert (
+        next(each for each in listed.json()["flags"] if each["key"] == "sticky")["value"]
+        == (flags[0]["value"])
+    )
+    seen = {"If-None-Match": listed.headers["ETag"]}
+    for user, status in (("one user", 304), ("another", 200)):
+        body = {"context": {"targetingKey": user}}
+        assert service.http.post(FLAGS, json=body, headers=seen).status_code == status
+    long = evaluate(service, "sticky", targetingKey="x" * 1025)
+    assert (long.status_code, long.json()["errorCode"], "xx" in long.text) == (
+        400,
+        "INVALID_CONTEXT",
+        False,
+    )
+
+
+@pytest.mark.parametrize("context", [{}, {"targetingKey": ""}])
+def test_without_a_targeting_key_every_evaluation_is_drawn_unless_it_has_the_same_idempotency_key(
+    service: Service, context: dict[str, str]
+) -> None:
+    name = f"drawn-{len(context)}"
+    service.create(name, arms=[f"arm-{i}" for i in range(50)])
     # Nothing is learned, so all 50 arms are equally likely: one arm in 20 draws has the probability 50**-19.
-    values = {evaluate(service, "drawn", targetingKey="one user").json()["value"] for _ in range(20)}
+    values = {evaluate(service, name, **context).json()["value"] for _ in range(20)}
     assert len(values) > 1
     sent = {"Idempotency-Key": "once"}
-    again = [service.http.post(f"{FLAGS}/drawn", headers=sent).json() for _ in range(3)]
+    again = [service.http.post(f"{FLAGS}/{name}", headers=sent).json() for _ in range(3)]
     assert again[0] == again[1] == again[2]
-    assert count(service, "drawn") == 21
+    assert count(service, name) == 21
 
 
 def test_a_pinned_arm_is_static_and_a_guardrail_is_named(service: Service) -> None:
@@ -86,7 +115,7 @@ def test_a_pinned_arm_is_static_and_a_guardrail_is_named(service: Service) -> No
         (
             b'{"context": {"targetingKey": 7}}',
             "INVALID_CONTEXT",
-            "context.targetingKey = 7: must be a string",
+            "context.targetingKey: must be a string, not a number",
         ),
     ],
 )

@@ -88,8 +88,12 @@ def hidden_key(value: Any) -> Any:
     try:
         return key_text(whole(value))
     except ParameterError as error:
-        rule, _, remedy = str(error).removeprefix("key: ").partition("; ")
-        raise PydanticCustomError(HIDDEN, "{rule}", {"rule": f"{rule}; {remedy}"}) from None
+        raise hidden(str(error).removeprefix("key: ")) from None
+
+
+def hidden(rule: str) -> PydanticCustomError:
+    """The error for a broken rule whose message must not show the value."""
+    return PydanticCustomError(HIDDEN, "{rule}", {"rule": rule})
 
 
 def one_rule(rule: str) -> WrapValidator:

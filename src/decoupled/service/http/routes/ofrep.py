@@ -32,8 +32,8 @@ from ..admission.auth import Admission
 from ..admission.limits import MOST_FLAGS
 from ..framework import Decider, StrictRoute, as_problem
 from ..models.fields import Arm, Problem
-from ..models.problem_json import log_fault, problem_of
-from ..models.strict_json import hidden_key, parsed
+from ..models.problem_json import kind_of, log_fault, problem_of
+from ..models.strict_json import hidden, hidden_key, parsed
 from ..models.validation import invalid_body
 from ..openapi import body_of, refusal, refusals
 from .decisions import Key
@@ -55,8 +55,10 @@ ErrorCode: TypeAlias = Literal[
 
 
 def _targeting_key(value: Any) -> Any:
-    """A targeting key; None for an empty one. Providers send a string, but a whole number does no harm."""
-    return None if value == "" else hidden_key(value)
+    """A targeting key; None for an empty one."""
+    if not isinstance(value, str):
+        raise hidden(f"must be a string, not {kind_of(value)}; for example 'user-4711'")
+    return hidden_key(value) if value else None
 
 
 class EvaluationContext(BaseModel):
