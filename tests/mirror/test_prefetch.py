@@ -16,7 +16,9 @@ class Gated(Fixed):
         self.open = asyncio.Event()
         self.open.set()
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
+    async def decide(
+        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+    ) -> list[Routing]:
         found = await super().decide(mode, count, available)
         await self.open.wait()
         return found

@@ -41,8 +41,10 @@ class Backend(Protocol):
     async def prepare(self) -> None:
         """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
-        """Draw decisions, which are on disk before they are returned."""
+    async def decide(
+        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+    ) -> list[Routing]:
+        """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
@@ -142,10 +144,12 @@ class Embedded:
         if config.budget and checked_budget(config.budget, arms, False) != budget:
             await experiments.set_budget(TENANT, self._name, config.budget)
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
+    async def decide(
+        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+    ) -> list[Routing]:
         """Draw decisions."""
         records = await self._service.decisions.decide(
-            TENANT, self._name, mode=mode, count=count, available=available
+            TENANT, self._name, mode=mode, count=count, available=available, key=key
         )
         return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in records]
 
@@ -219,9 +223,11 @@ class Remote:
         if budget and budget != checked_budget(found["budget"], arms, False):
             await self._client.set_budget(self._name, **config.budget)
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
+    async def decide(
+        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+    ) -> list[Routing]:
         """Draw decisions."""
-        found = await self._client.decide(self._name, count=count, mode=mode, available=available)
+        found = await self._client.decide(self._name, count=count, mode=mode, available=available, key=key)
         return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:

@@ -32,7 +32,7 @@ class Content:
 class Upload:
     """The body of a request as the client sends it. A copy is kept up to a limit, None without one.
 
-    A client that sends nothing for `seconds` is given up: `UploadTimeout`.
+    A client that sends nothing for `seconds` is given up: `UploadTimeout`. What is read ahead is handed over all the same.
     `sent` is when its last byte was handed over, so that a slow upload does not count as a slow answer.
     """
 
@@ -40,6 +40,9 @@ class Upload:
         self._receive, self._limit, self._seconds = receive, limit, seconds
         self._parts: list[bytes] | None = None if limit is None else []
         self._size = 0
+        self._ahead: list[bytes] = []
+        self._more = True
+        self._failure: Exception | None = None
         self.started = False
         self.complete = False
         self.sent = 0.0
@@ -49,26 +52,49 @@ class Upload:
         """The whole body; None if it is too large, or not complete."""
         return b"".join(self._parts) if self._parts is not None and self.complete else None
 
+    async def read_ahead(self) -> bytes | None:
+        """The whole body before any of it is handed over; None if it is too large, or does not come."""
+        try:
+            while self._more and self._parts is not None:
+                self._ahead.append(await self._next())
+        except (ClientDisconnected, UploadTimeout) as error:
+            self._failure = error
+            return None
+        return None if self._parts is None else b"".join(self._parts)
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        self.started, more = True, True
-        while more:
-            try:
-                async with asyncio.timeout(self._seconds):
-                    message = await self._receive()
-            except TimeoutError:
-                raise UploadTimeout from None
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnected
-            part, more = message.get("body", b""), message.get("more_body", False)
-            if self._parts is not None and self._limit is not None:
-                self._size += len(part)
-                self._parts.append(part)
-                if self._size > self._limit:
-                    self._parts = None
+        self.started = True
+        ahead, self._ahead = self._ahead, []
+        for part in ahead:
+            self.sent = time.perf_counter()
+            if part:
+                yield part
+        if self._failure is not None:
+            raise self._failure
+        while self._more:
+            part = await self._next()
             self.sent = time.perf_counter()
             if part:
                 yield part
         self.complete = True
+
+    async def _next(self) -> bytes:
+        """The next part, of which a copy is kept."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise UploadTimeout from None
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnected
+        part: bytes = message.get("body", b"")
+        self._more = message.get("more_body", False)
+        if self._parts is not None and self._limit is not None:
+            self._size += len(part)
+            self._parts.append(part)
+            if self._size > self._limit:
+                self._parts = None
+        return part
 
 
 class Recording:

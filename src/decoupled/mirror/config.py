@@ -45,6 +45,15 @@ def _header_name(name: str, value: object) -> str:
     return found
 
 
+def _cookie_name(name: str, value: object) -> str:
+    found = readers.text(name, value)
+    if not _HEADER_NAME.fullmatch(found):  # both are tokens
+        raise ParameterError(
+            invalid_value(name, value, "must be the name of a cookie", 'for example "sid"')
+        )
+    return found
+
+
 def _header_value(name: str, value: object) -> str:
     """A text in which `${NAME}` is an environment variable and `${file:PATH}` a file."""
     filled = _PLACEHOLDER.sub(lambda match: _secret(name, match[1]), readers.text(name, value))
@@ -233,6 +242,31 @@ class CopyConfig(TableConfig):
         return frozenset((*CREDENTIALS, *(name.lower() for name in self.credentials)))
 
 
+class StickyConfig(TableConfig):
+    """Where the key of a request is, by which it is served by the same arm again. Exactly one place is given.
+
+    Attributes:
+        header: the name of a header.
+        cookie: the name of a cookie.
+        body: a field of a JSON body, `json` in the file, such as "user.id". Bodies longer than `mirror.body_limit` are not
+            looked at.
+    """
+
+    header: HeaderName | None = None
+    cookie: Annotated[str, _read_by(_cookie_name)] | None = None
+    body: Text | None = Field(default=None, alias="json")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if sum(place is not None for place in (self.header, self.cookie, self.body)) != 1:
+            remedy = 'for example header = "X-Session-Id"'
+            raise ParameterError(f"must have exactly one of header, cookie and json; {remedy}")
+        if self.body is not None and not all(self.body.split(".")):
+            rule = "must be names with dots between them"
+            raise ParameterError(invalid_value("json", self.body, rule, 'for example "user.id"'))
+        return self
+
+
 class TermConfig(TableConfig):
     """A part of the loss that grows from 0 at `low` to 1 at `high`."""
 
@@ -354,6 +388,7 @@ class MirrorConfig(TableConfig):
         drain: seconds to finish open requests and queued copies at shutdown.
         log_format: "text", or "json": one object a line.
         webhook: who is told when something is decided; None for nobody.
+        sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
         budget: the budget for exploring, by the fields of `decoupled.Budget`.
         guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
         folder: the folder of the file, which paths are relative to.
@@ -374,6 +409,7 @@ class MirrorConfig(TableConfig):
     drain: int = 30
     log_format: LogFormat = "text"
     webhook: WebhookConfig | None = None
+    sticky: StickyConfig | None = None
     budget: dict[str, Any] = {}
     guardrails: dict[str, Any] = {}
     folder: Path = Path()

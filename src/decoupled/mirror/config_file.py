@@ -135,6 +135,9 @@ def explained(config: MirrorConfig) -> str:
         lines.append(f"arm {arm.name!r}: {arm.url}{added}{passed}")
     except_for = f"; never {', '.join(mirror.skip)}" if mirror.skip else ""
     lines.append(f"mirrors {100 * mirror.share:g}% of: {', '.join(mirror.repeat)}{except_for}")
+    if config.sticky is not None:
+        [(kind, place)] = config.sticky.model_dump(by_alias=True, exclude_none=True).items()
+        lines.append(f"serves requests with the same {kind} {place!r} by the same arm")
     lines.append(f"loss: {_shown_loss(config.loss)}")
     return "\n".join(lines)
 

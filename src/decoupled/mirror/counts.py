@@ -36,6 +36,9 @@ class MirrorCounts:
     dropped: Counter[str] = field(default_factory=Counter)
     learned: Counter[str] = field(default_factory=Counter)
     repeated: int = 0  # requests that found no decision ready, and were served by the arm before
+    not_sticky: int = (
+        0  # requests with a key whose decision did not come in time, served like those without
+    )
     refused: Counter[str] = field(default_factory=Counter)
     webhook: Counter[str] = field(default_factory=Counter)
 
@@ -58,7 +61,13 @@ class MirrorCounts:
             "webhook": {name: self.webhook[name] for name in WEBHOOK},
         }
         by_arm = {name: dict(getattr(self, name)) for name in ("failed", "failed_over", "copied", "reused")}
-        return {"served": served, **by_arm, **reasons, "repeated": self.repeated}
+        return {
+            "served": served,
+            **by_arm,
+            **reasons,
+            "repeated": self.repeated,
+            "not_sticky": self.not_sticky,
+        }
 
 
 _HELP = {
@@ -110,6 +119,11 @@ class MirrorMetrics(Collector):
             "decoupled_mirror_repeated",
             "Requests that found no decision ready, and were served by the arm of the one before.",
             value=content["repeated"],
+        )
+        yield CounterMetricFamily(
+            "decoupled_mirror_not_sticky",
+            "Requests with a key whose decision did not come in time, and that were served like those without.",
+            value=content["not_sticky"],
         )
         gauges = self._gauges()
         for name, text in (

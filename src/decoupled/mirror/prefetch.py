@@ -4,6 +4,8 @@ The service puts a decision on disk before it answers, which takes milliseconds.
 already; drawing more goes on in the background. Each decision carries its own propensity, so a loss is weighed
 correctly however old its decision is. The price is that a decision knows nothing of the few losses that arrived
 after it was drawn.
+
+Keys are not known ahead, so a request with a key waits for its own decision, but never long.
 """
 
 import asyncio
@@ -18,6 +20,7 @@ from .backend import Backend, Mode, Routing
 FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
 MOST = 512
 _PAUSE = 1.0  # seconds until the next attempt after the service failed
+_PATIENCE = 1.0  # seconds that a request with a key waits for its decision
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -33,6 +36,9 @@ class Prefetch:
         self._generation = 0  # of the rules: decisions drawn by others are not used
         self._needed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
+        self._resting_until = (
+            0.0  # no decision for a key is asked for until then, because the last one failed
+        )
         self.last: str | None = None  # the arm that the newest decision exploits
         self.unused = 0
 
@@ -58,6 +64,19 @@ class Prefetch:
             self._asked[mode] += 1
             self._needed.set()
         return decision
+
+    async def draw_for(self, key: str, mode: Mode) -> Routing | None:
+        """A decision for a key; None if the service does not make one in time, or has just failed to."""
+        now = asyncio.get_running_loop().time
+        if now() < self._resting_until:
+            return None
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                [decision] = await self._backend.decide(mode, 1, self._available, key)
+                return decision
+        except (DecoupledError, TimeoutError):  # the draws for other requests fail as well, and say why
+            self._resting_until = now() + _PAUSE
+            return None
 
     def restrict(self, available: list[str] | None) -> None:
         """From now on choose among these arms only; None for all."""

@@ -12,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from .arm_health import ArmHealth
 from .arrived import Arrived, Refused, arrived
+from .backend import Mode, Routing
 from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .clients import ClientConnection
 from .config import MirrorConfig
@@ -21,6 +22,7 @@ from .disconnect import CancelOnDisconnect
 from .exchange import Answer, Request
 from .headers import as_text, for_client
 from .prefetch import Prefetch
+from .sticky import KeyFinder
 from .upstream import ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
 
 _TITLES = {
@@ -73,6 +75,7 @@ class Proxy:
         self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
         self._served_limit = 0 if config.loss.judge is None else config.mirror.answer_limit
         self._takes_served = takes_served
+        self._keys = None if config.sticky is None else KeyFinder(config.sticky)
         self._warned: set[tuple[str, bytes]] = set()
         self.in_flight = 0
 
@@ -101,8 +104,16 @@ class Proxy:
     async def _respond(
         self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
     ) -> None:
-        serving = self._chosen(request)
-        if request.has_body:
+        ahead: Upload | None = None
+        key: str | None = None
+        if self._keys is not None:
+            if self._keys.in_body and request.has_body:
+                ahead = Upload(receive, self._body_limit, self._client_seconds)
+            key = self._keys.find(request.headers, None if ahead is None else await ahead.read_ahead())
+        serving = await self._chosen(request, key)
+        if ahead is not None:
+            serving.body = ahead
+        elif request.has_body:
             limit = None if serving.decision is None else self._body_limit
             serving.body = Upload(receive, limit, self._client_seconds)
         watcher = CancelOnDisconnect(receive, serving.body)
@@ -131,24 +142,38 @@ class Proxy:
 
     # Choosing
 
-    def _chosen(self, request: Arrived) -> InFlight:
+    async def _chosen(self, request: Arrived, key: str | None) -> InFlight:
         """The arms for a request, and whether it is mirrored."""
         reason = self._not_mirrored(request)
         if reason is None:
-            decision = self._prefetch.take("both")
+            try:
+                decision = await self._decision("both", key)
+            except asyncio.CancelledError:
+                self._copies.release()
+                raise
             if decision is not None and decision.explore is not None:
                 recording = Recording(self._served_limit)
                 return InFlight(decision.id, decision.exploit, decision.explore, Content(), recording)
             self._copies.release()
             reason = "no_decision" if decision is None else "budget"
+            key = None  # it has a decision, or gets none now
         else:
             decision = None
         self._counts.not_mirrored[reason] += 1
-        decision = decision or self._prefetch.take("exploit")
+        decision = decision or await self._decision("exploit", key)
         if decision is not None:
             return InFlight(None, decision.exploit, None, Content(), None)
         self._counts.repeated += 1
         return InFlight(None, self._prefetch.last or next(iter(self._arms)), None, Content(), None)
+
+    async def _decision(self, mode: Mode, key: str | None) -> Routing | None:
+        """The decision of a key, or one that is ready; None, without waiting for long, if there is none."""
+        if key is not None:
+            decision = await self._prefetch.draw_for(key, mode)
+            if decision is not None:
+                return decision
+            self._counts.not_sticky += 1
+        return self._prefetch.take(mode)
 
     def _not_mirrored(self, request: Arrived) -> str | None:
         """Why a request is not mirrored; None if it is, and then a place for its copy is reserved."""

@@ -116,7 +116,9 @@ class Fixed:
     async def prepare(self) -> None:
         pass
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
+    async def decide(
+        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+    ) -> list[Routing]:
         if self.failing is not None:
             raise self.failing
         self.available, first = available, self.drawn
