@@ -495,6 +495,25 @@ def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
     assert sum(float(cell.rstrip("%").lstrip("< ")) for cell in cells) == pytest.approx(100.0, abs=0.3)
 
 
+def test_a_key_is_served_one_arm(tab: Tab, service: Service) -> None:
+    service.create("kept", arms=[f"arm-{number}" for number in range(20)], demo=True)
+    page = tab.open("experiments/kept")
+    said = page.locator("#served-key")
+    seen = set()
+    for number in range(2):
+        page.click("#serve-key")
+        tab.until(lambda number=number: tab.tile("decisions") == 10 * (number + 1))
+        seen.add(said.inner_text())
+    [words] = seen
+    assert words.startswith("This key is served: arm-")
+    assert words.endswith(" (10).")
+    page.fill("#sticky-key", "")
+    page.click("#serve-key")
+    # Fresh draws from 20 equal arms are all the same with the probability 20**-9.
+    said.get_by_text("Without a key").wait_for()
+    assert "(10)" not in said.inner_text()
+
+
 def test_what_users_name_is_text(tab: Tab, service: Service) -> None:
     service.create("hostile", arms=HOSTILE, demo=True)
     service.http.post("/v1/experiments/hostile/decisions", json={"count": 5})

@@ -2,6 +2,7 @@
 
 import { Problem, ask, experimentPath, newKey } from "./api.js";
 import { count, el, field, select, setText, slider } from "./dom.js";
+import { keyForm } from "./sticky.js";
 
 const TICK = 250; // milliseconds between batches
 const MOVE = 400; // decisions between two changes of the best arm
@@ -39,7 +40,7 @@ export function trafficPanel(experiment) {
     el("div", { class: "two" }, field("Environment", environment, `The best arm changes every ${MOVE} decisions.`), field("Best arm", best, "The first best arm."), gap.node, rate.node, total.node, lost.node),
     el("p", { class: "actions" }, button, progress), message);
   const node = el("section", { class: "card" }, el("h2", {}, "Test traffic"),
-    el("p", { class: "hint" }, "This experiment was created for test traffic. The page requests real decisions and sends back a made-up loss for each explored arm, as a program would. The policy learns from these losses."), form);
+    el("p", { class: "hint" }, "This experiment was created for test traffic. The page requests real decisions and sends back a made-up loss for each explored arm, as a program would. The policy learns from these losses."), form, keyForm(experiment));
   const showHints = () => {
     for (const hint of form.querySelectorAll("#world-hint, #best-hint")) hint.hidden = environment.value !== "moving";
   };
