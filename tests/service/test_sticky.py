@@ -74,6 +74,11 @@ def test_the_service_is_the_learner_of_the_library(file: str) -> None:
     assert service.decisions.decide("me", "one", key=17).result()[0].exploit == (
         learner.decide(key="17").exploit
     )
+    text = service.experiments.learner("me", "one").result()
+    assert arms_of(service) == [dc.Learner.from_json(text).exploit(key=key).exploit for key in KEYS]
+    saved = Settings(SETTINGS.policy, ARMS, loss_range=(0.0, 1.0))
+    service.experiments.put("me", "moved", saved, learner=text).result()
+    assert arms_of(service, "moved") == arms_of(service)
     service.close()
 
 
