@@ -204,16 +204,18 @@ def test_every_setting_of_a_mirror_is_documented() -> None:
     tables: dict[str, type[config.TableConfig]] = {
         "": config.MirrorConfig, "experiment.": config.ExperimentConfig, "mirror.": config.CopyConfig,
         "arm.": config.ArmConfig, "loss.": config.LossConfig, "loss.judge.": config.JudgeConfig, "webhook.": config.WebhookConfig,
+        "sticky.": config.StickyConfig,
     }  # fmt: skip
-    known = {f"{place}{name}" for place, kind in tables.items() for name in kind.model_fields}
+    known = {f"{place}{name}" for place, kind in tables.items() for name in sorted(kind.keys())}
     known -= {
-        "arms",
+        "arm",
         "folder",
         "loss",
         "mirror",
         "experiment",
         "loss.judge",
         "webhook",
+        "sticky",
     }  # tables, and what is no key
     known -= {"key"} | {
         option.key for option in definitions.MIRROR
