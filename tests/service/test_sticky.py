@@ -23,7 +23,7 @@ UNSAFE = ("disk", "durability")  # of stores for tests
 ARMS = tuple("abcdefgh")
 SETTINGS = Settings({"name": "FTPL"}, ARMS)
 KEYS = [f"visitor-{number}-zebra" for number in range(12)]
-BAD = ("", "a" * 1025, "é" * 513, True, 0.5, ["a"], {})
+BAD: tuple[Any, ...] = ("", "a" * 1025, "é" * 513, True, 0.5, ["a"], {})
 
 
 def arms_of(service: DecisionService, name: str = "one", **options: Any) -> list[Any]:
