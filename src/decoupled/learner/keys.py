@@ -18,6 +18,8 @@ Key: TypeAlias = str | int
 def key_text(key: object) -> str:
     """A key as text. Errors do not show it, because it may be a user's."""
     if type(key) is not bool and isinstance(key, Integral):
+        if int(key).bit_length() > 4 * MOST_BYTES:  # Python refuses to spell some of these
+            raise ParameterError(f"key: is too large; must have at most {MOST_BYTES} digits; use an id")
         key = str(int(key))
     if not isinstance(key, str):
         raise ParameterError(

@@ -62,5 +62,5 @@ def _checked(found: object) -> str | None:
         found = found.decode("utf-8", "replace").strip()
     try:
         return key_text(found)
-    except (ParameterError, ValueError):  # a number of too many digits
+    except ParameterError:
         return None
