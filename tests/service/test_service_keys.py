@@ -200,14 +200,14 @@ def test_the_same_request_must_have_the_same_key(file: str) -> None:
     service.close()
 
 
-@pytest.mark.parametrize("key", [*BAD, "\ud800", 10**5000])
-def test_a_bad_key_changes_nothing(file: str, key: Any) -> None:
+def test_a_bad_key_changes_nothing(file: str) -> None:
     service = quick_service(file)
     service.experiments.put("me", "one", SETTINGS, seed=7).result()
     before = service.experiments.state("me", "one").result()
-    for mode in ("both", "exploit"):
-        with pytest.raises(Invalid, match=r"^key: .* must (have|be) "):
-            service.decisions.decide("me", "one", key=key, mode=mode).result()
+    for key in (*BAD, "\ud800", 10**5000):
+        for mode in ("both", "exploit"):
+            with pytest.raises(Invalid, match=r"^key: .* must (have|be) "):
+                service.decisions.decide("me", "one", key=key, mode=mode).result()
     assert service.experiments.state("me", "one").result() == before
     service.close()
 
