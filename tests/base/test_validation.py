@@ -45,7 +45,7 @@ def test_numbers_of_any_kind_become_floats(value: Any, number: float) -> None:
             np.complex64(0.5 + 1j),
         ),  # `float` would drop the imaginary part with a warning
     ],
-    ids=lambda value: repr(value)[:20],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_finite_number_becomes_none(value: Any) -> None:
     assert as_float(value) is None
