@@ -24,6 +24,8 @@ from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
 from decoupled.kernels.late import Late, drive_adaptive_late, drive_late
 from decoupled.kernels.laws import leader_tiered, winner_law, winner_moments
+from decoupled.kernels.laws.ladder_rungs import keyed_ladder
+from decoupled.kernels.random import keyed
 from decoupled.kernels.random.noise import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.kernels.rounds import against_best, drive, drive_adaptive
@@ -34,6 +36,7 @@ from support.policies import examples
 
 ROUNDS = 60
 STRATA = dc.FTPL(ranking="strata")
+LADDER = dc.Ladder()
 
 
 def numbers_of_arms(policy: dc.Policy) -> tuple[int, ...]:
@@ -143,6 +146,23 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "explores", late.explores, (rules, pending.key, 7)
     yield "_wait", late._wait, (some, pending, 7, 2, 1.5, 0.25)
     yield "_restore", late._restore, (some, pending, 7)
+    numbers, serials = rng.random(6), np.arange(3, 9)
+    yield "key_word", keyed.key_word, (np.frombuffer(b"session-17" + bytes(6), np.uint64), 5.0**20, 10)
+    ladder = LADDER.layout.new_state(6)
+    ladder.floats[:] = rng.random(ladder.floats.shape)
+    for name, value in (
+        ("eta", 0.5),
+        ("rung_weight_0", 0.2),
+        ("rung_weight_1", 0.3),
+        ("rung_weight_2", 0.5),
+    ):
+        LADDER.layout.row(ladder, name)[:] = value
+    for name, value in (("rung_rate_0", 1.0), ("rung_rate_1", 16.0), ("rung_rate_2", -1.0)):
+        LADDER.layout.row(ladder, name)[:] = value
+    for key in range(10**9, 10**9 + 20):
+        yield f"keyed_leader, {key}", keyed.keyed_leader, (numbers, numbers[:1], 3.0, serials, key)
+        yield f"keyed_race, {key}", keyed.keyed_race, (numbers, serials, key)
+        yield f"keyed_ladder, {key}", keyed_ladder, (ladder.scalars, ladder.floats, 3, serials, key)
     state = STRATA.layout.new_state(300)
     STRATA.layout.row(state, "estimates")[:] = rng.random(300).round(2)
     init(np.array(STRATA.params(), np.float64), *state)

@@ -9,7 +9,6 @@ from ..errors import ParameterError, UnsupportedError, invalid_value
 from .arms import ArmNames
 from .guard import Guard
 from .guardrails import Guardrails
-from .keys import word_of
 from .pending import Waiting
 from .runner import Running
 
@@ -76,7 +75,7 @@ class Guarded(TakesTurns):
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
     def _word(self, key: str | None) -> int | None:
-        return None if key is None else word_of(key, self._running.state)
+        return None if key is None else self._running.keys.word(key)
 
     def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""

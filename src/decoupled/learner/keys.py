@@ -1,15 +1,17 @@
 """Keys: whoever comes with the same key is served the same arm, until what is learned moves it."""
 
+from ctypes import memmove
 from numbers import Integral
 from typing import TypeAlias
 
 import numpy as np
 
+from ..base.arrays import Ints
 from ..errors import ParameterError
 from ..kernels.random.keyed import MOST_BYTES, key_word
 from ..kernels.state import SECRET, State
 from ..native.quick import KeyedCalls
-from .runner import Running
+from .protocol import RunnablePolicy
 
 Key: TypeAlias = str | int
 """A session, a user or anything else that should keep its arm; a whole number is the same key as its digits."""
@@ -42,27 +44,45 @@ def encoded(key: str) -> bytes:
     return text
 
 
-def word_of(key: str, state: State) -> int:
-    """The word of a key for the learner with this state."""
-    text = encoded(key)
-    padded = np.frombuffer(text.ljust(len(text) // 8 * 8 + 8, b"\0"), np.uint64)
-    return int(key_word(padded, state.scalars.item(SECRET), len(text)))
+class KeyDraws:
+    """Draws the arms of keys for a running policy, whose arrays stay where they are.
 
+    Args:
+        form: the policy, in its form for this number of arms.
+        state: its state.
+        serials: the serial numbers of the arms.
+    """
 
-def keyed_calls(running: Running) -> KeyedCalls | None:
-    """The machine code that draws the arms of keys, bound to the state; None if some of it does not ship."""
-    if running.policy.coupled or not running.form.keyed_in_place:
-        return None
-    draw = running.form.keyed(running.state)
-    hashing, serving = (
-        getattr(each, "shipped", lambda: None)() for each in (key_word, draw.function)
-    )  # under a debugger they are plain functions
-    if hashing is None or serving is None:
-        return None
-    text = np.zeros(MOST_BYTES // 8 + 1, np.uint64)
-    serials = np.arange(running.state.floats.shape[1])
-    return KeyedCalls(
-        text,
-        hashing.prepared(text, running.state.scalars.item(SECRET)),
-        serving.prepared(*draw.arguments, serials),
-    )
+    def __init__(self, form: RunnablePolicy, state: State, serials: Ints) -> None:
+        self._form, self._state, self._serials = form, state, serials
+        self._secret = state.scalars.item(SECRET)
+        self.calls = self._prepared()
+
+    def _prepared(self) -> KeyedCalls | None:
+        """The machine code that does it, bound to the state; None if some of it does not ship, or the law is not in the state."""
+        if self._form.coupled or not self._form.keyed_in_place:
+            return None
+        draw = self._form.keyed(self._state)
+        # Under a debugger they are plain functions.
+        hashing, serving = (getattr(each, "shipped", lambda: None)() for each in (key_word, draw.function))
+        if hashing is None or serving is None:
+            return None
+        text = np.zeros(MOST_BYTES // 8 + 1, np.uint64)
+        prepared = hashing.prepared(text, self._secret), serving.prepared(*draw.arguments, self._serials)
+        return KeyedCalls(text, *prepared)
+
+    def word(self, key: str) -> int:
+        """The word of a key."""
+        text = encoded(key)
+        padded = text.ljust(len(text) // 8 * 8 + 8, b"\0")
+        if self.calls is None:
+            return int(key_word(np.frombuffer(padded, np.uint64), self._secret, len(text)))
+        memmove(self.calls.text.ctypes.data, padded, len(padded))
+        return self.calls.hash(len(text))
+
+    def arm(self, word: int) -> int:
+        """The arm that the key with this word exploits."""
+        if self.calls is not None:
+            return self.calls.serve(word)
+        draw = self._form.keyed(self._state)
+        return int(draw.function(*draw.arguments, self._serials, word))

@@ -464,7 +464,7 @@ class Learner(Guarded):
         running, names = self._running, self._arms.names
         exploit, explore, weight, propensity = among.calls.decide()
         if isinstance(keyed, int):
-            exploit = among.arm_of(keyed)
+            exploit = among.keys.arm(keyed)
         if part is None:
             running.keep_with(baseline, explore)
         else:

@@ -3,7 +3,6 @@
 from ..decision import Decision
 from ..kernels.state import ROUND
 from ..native.quick import NOT_QUICK, QuickCalls, QuickParts, quick_calls
-from .keys import keyed_calls
 from .saving import Parts
 
 
@@ -24,7 +23,7 @@ def plain_round(parts: Parts) -> QuickCalls:
         has_baselines=running.baseline is not None,
         shared=running.shared,
         sharing=running.sharing,
-        keyed=keyed_calls(running),
+        keyed=running.keys.calls,
     )
     calls = quick_calls(running.entries, running.flat, running.stream, mine)
     return calls._replace(decide=NOT_QUICK.decide) if guard.rules else calls

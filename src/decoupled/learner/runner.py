@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from ctypes import c_int64
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.hashed import secret_of
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, State
 from .arm_ids import Serials
+from .keys import KeyDraws
 from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
 from .protocol import RunnablePolicy
 
@@ -77,13 +78,13 @@ class Running:
     def draw_exploited(self, part: Ints | None, key: int | None) -> int:
         """Draw the arm to exploit, among some arms or all, or take the one of a key's word."""
         among = self if part is None else self.only(part)
-        drawn = among.calls.decide()[0] if key is None else among.arm_of(key)
+        drawn = among.calls.decide()[0] if key is None else among.keys.arm(key)
         return drawn if part is None else int(part[drawn])
 
-    def arm_of(self, key: int) -> int:
-        """The arm that a key exploits, given its word."""
-        draw, arms = self.form.keyed(self.state), self.state.floats.shape[1]
-        return int(draw.function(*draw.arguments, self.serials.of(np.arange(arms)), key))
+    @cached_property
+    def keys(self) -> KeyDraws:
+        """What draws the arms of keys."""
+        return KeyDraws(self.form, self.state, self.serials.of(np.arange(self.state.floats.shape[1])))
 
     def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:
         """The baselines of decisions made now, None if all are 0.

@@ -81,7 +81,7 @@ class NativeFunction:
         """A call with all arguments but the last, which is a whole number, as the result is."""
         flat, block = list(flattened((*arguments, 0))), _Block(self._words)
         self._fill(block, flat, self.signature.takes)
-        return Prepared(self.address, block.ints, flat)
+        return Prepared(self.address, block.ints, self.holding_lock, block.address, flat)
 
     def __call__(self, *arguments: Any) -> Any:
         """Fill a block, call the function, and read the results."""
@@ -132,7 +132,17 @@ class Prepared(NamedTuple):
 
     address: int
     block: Any
+    function: Callable[[c_void_p], int]
+    at: c_void_p
     owner: Any  # owns what the block points to
+
+    def __call__(self, last: int) -> int:
+        """Give the last argument and return the result; for one thread at a time."""
+        self.block[-2] = last
+        if self.function(self.at):
+            raise _failed("key")
+        found: int = self.block[-1]
+        return found
 
 
 class Blocks:
