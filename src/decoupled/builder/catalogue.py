@@ -86,9 +86,9 @@ def families() -> list[list[str]]:
     for policy in policies():
         inner = policy.policy if isinstance(policy, Forgetting) else policy
         found.setdefault(inner.params_type, []).append(policy.to_json())
-    # Strata take longest, so they come first: no process then waits for another at the end.
-    first = found.pop(leader_tiered.Params)
-    return [first, *found.values(), [COMMON]]
+    # These take longest, so they come first: no process then waits for another at the end.
+    first = [found.pop(kind) for kind in (leader_tiered.Params, ladder_state.Params)]
+    return [*first, *found.values(), [COMMON]]
 
 
 def group(name: str) -> Group:
