@@ -93,7 +93,7 @@ MIRRORS = ROOT / "docs" / "mirror.md"
 
 def test_toml_blocks_are_specifications(tmp_path: Path) -> None:
     found = [block.code for page in PAGES if page != MIRRORS for block in blocks(page, "toml")]
-    found = [code for code in found if "[serve]" not in code and "[sticky]" not in code]
+    found = [code for code in found if "[serve]" not in code]
     assert len(found) == 2
     for code in found:
         (tmp_path / "spec.toml").write_text(code)
