@@ -1,5 +1,6 @@
 """A watched learner: what it counts, under every kind of call, and that watching changes no decision."""
 
+import json
 import pickle
 import random
 from types import BuiltinFunctionType
@@ -310,3 +311,17 @@ def test_the_regret_is_that_of_what_was_exploited() -> None:
         assert last is not None
         assert last.high - last.low < 0.4 * 8000
         assert last.low <= last.estimate <= last.high
+
+
+def test_equal_laws_are_saved_once_however_they_came_to_be() -> None:
+    """Objects tell the rounds apart, and what was restored. Learners that know the same must be saved as the same text."""
+    learner = dc.FTPL().start(3, seed=7)
+    learner.watch()
+    first = learner.decide()
+    learner.decide()
+    learner.observe(first, 0.0)  # a loss of 0 moves no law
+    restored = dc.Learner.from_json(learner.to_json())
+    for each in (learner, restored):
+        each.decide()
+    assert restored.to_json() == learner.to_json()
+    assert len(json.loads(restored.to_json())["content"]["watch"]["laws"]) == 1

@@ -195,19 +195,18 @@ class Watch:
     # Saving
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values. Decisions that share a law share it there too."""
-        laws = {id(each.law): each.law for each in self.drawn.values() if each.law is not None}
-        number = {key: place for place, key in enumerate(laws)}
+        """Everything as plain values. Equal laws are there once."""
+        laws, which = _numbered(self.drawn.values())
         return {
             "sequences": self.sequences.to_dict(),
             "weighs": self.weighs,
             **(
                 {} if self.trial is None else {"trial": self.trial.to_dict(), "before": sorted(self.before)}
             ),
-            "laws": [law.tolist() for law in laws.values()],
+            "laws": laws,
             "drawn": {
-                key: [exploit, None if law is None else number[id(law)]]
-                for key, (exploit, law) in self.drawn.items()
+                key: [exploit, None if number == NO_LAW else number]
+                for (key, (exploit, _)), number in zip(self.drawn.items(), which, strict=True)
             },
         }
 
@@ -218,32 +217,15 @@ class Watch:
         return watch
 
     def law_columns(self, pending: Iterable[str]) -> dict[str, Any]:
-        """What is kept of these pending decisions, as columns. Equal laws are there once.
-
-        Decisions of one round share the object, but not with those that were restored in between.
-        """
-        laws: dict[int, int] = {}
-        equal: dict[bytes, int] = {}
-        rows: list[list[float]] = []
-        exploit: list[int] = []
-        which: list[int] = []
-        for key in pending:
-            arm, law = self.drawn[key]
-            exploit.append(NO_ARM if arm is None else arm)
-            if law is None:
-                which.append(NO_LAW)
-                continue
-            number = laws.get(id(law))
-            if number is None:
-                number = laws[id(law)] = equal.setdefault(law.tobytes(), len(rows))
-                if number == len(rows):
-                    rows.append(law.tolist())
-            which.append(number)
-        columns = {
+        """What is kept of these pending decisions, as columns. Equal laws are there once."""
+        drawn = [self.drawn[key] for key in pending]
+        laws, which = _numbered(drawn)
+        exploit = [NO_ARM if arm is None else arm for arm, _ in drawn]
+        return {
             "exploit": pack_ints(np.array(exploit, np.int64)),
             "law": pack_ints(np.array(which, np.int64)),
+            "laws": laws,
         }
-        return {**columns, "laws": rows}
 
     def fill_drawn(self, pending: Iterable[str], columns: dict[str, Any]) -> None:
         """Restore the result of `law_columns`."""
@@ -267,6 +249,29 @@ class Watch:
             if number is not None:
                 watch._with_law[key] = None
         return watch
+
+
+def _numbered(drawn: Iterable[Drawn]) -> tuple[list[list[float]], list[int]]:
+    """The laws that differ, and the number of each decision's.
+
+    Laws are compared by value: decisions of one round share the object, but not with those that were restored, and
+    rounds may have equal laws.
+    """
+    known: dict[int, int] = {}  # by object, since most are shared
+    equal: dict[bytes, int] = {}
+    laws: list[list[float]] = []
+    which: list[int] = []
+    for _, law in drawn:
+        if law is None:
+            which.append(NO_LAW)
+            continue
+        number = known.get(id(law))
+        if number is None:
+            number = known[id(law)] = equal.setdefault(law.tobytes(), len(laws))
+            if number == len(laws):
+                laws.append(law.tolist())
+        which.append(number)
+    return laws, which
 
 
 def _followed(sequences: Sequences, serials: Serials) -> Sequences:
