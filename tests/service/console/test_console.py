@@ -761,7 +761,9 @@ def test_only_what_the_key_may_do_is_offered(
             buttons = page.locator(BUTTONS).all_inner_texts()
             wanted = ["Download log as CSV", "Download log as Parquet"]
             if role != "read":
-                wanted.append("Send test traffic" if name == "for-show" else "Copy the example")
+                wanted += (
+                    ["Draw 10 times", "Send test traffic"] if name == "for-show" else ["Copy the example"]
+                )
             if role == "admin":
                 wanted += ["New", "Archive …", "Pin …"]
             assert sorted(buttons) == sorted(wanted)
