@@ -169,9 +169,9 @@ unit: install ## Run the tests: unit, property and statistical tests, doctests
 	@echo "Running the tests ..."
 	@$(PYTEST) -rs -m "not pages" --ignore tests/docs
 
-test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site) and the pages of console and report, in a browser
-	@echo "Testing the documentation, and pages in a browser ..."
-	@$(PYTEST) -rs -m pages tests/docs tests/service/console tests/paper/test_runner.py
+test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, and pages in a browser
+	@echo "Testing the documentation, the report of the reproduction, and pages in a browser ..."
+	@$(PYTEST) -rs -m pages tests/docs tests/service/console tests/paper
 
 # `make test` compares them for a few policies, and for all with plain Python.
 TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warmup.py
