@@ -110,11 +110,12 @@ def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(
 def test_a_commit_links_to_every_request_that_it_answers(service: Service, collected: Collected) -> None:
     collected.spans(service)
     held = threading.Event()
-    service.direct._commits.submit(lambda session: held.wait(10))
+    service.direct._commits.submit(lambda session: held.wait(60))
     threads = [threading.Thread(target=service.decide, args=("models",)) for _ in range(4)]
     for thread in threads:
         thread.start()
-    while service.direct._commits.queued() < len(threads):
+    limit = time.monotonic() + 50
+    while service.direct._commits.queued() < len(threads) and time.monotonic() < limit:
         time.sleep(0.001)
     held.set()
     for thread in threads:
