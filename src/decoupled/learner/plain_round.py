@@ -2,6 +2,7 @@
 
 from ..decision import Decision
 from ..kernels.state import ROUND
+from ..native.calls import FEW_ARMS
 from ..native.quick import NOT_QUICK, QuickCalls, QuickParts, quick_calls
 from .saving import Parts
 
@@ -23,7 +24,8 @@ def plain_round(parts: Parts) -> QuickCalls:
         has_baselines=running.baseline is not None,
         shared=running.shared,
         sharing=running.sharing,
-        keyed=running.keys.calls,
+        # With more arms the calls are not used, and a million serial numbers need not be kept for them.
+        keyed=running.keys.calls if len(arms) <= FEW_ARMS else None,
     )
     calls = quick_calls(running.entries, running.flat, running.stream, mine)
     return calls._replace(decide=NOT_QUICK.decide) if guard.rules else calls
