@@ -139,8 +139,14 @@ def test_requests_that_are_committed_together_keep_their_callers(
     names = [f"experiment-{i}" for i in range(8)]
     for name in names:
         service.experiments.put("local", name, SETTINGS).result()
-    held = threading.Event()
-    service._commits.submit(lambda session: held.wait(10))  # the others wait, and go into one transaction
+    begun, held = threading.Event(), threading.Event()
+
+    def hold(session: object) -> None:
+        begun.set()
+        held.wait(60)
+
+    service._commits.submit(hold)
+    assert begun.wait(60), "what comes after it waits, and goes into one transaction"
     replies = []
     for name in names:
         ORIGIN.set(Origin(f"request of {name}", "key 1"))

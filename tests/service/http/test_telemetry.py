@@ -109,8 +109,14 @@ def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(
 
 def test_a_commit_links_to_every_request_that_it_answers(service: Service, collected: Collected) -> None:
     collected.spans(service)
-    held = threading.Event()
-    service.direct._commits.submit(lambda session: held.wait(60))
+    begun, held = threading.Event(), threading.Event()
+
+    def hold(session: object) -> None:
+        begun.set()
+        held.wait(60)
+
+    service.direct._commits.submit(hold)
+    assert begun.wait(60), "only what comes after it is one commit of its own"
     threads = [threading.Thread(target=service.decide, args=("models",)) for _ in range(4)]
     for thread in threads:
         thread.start()
