@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -138,10 +139,7 @@ class ContextTable(Environment):
         >>> ContextTable.examples()[0].segment_at(["subject"]).tolist()
         [0, 1, 0]
         """
-        found: dict[tuple[object, ...], int] = {}
-        columns = [map(segment_value, self.context[name]) for name in segments]
-        keys = zip(*columns, strict=True) if columns else [()] * len(self.losses)
-        return np.array([found.setdefault(key, len(found)) for key in keys], np.int64)
+        return _segment_at(self, tuple(segments))
 
     def available(self, row_at: Ints) -> float:
         """What the best arm for each segment gains over the best single arm, over these rows.
@@ -169,7 +167,17 @@ class ContextTable(Environment):
         return np.array([np.nan if value is None else float(value) for value in self.context[name]])
 
 
-def segment_value(value: object) -> object:
+@lru_cache(maxsize=16)  # every run asks for the same
+def _segment_at(table: ContextTable, segments: tuple[str, ...]) -> Ints:
+    found: dict[tuple[object, ...], int] = {}
+    columns = [map(_segment_value, table.context[name]) for name in segments]
+    keys = zip(*columns, strict=True) if columns else [()] * len(table.losses)
+    numbers = np.array([found.setdefault(key, len(found)) for key in keys], np.int64)
+    numbers.setflags(write=False)
+    return numbers
+
+
+def _segment_value(value: object) -> object:
     """What tells a segment from another, as in a learner: a whole number is the same as its digits."""
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
