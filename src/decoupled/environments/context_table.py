@@ -214,7 +214,13 @@ def _checked_column(name: str, values: Any, rows: int) -> tuple[object, ...]:
             rule = f"must be {_KINDS}, and finite"
             remedy = "use None for a missing value" if is_missing(value) else "drop the row or correct it"
             raise ParameterError(invalid_value(f"context[{name!r}][{row}]", value, rule, remedy))
-    return tuple(plain)
+    return tuple(_of_one_kind(plain))
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """The same with all numbers as floats if one is a fraction, and as whole numbers otherwise."""
+    whole = all(value.is_integer() for value in values if isinstance(value, float))
+    return [(int if whole else float)(value) if type(value) in (int, float) else value for value in values]
 
 
 def _checked_segments(given: Any, context: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
