@@ -129,7 +129,7 @@ def test_in_the_given_order_a_blind_policy_meets_an_ordinary_table() -> None:
     [
         (LinUCB(["subject"]), {"environment": dc.environments.Bernoulli([0.1, 0.9])}, "Bernoulli has none"),
         (LinUCB(["subjct"]), {}, "segments = 'subjct': is not a column .* did you mean 'subject'"),
-        (LinUCB(numbers=["subject"]), {}, "numbers = 'subject': has 's.' in row 0, which is not a number"),
+        (LinUCB(numbers=["subject"]), {}, "numbers = 'subject': has 's.' in row 0, and needs numbers"),
         (dc.ContextualLadder(segments=("tokens",)), {}, "segments = 'tokens': has the fraction"),
         (dc.ContextualLadder(advisers=("mine",)), {}, "advisers = .*: cannot give advice in a simulation"),
         (PerSegment(dc.Ladder(), ["subject"]), {"traffic": dc.Traffic(delay=3)}, "traffic = 'delay 3'"),

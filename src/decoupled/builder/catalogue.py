@@ -12,12 +12,13 @@ from ..kernels import late, merging
 from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.late import OWN_FLOATS, OWN_INTS, Late, Rules, drive_adaptive_late, drive_late
-from ..kernels.laws import ladder_state, leader_tiered, winner_law, winner_moments
+from ..kernels.laws import contextual_state, ladder_state, leader_tiered, winner_law, winner_moments
+from ..kernels.laws.contextual import fill_chances, keyed_contextual
 from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.random import keyed
 from ..kernels.random.noise import draw_loss
 from ..kernels.random.stream import uniform
-from ..kernels.rounds import Contexts, Table, against_best, drive, drive_adaptive, drive_in_context
+from ..kernels.rounds import RoundContexts, Table, against_best, drive, drive_adaptive, drive_in_context
 from ..native.load import full_name, name_of
 from ..policies import Policy
 from ..policies.forgetting import Forgetting
@@ -68,6 +69,8 @@ def _plain_forms() -> Iterator[Policy]:
 
 def _forgetting_forms() -> Iterator[Policy]:
     for policy in _plain_forms():
+        if policy.contextual:
+            continue
         yield Forgetting(policy)
         try:
             yield Forgetting(policy, discount=0.5)
@@ -87,7 +90,9 @@ def families() -> list[list[str]]:
         inner = policy.policy if isinstance(policy, Forgetting) else policy
         found.setdefault(inner.params_type, []).append(policy.to_json())
     # These take longest, so they come first: no process then waits for another at the end.
-    first = [found.pop(kind) for kind in (leader_tiered.Params, ladder_state.Params)]
+    first = [
+        found.pop(kind) for kind in (leader_tiered.Params, ladder_state.Params, contextual_state.Params)
+    ]
     return [*first, *found.values(), [COMMON]]
 
 
@@ -115,6 +120,7 @@ def _common() -> Group:
         (keyed.keyed_leader, (numbers, numbers, 2.0, ints, 0)),
         (keyed.keyed_race, (numbers, ints, 0)),
         (keyed_ladder, (numbers, table, 1, ints, 0)),
+        (keyed_contextual, (numbers, table, 1, 1, ints, 0)),
         # What the round loops of policies in plain Python call.
         (uniform, (_stream(),)),
         (draw_loss, (0, 1.0, 0.5, _stream(), _stream())),
@@ -144,12 +150,13 @@ def _of_policy(policy: Policy) -> Group:
     if kind is ladder_state.Params:  # for a learner whose feedback is late
         arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
         exports.append(Export(full_name(name_of(prepare_for), named), prepare_for, arguments))
-    if policy.contextual:
+    if policy.contextual:  # for a learner that reads a log, and for simulations
+        arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
+        exports.append(Export(full_name(name_of(fill_chances), named), fill_chances, arguments))
         loop = full_name(name_of(drive_in_context), named)
         exports.append(Export(loop, drive_in_context, _context_run(policy)))
-    if not isinstance(
-        policy, Forgetting
-    ):  # it is seldom wanted there, and has twice as many forms as all others
+    # They are seldom wanted there, and those that forget have twice as many forms as all others.
+    if not isinstance(policy, Forgetting) and not policy.contextual:
         exports += _further_loops(policy)
     return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
 
@@ -207,8 +214,8 @@ def _table_run(policy: Policy) -> tuple[Any, ...]:
 
 def _context_run(policy: Policy) -> tuple[Any, ...]:
     params, state, stream, _, _, table, *others = _table_run(policy)
-    numbers, places = np.zeros((1, ARMS)), np.zeros(1, np.int64)
-    return params, state, stream, table, Contexts(places, numbers, numbers, places, places, 0, 0), *others
+    contexts = RoundContexts(np.zeros(1, np.int64), np.zeros((1, ARMS)), 0, 0, 0)
+    return params, state, stream, table, contexts, *others
 
 
 def _adaptive_run(policy: Policy, adversary: Adversary) -> tuple[Any, ...]:

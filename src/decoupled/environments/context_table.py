@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import is_missing, kind_of, one_of
-from ..errors import ParameterError, invalid_value, near_name
+from ..errors import ParameterError, invalid_value, near_name, shown
 from ..kernels.random.noise import NONE
 from ..kernels.rounds import Table
 from .base import Environment
@@ -21,6 +21,7 @@ from .loss_table import checked_rows
 
 ORDERS = ("given", "shuffled")
 ORDER = 3  # the fourth child of a run's seed; the others are noise, draws and traffic
+LARGEST = 1e100  # of the numbers of a context, as in a learner
 _KINDS = "text, a number, True, False or None"
 
 
@@ -249,9 +250,9 @@ def check_number_column(argument: str, name: str, context: Mapping[str, tuple[ob
     """Raise an error unless `name` is a column of numbers."""
     _check_column(argument, name, context)
     for row, value in enumerate(context[name]):
-        if isinstance(value, str):
-            rule = f"has {value!r} in row {row}, which is not a number"
-            raise ParameterError(invalid_value(argument, name, rule, "use it as a segment"))
+        if isinstance(value, str) or (value is not None and abs(cast(float, value)) > LARGEST):
+            rule = f"has {shown(value)} in row {row}, and needs numbers from -1e+100 to 1e+100"
+            raise ParameterError(invalid_value(argument, name, rule, "use it as a segment, or scale it"))
 
 
 def _check_column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> None:
