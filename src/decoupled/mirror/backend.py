@@ -24,7 +24,7 @@ TENANT = "local"
 DAY = 86_400.0
 _PAUSE = 1.0  # seconds between two attempts while the policy is compiled
 _log = logging.getLogger("decoupled.mirror")
-Mode = Literal["both", "exploit"]
+Mode = Literal["both", "exploit", "explore"]
 
 
 class Routing(NamedTuple):

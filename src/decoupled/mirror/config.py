@@ -292,11 +292,12 @@ class TermConfig(TableConfig):
 
 
 class JudgeConfig(TableConfig):
-    """Who compares the two answers: a function in Python, or an address.
+    """Who judges the answer to a copy: a function in Python, or an address.
 
     Attributes:
         python: "module:function"; the module may be beside the configuration.
         url: an address that takes both answers by POST.
+        alone: whether it judges the answer to the copy alone, and does not see what was served.
         headers: headers to add to that POST; `${NAME}` is the environment variable NAME.
         weight: the weight in the loss.
         timeout: seconds for one attempt.
@@ -307,6 +308,7 @@ class JudgeConfig(TableConfig):
 
     python: Text | None = None
     url: Url | None = None
+    alone: Flag = False
     headers: Headers = {}
     weight: Amount = 1.0
     timeout: Seconds = 30.0
@@ -333,7 +335,7 @@ class LossConfig(TableConfig):
         duration: seconds to its last byte.
         bytes: the size of the answer.
         cost: the cost of a call to the arm.
-        judge: who compares the two answers.
+        judge: who judges the answer.
     """
 
     status: Amount = 0.0
@@ -378,6 +380,7 @@ class MirrorConfig(TableConfig):
         mirror: what is mirrored.
         experiment: the experiment that learns.
         listen: the address of the proxy; port 0 for a free one.
+        sink: whether to take copies that another proxy makes, and to serve nobody.
         console: the address of the console, the metrics and the decision service; it must be loopback.
         store: the store of the embedded decision service.
         service: the address of a decision service elsewhere, instead of a store.
@@ -399,6 +402,7 @@ class MirrorConfig(TableConfig):
     mirror: CopyConfig = CopyConfig()
     experiment: ExperimentConfig = ExperimentConfig()
     listen: tuple[str, int] = ("127.0.0.1", 8080)
+    sink: bool = False
     console: tuple[str, int] | None = ("127.0.0.1", 8081)
     store: str = "mirror.db"
     service: str | None = None
@@ -437,7 +441,22 @@ class MirrorConfig(TableConfig):
             rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
             remedy = "lower it, or raise the limit"
             raise ParameterError(invalid_value("loss.bytes.high", size.high, rule, remedy))
+        if self.sink:
+            self._fits_a_sink()
         return self
+
+    def _fits_a_sink(self) -> None:
+        """Refuse what needs the served answer, or serves."""
+        judge = self.loss.judge
+        if judge is not None and not judge.alone:
+            kind = "url" if judge.python is None else "python"
+            rule = "compares with the served answer, which a sink does not see"
+            remedy = "judge the answer to the copy alone, and say so with alone = true"
+            raise ParameterError(
+                invalid_value(f"loss.judge.{kind}", judge.python or judge.url, rule, remedy)
+            )
+        if self.sticky is not None:
+            raise ParameterError("sticky: a sink serves nobody; leave it out")
 
     @property
     def writable(self) -> Path:

@@ -28,7 +28,7 @@ class Copy:
         arm: that arm.
         request: the request as that arm gets it.
         shown: the request as a judge sees it, without credentials.
-        served: what the client got.
+        served: what the client got; None in a sink, which does not see it.
         mirrored: what the arm answered; None as long as it has not.
         sent: whether the arm was asked.
     """
@@ -37,15 +37,15 @@ class Copy:
     arm: str
     request: Request
     shown: Request
-    served: Answer
+    served: Answer | None
     mirrored: Answer | None = None
     sent: bool = False
 
     @property
     def size(self) -> int:
         """The bytes that it holds."""
-        mirrored = 0 if self.mirrored is None else len(self.mirrored.body)
-        return len(self.request.body) + len(self.served.body) + mirrored
+        answers = (self.served, self.mirrored)
+        return len(self.request.body) + sum(len(each.body) for each in answers if each is not None)
 
     @property
     def can_be_kept(self) -> bool:
@@ -59,18 +59,18 @@ class Copy:
             "decision": self.decision,
             "arm": self.arm,
             "request": self.shown.to_dict(),
-            "served": self.served.to_dict(),
-            "mirrored": None if self.mirrored is None else self.mirrored.to_dict(),
+            "served": self.served and self.served.to_dict(),
+            "mirrored": self.mirrored and self.mirrored.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """The copy that `to_dict` wrote."""
-        request, mirrored = Request.from_dict(content["request"]), content["mirrored"]
-        return cls(
-            content["decision"], content["arm"], request, request, Answer.from_dict(content["served"]),
-            None if mirrored is None else Answer.from_dict(mirrored),
-        )  # fmt: skip
+        request = Request.from_dict(content["request"])
+        served, mirrored = (
+            each and Answer.from_dict(each) for each in (content["served"], content["mirrored"])
+        )
+        return cls(content["decision"], content["arm"], request, request, served, mirrored)
 
 
 class Copies:

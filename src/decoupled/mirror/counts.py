@@ -39,6 +39,7 @@ class MirrorCounts:
     not_sticky: int = (
         0  # requests with a key whose decision did not come in time, served like those without
     )
+    received: int = 0  # copies that came to a sink
     refused: Counter[str] = field(default_factory=Counter)
     webhook: Counter[str] = field(default_factory=Counter)
 
@@ -67,6 +68,7 @@ class MirrorCounts:
             **reasons,
             "repeated": self.repeated,
             "not_sticky": self.not_sticky,
+            "received": self.received,
         }
 
 
@@ -124,6 +126,9 @@ class MirrorMetrics(Collector):
             "decoupled_mirror_not_sticky",
             "Requests with a key whose decision did not come in time, and that were served like those without.",
             value=content["not_sticky"],
+        )
+        yield CounterMetricFamily(
+            "decoupled_mirror_received", "Copies that came to a sink.", value=content["received"]
         )
         gauges = self._gauges()
         for name, text in (

@@ -12,11 +12,13 @@ from .backend import Backend
 from .config import MirrorConfig
 from .copies import Copies
 from .counts import MirrorCounts, MirrorMetrics
+from .front import Front
 from .judges import Judge, judge_of
 from .loss import CopyLoss
 from .news import News
 from .prefetch import Prefetch
 from .proxy import Proxy
+from .sink import Sink
 from .spool import keep_copies, take_copies
 from .upstream import Upstream, trust_of
 
@@ -44,10 +46,10 @@ class Mirror:
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise,
         )  # fmt: skip
-        self.proxy = Proxy(
-            self._arms, config, self._prefetch, self._health, self._copies, self.counts,
-            takes_served=loss.takes_served,
-        )  # fmt: skip
+        parts = (self._arms, config, self._prefetch, self._copies, self.counts)
+        self.front: Front = (
+            Sink(*parts) if config.sink else Proxy(*parts, self._health, takes_served=loss.takes_served)
+        )
         self._news = News(self._name, config.file("events"), config.webhook, self.counts)
         self.metrics = MirrorMetrics(self.counts, self._gauges)
         self._background: list[asyncio.Task[None]] = []
@@ -58,7 +60,8 @@ class Mirror:
             await self._judge.start()
         await self._backend.prepare()
         await self._health.start()
-        await self._prefetch.start()
+        if not self._config.sink:  # whose copies can wait for a decision
+            await self._prefetch.start()
         known = {arm.name for arm in self._arms}
         kept = take_copies(self._config.file("queue"))
         for copy in kept:
@@ -101,7 +104,7 @@ class Mirror:
             "experiment": self._name,
             "verdict": self._news.known.text,
             **self._gauges(),
-            "in_flight": self.proxy.in_flight,
+            "in_flight": self.front.in_flight,
             "unused_decisions": self._prefetch.unused,
             **self.counts.to_dict(),
         }

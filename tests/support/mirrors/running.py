@@ -123,7 +123,7 @@ class Fixed:
             raise self.failing
         self.available, first = available, self.drawn
         self.drawn += count
-        explore = self.explore if mode == "both" else None
+        explore = None if mode == "exploit" else self.explore
         return [Routing(f"d-{first + number}", self.exploit, explore) for number in range(count)]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
