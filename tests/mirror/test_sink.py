@@ -28,7 +28,7 @@ def copies_of(arms: Arms, mark: str) -> list[dict[str, Any]]:
 def accounted(status: dict[str, Any]) -> int:
     """How many of the copies that came are explained by a count."""
     found = (*status["not_mirrored"].values(), *status["dropped"].values(), *status["learned"].values())
-    return sum(found) + int(status["queue"])
+    return sum(map(int, (*found, status["queue"])))
 
 
 def test_a_copy_is_answered_at_once_and_explored_afterwards(arms: Arms, tmp_path: Path) -> None:

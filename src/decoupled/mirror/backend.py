@@ -141,8 +141,9 @@ class Embedded:
         experiments, config = self._service.experiments, self._config
         if changed_guardrails(guardrails, config.guardrails, arms, False) != guardrails:
             await experiments.change_guardrails(TENANT, self._name, config.guardrails)
-        if config.budget and checked_budget(config.budget, arms, False) != budget:
-            await experiments.set_budget(TENANT, self._name, config.budget)
+        wanted = config.decision_budget
+        if wanted and checked_budget(wanted, arms, False) != budget:
+            await experiments.set_budget(TENANT, self._name, wanted)
 
     async def decide(
         self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
@@ -219,9 +220,9 @@ class Remote:
         now = changed_guardrails(Guardrails(), found["guardrails"], arms, False)
         if changed_guardrails(now, config.guardrails, arms, False) != now:
             await self._client.change_guardrails(self._name, **config.guardrails)
-        budget = checked_budget(config.budget, arms, False)
-        if budget and budget != checked_budget(found["budget"], arms, False):
-            await self._client.set_budget(self._name, **config.budget)
+        wanted = config.decision_budget
+        if wanted and checked_budget(wanted, arms, False) != checked_budget(found["budget"], arms, False):
+            await self._client.set_budget(self._name, **wanted)
 
     async def decide(
         self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None

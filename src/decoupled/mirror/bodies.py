@@ -62,6 +62,10 @@ class Upload:
             return None
         return None if self._parts is None else b"".join(self._parts)
 
+    def replace(self, content: bytes) -> None:
+        """Hand this over in place of what was read ahead, of which the copy is kept all the same."""
+        self._ahead = [content]
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         self.started = True
         ahead, self._ahead = self._ahead, []

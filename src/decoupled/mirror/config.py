@@ -1,5 +1,6 @@
 """Models of the tables that a mirror's TOML file may have. `config_file.py` reads such a file."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -13,9 +14,12 @@ from ..errors import (
     DecoupledError,
     Message,
     ParameterError,
+    argument_of,
     invalid_value,
     near_name,
+    reworded,
 )
+from ..learner.budget import Budget
 from ..options import readers
 from ..policies import Policy
 from ..service.http.observe.log_format import LogFormat
@@ -83,6 +87,17 @@ def _path(name: str, value: object) -> str:
     if not found.startswith("/") or not found.isascii() or " " in found:
         raise ParameterError(invalid_value(name, value, "must be a path", 'for example "/healthz"'))
     return found
+
+
+def _json(name: str, value: object) -> dict[str, Any]:
+    try:
+        json.dumps(value)
+    except TypeError as error:  # TOML has dates, and JSON has not
+        raise ParameterError(f"{name}: is not JSON ({error}); put it in quotation marks") from None
+    if not isinstance(value, dict):
+        rule = "must be a table"
+        raise ParameterError(invalid_value(name, value, rule, 'for example { model = "small" }'))
+    return value
 
 
 def _policy(name: str, value: object) -> dict[str, Any]:
@@ -159,7 +174,10 @@ class ArmConfig(TableConfig):
         headers: headers to add to each request; `${NAME}` is the environment variable NAME.
         pass_credentials: the credentials of clients that are meant for this arm: names of headers.
         preserve_host: send the `Host` of the client, not that of `url`.
-        cost: the cost of a call, for the loss.
+        fields: fields to set in JSON bodies, `json` in the file, so that arms may share an upstream.
+        cost: the cost of a call whose answer does not state it, for the loss and the budget.
+        cost_header: the header of an answer that states its cost.
+        prices: the price of a million of each field of an answer's `usage`, such as "completion_tokens".
         timeout: seconds without a byte of the answer after which a call has failed.
         health: a path that answers with 2xx while the arm is well; without it, an arm that cannot be connected to
             counts as down until it can.
@@ -170,7 +188,10 @@ class ArmConfig(TableConfig):
     headers: Headers = {}
     pass_credentials: tuple[HeaderName, ...] = ()
     preserve_host: Flag = False
+    fields: Annotated[dict[str, Any], _read_by(_json)] = Field(default={}, alias="json")
     cost: Amount = 0.0
+    cost_header: HeaderName | None = None
+    prices: dict[Text, Amount] = {}
     timeout: Seconds = 60.0
     health: Annotated[str, _read_by(_path)] | None = None
 
@@ -392,7 +413,8 @@ class MirrorConfig(TableConfig):
         log_format: "text", or "json": one object a line.
         webhook: who is told when something is decided; None for nobody.
         sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
-        budget: the budget for exploring, by the fields of `decoupled.Budget`.
+        budget: the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the
+            answers to copies.
         guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
         folder: the folder of the file, which paths are relative to.
     """
@@ -441,9 +463,23 @@ class MirrorConfig(TableConfig):
             rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
             remedy = "lower it, or raise the limit"
             raise ParameterError(invalid_value("loss.bytes.high", size.high, rule, remedy))
+        self._has_costs_for_its_budget()
         if self.sink:
             self._fits_a_sink()
         return self
+
+    def _has_costs_for_its_budget(self) -> None:
+        if self.spending_limits:
+            for arm in self.arms:
+                if not (arm.cost or arm.prices or arm.cost_header):
+                    rule = f"needs the costs of all arms, and {arm.name!r} has none"
+                    remedy = "give the arm cost, prices or cost_header, or give budget.cost"
+                    [(name, value), *_] = self.spending_limits.items()
+                    raise ParameterError(invalid_value(f"budget.{name}", value, rule, remedy))
+            try:
+                Budget(cost=0.0, **self.spending_limits)
+            except ParameterError as error:
+                raise ParameterError(reworded(error, argument=f"budget.{argument_of(error)}")) from None
 
     def _fits_a_sink(self) -> None:
         """Refuse what needs the served answer, or serves."""
@@ -457,6 +493,18 @@ class MirrorConfig(TableConfig):
             )
         if self.sticky is not None:
             raise ParameterError("sticky: a sink serves nobody; leave it out")
+
+    @property
+    def spending_limits(self) -> dict[str, Any]:
+        """The part of the budget that limits what the answers to copies cost; the decision service has the rest."""
+        if "cost" in self.budget:
+            return {}
+        return {name: self.budget[name] for name in ("total", "allowance") if name in self.budget}
+
+    @property
+    def decision_budget(self) -> dict[str, Any]:
+        """The part of the budget that the decision service keeps."""
+        return {name: value for name, value in self.budget.items() if name not in self.spending_limits}
 
     @property
     def writable(self) -> Path:

@@ -135,7 +135,8 @@ def explained(config: MirrorConfig) -> str:
     for arm in config.arms:
         passed = f", gets {', '.join(arm.pass_credentials)} of clients" if arm.pass_credentials else ""
         added = f", adds {', '.join(arm.headers)}" if arm.headers else ""
-        lines.append(f"arm {arm.name!r}: {arm.url}{added}{passed}")
+        sets = f", sets {', '.join(arm.fields)} in JSON" if arm.fields else ""
+        lines.append(f"arm {arm.name!r}: {arm.url}{added}{sets}{passed}")
     except_for = f"; never {', '.join(mirror.skip)}" if mirror.skip else ""
     lines.append(f"mirrors {100 * mirror.share:g}% of: {', '.join(mirror.repeat)}{except_for}")
     if config.sticky is not None:

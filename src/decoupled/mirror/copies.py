@@ -13,6 +13,7 @@ from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .judges import JudgeFailed, Later
 from .loss import CopyLoss
+from .spending import Spending
 from .upstream import Upstream
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts to hand over a loss; they double
@@ -88,9 +89,10 @@ class Copies:
         backend: Backend,
         counts: MirrorCounts,
         otherwise: float | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self._arms, self._config, self._loss, self._backend = arms, config, loss, backend
-        self._counts, self._otherwise = counts, otherwise
+        self._counts, self._otherwise, self._spending = counts, otherwise, spending
         self._slots = {name: asyncio.Semaphore(config.concurrency) for name in arms}
         self._running: dict[asyncio.Task[None], Copy] = {}
         self._reserved = 0
@@ -99,12 +101,16 @@ class Copies:
     def __len__(self) -> int:
         return self._reserved + len(self._running)
 
-    def reserve(self) -> bool:
-        """Reserve a place for a copy; False if there is none."""
+    def reserve(self) -> str | None:
+        """Reserve a place for a copy, and return None; or why there is none."""
         if len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes:
-            return False
+            return "queue_full"
+        if self._spending is not None:
+            waiting = sum(copy.mirrored is None for copy in self._running.values())
+            if not self._spending.allows(self._reserved + waiting):
+                return "budget"
         self._reserved += 1
-        return True
+        return None
 
     def release(self) -> None:
         """Give a reserved place back."""
@@ -151,6 +157,9 @@ class Copies:
                 copy.sent = True
                 mirrored = await self._arms[copy.arm].copy(copy.request)
             self._counts.copied[copy.arm] += 1
+            self._counts.spent[copy.arm] += mirrored.cost
+            if self._spending is not None:
+                self._spending.add(mirrored.cost)
             copy.mirrored = mirrored
             self.bytes += len(mirrored.body)
         loss = await self._judged(copy, copy.mirrored)

@@ -43,6 +43,7 @@ class Front(ABC):
         self._share, self._body_limit = config.mirror.share, config.mirror.body_limit
         self._rules, self._chance = config.mirror.rules(), random.Random(config.experiment.seed)
         self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
+        self._sets_json = any(arm.fields for arm in config.arms)
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +76,7 @@ class Front(ABC):
     ) -> None:
         """Answer a request."""
 
-    def _not_mirrored(self, request: Arrived) -> str | None:
+    def _not_mirrored(self, request: Arrived, unset: str | None = None) -> str | None:
         """Why a request is not mirrored; None if it is, and then a place for its copy is reserved."""
         if self._share < 1.0 and self._chance.random() >= self._share:
             return "share"
@@ -83,7 +84,7 @@ class Front(ABC):
             return "not_repeatable"
         if request.length > self._body_limit:
             return "too_large"
-        return None if self._copies.reserve() else "queue_full"
+        return unset or self._copies.reserve()
 
     def _copy(
         self, request: Arrived, body: bytes, decision: str, explore: str, served: Answer | None

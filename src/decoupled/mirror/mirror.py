@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import DecoupledError
+from ..learner.budget import Budget
 from .arm_health import ArmHealth
 from .backend import Backend
 from .config import MirrorConfig
@@ -19,6 +20,7 @@ from .news import News
 from .prefetch import Prefetch
 from .proxy import Proxy
 from .sink import Sink
+from .spending import Spending
 from .spool import keep_copies, take_copies
 from .upstream import Upstream, trust_of
 
@@ -42,9 +44,14 @@ class Mirror:
         loss = CopyLoss(config.loss, self._judge)
         self._prefetch = Prefetch(self._backend)
         self._health = ArmHealth(self._arms, self._prefetch.restrict)
+        self._spending: Spending | None = None
+        if config.spending_limits:
+            dearest = max(arm.cost for arm in config.arms)
+            budget = Budget(cost=0.0, **config.spending_limits)
+            self._spending = Spending(budget, dearest, config.file("spent"))
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
-            None if judge is None else judge.otherwise,
+            None if judge is None else judge.otherwise, self._spending,
         )  # fmt: skip
         parts = (self._arms, config, self._prefetch, self._copies, self.counts)
         self.front: Front = (
@@ -85,6 +92,7 @@ class Mirror:
         await self._health.stop()
         await self._news.stop()
         left = await self._copies.drain(float(self._config.drain))
+        await self._save_spending()
         kept = keep_copies(self._config.file("queue"), left)
         self.counts.dropped["shutdown"] += len(left) - kept
         if left:
@@ -124,9 +132,14 @@ class Mirror:
         while True:
             await asyncio.sleep(_EVERY)
             try:
+                await self._save_spending()
                 await self._backend.tidy()
-            except DecoupledError as error:
+            except (DecoupledError, OSError) as error:
                 _log.warning("%s", error)
+
+    async def _save_spending(self) -> None:
+        if self._spending is not None:
+            await asyncio.to_thread(self._spending.save)
 
     async def _look(self) -> None:
         """Look what is decided, and tell."""

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.types import Receive, Send
 
@@ -20,9 +21,10 @@ from .disconnect import CancelOnDisconnect
 from .exchange import Answer
 from .front import Front, refuse, sent
 from .headers import for_client
+from .json_fields import json_object
 from .prefetch import Prefetch
 from .sticky import KeyFinder
-from .upstream import ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
+from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
 
 _GONE = "the client went away"
 _log = logging.getLogger("decoupled.mirror")
@@ -40,6 +42,8 @@ class InFlight:
     begun: bool = False  # whether the client has the head of its answer
     whole: bool = False  # whether it has all of it
     served: Answer | None = None
+    content: bytes = b""  # of a JSON object, if an arm sets fields in it
+    fields: dict[str, Any] | None = None  # the same, read
 
 
 class Proxy(Front):
@@ -58,7 +62,9 @@ class Proxy(Front):
     ) -> None:
         super().__init__(arms, config, prefetch, copies, counts)
         self._health, self._takes_served = health, takes_served
-        self._served_limit = 0 if config.loss.judge is None else config.mirror.answer_limit
+        # An answer that stands for a copy is judged, and may state its cost.
+        read = config.loss.judge is not None or any(arm.prices for arm in config.arms)
+        self._served_limit = config.mirror.answer_limit if read else 0
         self._keys = None if config.sticky is None else KeyFinder(config.sticky)
         self._warned: set[tuple[str, bytes]] = set()
 
@@ -66,12 +72,15 @@ class Proxy(Front):
         self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
     ) -> None:
         ahead: Upload | None = None
-        key: str | None = None
-        if self._keys is not None:
-            if self._keys.in_body and request.has_body:
-                ahead = Upload(receive, self._body_limit, self._client_seconds)
-            key = self._keys.find(request.headers, None if ahead is None else await ahead.read_ahead())
-        serving = await self._chosen(request, key)
+        content: bytes | None = None
+        if request.has_body and (self._sets_json or (self._keys is not None and self._keys.in_body)):
+            ahead = Upload(receive, self._body_limit, self._client_seconds)
+            content = await ahead.read_ahead()
+        key = None if self._keys is None else self._keys.find(request.headers, content)
+        fields = json_object(content) if self._sets_json and content is not None else None
+        unset = None if fields is not None or not (self._sets_json and request.has_body) else "not_json"
+        serving = await self._chosen(request, key, "too_large" if unset and content is None else unset)
+        serving.content, serving.fields = content or b"", fields
         if ahead is not None:
             serving.body = ahead
         elif request.has_body:
@@ -103,9 +112,9 @@ class Proxy(Front):
 
     # Choosing
 
-    async def _chosen(self, request: Arrived, key: str | None) -> InFlight:
-        """The arms for a request, and whether it is mirrored."""
-        reason = self._not_mirrored(request)
+    async def _chosen(self, request: Arrived, key: str | None, unset: str | None) -> InFlight:
+        """The arms for a request, and whether it is mirrored; `unset` is why no arm can set its fields."""
+        reason = self._not_mirrored(request, unset)
         if reason is None:
             try:
                 decision = await self._decision("both", key)
@@ -188,7 +197,7 @@ class Proxy(Front):
         others = [name for name in self._arms if name != serving.exploit and self._health.up(name)]
         for name in (serving.exploit, *others):
             arm = self._arms[name]
-            passed = arm.headers(request.headers, request.client, request.scheme)
+            passed = self._passed(arm, request, serving)
             self._warn_of_withheld(arm, request)
             try:
                 return arm, await arm.serve(request.method, request.target, passed, serving.body)
@@ -200,6 +209,17 @@ class Proxy(Front):
                 self._counts.failed_over[name] += 1
         assert failure is not None
         raise failure
+
+    def _passed(self, arm: Upstream, request: Arrived, serving: InFlight) -> list[tuple[bytes, bytes]]:
+        """The headers for an arm, whose fields are set in the body."""
+        passed = arm.headers(request.headers, request.client, request.scheme)
+        if serving.fields is None or not isinstance(serving.body, Upload):
+            self._counts.unchanged[arm.name] += request.has_body and bool(arm.config.fields)
+            return passed
+        content = arm.body(serving.fields) if arm.config.fields else serving.content
+        serving.body.replace(content)
+        length = (b"content-length", str(len(content)).encode())
+        return [*(each for each in passed if each[0] not in LENGTH), length]
 
     def _warn_of_withheld(self, arm: Upstream, request: Arrived) -> None:
         for name, _ in request.headers:

@@ -9,6 +9,7 @@ from .arrived import Arrived
 from .bodies import ClientDisconnected, Upload, UploadTimeout
 from .clients import ClientConnection
 from .front import Front, refuse, sent
+from .json_fields import json_object
 
 # Seconds that a copy waits for its decision. Nobody waits for the copy.
 _PATIENCE = 30.0
@@ -35,6 +36,8 @@ class Sink(Front):
                 await _accept(send)
             if body is None:
                 self._copies.give_up("too_large")
+            elif body and self._sets_json and json_object(body) is None:
+                self._leave("not_json")
             else:
                 await self._explore(request, body)
         except ClientDisconnected:
@@ -59,10 +62,13 @@ class Sink(Front):
         """Hand the copy on to the arm that is explored, or count why not."""
         decision = await self._prefetch.draw_for(None, "explore", _PATIENCE)
         if decision is None or decision.explore is None:
-            self._copies.release()
-            self._counts.not_mirrored["no_decision" if decision is None else "budget"] += 1
+            self._leave("no_decision" if decision is None else "budget")
         else:
             self._copies.start(self._copy(request, body, decision.id, decision.explore, None))
+
+    def _leave(self, reason: str) -> None:
+        self._copies.release()
+        self._counts.not_mirrored[reason] += 1
 
 
 async def _accept(send: Send) -> None:
