@@ -42,7 +42,7 @@ def test_one_upstream_serves_two_models(arms: Arms, tmp_path: Path) -> None:
             running.settled()
             served, copied = map(body_of, arms["stable"].seen()[before:])
             assert (served, copied) == (small, chat | {"model": "large-1"})
-        for content in (b"a=1", b"[1]", iter([b"a" * 101])):  # type: ignore[assignment]
+        for content in (b"a=1", b"[1]", iter([b"a" * 101])):
             running.http.post("/echo", content=content)
         assert running.http.get("/echo").status_code == 200
         status = running.settled()
@@ -101,7 +101,7 @@ def test_costs_are_read_from_the_answer(
             status = running.settled()
     assert [loss for _, loss in backend.losses.values()] == pytest.approx(list(answers.values()))
     assert status["spent"]["next"] == pytest.approx(1.85)
-    assert caplog.text.count("does not state its cost, and counts as its cost = 0.5") == 1
+    assert caplog.text.count("does not state its cost, and counts as cost = 0.5") == 1
 
 
 def test_a_budget_without_prices_of_its_own_counts_what_the_answers_cost(

@@ -195,6 +195,11 @@ class ArmConfig(TableConfig):
     timeout: Seconds = 60.0
     health: Annotated[str, _read_by(_path)] | None = None
 
+    @property
+    def states_cost(self) -> bool:
+        """Whether its answers state what they cost."""
+        return self.cost_header is not None or bool(self.prices)
+
 
 class ExperimentConfig(TableConfig):
     """The experiment that learns; see the settings of an experiment of the service.
@@ -471,7 +476,7 @@ class MirrorConfig(TableConfig):
     def _has_costs_for_its_budget(self) -> None:
         if self.spending_limits:
             for arm in self.arms:
-                if not (arm.cost or arm.prices or arm.cost_header):
+                if not (arm.cost or arm.states_cost):
                     rule = f"needs the costs of all arms, and {arm.name!r} has none"
                     remedy = "give the arm cost, prices or cost_header, or give budget.cost"
                     [(name, value), *_] = self.spending_limits.items()

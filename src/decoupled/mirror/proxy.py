@@ -77,9 +77,12 @@ class Proxy(Front):
             ahead = Upload(receive, self._body_limit, self._client_seconds)
             content = await ahead.read_ahead()
         key = None if self._keys is None else self._keys.find(request.headers, content)
-        fields = json_object(content) if self._sets_json and content is not None else None
-        unset = None if fields is not None or not (self._sets_json and request.has_body) else "not_json"
-        serving = await self._chosen(request, key, "too_large" if unset and content is None else unset)
+        fields: dict[str, Any] | None = None
+        unset: str | None = None
+        if self._sets_json and request.has_body:
+            fields = None if content is None else json_object(content)
+            unset = "too_large" if content is None else "not_json" if fields is None else None
+        serving = await self._chosen(request, key, unset)
         serving.content, serving.fields = content or b"", fields
         if ahead is not None:
             serving.body = ahead
@@ -214,7 +217,8 @@ class Proxy(Front):
         """The headers for an arm, whose fields are set in the body."""
         passed = arm.headers(request.headers, request.client, request.scheme)
         if serving.fields is None or not isinstance(serving.body, Upload):
-            self._counts.unchanged[arm.name] += request.has_body and bool(arm.config.fields)
+            if request.has_body and arm.config.fields:
+                self._counts.unchanged[arm.name] += 1
             return passed
         content = arm.body(serving.fields) if arm.config.fields else serving.content
         serving.body.replace(content)

@@ -156,31 +156,30 @@ class Upstream:
         problem: str | None = None,
     ) -> Answer:
         """What was recorded of an answer. `sent` and `first` are times: of the request's end, of the first byte."""
-        config, answer = (
-            self.config,
-            Answer(
-                self.name,
-                None if response is None else response.status,
-                () if response is None else as_text(response.headers, _NOT_SHOWN),
-                recording.body,
-                recording.size,
-                None if first is None else max(0.0, first - sent),
-                max(0.0, time.perf_counter() - sent),
-                self.config.cost,
-                problem is None and recording.whole,
-                problem,
-            ),
+        answer = Answer(
+            self.name,
+            None if response is None else response.status,
+            () if response is None else as_text(response.headers, _NOT_SHOWN),
+            recording.body,
+            recording.size,
+            None if first is None else max(0.0, first - sent),
+            max(0.0, time.perf_counter() - sent),
+            self.config.cost,
+            problem is None and recording.whole,
+            problem,
         )
-        if config.cost_header is None and not config.prices:
-            return answer
+        return self._with_cost(answer) if self.config.states_cost else answer
+
+    def _with_cost(self, answer: Answer) -> Answer:
+        config = self.config
         stated = stated_cost(answer, config.cost_header, config.prices)
-        if stated is None and not self._warned and answer.status is not None and answer.status < 300:
+        if stated is not None:
+            return replace(answer, cost=stated)
+        if not self._warned and answer.status is not None and answer.status < 300:
             self._warned = True
-            told = (
-                "arm %r: an answer does not state its cost, and counts as its cost = %g; this is said once"
-            )
+            told = "arm %r: an answer does not state its cost, and counts as cost = %g; this is said once"
             _log.warning(told, self.name, config.cost)
-        return answer if stated is None else replace(answer, cost=stated)
+        return answer
 
     async def healthy(self, seconds: float) -> bool:
         """Whether the arm answers its health check; without one, whether it can be connected to."""
