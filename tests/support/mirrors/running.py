@@ -101,7 +101,7 @@ def upstreams(*names: str) -> Iterator[dict[str, UpstreamProcess]]:
 
 
 @dataclass
-class Fixed:
+class Fixed(Backend):
     """A backend whose decisions are always the same, and that notes the losses it gets."""
 
     exploit: str = "stable"
