@@ -14,7 +14,16 @@ from decoupled.errors import ParameterError
 from decoupled.mirror.config_file import explained, read_config
 from decoupled.mirror.spool import take_copies
 from decoupled.service.errors import StoreError
-from support.mirrors.running import Fixed, UpstreamProcess, asking, eventually, mirror, write_config
+from support.dropping import answering
+from support.mirrors.running import (
+    Fixed,
+    UpstreamProcess,
+    asking,
+    connected,
+    eventually,
+    mirror,
+    write_config,
+)
 
 Arms = dict[str, UpstreamProcess]
 SINK = "sink = true\n"
@@ -123,6 +132,31 @@ def test_a_judge_of_the_copy_alone_works_in_a_sink_and_others_are_refused_by_nam
     assert by_name in refused(f'{SINK}[loss.judge]\nurl = "http://127.0.0.1:1"\n')
     assert "sticky: a sink serves nobody" in refused(f'{SINK}[sticky]\nheader = "X-User"\n')
     assert "cannot be called with (request, served, mirrored)" in refused(judge.replace("true", "false"))
+
+
+def test_a_judge_over_http_that_judges_alone_gets_one_answer(arms: Arms, tmp_path: Path) -> None:
+    backend = Fixed()
+    with answering((200, {}, {"loss": 0.5})) as (url, asked):
+        judge = f'[loss.judge]\nurl = "{url}"\nalone = true\n'
+        with mirror(write_config(tmp_path, arms, SINK + judge), backend) as running:
+            running.http.get("/x?next=ok")
+            running.settled()
+    assert list(backend.losses.values()) == [("next", 0.5)]
+    assert asked[0].body.keys() == {"decision", "request", "mirrored"}
+
+
+def test_a_copy_that_does_not_come_whole_is_counted(arms: Arms, tmp_path: Path) -> None:
+    text = f'client_timeout = 0.2\n{SINK}[mirror]\nrepeat = ["* /*"]\n'
+    begun = b"POST /x?sink-part HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc"
+    with mirror(write_config(tmp_path, arms, text), Fixed()) as running:
+        with connected(running.url) as connection:
+            connection.sendall(begun)  # and nothing more
+            assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+        with connected(running.url) as connection:
+            connection.sendall(begun)
+        status = eventually(lambda: (found := running.status())["dropped"]["client_gone"] == 2 and found)
+    assert (status["received"], status["queue"]) == (2, 0)
+    assert not copies_of(arms, "sink-part")
 
 
 def test_the_command_takes_copies_and_learns(arms: Arms, tmp_path: Path) -> None:
