@@ -94,11 +94,18 @@ def test_the_answer_waits_for_no_arm_and_what_is_not_explored_is_counted(
     assert (left.arm, left.served) == ("next", None)
 
 
-def test_without_decisions_copies_are_counted_as_such(arms: Arms, tmp_path: Path) -> None:
+def test_without_decisions_copies_are_counted_as_such(
+    arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     backend = Fixed(failing=StoreError("the disk is full"))
     with mirror(write_config(tmp_path, arms, SINK), backend) as running:
         assert running.http.get("/x?sink-failing").status_code == 202
         eventually(lambda: running.status()["not_mirrored"]["no_decision"] == 1, "a count")
+        backend.failing = ZeroDivisionError("a mistake")
+        eventually(
+            lambda: running.http.get("/x?sink-failing") and "a mistake" in caplog.text, "what went wrong"
+        )
+        eventually(lambda: accounted(found := running.status()) == found["received"], "every copy counted")
         assert running.status()["queue"] == 0
 
 

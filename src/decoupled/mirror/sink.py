@@ -32,8 +32,7 @@ class Sink(Front):
             return
         try:
             body = await self._body(request, receive)
-            with suppress(ClientDisconnected):  # the copy is here
-                await _accept(send)
+            await _accept(send)
             if body is None:
                 self._copies.give_up("too_large")
             elif body and self._sets_json and json_object(body) is None:
@@ -47,6 +46,9 @@ class Sink(Front):
             await refuse(send, request.headers, 408, "the body did not come in time", close=True)
         except asyncio.CancelledError:
             self._copies.give_up("shutdown")
+        except Exception:  # of the decision: its place must not be lost
+            self._leave("no_decision")
+            raise
 
     async def _body(self, request: Arrived, receive: Receive) -> bytes | None:
         """The body of a copy; None if it is too large."""
@@ -72,5 +74,7 @@ class Sink(Front):
 
 
 async def _accept(send: Send) -> None:
-    await sent(send, {"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
-    await sent(send, {"type": "http.response.body", "body": b""})
+    with suppress(ClientDisconnected):  # who may leave once the copy is here
+        head = {"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]}
+        await sent(send, head)
+        await sent(send, {"type": "http.response.body", "body": b""})
