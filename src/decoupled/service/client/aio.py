@@ -17,7 +17,13 @@ from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
-from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
+from .requests import (
+    DecideOptions,
+    DecisionFilters,
+    ExperimentFilters,
+    ExperimentSettings,
+    GateAnswer,
+)
 from .results import DecisionPage, Flushed, RemoteDecision
 from .sync import Client
 
@@ -146,6 +152,17 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
 
     async def verdict(self, name: str) -> dict[str, Any]:
         return await self._run(self._calls.verdict(name))
+
+    async def gate(
+        self,
+        name: str,
+        arm: Arm,
+        *,
+        against: Arm | None = None,
+        margin: float = 0.0,
+        when: GateAnswer = "passed",
+    ) -> dict[str, Any]:
+        return await self._run(self._calls.gate(name, arm, against, margin, when))
 
     async def history(self, name: str, points: int = 200) -> dict[str, Any]:
         return await self._run(self._calls.history(name, points))

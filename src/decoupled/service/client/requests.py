@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
 """Which arms a decision names."""
+GateAnswer: TypeAlias = Literal["passed", "failed"]
+"""The state of an arm in which a gate is open."""
 PolicyLike: TypeAlias = Union["Policy", Mapping[str, Any], str]
 """A policy, what its `to_dict()` returns, or its name."""
 Json: TypeAlias = dict[str, Any]
@@ -239,6 +241,15 @@ class Operations:
 
     def verdict(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/verdict")
+
+    def gate(
+        self, name: str, arm: Arm, against: Arm | None, margin: float, when: GateAnswer
+    ) -> Exchange[Json]:
+        # A gate that is not open is an answer, and no error.
+        params: Json = {"arm": str(arm), "margin": margin, "when": when, "closed": "200"}
+        if against is not None:
+            params["against"] = str(against)
+        return self._json("GET", f"{_experiment(name)}/gate", params=params)
 
     def history(self, name: str, points: int) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/history", params={"points": points})

@@ -30,7 +30,13 @@ from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
-from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
+from .requests import (
+    DecideOptions,
+    DecisionFilters,
+    ExperimentFilters,
+    ExperimentSettings,
+    GateAnswer,
+)
 from .results import DecisionPage, Flushed, RemoteDecision
 
 T = TypeVar("T")
@@ -432,6 +438,32 @@ class Client(BaseClient[httpx.Client]):
         'too early: nothing was observed'
         """
         return self._run(self._calls.verdict(name))
+
+    def gate(
+        self,
+        name: str,
+        arm: Arm,
+        *,
+        against: Arm | None = None,
+        margin: float = 0.0,
+        when: GateAnswer = "passed",
+    ) -> dict[str, Any]:
+        """Return whether an arm is shown to be no worse than others by more than a margin.
+
+        The probability that it is ever wrong is at most the risk of the experiment: look as often as you like.
+
+        Args:
+            name: the name of the experiment.
+            arm: the arm.
+            against: the arm to compare it with; None for the incumbent, or else every other arm.
+            margin: how much higher its mean loss may be; below 0: how much lower it must be.
+            when: the state in which the gate is `open`: "passed", or "failed" to know when to roll back.
+
+        >>> gate = client.gate("models", "large", against="small", margin=0.02)
+        >>> gate["open"], gate["state"]
+        (False, 'waiting')
+        """
+        return self._run(self._calls.gate(name, arm, against, margin, when))
 
     def history(self, name: str, points: int = 200) -> dict[str, Any]:
         """Return counts and mean losses over time, with their intervals.

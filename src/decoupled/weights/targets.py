@@ -1,0 +1,167 @@
+"""Where the shares go: a file, with a command that makes the gateway read it, or HAProxy's runtime socket."""
+
+import shlex
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..base.files import write_atomically
+from ..errors import DecoupledError
+from .documents import Document
+from .shares import Shares
+
+_PATIENCE = 30.0  # seconds for a command or an answer
+_MOST_WEIGHT = 256  # of a server of HAProxy
+
+
+class NotTaken(DecoupledError):  # noqa: N818
+    """The gateway did not take the weights. What it had before stays."""
+
+
+class Target(ABC):
+    """Something that can be told what to serve."""
+
+    @abstractmethod
+    def current(self) -> dict[str, float] | None:
+        """The shares that it has; None if it has none."""
+
+    @abstractmethod
+    def rounded(self, shares: Shares) -> dict[str, float]:
+        """The shares as it would have them."""
+
+    @abstractmethod
+    def apply(self, shares: Shares) -> None:
+        """Take shares, all of them or none; a `NotTaken` if it does not."""
+
+
+@dataclass(frozen=True)
+class FileTarget(Target):
+    """A file that is replaced as a whole. If the command after it fails, the file is as it was before."""
+
+    file: Path
+    document: Document
+    reload: Sequence[str] = ()
+
+    def current(self) -> dict[str, float] | None:
+        """The shares that it has; None if it has none."""
+        try:
+            return self.document.read(self.file.read_text())
+        except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+
+    def rounded(self, shares: Shares) -> dict[str, float]:
+        """The shares as it would have them."""
+        return self.document.read(self.document.text(shares))
+
+    def apply(self, shares: Shares) -> None:
+        """Write the file, and run the command."""
+        before = self.file.read_bytes() if self.file.exists() else None
+        write_atomically(self.file, self.document.text(shares))
+        if not self.reload:
+            return
+        problem = _failure(self.reload)
+        if problem is not None:
+            if before is None:
+                self.file.unlink()
+            else:
+                write_atomically(self.file, before)
+            raise NotTaken(
+                f"--reload: {shlex.join(self.reload)}: {problem}; {self.file} is as it was before"
+            )
+
+
+def _failure(command: Sequence[str]) -> str | None:
+    """Why a command failed; None if it did not."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = (done.stderr or done.stdout).strip()[-500:]
+    return None if done.returncode == 0 else f"exit status {done.returncode}: {said}"
+
+
+@dataclass(frozen=True)
+class HaProxy(Target):
+    """The weights of the servers of a backend, which HAProxy changes while it runs.
+
+    It has its own weights again after a reload, so what it has is asked for and not remembered. Servers of the backend that
+    are no upstreams of the experiment get nothing.
+
+    Args:
+        socket: the path of its runtime socket, or HOST:PORT. Its level must be `admin`.
+        backend: the backend, whose servers have the names of the upstreams.
+    """
+
+    socket: str
+    backend: str
+
+    def current(self) -> dict[str, float] | None:
+        """The shares of all servers of the backend."""
+        weights = self._weights()
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in weights.items()} if total else None
+
+    def rounded(self, shares: Shares) -> dict[str, float]:
+        """The shares as it would have them."""
+        weights = weights_of(shares)
+        return {name: weight / sum(weights.values()) for name, weight in weights.items()}
+
+    def apply(self, shares: Shares) -> None:
+        """Set all weights in one line. Higher ones first, so that at no moment all are 0."""
+        there, weights = self._weights(), weights_of(shares)
+        missing = weights.keys() - there.keys()
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise NotTaken(f"--backend = {self.backend!r}: has no server {names}; see --upstream")
+        wanted = {name: weights.get(name, 0) for name in there}
+        order = sorted(wanted, key=lambda name: there[name] - wanted[name])
+        said = self._ask("; ".join(f"set weight {self.backend}/{name} {wanted[name]}" for name in order))
+        if said.strip():
+            raise NotTaken(f"--socket = {self.socket!r}: HAProxy says: {said.strip()}")
+
+    def _weights(self) -> dict[str, int]:
+        """The weight of every server."""
+        said = self._ask(f"show servers state {self.backend}")
+        lines = [line.split() for line in said.splitlines() if line.strip() and not line.startswith("#")]
+        if len(lines) < 2:
+            raise NotTaken(
+                f"--backend = {self.backend!r}: is not known to HAProxy: {said.strip() or 'no servers'}"
+            )
+        # After a line with the version of the format: be_id be_name srv_id srv_name srv_addr ... srv_uweight.
+        return {line[3]: int(line[7]) for line in lines[1:]}
+
+    def _ask(self, command: str) -> str:
+        try:
+            with self._connected() as talk:
+                talk.sendall(command.encode() + b"\n")
+                return b"".join(iter(lambda: talk.recv(1 << 16), b"")).decode()
+        except OSError as error:
+            raise NotTaken(
+                f"--socket = {self.socket!r}: HAProxy does not answer ({error}); is its `stats socket` there?"
+            ) from None
+
+    def _connected(self) -> socket.socket:
+        host, _, port = self.socket.rpartition(":")
+        if host and port.isdigit() and "/" not in self.socket:
+            return socket.create_connection((host, int(port)), timeout=_PATIENCE)
+        talk = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            talk.settimeout(_PATIENCE)
+            talk.connect(self.socket)
+        except BaseException:
+            talk.close()
+            raise
+        return talk
+
+
+def weights_of(shares: Shares) -> dict[str, int]:
+    """The shares as weights of HAProxy, of which the highest is 256.
+
+    >>> weights_of(Shares("chat", {"small": 0.25, "large": 0.75}))
+    {'small': 85, 'large': 256}
+    """
+    highest = max(shares.of.values())
+    return {name: round(_MOST_WEIGHT * share / highest) for name, share in shares.of.items()}
