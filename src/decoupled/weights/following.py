@@ -59,7 +59,12 @@ class Follower:
 
     def _apply(self, shares: Shares, always: bool) -> None:
         there = self.target.current()
-        if always or there is None or self._has_moved(shares, there):
+        if (
+            always
+            or there is None
+            or self._has_moved(shares, there)
+            or self.target.is_outdated(shares.experiment)
+        ):
             self.target.apply(shares)
             self.say(str(shares))
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ParameterError, UnsupportedError, invalid_value, near_name
 
+_ROUNDING = 1e-9
 _UPSTREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -80,4 +81,4 @@ def has_moved(now: Mapping[str, float], then: Mapping[str, float], threshold: fl
     False
     """
     names = now.keys() | then.keys()
-    return any(abs(now.get(name, 0.0) - then.get(name, 0.0)) > threshold for name in names)
+    return any(abs(now.get(name, 0.0) - then.get(name, 0.0)) > threshold + _ROUNDING for name in names)

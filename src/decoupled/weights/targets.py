@@ -32,6 +32,10 @@ class Target(ABC):
     def rounded(self, shares: Shares) -> dict[str, float]:
         """The shares as it would have them."""
 
+    def is_outdated(self, experiment: str) -> bool:
+        """Whether it has its shares in another form, such as that of other options."""
+        return False
+
     @abstractmethod
     def apply(self, shares: Shares) -> None:
         """Take shares, all of them or none; a `NotTaken` if it does not."""
@@ -55,6 +59,11 @@ class FileTarget(Target):
     def rounded(self, shares: Shares) -> dict[str, float]:
         """The shares as it would have them."""
         return self.document.read(self.document.text(shares))
+
+    def is_outdated(self, experiment: str) -> bool:
+        """Whether the file would be another one for the shares that it has."""
+        there = self.current()
+        return there is None or self.document.text(Shares(experiment, there)) != self.file.read_text()
 
     def apply(self, shares: Shares) -> None:
         """Write the file, and run the command."""
