@@ -1,7 +1,11 @@
 """`decoupled weights` and gates with the real nginx and HAProxy, configured as deploy/ has it."""
 
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from support.gateways import Gateway, haproxy, nginx
+from support.gateways import Gateway, free_ports, haproxy, nginx
 from support.http_service import Service, served
 from support.mirrors.running import UpstreamProcess, eventually, upstreams
 
@@ -134,3 +138,60 @@ def test_haproxy_serves_by_the_weights_also_after_it_started_anew(
         assert "--backend = 'chekout': is not known to HAProxy" in said.stderr
         said = write(service, "--to", "haproxy", "--socket", socket, "--upstream", "next=v2")
         assert "has no server v2" in said.stderr
+
+
+def test_the_better_upstream_takes_over_off_the_path(
+    arms: dict[str, UpstreamProcess], tmp_path: Path
+) -> None:
+    """Traffic through nginx, its copies to a sink, the weights back; and nobody notices when both are gone."""
+    listen, console = free_ports(2)
+    upstream = "".join(
+        f'[[arm]]\nname = "{name}"\nurl = "{arms[name].url}"\n' for name in ("current", "next")
+    )
+    (tmp_path / "mirror.toml").write_text(
+        f'listen = "127.0.0.1:{listen}"\nconsole = "127.0.0.1:{console}"\nstore = "{tmp_path}/store.db"\n'
+        f'[experiment]\nname = "checkout"\nseed = 7\n[guardrails]\nincumbent = "current"\n{upstream}'
+    )
+    urls = {name: arms[name].url for name in ("current", "next")} | {"sink": f"http://127.0.0.1:{listen}"}
+    traffic = "/x?current=status:500&next=ok"
+    with nginx(urls) as (gateway, _), ExitStack() as stack:
+        sink = stack.enter_context(decoupled("mirror", str(tmp_path / "mirror.toml"), "--sink"))
+        out, said = str(gateway.folder / "checkout.conf"), tmp_path / "said"
+        command = [
+            "weights",
+            "checkout",
+            "--to",
+            "nginx",
+            "--out",
+            out,
+            "--reload",
+            shlex.join(gateway.reload),
+        ]
+        watch = ["--watch", "--every", "0.2", "--url", f"http://127.0.0.1:{console}"]
+        follower = stack.enter_context(decoupled(*command, *watch, output=said))
+        eventually(
+            lambda: "checkout: current 100.00%, next 0.00%\n" in said.read_text(), "the first weights"
+        )
+        assert set(gateway.arms(5, traffic)) == {"current"}, "the incumbent"
+        # The last 20 of a batch: what was served before is part of the traffic that is learned from.
+        eventually(
+            lambda: set(gateway.arms(40, traffic)[-20:]) == {"next"}, "the change to the better upstream"
+        )
+        sink.kill()
+        eventually(lambda: "; the gateway keeps what it has\n" in said.read_text(), "a warning")
+        assert set(gateway.arms(20, traffic)) == {"next"}
+        follower.terminate()
+        assert follower.wait(60) == 0
+
+
+@contextmanager
+def decoupled(*words: str, output: Path = Path("/dev/null")) -> Iterator["subprocess.Popen[bytes]"]:
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "decoupled", *words], stdout=file, stderr=file
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
