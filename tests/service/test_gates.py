@@ -142,8 +142,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def ask(service: Service, method: str = "GET", **query: Any) -> Any:
-    body = {"json": HOOK} if method == "POST" else {}
-    return service.http.request(method, "/v1/experiments/checkout/gate", params=query, **body)
+    body = HOOK if method == "POST" else None
+    return service.http.request(method, "/v1/experiments/checkout/gate", params=query, json=body)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -100,11 +100,11 @@ class HaProxy(Target):
     are no upstreams of the experiment get nothing.
 
     Args:
-        socket: the path of its runtime socket, or HOST:PORT. Its level must be `admin`.
+        address: the path of its runtime socket, or HOST:PORT. Its level must be `admin`.
         backend: the backend, whose servers have the names of the upstreams.
     """
 
-    socket: str
+    address: str
     backend: str
 
     def current(self) -> dict[str, float] | None:
@@ -129,7 +129,7 @@ class HaProxy(Target):
         order = sorted(wanted, key=lambda name: there[name] - wanted[name])
         said = self._ask("; ".join(f"set weight {self.backend}/{name} {wanted[name]}" for name in order))
         if said.strip():
-            raise NotTaken(f"--socket = {self.socket!r}: HAProxy says: {said.strip()}")
+            raise NotTaken(f"--socket = {self.address!r}: HAProxy says: {said.strip()}")
 
     def _weights(self) -> dict[str, int]:
         """The weight of every server."""
@@ -149,17 +149,17 @@ class HaProxy(Target):
                 return b"".join(iter(lambda: talk.recv(1 << 16), b"")).decode()
         except OSError as error:
             raise NotTaken(
-                f"--socket = {self.socket!r}: HAProxy does not answer ({error}); is its `stats socket` there?"
+                f"--socket = {self.address!r}: HAProxy does not answer ({error}); is its `stats socket` there?"
             ) from None
 
     def _connected(self) -> socket.socket:
-        host, _, port = self.socket.rpartition(":")
-        if host and port.isdigit() and "/" not in self.socket:
+        host, _, port = self.address.rpartition(":")
+        if host and port.isdigit() and "/" not in self.address:
             return socket.create_connection((host, int(port)), timeout=_PATIENCE)
         talk = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             talk.settimeout(_PATIENCE)
-            talk.connect(self.socket)
+            talk.connect(self.address)
         except BaseException:
             talk.close()
             raise

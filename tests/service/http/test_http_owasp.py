@@ -63,6 +63,7 @@ def test_api1_broken_object_level_authorization(service: Service) -> None:
         ("GET", "/v1/experiments/mine/log", None),
         ("GET", "/v1/experiments/mine/evaluation", None),
         ("GET", "/v1/experiments/mine/verdict", None),
+        ("POST", "/v1/experiments/mine/gate?arm=red", None),
         ("GET", "/v1/experiments/mine/history", None),
         ("POST", "/v1/experiments/mine/decisions", {}),
         ("POST", "/ofrep/v1/evaluate/flags/mine", {}),
