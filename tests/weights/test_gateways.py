@@ -110,6 +110,18 @@ def test_a_configuration_that_nginx_refuses_is_taken_back(
     assert set(gateway.arms(5)) == {"next"}
 
 
+def test_copies_have_no_credentials_and_answers_do_not_wait_for_them(
+    edge: tuple[Gateway, int], arms: dict[str, UpstreamProcess]
+) -> None:
+    url = f"http://127.0.0.1:{edge[0].port}/echo?sink=hang&copied"
+    answer = httpx.post(url, content=b"body", headers={"Authorization": "Bearer x", "Cookie": "id=7"})
+    got = {name.lower(): value for name, value in answer.json()["headers"]}
+    assert (got["authorization"], got["cookie"]) == ("Bearer x", "id=7")
+    [copy] = eventually(lambda: [each for each in arms["sink"].seen() if "copied" in each["target"]])
+    assert (copy["method"], copy["target"], copy["body"]) == ("POST", "/echo?sink=hang&copied", "Ym9keQ==")
+    assert not {"authorization", "cookie"} & {name for name, _ in copy["headers"]}
+
+
 def test_nginx_adds_the_key_for_hooks_that_cannot(service: Service, edge: tuple[Gateway, int]) -> None:
     url = f"http://127.0.0.1:{edge[1]}/v1/experiments/checkout"
     answers = [httpx.post(f"{url}/gate?arm=next", json={"name": "checkout"}), httpx.get(f"{url}/state")]

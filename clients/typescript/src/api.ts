@@ -779,7 +779,7 @@ export interface Operations {
     body: undefined;
     response: GateOut;
   };
-  /** May this arm be promoted? */
+  /** Answer a hook that asks whether an arm may be promoted, as GET does */
   "POST /v1/experiments/{name}/gate": {
     path: { name: string };
     query: { arm: string; against?: string | null; margin?: number; when?: "passed" | "failed"; closed?: "409" | "200" };

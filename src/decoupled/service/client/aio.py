@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
 
@@ -17,13 +17,7 @@ from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
-from .requests import (
-    DecideOptions,
-    DecisionFilters,
-    ExperimentFilters,
-    ExperimentSettings,
-    GateAnswer,
-)
+from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
 from .results import DecisionPage, Flushed, RemoteDecision
 from .sync import Client
 
@@ -160,7 +154,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         *,
         against: Arm | None = None,
         margin: float = 0.0,
-        when: GateAnswer = "passed",
+        when: Literal["passed", "failed"] = "passed",
     ) -> dict[str, Any]:
         return await self._run(self._calls.gate(name, arm, against, margin, when))
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
 """Which arms a decision names."""
-GateAnswer: TypeAlias = Literal["passed", "failed"]
-"""The state of an arm in which a gate is open."""
 PolicyLike: TypeAlias = Union["Policy", Mapping[str, Any], str]
 """A policy, what its `to_dict()` returns, or its name."""
 Json: TypeAlias = dict[str, Any]
@@ -243,7 +241,7 @@ class Operations:
         return self._json("GET", f"{_experiment(name)}/verdict")
 
     def gate(
-        self, name: str, arm: Arm, against: Arm | None, margin: float, when: GateAnswer
+        self, name: str, arm: Arm, against: Arm | None, margin: float, when: Literal["passed", "failed"]
     ) -> Exchange[Json]:
         # A gate that is not open is an answer, and no error.
         params: Json = {"arm": str(arm), "margin": margin, "when": when, "closed": "200"}

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
 
@@ -30,13 +30,7 @@ from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
-from .requests import (
-    DecideOptions,
-    DecisionFilters,
-    ExperimentFilters,
-    ExperimentSettings,
-    GateAnswer,
-)
+from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
 from .results import DecisionPage, Flushed, RemoteDecision
 
 T = TypeVar("T")
@@ -446,7 +440,7 @@ class Client(BaseClient[httpx.Client]):
         *,
         against: Arm | None = None,
         margin: float = 0.0,
-        when: GateAnswer = "passed",
+        when: Literal["passed", "failed"] = "passed",
     ) -> dict[str, Any]:
         """Return whether an arm is shown to be no worse than others by more than a margin.
 

@@ -123,15 +123,16 @@ def log_routes(service: DecisionService) -> APIRouter:
     ) -> Response:
         """May this arm be promoted? 200 if the losses seen show that it is no worse by more than `margin`, 409 if not yet.
 
-        The probability that a gate is ever wrong is at most the experiment's `risk`, however often it is asked. Both
-        methods do the same, and a body is ignored: hooks send theirs with POST.
+        The probability that a gate is ever wrong is at most the experiment's `risk`, however often it is asked.
         """
         found = gate_out(await service.verdicts.gate(access.tenant, name, arm, against, margin), when)
         return JSONResponse(found, 200 if found["open"] else int(closed))
 
     not_open = {"description": "The gate is not open.", "model": GateOut}
-    for method in (router.get, router.post):
-        method("/gate", response_model=GateOut, responses={**refusals(404), 409: not_open})(gate)
+    for_hooks = "Answer a hook that asks whether an arm may be promoted, as GET does. Its body is ignored."
+    for method, description in ((router.get, None), (router.post, for_hooks)):
+        responses = {**refusals(404), 409: not_open}
+        method("/gate", response_model=GateOut, responses=responses, description=description)(gate)
 
     @router.get("/history", response_model=HistoryOut, responses=refusals(404))
     async def get_history(
