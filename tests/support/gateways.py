@@ -16,6 +16,7 @@ import pytest
 from decoupled.weights.documents import Nginx
 from decoupled.weights.shares import all_to
 from decoupled.weights.targets import FileTarget
+from support.mirrors.running import eventually
 from support.pages import ROOT
 
 # Debian's folder for daemons may not be on the path.
@@ -68,20 +69,17 @@ def _running(command: list[str], port: int, folder: Path) -> Iterator[None]:
     with (folder / "output").open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        for _ in range(1000):
-            with closing(socket.socket()) as trial:
-                trial.settimeout(60.0)
-                if trial.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            try:
-                process.wait(0.01)
-            except subprocess.TimeoutExpired:
-                continue
-            raise AssertionError((folder / "output").read_text())
+        eventually(lambda: _listens(port) or process.poll() is not None, "a gateway")
+        assert process.poll() is None, (folder / "output").read_text()
         yield
     finally:
         process.terminate()
         process.wait(60)
+
+
+def _listens(port: int) -> bool:
+    with closing(socket.socket()) as trial:
+        return trial.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class Target(ABC):
 
 @dataclass(frozen=True)
 class FileTarget(Target):
-    """A file that is replaced as a whole. If the command after it fails, the file is as it was before."""
+    """A file that is replaced as a whole. If the command after it fails, the file is as it was before, if there was one."""
 
     file: Path
     document: Document
@@ -69,17 +69,14 @@ class FileTarget(Target):
         """Write the file, and run the command."""
         before = self.file.read_bytes() if self.file.exists() else None
         write_atomically(self.file, self.document.text(shares))
-        if not self.reload:
+        problem = _failure(self.reload) if self.reload else None
+        if problem is None:
             return
-        problem = _failure(self.reload)
-        if problem is not None:
-            if before is None:
-                self.file.unlink()
-            else:
-                write_atomically(self.file, before)
-            raise NotTaken(
-                f"--reload: {shlex.join(self.reload)}: {problem}; {self.file} is as it was before"
-            )
+        stays = "stays for a gateway that starts later"  # and may need the file in order to start
+        if before is not None:
+            write_atomically(self.file, before)
+            stays = "is as it was before"
+        raise NotTaken(f"`{shlex.join(self.reload)}`: {problem}; {self.file} {stays}")
 
 
 def _failure(command: Sequence[str]) -> str | None:
@@ -129,7 +126,7 @@ class HaProxy(Target):
         order = sorted(wanted, key=lambda name: there[name] - wanted[name])
         said = self._ask("; ".join(f"set weight {self.backend}/{name} {wanted[name]}" for name in order))
         if said.strip():
-            raise NotTaken(f"--socket = {self.address!r}: HAProxy says: {said.strip()}")
+            raise NotTaken(f"HAProxy at {self.address!r}: refuses: {said.strip()}")
 
     def _weights(self) -> dict[str, int]:
         """The weight of every server."""
@@ -149,7 +146,7 @@ class HaProxy(Target):
                 return b"".join(iter(lambda: talk.recv(1 << 16), b"")).decode()
         except OSError as error:
             raise NotTaken(
-                f"--socket = {self.address!r}: HAProxy does not answer ({error}); is its `stats socket` there?"
+                f"HAProxy at {self.address!r}: does not answer ({error}); is its `stats socket` there?"
             ) from None
 
     def _connected(self) -> socket.socket:
