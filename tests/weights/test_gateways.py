@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.weights.documents import Nginx
+from decoupled.weights.targets import HaProxy
 from support.gateways import Gateway, free_ports, haproxy, nginx
 from support.http_service import Service, served
 from support.mirrors.running import UpstreamProcess, eventually, upstreams
@@ -147,6 +148,10 @@ def test_haproxy_serves_by_the_weights_also_after_it_started_anew(
         socket = str(gateway.folder / "admin.sock")
         assert write(service, "--to", "haproxy", "--socket", socket).exit_code == 0
         assert gateway.arms(40).count("current") in (29, 30, 31), "in turn, 3 of 4"
+        rules(pinned="next")
+        assert write(service, "--to", "haproxy", "--socket", socket).exit_code == 0
+        assert HaProxy(socket, "checkout")._ask("disable server checkout/next").strip() == ""
+        assert set(gateway.arms(3)) == {"current"}, "the backup server"
         said = write(service, "--to", "haproxy", "--socket", socket, "--backend", "chekout")
         assert "--backend = 'chekout': is not known to HAProxy" in said.stderr
         said = write(service, "--to", "haproxy", "--socket", socket, "--upstream", "next=v2")

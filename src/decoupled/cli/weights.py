@@ -32,7 +32,7 @@ def weights(
     reload: Annotated[
         str | None,
         typer.Option(
-            help=f"The command to run after FILE has changed. For nginx it is `{_RELOAD}`; '' for none.",
+            help=f"The command to run after the file has changed. For nginx it is `{_RELOAD}`; '' for none.",
             metavar="COMMAND",
         ),
     ] = None,
@@ -59,7 +59,7 @@ def weights(
     gateway: Annotated[
         str | None, typer.Option(help="httproute: the Gateway that the route belongs to.")
     ] = None,
-    port: Annotated[int, typer.Option(help="httproute: the port of the Services.")] = 80,
+    service_port: Annotated[int, typer.Option(help="httproute: the port of the Services.")] = 80,
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on: write whenever a share has moved.")
     ] = False,
@@ -90,7 +90,7 @@ def weights(
             raise ParameterError(
                 invalid_value("--to", to, "is not known", f"choose one of {', '.join(KINDS)}")
             )
-        target = None if to == "haproxy" else _document(to, by, gateway, port)
+        target = None if to == "haproxy" else _document(to, by, gateway, service_port)
         if target is not None and out is None:
             if watch:
                 raise ParameterError("--watch: needs a file to write; name it with --out")

@@ -70,5 +70,5 @@ class Follower:
 
     def _has_moved(self, shares: Shares, there: dict[str, float]) -> bool:
         # An upstream that must get nothing, because it is down or retired, is never within the threshold.
-        emptied = any(share > 0.0 == shares.of.get(name, 0.0) for name, share in there.items())
+        emptied = any(share > 0.0 and shares.of.get(name, 0.0) == 0.0 for name, share in there.items())
         return emptied or has_moved(self.target.rounded(shares), there, self.threshold)

@@ -1,5 +1,6 @@
 """Where the shares go: a file, with a command that makes the gateway read it, or HAProxy's runtime socket."""
 
+import csv
 import shlex
 import socket
 import subprocess
@@ -94,7 +95,7 @@ class HaProxy(Target):
     """The weights of the servers of a backend, which HAProxy changes while it runs.
 
     It has its own weights again after a reload, so what it has is asked for and not remembered. Servers of the backend that
-    are no upstreams of the experiment get nothing.
+    are no upstreams of the experiment, such as retired arms, get nothing. Its backup servers stay as they are.
 
     Args:
         address: the path of its runtime socket, or HOST:PORT. Its level must be `admin`.
@@ -129,7 +130,7 @@ class HaProxy(Target):
             raise NotTaken(f"HAProxy at {self.address!r}: refuses: {said.strip()}")
 
     def _weights(self) -> dict[str, int]:
-        """The weight of every server."""
+        """The weight of every server that is no backup."""
         said = self._ask(f"show servers state {self.backend}")
         lines = [line.split() for line in said.splitlines() if line.strip() and not line.startswith("#")]
         if len(lines) < 2:
@@ -137,7 +138,10 @@ class HaProxy(Target):
                 f"--backend = {self.backend!r}: is not known to HAProxy: {said.strip() or 'no servers'}"
             )
         # After a line with the version of the format: be_id be_name srv_id srv_name srv_addr ... srv_uweight.
-        return {line[3]: int(line[7]) for line in lines[1:]}
+        number = lines[1][0]  # a frontend may have the same name
+        table = csv.DictReader(self._ask(f"show stat {number} 4 -1").splitlines())
+        backups = {row["svname"] for row in table if row["bck"] == "1"}
+        return {line[3]: int(line[7]) for line in lines[1:] if line[3] not in backups}
 
     def _ask(self, command: str) -> str:
         try:
