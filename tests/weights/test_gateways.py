@@ -103,6 +103,7 @@ def test_a_configuration_that_nginx_refuses_is_taken_back(
     gateway, _ = edge
     rules(pinned="next")
     to_nginx(service, gateway)
+    eventually(lambda: set(gateway.arms(10)) == {"next"}, "the new weights")
     before = (gateway.folder / "checkout.conf").read_text()
     rules(pinned="current")
     said = to_nginx(service, gateway, "--by", "$no_such_variable")
