@@ -15,7 +15,7 @@ from ..kernels.late import drive_adaptive_late, drive_late
 from ..kernels.lazy_numba import compiling_for
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.stream import new_stream
-from ..kernels.rounds import Table, against_best, drive, drive_adaptive
+from ..kernels.rounds import Table, against_best, drive, drive_adaptive, drive_in_context
 from ..policies import Policy
 from .baselines.base import Baseline
 from .contextual import best_arm, draws_of, play_blind, play_in_context, sees_context
@@ -113,7 +113,9 @@ def _context_block(
         if isinstance(policy, Baseline):
             policy.play(table, row_at, best, checkpoints, seed, run, out, plays)
         elif policy.contextual:
-            play_in_context(policy, table, row_at, best, checkpoints, seed, run, out, plays)
+            play_in_context(
+                policy, drive_in_context, table, row_at, best, checkpoints, seed, run, out, plays
+            )
         else:
             form, rows = policy.at(table.arms), table.table(1).rows
             form.register()  # also in a process that has not seen the policy
