@@ -1,6 +1,6 @@
 """The plain case of a round, decided and observed by built-in methods; see `decoupled.native.quick`."""
 
-from ..decision import Decision
+from ..decision import ContextualDecision, Decision
 from ..kernels.state import ROUND
 from ..native.calls import FEW_ARMS
 from ..native.quick import NOT_QUICK, QuickCalls, QuickParts, quick_calls
@@ -13,7 +13,7 @@ def plain_round(parts: Parts) -> QuickCalls:
     if running.serials.kept is not None:  # pending decisions have serials, and the calls need places
         return NOT_QUICK
     mine = QuickParts(
-        decision=Decision,
+        decision=Decision if running.contexts is None else ContextualDecision,
         round_at=ROUND,
         names=arms.names,
         loss_range=losses,

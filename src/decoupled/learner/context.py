@@ -1,0 +1,321 @@
+"""Contexts: what a request says of itself, as a contextual policy sees it.
+
+The compiled functions read a context from the state, where `Contexts` writes it before a call.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints
+from ..base.packed import pack_floats, unpack_floats
+from ..decision import Arm, ByArm
+from ..errors import ParameterError, UnsupportedError, invalid_value, shown
+from ..kernels.laws import contextual_state as at_place
+from ..kernels.state import State
+from .arms import ArmNames
+from .pending import Baseline
+from .protocol import ContextualPolicy, RunnablePolicy
+
+Value: TypeAlias = str | bool | int | float | None
+"""What a field of a context may be; None for a field that is missing."""
+Context: TypeAlias = Mapping[str, Value]
+"""A request's fields, by name."""
+Advice: TypeAlias = Mapping[str, Arm | ByArm]
+"""What advisers would exploit: each an arm, or the probabilities of arms."""
+Segment: TypeAlias = tuple[str | None, ...]
+
+MOST_CHARACTERS = 1_000  # of a value that tells segments apart
+OTHERS: Segment = ("(other segments)",)
+_NO_SERIALS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
+
+
+class Encoder:
+    """Turns contexts into numbers: that of the segment, and the numbers for the regression.
+
+    Segments are numbered in order of appearance. Those beyond `max_segments` are one, with the last number.
+    """
+
+    def __init__(self, policy: ContextualPolicy, segments: list[Segment] | None = None) -> None:
+        self._fields, self._numbers = policy.segments, policy.numbers
+        self._most = policy.max_segments
+        self.segments = segments or []
+        self._places = {each: place for place, each in enumerate(self.segments)}
+
+    def encode(self, context: Context | None) -> tuple[int, list[float]]:
+        """The number of a context's segment, and its numbers."""
+        given: object = {} if context is None else context
+        if not isinstance(given, Mapping):
+            rule = "must be a mapping from the names of fields to their values"
+            raise ParameterError(invalid_value("context", given, rule, "for example {'subject': 'law'}"))
+        numbers = [_number(name, given.get(name)) for name in self._numbers]
+        if not self._fields:
+            return 0, numbers
+        return self._place(tuple([_text(name, given.get(name)) for name in self._fields])), numbers
+
+    def _place(self, segment: Segment) -> int:
+        place = self._places.get(segment)
+        if place is None:
+            place = len(self.segments)
+            if place >= self._most:
+                return self._most
+            self.segments.append(segment)
+            self._places[segment] = place
+        return place
+
+    def name(self, place: int) -> Segment:
+        """The values of a segment."""
+        return self.segments[place] if place < len(self.segments) else OTHERS
+
+
+class Contexts:
+    """The segments of a running policy, and the context at hand.
+
+    Args:
+        policy: the policy.
+        state: its state, with `room` for segments; it stays where it is.
+        derive: what derives the state from what is learned: `Calls.init`.
+        at_hand: a list whose item is the record of the decision whose context the state has; None for any other.
+        segments: the segments known so far; None for none.
+    """
+
+    def __init__(
+        self,
+        policy: ContextualPolicy,
+        state: State,
+        derive: Callable[[], None],
+        at_hand: list[Any],
+        segments: list[Segment] | None = None,
+    ) -> None:
+        self.policy, self.encoder = policy, Encoder(policy, segments)
+        self._state, self._derive, self._at_hand = state, derive, at_hand
+        self._rungs, self._scalars = policy.rung_names, state.scalars
+        self._given = at_place.given(state, len(policy.numbers))
+        self._chances = at_place.chances(state, len(self._rungs))
+        self._weights = state.scalars[at_place.WEIGHT : at_place.WEIGHT + len(self._rungs)]
+        self._advice = _advice_rows(policy, state)
+        self._advised = False
+
+    # The context at hand
+
+    def enter(self, context: Context | None, advice: Floats | None = None) -> Baseline:
+        """Put a context into the state, for the next call, and the advice of each adviser: a law, or zeros for none.
+
+        Return what a decision keeps until its feedback comes; `fill` fills it.
+        """
+        segment, numbers = self.encoder.encode(context)
+        record = self.new_record()
+        self._put(segment, numbers)
+        if advice is not None or self._advised:
+            self._advice[:] = 0.0 if advice is None else advice
+            self._advised = advice is not None
+        self._at_hand[0] = record
+        return record
+
+    @staticmethod
+    def new_record() -> Baseline:
+        """What a decision keeps until its feedback comes, for `fill`."""
+        return _NO_SERIALS, _NO_VALUES, False, {}
+
+    def derive(self) -> None:
+        """Derive what depends on the context, before anything but a decision or an update reads the state."""
+        if self._scalars.item(at_place.ENTERING):
+            self._derive()
+
+    def recall(self, record: Any) -> None:
+        """Put the context of a pending decision into the state, with what its rungs are judged with."""
+        if record is self._at_hand[0] and record is not None:
+            return
+        if record is None or not record[3]:  # interrupted before it was known
+            self.enter(None)
+            self._chances[:] = 0.0
+        else:
+            (numbers,) = record[3].values()
+            count = 1 + len(self._given)
+            self._put(int(numbers[0]), numbers[1:count])
+            self._chances[:] = numbers[count:]
+        self._at_hand[0] = record
+
+    def fill(self, record: Baseline, state: State, serial: int) -> None:
+        """Keep what a decision was drawn with, in this state, if it explores this arm."""
+        chances = self._chances if state is self._state else at_place.chances(state, len(self._rungs))
+        record[3][serial] = [self._scalars.item(at_place.WANTED), *self._given.tolist(), *chances.tolist()]
+
+    def why(self, state: State) -> tuple[Any, ...]:
+        """What `Why` is made of, for a decision that was drawn in this state."""
+        segment = self.encoder.name(int(self._scalars.item(at_place.WANTED)))
+        return self._rungs, int(state.scalars.item(at_place.SERVED)), segment, self._weights.tolist()
+
+    def _put(self, segment: int, numbers: list[float]) -> None:
+        scalars = self._scalars
+        scalars[at_place.WANTED] = segment
+        if numbers:
+            self._given[:] = numbers
+        scalars[at_place.ENTERING] = 1.0
+
+    def copy_context(self, part: Ints, state: State) -> None:
+        """Put the context at hand into the state of a copy with some of the arms only."""
+        at_place.given(state, len(self._given))[:] = self._given
+        for mine, row in zip(self._advice, _advice_rows(self.policy, state), strict=True):
+            among = mine[part]
+            row[:] = among / among.sum() if among.sum() > 0.0 else 0.0
+
+    # What is kept of segments
+
+    @staticmethod
+    def room(policy: ContextualPolicy, state: State) -> State:
+        """The same state with room for all segments. Memory is taken when a segment is first seen."""
+        first, arms = at_place.end_of_names(len(policy.numbers)), state.floats.shape[1]
+        scalars = np.zeros(first + (policy.max_segments + 1) * _width(arms))
+        scalars[:first] = state.scalars[:first]
+        return State(scalars, state.floats, state.ints)
+
+    def _kept(self) -> Floats:
+        """What is kept of each segment that was seen, and of the one that others share, in this state."""
+        self.derive()
+        size, numbers = _width(self._state.floats.shape[1]), len(self.policy.numbers)
+        at_place.exchange(
+            self._state, at_place.end_of_names(numbers) + size * int(self._scalars[at_place.CURRENT]), False
+        )
+        room = self._scalars[at_place.end_of_names(numbers) :].reshape(-1, size)
+        last = len(self.encoder.segments)
+        return room[: last + (last == self.policy.max_segments) or 1]
+
+    def following(
+        self, state: State, derive: Callable[[], None], at_hand: list[Any], left: Ints
+    ) -> "Contexts":
+        """The same for another state, with these of the arms and new ones, which are level with the leader."""
+        mine = self._kept()
+        new = Contexts(self.policy, state, derive, at_hand, self.encoder.segments)
+        arms, count = state.floats.shape[1], at_place.KEPT_SCALARS
+        size, first = _width(arms), at_place.end_of_names(len(self.policy.numbers))
+        theirs = state.scalars[first:].reshape(-1, size)[: len(mine)]
+        theirs[:, :count] = mine[:, :count]
+        old = mine[:, count:].reshape(len(mine), len(at_place.ROWS), -1)
+        rows = np.zeros((len(mine), len(at_place.ROWS), arms))
+        rows[:, :, : len(left)] = old[:, :, left]
+        rows[:, 0, len(left) :] = old[:, 0].min(
+            axis=1, keepdims=True
+        )  # the sums; nobody has seen the new arms
+        theirs[:, count:] = rows.reshape(len(mine), -1)
+        state.scalars[at_place.WANTED] = state.scalars[at_place.CURRENT] = self._scalars[at_place.CURRENT]
+        return new
+
+    # Saving
+
+    def to_json(self) -> dict[str, Any]:
+        """The segments as plain values."""
+        return {
+            "segments": [list(each) for each in self.encoder.segments],
+            "kept": pack_floats(self._kept().ravel()),
+            "current": int(self._scalars[at_place.CURRENT]),
+        }
+
+    def restore(self, content: Any) -> None:
+        """Restore the result of `to_json`; raise an error if it cannot be."""
+        segments, most = [tuple(each) for each in content["segments"]], self.policy.max_segments
+        fits = all(len(each) == len(self.policy.segments) for each in segments)
+        if not fits or not all(x is None or isinstance(x, str) for x in chain.from_iterable(segments)):
+            raise ParameterError("segments: cannot be; they were changed")
+        if len(set(segments)) != len(segments) or len(segments) > most:
+            raise ParameterError("segments: are too many or repeated; they were changed")
+        kept, current = unpack_floats(content["kept"]), content["current"]
+        size = _width(self._state.floats.shape[1])
+        sound = bool((np.abs(kept) < at_place.MISSING).all()) and len(kept) % size == 0
+        if not sound or type(current) is not int or not 0 <= current < len(kept) // size <= most + 1:
+            raise ParameterError("segments: have numbers that cannot be; they were changed")
+        self.encoder = Encoder(self.policy, segments)
+        first = at_place.end_of_names(len(self.policy.numbers))
+        self._scalars[first : first + len(kept)] = kept
+        self._scalars[at_place.WANTED] = self._scalars[at_place.CURRENT] = current
+
+    def check(self, record: Any) -> None:
+        """Raise an error if a pending decision of a saved state has a record that cannot be."""
+        if record is None or not record[3]:
+            return
+        (numbers,) = record[3].values()
+        fits = len(numbers) == 1 + len(self._given) + len(self._rungs)
+        if not fits or not 0 <= numbers[0] <= len(self.encoder.segments):
+            raise ParameterError("pending: a context that cannot be; it was changed")
+
+
+def _width(arms: int) -> int:
+    return at_place.KEPT_SCALARS + len(at_place.ROWS) * arms
+
+
+def _advice_rows(policy: ContextualPolicy, state: State) -> Any:
+    return state.floats[at_place.ADVICE_AT : at_place.ADVICE_AT + len(policy.advisers)]
+
+
+def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNames) -> Floats | None:
+    """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
+    if not advice:
+        return None
+    laws = np.zeros((len(policy.advisers), len(arms)))
+    for name, said in advice.items():
+        if name not in policy.advisers:
+            rule = f"is not an adviser of this policy, {shown(list(policy.advisers))}"
+            raise ParameterError(
+                invalid_value("advice", name, rule, "name it in ContextualLadder(advisers=...)")
+            )
+        law = laws[policy.advisers.index(name)]
+        if not isinstance(said, Mapping):
+            law[arms.place(said)] = 1.0
+            continue
+        for arm, chance in said.items():
+            law[arms.place(arm)] = _chance(name, chance)
+        if not math.isclose(law.sum(), 1.0, abs_tol=1e-6):
+            rule = f"must be probabilities that sum to 1, and they sum to {law.sum():.6g}"
+            raise ParameterError(invalid_value(f"advice[{name!r}]", said, rule, "scale them"))
+        law /= law.sum()
+    return laws
+
+
+def refuse_context(policy: RunnablePolicy) -> None:
+    """Raise the error of a policy that knows no context."""
+    raise UnsupportedError(
+        f"context: {type(policy).__name__} does not use one, so it would change nothing; leave it out, or use "
+        "ContextualLadder(segments=..., numbers=...)"
+    )
+
+
+def _chance(name: str, value: object) -> float:
+    if type(value) in (int, float) and 0.0 <= value <= 1.0:  # type: ignore[operator]
+        return float(value)  # type: ignore[arg-type]
+    rule = "must have a probability from 0 to 1 for each arm"
+    raise ParameterError(invalid_value(f"advice[{name!r}]", value, rule, "or name one arm"))
+
+
+def _number(name: str, value: object) -> float:
+    if type(value) is float or type(value) is int or type(value) is bool:
+        if -at_place.LARGEST_NUMBER <= value <= at_place.LARGEST_NUMBER:
+            return float(value)
+    elif value is None:
+        return at_place.MISSING
+    elif isinstance(value, (np.integer, np.floating, np.bool_)):
+        return _number(name, value.item())
+    rule = "must be a number from -1e+100 to 1e+100, or None if it is missing"
+    raise ParameterError(
+        invalid_value(f"context[{name!r}]", value, rule, "leave it out if it is not known")
+    )
+
+
+def _text(name: str, value: object) -> str | None:
+    if type(value) is str:
+        if len(value) <= MOST_CHARACTERS:
+            return value
+    elif value is None:
+        return None
+    elif type(value) is bool:
+        return "true" if value else "false"
+    elif type(value) is int:
+        if value.bit_length() <= MOST_CHARACTERS:
+            return str(value)
+    elif isinstance(value, (str, np.str_, np.integer, np.bool_)):
+        return _text(name, value.item() if isinstance(value, np.generic) else str(value))
+    rule = f"must be a string of at most {MOST_CHARACTERS} characters, a boolean, a whole number, or None"
+    remedy = "name a field of numbers in numbers=..., not in segments=..."
+    raise ParameterError(invalid_value(f"context[{name!r}]", value, rule, remedy))
