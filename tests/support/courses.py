@@ -95,6 +95,7 @@ def table_games(policy: dc.Policy, loop: Any, *, late: bool = False) -> Iterator
 def context_game(loop: Any) -> bytes:
     """All that the round loop with contexts leaves behind."""
     policy = dc.ContextualLadder(segments=("s",), numbers=("x",))
+    policy.register()
     draw = np.random.default_rng(0)
     context = {"s": draw.integers(0, 3, ROUNDS), "x": draw.normal(size=ROUNDS)}
     table = dc.environments.ContextTable(draw.random((ROUNDS, 3)).round(1), context)

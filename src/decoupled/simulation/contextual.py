@@ -111,8 +111,7 @@ def play_in_context(
     plays: Ints,
 ) -> None:
     """Play one run with a contextual policy in the loop `drive_in_context`, as a learner would."""
-    form: Any = policy.at(table.arms)
-    form.register()  # also in a process that has not seen the policy
+    form: Any = policy
     draws = draws_of(seed, run)
     state = Contexts.room(form, form.layout.new_state(table.arms, secret_of(draws)))
     found = _contexts(form, table, row_at)
