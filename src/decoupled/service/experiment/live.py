@@ -25,6 +25,7 @@ from ...policies import Policy
 from ..errors import ReplayError
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
 from .clock import PACE
+from .context import Declared, shown_advice, shown_context
 from .numbered_arms import Places, is_large
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
@@ -110,6 +111,14 @@ class LiveExperiment:
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
+        self.declared = Declared(
+            self.settings.context,
+            self.settings.unknown_context,
+            self.settings.log_context,
+            self.key_secret,
+        )
+        self.contextual: bool = getattr(policy, "contextual", False)
+        self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
         self.names: Sequence[Arm] = _own(self.settings.arms)
         self.places: Mapping[Arm, int] = places_of(self.names)
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
@@ -326,10 +335,16 @@ class LiveExperiment:
         self.places = places_of(self.names, self.retired)
         self.tallies.widen(len(self.names))
 
-    def _learn_records(self, log: str, records: list[tuple[int, float, float]]) -> None:
-        """Learn a slice of another log: places, propensities and losses. The whole log was checked before."""
-        for place, propensity, loss in records:
-            self.learner.replay([(self.names[place], propensity, loss)], unrandomised=True)
+    def _learn_records(self, log: str, records: list[list[Any]]) -> None:
+        """Learn a slice of another log: places, propensities, losses, and contexts where the policy learns by them.
+
+        The whole log was checked before.
+        """
+        for place, propensity, loss, *context in records:
+            record = {"explore": self.names[place], "propensity": propensity, "loss": loss}
+            if context:
+                record["context"] = shown_context(context[0]) or {}
+            self.learner.replay([record], unrandomised=True)
         self.replayed[log] = self.replayed.get(log, 0) + len(records)
 
     def _change_budget(self, budget: Budget) -> None:
@@ -346,7 +361,7 @@ class LiveExperiment:
         if isinstance(row, Decided):
             # A decision that the budget limited asked for more; which mode it was does not matter.
             mode: Mode = row.mode if row.limited_by is None else "both"
-            attached = Annotations(row.tags, row.baseline)
+            attached = Annotations(row.tags, row.baseline, row.context, row.advice)
             logged = None if row.key is None else row
             again = self.draw(mode, row.available, row.made_at, attached, logged=logged)
         elif isinstance(row, Settled):
@@ -412,5 +427,5 @@ def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment
         exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,
         {} if row.tags is None else shown_tags(row.tags),
         None if row.baseline is None else shown_baseline(row.baseline, names),
-        row.key or None,
+        row.key or None, shown_context(row.context), shown_advice(row.advice, names),
     )  # fmt: skip
