@@ -47,8 +47,8 @@ class Encoder:
         self.segments = segments or []
         self._places = {each: place for place, each in enumerate(self.segments)}
 
-    def encode(self, context: Context | None) -> tuple[int, list[float]]:
-        """The number of a context's segment, and its numbers."""
+    def encode(self, context: Context | None, *, new: bool = True) -> tuple[int, list[float]]:
+        """The number of a context's segment, and its numbers. Unless it may be `new`, an unknown segment has the number -1."""
         if context is None:
             context = {}
         elif not isinstance(context, Mapping):
@@ -57,14 +57,16 @@ class Encoder:
         numbers = [_number(name, context.get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
-        return self._place(tuple([_text(name, context.get(name)) for name in self._fields])), numbers
+        return self._place(tuple([_text(name, context.get(name)) for name in self._fields]), new), numbers
 
-    def _place(self, segment: Segment) -> int:
+    def _place(self, segment: Segment, new: bool) -> int:
         place = self._places.get(segment)
         if place is None:
             place = len(self.segments)
             if place >= self._most:
                 return self._most
+            if not new:
+                return -1
             self.segments.append(segment)
             self._places[segment] = place
         return place
@@ -105,7 +107,10 @@ class Contexts:
         first = [layout.floats.index(name) for name in at_place.KEPT_ROWS]
         names = ("round", "arms", "secret", *layout.scalars)
         # Of the rows and scalars of the segment in the state, those that are kept.
-        self._rows, self._places = np.array(first), np.array([names.index(x) for x in at_place.KEPT_SCALARS])
+        self._rows, self._places = (
+            np.array(first),
+            np.array([names.index(x) for x in at_place.KEPT_SCALARS]),
+        )
         self._given = at_place.given(state, len(policy.numbers))
         self._rungs = policy.rung_names
         self._chances = at_place.chances(state, len(self._rungs))
@@ -120,9 +125,12 @@ class Contexts:
 
     # The context at hand
 
-    def enter(self, context: Context | None, advice: "Floats | None" = None) -> None:
-        """Put a context into the state, and the advice of each adviser: a law, or zeros for none."""
-        segment, numbers = self.encoder.encode(context)
+    def enter(self, context: Context | None, advice: "Floats | None" = None, *, new: bool = True) -> None:
+        """Put a context into the state, and the advice of each adviser: a law, or zeros for none.
+
+        With `new`, an unknown segment gets a number. Only what a log has may do so, or a replay would number them otherwise.
+        """
+        segment, numbers = self.encoder.encode(context, new=new)
         self._at_hand = None
         self._advice[:] = 0.0 if advice is None else advice
         self._put(segment, numbers)
@@ -159,13 +167,13 @@ class Contexts:
     def _put(self, segment: int, numbers: list[float]) -> None:
         if numbers:
             self._given[:] = numbers
-        if segment != self.current:
-            self.flush()
+        if segment != self.current or segment < 0:
             if segment >= len(self.kept):
                 self._grow(segment + 1)
-            self.current = -1
-            self._load(self._state, self.kept[segment])
-            self.current = segment
+            self.leave()
+            if segment >= 0:
+                self._load(self._state, self.kept[segment])
+                self.current = segment
         self._state.scalars[at_place.ENTERING] = 1.0
         self._derive()
 
@@ -175,6 +183,12 @@ class Contexts:
             mine = self.kept[self.current]
             mine[: self._scalars] = self._state.scalars[self._places]
             mine[self._scalars :] = self._state.floats[self._rows].ravel()
+
+    def leave(self) -> None:
+        """Keep what the state has learned of its segment, and leave none in it."""
+        self.flush()
+        self.current, self._at_hand = -1, None
+        self._load(self._state, np.zeros(self.kept.shape[1]))
 
     def _load(self, state: State, mine: Floats) -> None:
         state.scalars[self._places] = mine[: self._scalars]
@@ -223,7 +237,7 @@ class Contexts:
 
     def to_json(self) -> dict[str, Any]:
         """The segments as plain values."""
-        self.flush()
+        self.leave()
         known = min(len(self.encoder.segments) + 1, len(self.kept))
         return {
             "segments": [list(each) for each in self.encoder.segments],
@@ -262,9 +276,7 @@ class Contexts:
             raise ParameterError("pending: a context that cannot be; it was changed")
 
 
-def checked_advice(
-    advice: Advice | None, policy: ContextualPolicy, arms: ArmNames
-) -> Floats | None:
+def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNames) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
     if not advice:
         return None
@@ -312,7 +324,9 @@ def _number(name: str, value: object) -> float:
     elif isinstance(value, (np.integer, np.floating, np.bool_)):
         return _number(name, value.item())
     rule = "must be a number from -1e+100 to 1e+100, or None if it is missing"
-    raise ParameterError(invalid_value(f"context[{name!r}]", value, rule, "leave it out if it is not known"))
+    raise ParameterError(
+        invalid_value(f"context[{name!r}]", value, rule, "leave it out if it is not known")
+    )
 
 
 def _text(name: str, value: object) -> str | None:

@@ -42,6 +42,8 @@ def to_content(parts: Parts) -> dict[str, Any]:
     arms, losses, running, waiting, guard, watch = parts
     layout, serials = running.layout, running.serials
     running.record_baselines()
+    if running.contexts is not None:  # what is saved must not depend on the context of the last call
+        running.contexts.leave()
     return {
         "policy": running.policy.to_dict(),
         "arms": arms.to_json(),
