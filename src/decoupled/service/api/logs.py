@@ -134,7 +134,7 @@ class Logs:
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
             refuse_if_large(name, settings.arms, "a verdict by segment")
-            fields = checked_by(by, settings, getattr(Policy.from_dict(settings.policy), "segments", ()))
+            fields = checked_by(by, settings, _segments_of(Policy.from_dict(settings.policy)))
             found = self._segments.pop((row.id, fields), None)
             if found is None or not found.still_holds(reader, row):
                 found = Segments.start(reader, row, fields)
@@ -159,6 +159,12 @@ class Logs:
                 partial(_drop, about=about, base=base, first=first), about, alone=True
             ).result()
         return dropped
+
+
+def _segments_of(policy: Policy) -> tuple[str, ...]:
+    """The fields that a contextual policy has segments of."""
+    fields: tuple[str, ...] = getattr(policy, "segments", ())
+    return fields
 
 
 def _comparable(reader: Store, experiment: int) -> int:

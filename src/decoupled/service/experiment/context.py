@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ...base.names import is_name, name_rule
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
+from ...kernels.laws.contextual_state import LARGEST_NUMBER
 from ..errors import Invalid
 from .guarding import by_arm
 from .records import FIELD_TYPES, ContextLog, FieldType, UnknownFields
@@ -23,7 +24,7 @@ LONGEST_FIELD = 64
 LONGEST_VALUE = 200
 _RULES = {
     "text": f"must be a string of at most {LONGEST_VALUE} printable characters, or a whole number",
-    "number": "must be a finite number",
+    "number": f"must be a number from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}",
     "boolean": "must be true or false",
 }
 _LEAVE_OUT = "leave it out if it is not known"
@@ -67,7 +68,7 @@ def checked_fields(fields: object) -> dict[str, FieldType]:
 def with_fields_of(fields: Mapping[str, FieldType], policy: Any) -> dict[str, FieldType]:
     """The fields with those that a policy learns by; `Invalid` for one of another type than it takes."""
     found = checked_fields(fields)
-    if not getattr(policy, "contextual", False):
+    if not policy.contextual:
         return found
     learned: list[tuple[Sequence[str], FieldType]] = [(policy.segments, "text"), (policy.numbers, "number")]
     for names, kind in learned:
@@ -119,7 +120,7 @@ def _checked(name: str, value: object, kind: FieldType) -> Value:
         return value
     if kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
         number = _as_float(value)
-        if math.isfinite(number):
+        if abs(number) <= LARGEST_NUMBER:
             return number
     if kind == "text":
         text = str(value) if type(value) is int and abs(value) < 10**LONGEST_VALUE else value
@@ -209,10 +210,11 @@ def _law(
                 invalid_value(f"advice.{adviser}.{arm}", chance, rule, "give a number from 0 to 1")
             )
         by_place[place] = float(chance)
-    if abs(math.fsum(by_place.values()) - 1.0) > 1e-6:
-        rule = "its probabilities must sum to 1"
+    total = math.fsum(by_place.values())
+    if abs(total - 1.0) > 1e-6:
+        rule = f"its probabilities must sum to 1, and they sum to {total:g}"
         raise Invalid(invalid_value(f"advice.{adviser}", dict(law), rule, "scale them"))
-    return {str(place): by_place[place] for place in sorted(by_place)}
+    return {str(place): by_place[place] / total for place in sorted(by_place)}
 
 
 def given_advice(text: str | None, names: Sequence[Arm]) -> dict[str, Arm | dict[Arm, float]] | None:

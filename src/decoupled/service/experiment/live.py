@@ -25,7 +25,7 @@ from ...policies import Policy
 from ..errors import ReplayError
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
 from .clock import PACE
-from .context import Declared, shown_advice, shown_context
+from .context import Declared, given_advice, shown_advice, shown_context
 from .numbered_arms import Places, is_large
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
@@ -117,7 +117,7 @@ class LiveExperiment:
             self.settings.log_context,
             self.key_secret,
         )
-        self.contextual: bool = getattr(policy, "contextual", False)
+        self.contextual = policy.contextual
         self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
         self.names: Sequence[Arm] = _own(self.settings.arms)
         self.places: Mapping[Arm, int] = places_of(self.names)
@@ -218,14 +218,15 @@ class LiveExperiment:
         expires: float | None = None
         decision: Decision | None = None
         guard, drawn = None, None
+        known = self._known(attached)
         if mode == "exploit":
-            served = self._served(logged) if logged else learner.exploit(key=key, available=arms)
+            served = self._served(logged) if logged else learner.exploit(key=key, available=arms, **known)
             exploit: int | None = places[served.exploit]
             explore, propensity, weight, turn = None, None, None, learner.round
             if served.guard is not None:
                 drawn, guard = places[served.drawn], served.guard
         else:
-            decision = self._decided(mode, arms, key, logged)
+            decision = self._decided(mode, arms, known, key, logged)
             _, turn, chosen, tried, propensity, weight = decision
             exploit = None if chosen is None else places[chosen]
             explore = places[tried]
@@ -256,15 +257,28 @@ class LiveExperiment:
         return row
 
     def _decided(
-        self, mode: Mode, arms: list[Arm] | None, key: str | None, logged: Decided | None
+        self,
+        mode: Mode,
+        arms: list[Arm] | None,
+        known: dict[str, Any],
+        key: str | None,
+        logged: Decided | None,
     ) -> Decision:
         learner = self.learner
         if mode == "explore":
-            return learner.explore(available=arms)
+            return learner.explore(available=arms, context=known.get("context"))
         if logged is None:
-            return learner.decide(key=key, available=arms)
+            return learner.decide(key=key, available=arms, **known)
         some: list[object] | None = None if arms is None else [*arms]
-        return learner._decide_again(some, self._served(logged))
+        told = (known["context"], known["advice"]) if known else None
+        return learner._decide_again(some, self._served(logged), told)
+
+    def _known(self, attached: Annotations) -> dict[str, Any]:
+        """The context and the advice of a decision as a contextual policy takes them; nothing for others."""
+        if not self.contextual:
+            return {}
+        context, advice = shown_context(attached.context), given_advice(attached.advice, self.names)
+        return {"context": context or {}, "advice": advice}
 
     def _served(self, row: Decided) -> Served:
         """What a row served."""
