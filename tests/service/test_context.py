@@ -234,15 +234,15 @@ def test_the_service_is_the_learner_of_the_library(file: str, tmp_path: Path) ->
         rows = list(csv.DictReader(lines))
     service.experiments.put("me", "two", Settings(LADDER.to_dict(), ARMS), seed=3).result()
     assert service.replaying.replay("me", "two", tmp_path / "log.csv", "csv").result().learned == 30
-    twin = LADDER.start(ARMS, seed=3)
+    other = LADDER.start(ARMS, seed=3)
     for row in rows:
         arm: Any = 3 if row["explore"] == "3" else row["explore"]
         record = {"explore": arm, "propensity": float(row["propensity"]), "loss": float(row["loss"])}
-        twin.replay([{**record, "context": json.loads(row["context"])}], unrandomised=True)
-    assert list(service.experiments.state("me", "two").result().estimates) == twin.estimates().tolist()
+        other.replay([{**record, "context": json.loads(row["context"])}], unrandomised=True)
+    assert list(service.experiments.state("me", "two").result().estimates) == other.estimates().tolist()
     for subject in SUBJECTS:
         [made] = service.decisions.decide("me", "two", context={"subject": subject}).result()
-        assert (made.exploit, made.propensity) == (twin.decide(context={"subject": subject})[2::2][:2])
+        assert (made.exploit, made.propensity) == (other.decide(context={"subject": subject})[2::2][:2])
     text = service.experiments.learner("me", "two").result()
     service.experiments.put("me", "moved", Settings(LADDER.to_dict(), ARMS), learner=text).result()
     assert service.experiments.learner("me", "moved").result() == text

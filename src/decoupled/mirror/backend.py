@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ..errors import shown
@@ -13,6 +14,7 @@ from ..service.client.aio import AsyncClient
 from ..service.client.errors import UndeliveredFeedback
 from ..service.client.exchange import Retries
 from ..service.errors import HOW_LONG, Compiling, Conflict, Gone, NotCompiled, NotFound, ServiceError
+from ..service.experiment.context import Value, with_fields_of
 from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import Settings
 from ..service.experiment.settings import checked_policy
@@ -35,6 +37,16 @@ class Routing(NamedTuple):
     explore: str | None
 
 
+class Traits(NamedTuple):
+    """What a decision is made for: the key of a request, and its context; None if it has none."""
+
+    key: str | None = None
+    context: dict[str, Value] | None = None
+
+
+UNKNOWN = Traits()
+
+
 class Backend(Protocol):
     """Makes decisions and takes losses."""
 
@@ -42,7 +54,7 @@ class Backend(Protocol):
         """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
 
     async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
     ) -> list[Routing]:
         """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
 
@@ -76,6 +88,8 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
         "policy": experiment.policy,
         "deadline_seconds": experiment.deadline_seconds,
     }
+    if config.context:
+        settings["context"] = {name: field.type for name, field in config.context.items()}
     if experiment.seed is not None:
         settings["seed"] = experiment.seed
     return settings
@@ -121,8 +135,8 @@ class Embedded:
     async def _prepare(self) -> None:
         given = experiment_settings(self._config)
         arms, experiments = given["arms"], self._service.experiments
-        policy = checked_policy(given["policy"]).to_dict()
-        settings = Settings(policy, tuple(arms), deadline=given["deadline_seconds"])
+        policy, fields = checked_policy(given["policy"]).to_dict(), given.get("context", {})
+        settings = Settings(policy, tuple(arms), deadline=given["deadline_seconds"], context=fields)
         try:
             found = await experiments.get(TENANT, self._name)
         except NotFound:
@@ -130,7 +144,7 @@ class Embedded:
             await self._set_rules(Guardrails(), Budget(), arms)
             return
         # The arms may change from one start to the next; all else is fixed, and the service says so.
-        same = Settings(policy, found.settings.arms, deadline=settings.deadline)
+        same = replace(settings, arms=found.settings.arms)
         await experiments.put(TENANT, self._name, same, given.get("seed"))
         await experiments.add_arms(TENANT, self._name, arms)
         await experiments.retire_arms(TENANT, self._name, [arm for arm in found.arms if arm not in arms])
@@ -145,11 +159,17 @@ class Embedded:
             await experiments.set_budget(TENANT, self._name, config.budget)
 
     async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
     ) -> list[Routing]:
         """Draw decisions."""
         records = await self._service.decisions.decide(
-            TENANT, self._name, mode=mode, count=count, available=available, key=key
+            TENANT,
+            self._name,
+            mode=mode,
+            count=count,
+            available=available,
+            key=about.key,
+            context=about.context,
         )
         return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in records]
 
@@ -200,8 +220,10 @@ class Remote:
             found = await self._client.create(self._name, arms=arms, **settings)
             await self._set_rules(found, arms)
             return
-        wanted = {**settings, "policy": checked_policy(settings["policy"]).to_dict()}
-        for name in ("policy", "deadline_seconds"):
+        policy = checked_policy(settings["policy"])
+        fields = with_fields_of(settings.get("context", {}), policy)
+        wanted = {**settings, "policy": policy.to_dict(), "context": fields}
+        for name in ("policy", "deadline_seconds", "context"):
             if found[name] != wanted[name]:
                 raise Conflict(
                     f"experiment {self._name!r}: exists with {name} = {shown(found[name])}; "
@@ -224,10 +246,12 @@ class Remote:
             await self._client.set_budget(self._name, **config.budget)
 
     async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
     ) -> list[Routing]:
         """Draw decisions."""
-        found = await self._client.decide(self._name, count=count, mode=mode, available=available, key=key)
+        found = await self._client.decide(
+            self._name, count=count, mode=mode, available=available, key=about.key, context=about.context
+        )
         return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:

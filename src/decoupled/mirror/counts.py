@@ -39,6 +39,7 @@ class MirrorCounts:
     not_sticky: int = (
         0  # requests with a key whose decision did not come in time, served like those without
     )
+    no_context: int = 0  # those with a context, in the same way
     refused: Counter[str] = field(default_factory=Counter)
     webhook: Counter[str] = field(default_factory=Counter)
 
@@ -67,6 +68,7 @@ class MirrorCounts:
             **reasons,
             "repeated": self.repeated,
             "not_sticky": self.not_sticky,
+            "no_context": self.no_context,
         }
 
 
@@ -124,6 +126,11 @@ class MirrorMetrics(Collector):
             "decoupled_mirror_not_sticky",
             "Requests with a key whose decision did not come in time, and that were served like those without.",
             value=content["not_sticky"],
+        )
+        yield CounterMetricFamily(
+            "decoupled_mirror_no_context",
+            "Requests with a context whose decision did not come in time, and that were served like those without.",
+            value=content["no_context"],
         )
         gauges = self._gauges()
         for name, text in (

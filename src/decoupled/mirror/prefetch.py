@@ -5,7 +5,7 @@ already; drawing more goes on in the background. Each decision carries its own p
 correctly however old its decision is. The price is that a decision knows nothing of the few losses that arrived
 after it was drawn.
 
-Keys are not known ahead, so a request with a key waits for its own decision, but never long.
+Keys and contexts are not known ahead, so a request with either waits for its own decision, but never long.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from collections import deque
 from contextlib import suppress
 
 from ..errors import DecoupledError
-from .backend import Backend, Mode, Routing
+from .backend import Backend, Mode, Routing, Traits
 
 # How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.
 FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
 MOST = 512
 _PAUSE = 1.0  # seconds until the next attempt after the service failed
-_PATIENCE = 1.0  # seconds that a request with a key waits for its decision
+_PATIENCE = 1.0  # seconds that such a request waits for its decision
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -37,7 +37,7 @@ class Prefetch:
         self._needed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
         self._resting_until = (
-            0.0  # no decision for a key is asked for until then, because the last one failed
+            0.0  # no decision of its own is asked for until then, because the last one failed
         )
         self.last: str | None = None  # the arm that the newest decision exploits
         self.unused = 0
@@ -65,14 +65,14 @@ class Prefetch:
             self._needed.set()
         return decision
 
-    async def draw_for(self, key: str, mode: Mode) -> Routing | None:
-        """A decision for a key; None if the service does not make one in time, or has just failed to."""
+    async def draw_for(self, about: Traits, mode: Mode) -> Routing | None:
+        """A decision for a key and a context; None if the service does not make one in time, or has just failed to."""
         now = asyncio.get_running_loop().time
         if now() < self._resting_until:
             return None
         try:
             async with asyncio.timeout(_PATIENCE):
-                [decision] = await self._backend.decide(mode, 1, self._available, key)
+                [decision] = await self._backend.decide(mode, 1, self._available, about)
                 return decision
         except (DecoupledError, TimeoutError):  # the draws for other requests fail as well, and say why
             self._resting_until = now() + _PAUSE

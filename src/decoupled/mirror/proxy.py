@@ -12,10 +12,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from .arm_health import ArmHealth
 from .arrived import Arrived, Refused, arrived
-from .backend import Mode, Routing
+from .backend import UNKNOWN, Mode, Routing, Traits
 from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .clients import ClientConnection
 from .config import MirrorConfig
+from .context import ContextFinder
 from .copies import Copies, Copy
 from .counts import MirrorCounts
 from .disconnect import CancelOnDisconnect
@@ -76,6 +77,8 @@ class Proxy:
         self._served_limit = 0 if config.loss.judge is None else config.mirror.answer_limit
         self._takes_served = takes_served
         self._keys = None if config.sticky is None else KeyFinder(config.sticky)
+        self._context = ContextFinder(config.context)
+        self._reads_body = self._context.in_body or (self._keys is not None and self._keys.in_body)
         self._warned: set[tuple[str, bytes]] = set()
         self.in_flight = 0
 
@@ -105,12 +108,11 @@ class Proxy:
         self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
     ) -> None:
         ahead: Upload | None = None
-        key: str | None = None
-        if self._keys is not None:
-            if self._keys.in_body and request.has_body:
-                ahead = Upload(receive, self._body_limit, self._client_seconds)
-            key = self._keys.find(request.headers, None if ahead is None else await ahead.read_ahead())
-        serving = await self._chosen(request, key)
+        body: bytes | None = None
+        if self._reads_body and request.has_body:
+            ahead = Upload(receive, self._body_limit, self._client_seconds)
+            body = await ahead.read_ahead()
+        serving = await self._chosen(request, self._traits(request, body))
         if ahead is not None:
             serving.body = ahead
         elif request.has_body:
@@ -142,12 +144,18 @@ class Proxy:
 
     # Choosing
 
-    async def _chosen(self, request: Arrived, key: str | None) -> InFlight:
+    def _traits(self, request: Arrived, body: bytes | None) -> Traits:
+        """What is known of a request that its decision depends on."""
+        key = None if self._keys is None else self._keys.find(request.headers, body)
+        context = self._context.find(request.method, request.path, request.headers, body)
+        return Traits(key, context or None)
+
+    async def _chosen(self, request: Arrived, about: Traits) -> InFlight:
         """The arms for a request, and whether it is mirrored."""
         reason = self._not_mirrored(request)
         if reason is None:
             try:
-                decision = await self._decision("both", key)
+                decision = await self._decision("both", about)
             except asyncio.CancelledError:
                 self._copies.release()
                 raise
@@ -156,23 +164,24 @@ class Proxy:
                 return InFlight(decision.id, decision.exploit, decision.explore, Content(), recording)
             self._copies.release()
             reason = "no_decision" if decision is None else "budget"
-            key = None  # it has a decision, or gets none now
+            about = UNKNOWN  # it has a decision, or gets none of its own now
         else:
             decision = None
         self._counts.not_mirrored[reason] += 1
-        decision = decision or await self._decision("exploit", key)
+        decision = decision or await self._decision("exploit", about)
         if decision is not None:
             return InFlight(None, decision.exploit, None, Content(), None)
         self._counts.repeated += 1
         return InFlight(None, self._prefetch.last or next(iter(self._arms)), None, Content(), None)
 
-    async def _decision(self, mode: Mode, key: str | None) -> Routing | None:
-        """The decision of a key, or one that is ready; None, without waiting for long, if there is none."""
-        if key is not None:
-            decision = await self._prefetch.draw_for(key, mode)
+    async def _decision(self, mode: Mode, about: Traits) -> Routing | None:
+        """The decision of a key or a context, or one that is ready; None, without waiting for long, if there is none."""
+        if about != UNKNOWN:
+            decision = await self._prefetch.draw_for(about, mode)
             if decision is not None:
                 return decision
-            self._counts.not_sticky += 1
+            self._counts.not_sticky += about.key is not None
+            self._counts.no_context += about.context is not None
         return self._prefetch.take(mode)
 
     def _not_mirrored(self, request: Arrived) -> str | None:
