@@ -17,6 +17,7 @@ from ...base.packed import pack_ints, unpack_ints
 from ...decision import Arm, Decision, Served
 from ...learner.budget import Budget
 from ...learner.columns import place_in_stream
+from ...learner.guarded import Told
 from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
@@ -218,15 +219,15 @@ class LiveExperiment:
         expires: float | None = None
         decision: Decision | None = None
         guard, drawn = None, None
-        known = self._known(attached)
+        told = self._told(attached)
         if mode == "exploit":
-            served = self._served(logged) if logged else learner.exploit(key=key, available=arms, **known)
+            served = self._served(logged) if logged else self._exploited(arms, told, key)
             exploit: int | None = places[served.exploit]
             explore, propensity, weight, turn = None, None, None, learner.round
             if served.guard is not None:
                 drawn, guard = places[served.drawn], served.guard
         else:
-            decision = self._decided(mode, arms, known, key, logged)
+            decision = self._decided(mode, arms, told, key, logged)
             _, turn, chosen, tried, propensity, weight = decision
             exploit = None if chosen is None else places[chosen]
             explore = places[tried]
@@ -260,25 +261,26 @@ class LiveExperiment:
         self,
         mode: Mode,
         arms: list[Arm] | None,
-        known: dict[str, Any],
+        told: Told,
         key: str | None,
         logged: Decided | None,
     ) -> Decision:
         learner = self.learner
         if mode == "explore":
-            return learner.explore(available=arms, context=known.get("context"))
+            return learner.explore(available=arms, context=told[0])
         if logged is None:
-            return learner.decide(key=key, available=arms, **known)
+            return learner.decide(key=key, available=arms, context=told[0], advice=told[1])
         some: list[object] | None = None if arms is None else [*arms]
-        told = (known["context"], known["advice"]) if known else None
-        return learner._decide_again(some, self._served(logged), told)
+        return learner._decide_again(some, self._served(logged), told if self.contextual else None)
 
-    def _known(self, attached: Annotations) -> dict[str, Any]:
+    def _exploited(self, arms: list[Arm] | None, told: Told, key: str | None) -> Served:
+        return self.learner.exploit(key=key, available=arms, context=told[0], advice=told[1])
+
+    def _told(self, attached: Annotations) -> Told:
         """The context and the advice of a decision as a contextual policy takes them; nothing for others."""
         if not self.contextual:
-            return {}
-        context, advice = shown_context(attached.context), given_advice(attached.advice, self.names)
-        return {"context": context or {}, "advice": advice}
+            return None, None
+        return shown_context(attached.context) or {}, given_advice(attached.advice, self.names)
 
     def _served(self, row: Decided) -> Served:
         """What a row served."""
