@@ -219,6 +219,7 @@ def test_a_contextual_policy_is_recovered_and_replayed_bit_for_bit(address: str,
 
 def test_the_service_is_the_learner_of_the_library(file: str, tmp_path: Path) -> None:
     service = quick_service(file)
+    service.watch_experiments(1)
     service.experiments.put("me", "one", Settings(LADDER.to_dict(), ARMS), seed=7).result()
     learner = LADDER.start(ARMS, seed=7)
     for turn in range(30):
@@ -229,6 +230,7 @@ def test_the_service_is_the_learner_of_the_library(file: str, tmp_path: Path) ->
         assert (made.exploit, made.explore, made.propensity, made.weight) == twin[2:]
         service.decisions.feedback("me", made.id, loss=turn / 30).result()
         learner.observe(twin, turn / 30)
+    assert service.health().experiments["me", "one"].segments == len(SUBJECTS)
     service.logs.export("me", "one", tmp_path / "log.csv", "csv").result()
     with (tmp_path / "log.csv").open() as lines:
         rows = list(csv.DictReader(lines))

@@ -163,6 +163,12 @@ class LiveExperiment:
         """The arms that can be chosen."""
         return self.names if self.large else self.learner.arms
 
+    @property
+    def segments(self) -> int | None:
+        """How many segments a contextual policy tells apart; None for others."""
+        contexts = self.learner._running.contexts
+        return None if contexts is None else len(contexts.encoder.segments)
+
     def now(self, clock: float) -> float:
         """The time of the next row: the log's times never go back.
 
