@@ -169,10 +169,10 @@ class Contexts:
         if segment != self.current or segment < 0:
             if segment >= len(self.kept):
                 self._grow(segment + 1)
-            self.leave()
-            if segment >= 0:
-                self._load(self._state, self.kept[segment])
-                self.current = segment
+            self.flush()
+            self.current = -1
+            self._load(self._state, self.kept[segment] if segment >= 0 else self._nothing())
+            self.current = segment
         self._state.scalars[at_place.ENTERING] = 1.0
         self._derive()
 
@@ -187,7 +187,10 @@ class Contexts:
         """Keep what the state has learned of its segment, and leave none in it."""
         self.flush()
         self.current, self._at_hand = -1, None
-        self._load(self._state, np.zeros(self.kept.shape[1]))
+        self._load(self._state, self._nothing())
+
+    def _nothing(self) -> Floats:
+        return np.zeros(self.kept.shape[1])
 
     def _load(self, state: State, mine: Floats) -> None:
         state.scalars[self._places] = mine[: self._scalars]
