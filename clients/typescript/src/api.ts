@@ -595,9 +595,11 @@ export interface StateOut {
   state_version: number;
   round: number;
   arms: (string | number)[];
-  /** The exact probability of exploiting each arm next. */
+  /**
+   * The exact probability of exploiting each arm next; with a contextual policy, in a request of which nothing is known.
+   */
   exploitation: number[];
-  /** The exact probability of exploring each arm next. */
+  /** The exact probability of exploring each arm next, likewise. */
   exploration: number[];
   estimates: number[];
   plays_exploit: number[];

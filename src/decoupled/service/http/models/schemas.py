@@ -267,8 +267,13 @@ class StateOut(BaseModel):
     state_version: int
     round: int
     arms: list[Arm]
-    exploitation: list[float] = Field(description="The exact probability of exploiting each arm next.")
-    exploration: list[float] = Field(description="The exact probability of exploring each arm next.")
+    exploitation: list[float] = Field(
+        description="The exact probability of exploiting each arm next; with a contextual policy, in a request of which "
+        "nothing is known."
+    )
+    exploration: list[float] = Field(
+        description="The exact probability of exploring each arm next, likewise."
+    )
     estimates: list[float]
     plays_exploit: list[int]
     plays_explore: list[int]
