@@ -57,9 +57,7 @@ class Watch:
         # What was observed since an incumbent was set, if that is not all: by decisions that were not pending then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
-        self.newest: Observation | None = (
-            None  # the last feedback that was added, for the segments of a log
-        )
+        self.newest: Observation | None = None  # the last one added, for whoever keeps further sequences
 
     @classmethod
     def start(
@@ -105,6 +103,7 @@ class Watch:
         for decision, covered, baseline in reversed(new):
             if running.contexts is not None:  # the law is that of its context
                 running.contexts.recall(baseline)
+                running.contexts.derive()
                 self._law = None
             self._keep(decision.id, self._drawn_by(decision, covered, running))
 
