@@ -34,15 +34,15 @@ def finder(**fields: dict[str, Any]) -> ContextFinder:
 
 def test_a_decision_knows_the_context_of_its_request(arms: Arms, tmp_path: Path) -> None:
     config = read_config(write_config(tmp_path, arms, ALL + CONTEXT))
-    backend = Embedded(open_service(tmp_path / "store.db"), config)
-    with mirror(config, backend) as running:
+    service = open_service(tmp_path / "store.db")
+    with mirror(config, Embedded(service, config)) as running:
         body = {"request": {"max_tokens": 312}, "stream": True, "text": "x" * 5_000}
         got = echoed(running.http.post("/echo", json=body, headers={"X-Subject": "law"}))
         assert got["arm"] in arms
         echoed(running.http.get("/echo"))
         assert running.settled()["no_context"] == 0
-        page = backend._service.listing.decisions("local", "mirror", status="applied").result().items
-        found = backend._service.logs.segments("local", "mirror", ["subject"]).result()
+        page = service.listing.decisions("local", "mirror", status="applied").result().items
+        found = service.logs.segments("local", "mirror", ["subject"]).result()
     assert [each.context for each in page] == [
         {"route": "echo", "verb": "GET"},
         {"route": "echo", "stream": True, "subject": "law", "tokens": 312.0, "verb": "POST"},
@@ -128,6 +128,16 @@ def test_the_check_says_it_and_other_fields_need_another_experiment(arms: Arms, 
     service = open_service(tmp_path / "store.db")
     asyncio.run(Embedded(service, config).prepare())
     other = config.model_copy(update={"context": {}})
-    with pytest.raises(Conflict, match=r"context.route is 'text', and you sent none"):
+    with pytest.raises(Conflict, match=r"exists with context = "):
         asyncio.run(Embedded(service, other).prepare())
     service.close()
+
+
+def test_a_sink_knows_the_context_of_a_copy(arms: Arms, tmp_path: Path) -> None:
+    config = read_config(write_config(tmp_path, arms, f"sink = true\n{ALL}{CONTEXT}"))
+    service = open_service(tmp_path / "store.db")
+    with mirror(config, Embedded(service, config)) as running:
+        assert running.http.post("/echo", json={"stream": False}).status_code == 202
+        running.settled()
+        [made] = service.listing.decisions("local", "mirror", status="applied").result().items
+    assert made.context == {"route": "echo", "stream": False, "verb": "POST"}

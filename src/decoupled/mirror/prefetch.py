@@ -20,7 +20,7 @@ from .backend import Backend, Mode, Routing, Traits
 FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
 MOST = 512
 _PAUSE = 1.0  # seconds until the next attempt after the service failed
-_PATIENCE = 1.0  # seconds that such a request waits for its decision
+_PATIENCE = 1.0  # seconds that a request with a key waits for its decision
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -37,7 +37,7 @@ class Prefetch:
         self._needed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
         self._resting_until = (
-            0.0  # no decision of its own is asked for until then, because the last one failed
+            0.0  # no decision for a key is asked for until then, because the last one failed
         )
         self.last: str | None = None  # the arm that the newest decision exploits
         self.unused = 0
@@ -65,13 +65,13 @@ class Prefetch:
             self._needed.set()
         return decision
 
-    async def draw_for(self, about: Traits, mode: Mode) -> Routing | None:
-        """A decision for a key and a context; None if the service does not make one in time, or has just failed to."""
+    async def draw_for(self, about: Traits, mode: Mode, seconds: float = _PATIENCE) -> Routing | None:
+        """A decision of its own for a request; None if there is none in time, or the service has just failed to make one."""
         now = asyncio.get_running_loop().time
         if now() < self._resting_until:
             return None
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(seconds):
                 [decision] = await self._backend.decide(mode, 1, self._available, about)
                 return decision
         except (DecoupledError, TimeoutError):  # the draws for other requests fail as well, and say why
