@@ -54,40 +54,26 @@ def run_block(
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
     """Run `first` to `last - 1` of one policy, one after another."""
+    regret, switches = np.empty((2, last - first, len(checkpoints)))
+    plays = np.zeros((2, environment.arms), np.int64)
     if traffic.keys:
-        return _keyed_block(policy, environment, horizon, checkpoints, seed, first, last, traffic)
+        known = world(environment, horizon)
+        for at, run in enumerate(range(first, last)):
+            noise, _ = run_streams(seed, run)
+            play_keyed(
+                policy, *known, noise, checkpoints, seed, run, traffic, regret[at], plays, switches[at]
+            )
+        return BlockResult(regret, plays, switches)
     policy = policy.at(environment.arms)
     policy.register()  # also in a process that has not seen the policy
     player = _adaptive_player if isinstance(environment, Adversary) else _table_player
     play = player(policy, environment, horizon, checkpoints, traffic)
     late = None if traffic.direct else new_late(policy, environment.arms, traffic, horizon)
-    regret = np.empty((last - first, len(checkpoints)))
-    plays = np.zeros((2, environment.arms), np.int64)
-    for run in range(first, last):
+    for at, run in enumerate(range(first, last)):
         noise, draws = run_streams(seed, run)
         more = () if late is None else (late._replace(key=traffic_key(seed, run)),)
-        play(draws, noise, more, regret[run - first], plays)
+        play(draws, noise, more, regret[at], plays)
     return BlockResult(regret, plays)
-
-
-def _keyed_block(
-    policy: Policy,
-    environment: Environment,
-    horizon: int,
-    checkpoints: Ints,
-    seed: int,
-    first: int,
-    last: int,
-    traffic: Traffic,
-) -> BlockResult:
-    known = world(environment, horizon)
-    regret, switches = np.empty((2, last - first, len(checkpoints)))
-    plays = np.zeros((2, environment.arms), np.int64)
-    for run in range(first, last):
-        noise, _ = run_streams(seed, run)
-        at = run - first
-        play_keyed(policy, *known, noise, checkpoints, seed, run, traffic, regret[at], plays, switches[at])
-    return BlockResult(regret, plays, switches)
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:
