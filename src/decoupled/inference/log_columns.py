@@ -19,7 +19,7 @@ from ..errors import ArmError, LossError, Message, ParameterError, invalid_value
 from .log_annotations import Predicted, predictions, tagged
 
 NEEDED = ("explore", "propensity", "loss")
-OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq", "tags", "baseline")
+OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq", "tags", "baseline", "context")
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
 
 
