@@ -230,7 +230,7 @@ def test_segments_that_differ_pay_and_labels_that_tell_nothing_cost_little() -> 
 def test_recorded_answers(price: float, labels: bool, least: float, rival: str, most: float) -> None:
     """Two models on the questions of 57 subjects, or of as many labels that tell nothing; the dear model costs more.
 
-    Seeded; the bounds are more than five standard errors from the means, which were 142 and -10 in a hundred runs.
+    Seeded; the bounds are more than five standard errors from the means, which were 142 and -9 in a hundred runs.
     """
     with np.load(DATA) as kept:
         wrong, subjects = kept["wrong"], kept["names"][kept["segment"]]
