@@ -50,6 +50,11 @@ class Decision(NamedTuple):
         """The guardrail that chose `exploit`; None if the policy did."""
         return None
 
+    @property
+    def why(self) -> "Why | None":
+        """Why a contextual policy drew its arm: see `ContextualLadder`. None for others, and after saving and loading."""
+        return None
+
 
 class GuardedDecision(Decision):
     """A decision whose `exploit` was chosen by a guardrail. It compares and unpacks like any other.
@@ -75,10 +80,49 @@ class GuardedDecision(Decision):
         """The guardrail that chose `exploit`."""
         return self._guard
 
-    def marked(self, drawn: Arm, guard: str) -> "GuardedDecision":
+    def marked(self, drawn: Arm | None, guard: str | None) -> "GuardedDecision":
         """Set what the tuple has no place for, and return the decision."""
         self._drawn, self._guard = drawn, guard
         return self
+
+
+class Why(NamedTuple):
+    """Why a contextual policy drew the arm that it exploits: `decision.why`.
+
+    Attributes:
+        rung: the rung that drew the arm.
+        segment: the values that tell the segment apart, in the order of `segments`; None for a missing field.
+        weights: the probability with which each rung was drawn.
+
+    >>> import decoupled as dc
+    >>> learner = dc.ContextualLadder(segments=("language",)).start(arms=2, seed=1)
+    >>> why = learner.decide(context={"language": "de"}).why
+    >>> why.segment, sorted(why.weights)
+    (('de',), ['pooled', 'segments', 'shrunk'])
+    """
+
+    rung: str
+    segment: tuple[str | None, ...]
+    weights: dict[str, float]
+
+
+class ContextualDecision(GuardedDecision):
+    """A decision of a contextual policy. It compares and unpacks like any other."""
+
+    _why: tuple[tuple[str, ...], int, tuple[str | None, ...], list[float]] | None = None
+
+    @property
+    def drawn(self) -> Arm | None:
+        """The arm that the policy drew to exploit."""
+        return self.exploit if self._guard is None else self._drawn
+
+    @property
+    def why(self) -> Why | None:
+        """Why the policy drew its arm."""
+        if self._why is None:
+            return None
+        rungs, served, segment, weights = self._why
+        return Why(rungs[served], segment, dict(zip(rungs, weights, strict=True)))
 
 
 class Served(NamedTuple):

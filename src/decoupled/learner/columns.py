@@ -110,6 +110,8 @@ def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[A
         else:
             decision = GuardedDecision(name, *fields[:_FIELDS]).marked(*fields[_FIELDS:])
         one: Pending = (decision, arm, covered.get(place), shared[baseline])
+        if learner._running.contexts is not None:
+            learner._running.contexts.check(one[3])
         pending[name] = one
     if watch is not None:
         watch.fill_drawn(list(pending), columns)

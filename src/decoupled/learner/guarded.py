@@ -1,12 +1,13 @@
 """The calls of a learner that are about its guardrails."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..base.arrays import Ints
 from ..base.turns import TakesTurns, in_turn
 from ..decision import Served
 from ..errors import ParameterError, UnsupportedError, invalid_value
 from .arms import ArmNames
+from .context import Advice, Context, checked_advice, refuse_context
 from .guard import Guard
 from .guardrails import Guardrails
 from .pending import Waiting
@@ -14,6 +15,10 @@ from .runner import Running
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
+
+
+# What comes with a request: its context, and advice.
+Told: TypeAlias = tuple[Context | None, Advice | None]
 
 
 class Guarded(TakesTurns):
@@ -68,11 +73,21 @@ class Guarded(TakesTurns):
         self._replace(guard=self._guard.following(rules), watch=watch)
 
     @in_turn
-    def _serve(self, some: list[object] | None, key: str | None) -> Served:
+    def _serve(self, some: list[object] | None, key: str | None, told: Told | None = None) -> Served:
+        self._enter(told)
         part, word = self._part(some), self._word(key)
         drawn = self._running.draw_exploited(part, word)
         exploit, guard = self._served(drawn, part, word)
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
+
+    def _enter(self, told: Told | None) -> None:
+        """Put a request's context and advice where a contextual policy reads them."""
+        contexts = self._running.contexts
+        if contexts is not None:
+            context, advice = told or (None, None)
+            contexts.enter(context, checked_advice(advice, contexts.policy, self._arms))
+        elif told is not None:
+            refuse_context(self._running.policy)
 
     def _word(self, key: str | None) -> int | None:
         return None if key is None else self._running.keys.word(key)

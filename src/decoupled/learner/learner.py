@@ -23,8 +23,9 @@ from ..errors import (
 )
 from ..native.quick import NOT_QUICK, Switch
 from .arms import ArmNames, Arms, listed, listed_available
+from .context import Advice, Context
 from .guard import Guard
-from .guarded import Guarded
+from .guarded import Guarded, Told
 from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, not_watched
 from .keys import Key, key_text
@@ -259,6 +260,8 @@ class Learner(Guarded):
         self,
         count: None = None,
         *,
+        context: Context | None = None,
+        advice: Advice | None = None,
         key: Key | None = None,
         available: Iterable[Arm] | None = None,
         baseline: Predictions | None = None,
@@ -268,6 +271,8 @@ class Learner(Guarded):
         self,
         count: int,
         *,
+        context: Context | None = None,
+        advice: Advice | None = None,
         key: Key | None = None,
         available: Iterable[Arm] | None = None,
         baseline: Predictions | None = None,
@@ -277,6 +282,8 @@ class Learner(Guarded):
         self,
         count: int | None = None,
         *,
+        context: Context | None = None,
+        advice: Advice | None = None,
         key: Key | None = None,
         available: Iterable[Arm] | None = None,
         baseline: Predictions | None = None,
@@ -287,6 +294,10 @@ class Learner(Guarded):
 
         Args:
             count: the number of decisions, at most `max_pending`; None returns one decision, and not a list.
+            context: what is known of the request, for a `ContextualLadder`: values by the names of fields, each a string, a
+                boolean, a number, or None if it is missing. Fields that the policy does not name are ignored.
+            advice: what advisers of the policy would exploit: an arm, or a mapping from arms to probabilities, by the
+                adviser's name. One who says nothing counts as the policy's ladder of all rounds.
             key: a session, a user or anything else that should keep its arm; None draws afresh. The key decides the
                 draw of the arm to exploit, and nothing else: the same key exploits the same arm until what is learned
                 moves it, here, after saving and loading, and on every replica. A string of 1 to 1,024 bytes in UTF-8,
@@ -307,7 +318,8 @@ class Learner(Guarded):
         Raises:
             ArmError: if `available` is empty or names something that is not an arm.
             ParameterError: if `count` is not a whole number from 1 to `max_pending`.
-            UnsupportedError: if the policy's estimator takes no `baseline`, or plays the standard game and gets a `key`.
+            UnsupportedError: if the policy's estimator takes no `baseline`, or plays the standard game and gets a `key`, or
+                knows no `context`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -324,19 +336,20 @@ class Learner(Guarded):
         >>> decision.explore, centred.estimates().tolist()    # a perfect prediction: each arm learns its loss
         ('a', [0.9, 0.2, 0.4])
         """
-        if count is None and available is None and baseline is None:
+        told = None if context is None and advice is None else (context, advice)
+        if count is None and available is None and baseline is None and told is None:
             decision: Decision | None = self._quick_decide() if key is None else self._quick_decide(key)
             if decision is not None:  # nearly always
                 return decision
         text = None if key is None else self._key(key)
         some, expected = listed_available(available), self._predictions(baseline)
         if count is None:
-            return self._decide(some, expected, text)
+            return self._decide(some, expected, text, told=told)
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError(invalid_value("count", count, rule, "raise max_pending in start()"))
-        return self._decide_often(repeats, some, expected, text)
+        return self._decide_often(repeats, some, expected, text, told)
 
     def _key(self, key: Key) -> str:
         self._refuse_coupled("decide(key=...)")
@@ -344,32 +357,48 @@ class Learner(Guarded):
 
     @in_turn
     def _decide(
-        self, some: list[object] | None, expected: Any, key: str | None = None, *, exploiting: bool = True
+        self,
+        some: list[object] | None,
+        expected: Any,
+        key: str | None = None,
+        *,
+        exploiting: bool = True,
+        told: Told | None = None,
     ) -> Decision:
+        self._enter(told)
         part = self._part(some)
         return self._draw(1, part, self._baseline(part, expected), self._word(key), exploiting)[0]
 
     @in_turn
-    def _decide_again(self, some: list[object] | None, served: Served) -> Decision:
+    def _decide_again(
+        self, some: list[object] | None, served: Served, told: Told | None = None
+    ) -> Decision:
         """Make a decision of a log again, where a key drew the arm to exploit and the log does not say which key."""
+        self._enter(told)
         part = self._part(some)
         return self._draw(1, part, self._baseline(part, None), served, exploiting=True)[0]
 
     @in_turn
     def _decide_often(
-        self, count: int, some: list[object] | None, expected: Any, key: str | None
+        self, count: int, some: list[object] | None, expected: Any, key: str | None, told: Told | None
     ) -> list[Decision]:
+        self._enter(told)
         part = self._part(some)
         shared = self._baseline(part, expected)
         self._running.record_baselines()
         return self._draw(count, part, shared, self._word(key), exploiting=True)
 
     def explore(
-        self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
+        self,
+        *,
+        context: Context | None = None,
+        available: Iterable[Arm] | None = None,
+        baseline: Predictions | None = None,
     ) -> Decision:
         """Make a decision that only explores: its `exploit` is None.
 
         Args:
+            context: what is known of the request, as in `decide`; None for nothing.
             available: the arms to choose from, as in `decide`; None for all.
             baseline: your predictions of each arm's loss in this round, as in `decide`; None for none.
 
@@ -382,12 +411,23 @@ class Learner(Guarded):
         True
         """
         self._refuse_coupled("explore()")
-        return self._decide(listed_available(available), self._predictions(baseline), exploiting=False)
+        told = None if context is None else (context, None)
+        some, expected = listed_available(available), self._predictions(baseline)
+        return self._decide(some, expected, exploiting=False, told=told)
 
-    def exploit(self, *, key: Key | None = None, available: Iterable[Arm] | None = None) -> Served:
+    def exploit(
+        self,
+        *,
+        context: Context | None = None,
+        advice: Advice | None = None,
+        key: Key | None = None,
+        available: Iterable[Arm] | None = None,
+    ) -> Served:
         """Draw an arm to use now. It needs no feedback and does not advance the schedule.
 
         Args:
+            context: what is known of the request, as in `decide`; None for nothing.
+            advice: what advisers would exploit, as in `decide`; None for nothing.
             key: a session or a user that should keep its arm, as in `decide`; None draws afresh.
             available: the arms to choose from, as in `decide`; None for all.
 
@@ -406,7 +446,8 @@ class Learner(Guarded):
         Served(exploit='c', drawn='a', guard='pinned', limited_by=None)
         """
         self._refuse_coupled("exploit()")
-        return self._serve(listed_available(available), None if key is None else key_text(key))
+        told = None if context is None and advice is None else (context, advice)
+        return self._serve(listed_available(available), None if key is None else key_text(key), told)
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -481,8 +522,10 @@ class Learner(Guarded):
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
         serials = running.serials
         covered = None if part is None else tuple(serials.of(part).tolist())
-        decision = self._waiting.decision(number, chosen, guarded)
-        return decision, serials.of_one(explore), covered, baseline
+        serial, contexts, why = serials.of_one(explore), running.contexts, None
+        if contexts is not None:
+            baseline, why = contexts.record(among.state, serial), contexts.why(among.state)
+        return self._waiting.decision(number, chosen, guarded, why), serial, covered, baseline
 
     def _wait_for(self, made: list[Pending], number: int, oldest: list[str], forgotten: int) -> None:
         """Wait for the feedback of decisions, the last of this number, and forget the oldest; this may be repeated."""
@@ -604,7 +647,7 @@ class Learner(Guarded):
 
         Args:
             records: the log: tuples (explored arm, propensity, loss), or mappings with the keys "explore", "propensity"
-                and "loss".
+                and "loss", and "context" for a contextual policy.
             unrandomised: accept a log whose propensities are all 1. Use it only if every arm was seen in every round,
                 with a record for each.
 
@@ -630,8 +673,8 @@ class Learner(Guarded):
         watch = self._watch if self._watch is None else self._watch.copy()
         incumbent = self._guard.rules.incumbent is not None
         self._unfinished = undone_by(self._running.undo_all())
-        for arm, weight, loss in checked:
-            self._running.learn(arm, weight, loss)  # a log has no baselines
+        for arm, weight, loss, context in checked:
+            self._running.learn_logged(arm, weight, loss, context)
             if watch is not None:
                 watch.replay(self._running.serials.of_one(arm), weight, loss, incumbent=incumbent)
         self._commit(setattr, self, "_watch", watch)
@@ -728,11 +771,18 @@ class Learner(Guarded):
     # Inspecting
 
     def exploitation_probabilities(
-        self, *, available: Iterable[Arm] | None = None, guarded: bool = True
+        self,
+        *,
+        context: Context | None = None,
+        advice: Advice | None = None,
+        available: Iterable[Arm] | None = None,
+        guarded: bool = True,
     ) -> Floats:
         """The exact probability that `decide` now exploits each arm, in the order of `arms`.
 
         Args:
+            context: what is known of the request, as in `decide`; None for nothing.
+            advice: what advisers would exploit, as in `decide`; None for nothing.
             available: the arms to choose from, as in `decide`; None for all.
             guarded: apply the guardrails; False gives the policy's own probabilities.
 
@@ -740,12 +790,16 @@ class Learner(Guarded):
         >>> dc.FTPL().start(arms=4, seed=7).exploitation_probabilities().round(6).tolist()
         [0.25, 0.25, 0.25, 0.25]
         """
-        return self._law("exploitation_law", listed_available(available), guarded=guarded)
+        told = None if context is None and advice is None else (context, advice)
+        return self._law("exploitation_law", listed_available(available), told, guarded=guarded)
 
-    def exploration_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
+    def exploration_probabilities(
+        self, *, context: Context | None = None, available: Iterable[Arm] | None = None
+    ) -> Floats:
         """The exact probability that `decide` now explores each arm, in the order of `arms`.
 
         Args:
+            context: what is known of the request, as in `decide`; None for nothing.
             available: the arms to choose from, as in `decide`; None for all.
 
         >>> import decoupled as dc
@@ -753,10 +807,14 @@ class Learner(Guarded):
         >>> learner.exploration_probabilities(available=[0, 2]).round(3).tolist()
         [0.5, 0.0, 0.5]
         """
-        return self._law("exploration_law", listed_available(available))
+        told = None if context is None else (context, None)
+        return self._law("exploration_law", listed_available(available), told)
 
     @in_turn
-    def _law(self, name: str, some: list[object] | None, *, guarded: bool = False) -> Floats:
+    def _law(
+        self, name: str, some: list[object] | None, told: Told | None, *, guarded: bool = False
+    ) -> Floats:
+        self._enter(told)
         part = self._part(some)
         law = self._running.law(name, part)
         return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law

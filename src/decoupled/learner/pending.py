@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..decision import Arm, Decision, GuardedDecision
+from ..decision import Arm, ContextualDecision, Decision, GuardedDecision
 from ..errors import FeedbackError, shown
 
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
@@ -106,15 +106,20 @@ class Waiting:
         """The number of decisions made."""
         return self.counter.value
 
-    def decision(self, number: int, chosen: Chosen, guarded: tuple[Arm, str] | None = None) -> Decision:
-        """The decision of this number. `guarded`: what the policy drew, and the guardrail's name."""
+    def decision(
+        self,
+        number: int,
+        chosen: Chosen,
+        guarded: tuple[Arm, str] | None = None,
+        why: tuple[Any, ...] | None = None,
+    ) -> Decision:
+        """The decision of this number. `guarded`: what the policy drew, and the guardrail's name; `why`: see `Contexts.why`."""
         name = f"{self.tag}-{number}"
-        decision: Decision = (
-            _new_tuple(Decision, (name, *chosen))  # twice as fast as Decision(...)
-            if guarded is None
-            else _new_tuple(GuardedDecision, (name, *chosen)).marked(*guarded)
-        )
-        return decision
+        kind: Any = Decision if guarded is None else GuardedDecision
+        decision: Any = _new_tuple(kind if why is None else ContextualDecision, (name, *chosen))
+        if why is not None:
+            decision._why = why
+        return decision if guarded is None else decision.marked(*guarded)
 
     def oldest(self, count: int) -> list[str]:
         """The ids of the decisions to forget when so many are made, the oldest."""
@@ -187,7 +192,9 @@ class Waiting:
             place = known.get(id(baseline))
             if place is None:
                 serials, values, free, kept = baseline
-                same = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
+                same: Any = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
+                if len(serials) == 0:  # no baselines: what is kept is of this decision, such as its context
+                    same = same, explored, tuple(kept[explored])
                 place = known[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))

@@ -10,7 +10,8 @@ from .saving import Parts
 def plain_round(parts: Parts) -> QuickCalls:
     """The quick calls for a learner of these parts, which are stopped so far. Stop them before a part is replaced."""
     arms, losses, running, waiting, guard, _ = parts
-    if running.serials.kept is not None:  # pending decisions have serials, and the calls need places
+    # Pending decisions have serials, and the calls need places; and they know no contexts.
+    if running.serials.kept is not None or running.contexts is not None:
         return NOT_QUICK
     mine = QuickParts(
         decision=Decision,

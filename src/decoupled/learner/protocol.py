@@ -27,6 +27,10 @@ class RunnablePolicy(Protocol):
         """Whether the arm played is the arm seen."""
 
     @property
+    def contextual(self) -> bool:
+        """Whether decisions depend on a context."""
+
+    @property
     def baseline(self) -> str | None:
         """The row of baselines that a pending decision keeps, or None."""
 
@@ -100,3 +104,27 @@ class RunnablePolicy(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """The name and every parameter."""
+
+
+class ContextualPolicy(RunnablePolicy, Protocol):
+    """A policy whose decisions depend on a context; `ContextualLadder` documents each of these."""
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The fields that tell segments apart."""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The fields of the regression."""
+
+    @property
+    def advisers(self) -> tuple[str, ...]:
+        """The names of advisers."""
+
+    @property
+    def max_segments(self) -> int:
+        """How many segments are told apart."""
+
+    @property
+    def rung_names(self) -> tuple[str, ...]:
+        """The names of the rungs, in order."""

@@ -9,6 +9,7 @@ import numpy as np
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
 from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarning, invalid_value, shown
 from .arms import ArmNames
+from .context import Context
 from .loss_range import LossRange
 from .runner import Running
 
@@ -26,6 +27,7 @@ class Record(NamedTuple):
     arm: int
     weight: float
     loss: float
+    context: Context | None = None
 
 
 def listed_records(records: Iterable[Any]) -> list[Any]:
@@ -87,6 +89,7 @@ def _unseen_message(names: list[Any]) -> Message:
 
 def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Record:
     arm, propensity, loss = _parts(place, record)
+    context = record.get("context") if isinstance(record, Mapping) else None
     if is_missing(propensity):
         raise _no_propensity(f"records[{place}].propensity = {shown(propensity)}: is missing")
     chance = as_float(propensity)
@@ -97,7 +100,7 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Reco
     try:
         found = arms.place(arm)
         return Record(
-            found, 1.0 / chance, losses.scaled_as("loss", loss, "leave out records without a loss")
+            found, 1.0 / chance, losses.scaled_as("loss", loss, "leave out records without a loss"), context
         )
     except (ArmError, LossError) as error:
         raise error.within(f"records[{place}]") from None

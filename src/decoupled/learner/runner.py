@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from ctypes import c_int64
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.hashed import secret_of
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, State
 from .arm_ids import Serials
+from .context import Context, Contexts
 from .keys import KeyDraws
 from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
-from .protocol import RunnablePolicy
+from .protocol import ContextualPolicy, RunnablePolicy
 
 
 class Running:
@@ -33,6 +34,7 @@ class Running:
         stream: Words,
         serials: Serials | None = None,
         form: RunnablePolicy | None = None,
+        contexts: Contexts | None = None,
     ) -> None:
         arms = state.floats.shape[1]
         self.serials = serials or Serials(arms)
@@ -44,6 +46,9 @@ class Running:
         self.flat = (self.values, *state)
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
+        self.contexts = contexts
+        if contexts is None and policy.contextual:
+            self.contexts = Contexts(cast(ContextualPolicy, policy), state, self.calls.init)
         self.baseline = policy.baseline
         # Whether an update is one step, which no signal interrupts; and whether what comes before it changes only what
         # is derived, even if baselines were predicted.
@@ -73,7 +78,9 @@ class Running:
         """A copy with only these arms, until something is learned; the learning rate stays that of all arms."""
         form = self.policy.among(len(part), self.state.floats.shape[1])
         state = self.layout.restrict(self.state, part, form.layout)
-        return Running(self.policy, state, self.stream, self.serials.only(part), form)
+        if self.contexts is not None:
+            self.contexts.copy_context(part, state)
+        return Running(self.policy, state, self.stream, self.serials.only(part), form, self.contexts)
 
     def draw_exploited(self, part: Ints | None, key: int | None) -> int:
         """Draw the arm to exploit, among some arms or all, or take the one of a key's word."""
@@ -175,11 +182,17 @@ class Running:
     def undo_all(self) -> Callable[[], None]:
         """What takes back everything that is learned from now on."""
         scalars, floats, ints = self.state
-        return partial(self._restore, State(scalars.copy(), floats.copy(), ints.copy()), self.shared[0])
+        state = State(scalars.copy(), floats.copy(), ints.copy())
+        segments = None if self.contexts is None else self.contexts.snapshot()
+        return partial(self._restore, state, self.shared[0], segments)
 
-    def _restore(self, state: State, shared: RoundBaseline | None) -> None:
+    def _restore(
+        self, state: State, shared: RoundBaseline | None, segments: Callable[[], None] | None
+    ) -> None:
         for mine, saved in zip(self.state, state, strict=True):
             mine[:] = saved
+        if segments is not None:
+            segments()
         self.shared[0] = shared
         self.sharing.value = max(self.sharing.value, 2)  # it may have been computed
 
@@ -203,6 +216,8 @@ class Running:
 
     def learn(self, arm: int, weight: float, loss: float, baseline: Recorded = None) -> None:
         """Learn the loss of an explored arm."""
+        if self.contexts is not None:
+            self.contexts.recall(baseline)
         if self.baseline is None:
             self.calls.update(arm, weight, loss)
             return
@@ -219,6 +234,15 @@ class Running:
                 self._restore_baseline(arm, known)
         self.calls.update(arm, weight, loss)
         self.start_round(reusing=alone)
+
+    def learn_logged(self, arm: int, weight: float, loss: float, context: Context | None) -> None:
+        """Learn a record of a log, which has no baselines, and perhaps a context."""
+        if self.contexts is None:
+            self.learn(arm, weight, loss)
+        else:
+            self.contexts.enter(context)
+            self.form.prepare(self.state, arm)
+            self.calls.update(arm, weight, loss)
 
     def start_round(self, *, reusing: bool = False) -> None:
         """Forget the baselines of the round before; with `reusing`, keep the object, which no decision has."""
@@ -246,6 +270,9 @@ class Running:
     def _charge_absent(self, covered: Covered, loss: float) -> None:
         """Add the loss to every arm that the decision could not choose."""
         if self.policy.cumulative is None:
+            return
+        if self.contexts is not None:  # the update charges them, in each of its ladders
+            self.layout.row(self.state, "absent")[~self._could_choose(covered)] = 1.0
             return
         self.record_baselines()
         self.layout.row(self.state, self.policy.cumulative)[~self._could_choose(covered)] += loss
@@ -311,7 +338,8 @@ class Running:
         """A copy with this many more arms."""
         self.record_baselines()
         serials = self.serials.extended(newcomers)
-        return Running(self.policy, self._extended(newcomers), self.stream, serials)
+        new = Running(self.policy, self._extended(newcomers), self.stream, serials)
+        return self._followed(new, np.arange(self.state.floats.shape[1]), newcomers)
 
     def without(self, gone: Ints) -> "Running":
         """A copy without the arms at these places."""
@@ -321,7 +349,12 @@ class Running:
         state = self.layout.restrict(self.state, left, form.layout)
         state.scalars[ARMS] = len(left)
         form.init_form(state, self.layout.learned)
-        return Running(self.policy, state, self.stream, self.serials.only(left))
+        return self._followed(Running(self.policy, state, self.stream, self.serials.only(left)), left, 0)
+
+    def _followed(self, new: "Running", left: Ints, newcomers: int) -> "Running":
+        if self.contexts is not None:
+            new.contexts = self.contexts.following(new.state, new.calls.init, left, newcomers)
+        return new
 
     def _extended(self, newcomers: int) -> State:
         arms = self.state.floats.shape[1]

@@ -52,6 +52,7 @@ def to_content(parts: Parts) -> dict[str, Any]:
         "secret": running.state.scalars.item(SECRET),
         "learned": {name: layout.row(running.state, name).copy() for name in layout.learned},
         "stream": [hex(int(word)) for word in running.stream],
+        **({} if running.contexts is None else {"context": running.contexts.to_json()}),
         **waiting.to_json(),
         **guard.to_json(),
         **({} if watch is None else {"watch": watch.to_json()}),

@@ -94,12 +94,15 @@ class Watch:
         changes. A decision costs nothing until then.
         """
         now, new = running.round, []
-        for decision, _, covered, _ in pending:
+        for decision, _, covered, baseline in pending:
             if decision.round != now:
                 break
             if decision.id not in self.drawn:
-                new.append((decision, covered))
-        for decision, covered in reversed(new):
+                new.append((decision, covered, baseline))
+        for decision, covered, baseline in reversed(new):
+            if running.contexts is not None:  # the law is that of its context
+                running.contexts.recall(baseline)
+                self._law = None
             self._keep(decision.id, self._drawn_by(decision, covered, running))
 
     def _drawn_by(self, decision: Decision, covered: Covered, running: Running) -> Drawn:

@@ -3,6 +3,7 @@
 from ..learner.learner import Learner as Learner
 from .avner import AvnerExp3 as AvnerExp3
 from .base import Policy as Policy
+from .contextual import ContextualLadder as ContextualLadder
 from .coupled.exp3 import CoupledExp3 as CoupledExp3
 from .coupled.ftpl import CoupledFTPL as CoupledFTPL
 from .coupled.thompson import ThompsonSampling as ThompsonSampling

@@ -82,6 +82,11 @@ class Policy(Description, kind="policy", package=__package__):
         return False
 
     @property
+    def contextual(self) -> bool:
+        """Whether decisions depend on a context: see `ContextualLadder`."""
+        return False
+
+    @property
     def baseline(self) -> str | None:
         """The derived row, if any, whose values at decision time the update needs.
 

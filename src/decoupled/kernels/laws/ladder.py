@@ -111,24 +111,34 @@ def refresh(params: Any, state: State) -> None:
 @compiled
 def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw a rung and its arm to exploit, and the arm to explore."""
-    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
-    ranked = floats[RANKED]
     exploit = exploited(state, drawn_rung(params, state, stream), stream)
-    mixed, mark = scalars[MIXED], uniform(stream)
-    if mark <= mixed:
-        explore = one_of_two(state, mark / mixed, stream)
-        rank = rank_of(ranked, order, floats[ESTIMATES, explore], explore, 0)
-    else:
-        if mark <= mixed + params.uniform_share:
-            rank = below(len(order), stream)
-        else:
-            rank = categorical(floats[SURROGATE], scalars[SURROGATE_SUM], stream)
-        explore = order[rank]
-    share = surrogate_share(state) * floats[SURROGATE, rank] + scalars[EVEN_SHARE]
-    share += extra_share(state, explore)
-    if params.rungs > 1.0 and scalars[COVERED] == ALL_ARMS:
+    explore, rank = explored(params, state, stream)
+    share = share_of(state, explore, rank)
+    if params.rungs > 1.0 and state.scalars[COVERED] == ALL_ARMS:
         prepare_judging(params, state, explore, rank)
     return exploit, explore, 1.0 / share, share
+
+
+@compiled
+def explored(params: Any, state: State, stream: Words) -> tuple[int, int]:
+    """Draw the arm to explore; return it and its rank."""
+    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
+    mixed, mark = scalars[MIXED], uniform(stream)
+    if mark <= mixed:
+        arm = one_of_two(state, mark / mixed, stream)
+        return arm, rank_of(floats[RANKED], order, floats[ESTIMATES, arm], arm, 0)
+    if mark <= mixed + params.uniform_share:
+        rank = below(len(order), stream)
+    else:
+        rank = categorical(floats[SURROGATE], scalars[SURROGATE_SUM], stream)
+    return order[rank], rank
+
+
+@compiled
+def share_of(state: State, arm: int, rank: int) -> float:
+    """The probability with which an arm of this rank is explored."""
+    share: float = surrogate_share(state) * state.floats[SURROGATE, rank] + state.scalars[EVEN_SHARE]
+    return share + extra_share(state, arm)
 
 
 @compiled

@@ -1,0 +1,195 @@
+"""The rungs that know the context: means of segments, shrunk, and a regression on numbers.
+
+*Shrunk*: an arm's mean in a segment, less its mean in all rounds, less what the segment's arms have in common, is a
+difference r. It counts by the share that is not noise, n * variety / (n * variety + noise), with n losses seen. Noise is
+the variance within segments and variety that between them, by the analysis of variance with unequal counts.
+
+*Linear*: ridge regression of each arm's losses on the numbers, by recursive least squares. With segments, it fits what
+their shrunk means leave.
+
+Searle, S. R., Casella, G. and McCulloch, C. E. (1992). Variance Components. Wiley.
+"""
+
+import math
+from typing import Any
+
+from ..compose import START
+from ..jit import compiled
+from ..state import State
+from .contextual_state import (
+    ADVICE_AT,
+    BETWEEN,
+    BETWEEN_FREE,
+    BETWEEN_SIZE,
+    EVERYWHERE,
+    LADDER_ROWS,
+    LEVEL,
+    MISSING,
+    NOISE,
+    NUMBERS_AT,
+    OWN_BETWEEN,
+    OWN_FREE,
+    OWN_SIZE,
+    POOLED_AT,
+    VALUE,
+    VARIETY,
+    WITHIN,
+    WITHIN_FREE,
+)
+from .ladder_state import COUNTS, LEADER, MEANS, RISE
+
+LEVEL_PRIOR = 2.0  # so many losses of a segment count for its level as much as none at all
+RIDGE = 1.0
+MOST_SCALED = 5.0  # in standard deviations
+
+
+@compiled
+def segment_level(state: State) -> float:
+    """The mean of what a segment's losses differ from the arms' means in all rounds; 0 if none was seen."""
+    floats, sum_of, count = state.floats, 0.0, 0.0
+    for arm in range(floats.shape[1]):
+        seen = floats[LADDER_ROWS + COUNTS, arm]
+        sum_of += seen * (floats[LADDER_ROWS + MEANS, arm] - floats[MEANS, arm])
+        count += seen
+    return sum_of / count if count > 0.0 else 0.0
+
+
+@compiled
+def note_segment(state: State) -> None:
+    """Put the differences of the segment at hand, as they are now, into the sums over all segments."""
+    floats, scalars = state.floats, state.scalars
+    level, squares, cells, count, counts_squared = segment_level(state), 0.0, 0.0, 0.0, 0.0
+    for arm in range(floats.shape[1]):
+        seen = floats[LADDER_ROWS + COUNTS, arm]
+        if seen > 0.0:
+            apart = floats[LADDER_ROWS + MEANS, arm] - floats[MEANS, arm] - level
+            squares += seen * apart * apart
+            cells += 1.0
+            count += seen
+            counts_squared += seen * seen
+    free, size = max(cells - 1.0, 0.0), count - counts_squared / count if count > 0.0 else 0.0
+    scalars[BETWEEN] += squares - scalars[OWN_BETWEEN]
+    scalars[BETWEEN_FREE] += free - scalars[OWN_FREE]
+    scalars[BETWEEN_SIZE] += size - scalars[OWN_SIZE]
+    scalars[OWN_BETWEEN], scalars[OWN_FREE], scalars[OWN_SIZE] = squares, free, size
+
+
+@compiled
+def fill_values(state: State) -> None:
+    """Fill every arm's shrunk mean in the segment at hand, less the level of the segment."""
+    floats, scalars = state.floats, state.scalars
+    noise = scalars[WITHIN] / scalars[WITHIN_FREE] if scalars[WITHIN_FREE] > 0.0 else 0.0
+    variety = 0.0
+    if scalars[BETWEEN_SIZE] > 0.0:
+        more = scalars[BETWEEN] - scalars[BETWEEN_FREE] * noise
+        variety = max(more / scalars[BETWEEN_SIZE], 0.0)
+    level, count = segment_level(state), 0.0
+    for arm in range(floats.shape[1]):
+        value = floats[MEANS, arm]
+        if floats[COUNTS, arm] == 0.0:  # nobody has seen it
+            value = START + scalars[POOLED_AT + RISE]
+        seen = floats[LADDER_ROWS + COUNTS, arm]
+        count += seen
+        if seen > 0.0 and variety > 0.0:
+            apart = floats[LADDER_ROWS + MEANS, arm] - value - level
+            value += apart * seen * variety / (seen * variety + noise)
+        floats[VALUE, arm] = value
+    scalars[NOISE], scalars[VARIETY] = noise, variety
+    scalars[LEVEL] = level * count / (count + LEVEL_PRIOR)
+
+
+@compiled
+def leader_of(params: Any, state: State, linear: bool) -> float:
+    """The arm with the smallest value, or predicted loss, of those that were seen; the ladder's own leader if it ties."""
+    floats, best = state.floats, state.scalars[POOLED_AT + LEADER]
+    if best < 0.0:
+        return EVERYWHERE
+    least = predicted(params, state, int(best)) if linear else floats[VALUE, int(best)]
+    for arm in range(floats.shape[1]):
+        if floats[COUNTS, arm] > 0.0:
+            value = predicted(params, state, arm) if linear else floats[VALUE, arm]
+            if value < least:
+                best, least = float(arm), value
+    return best
+
+
+@compiled
+def scale_numbers(params: Any, state: State) -> None:
+    """Scale the numbers of the context by their means and deviations so far; a missing one counts as its mean."""
+    scalars, numbers = state.scalars, int(params.numbers)
+    for each in range(numbers):
+        at = NUMBERS_AT + each
+        seen, squares, scaled = scalars[at + 2 * numbers], scalars[at + 4 * numbers], 0.0
+        if scalars[at] < MISSING and squares > 0.0:
+            scaled = (scalars[at] - scalars[at + 3 * numbers]) / math.sqrt(squares / seen)
+            scaled = min(max(scaled, -MOST_SCALED), MOST_SCALED)
+        scalars[at + numbers] = scaled
+
+
+@compiled
+def note_numbers(params: Any, state: State) -> None:
+    """Learn the means and the deviations of the numbers."""
+    scalars, numbers = state.scalars, int(params.numbers)
+    for each in range(numbers):
+        at = NUMBERS_AT + each
+        if scalars[at] < MISSING:
+            scalars[at + 2 * numbers] += 1.0
+            before = scalars[at] - scalars[at + 3 * numbers]
+            scalars[at + 3 * numbers] += before / scalars[at + 2 * numbers]
+            scalars[at + 4 * numbers] += before * (scalars[at] - scalars[at + 3 * numbers])
+
+
+@compiled
+def scaled_number(params: Any, state: State, place: int) -> float:
+    """A coordinate of the regression: 1, or a scaled number."""
+    if place == 0:
+        return 1.0
+    number: float = state.scalars[NUMBERS_AT + int(params.numbers) + place - 1]
+    return number
+
+
+@compiled
+def first_of_linear(params: Any) -> int:
+    """The row of the first coefficient; those of what is known of them follow the coefficients."""
+    return ADVICE_AT + int(params.advisers)
+
+
+@compiled
+def starting_value(params: Any, state: State, arm: int) -> float:
+    """What a regression predicts before it has learned: the shrunk mean, if there are segments."""
+    if params.segmented > 0.0:
+        value: float = state.floats[VALUE, arm]
+        return value
+    return START
+
+
+@compiled
+def predicted(params: Any, state: State, arm: int) -> float:
+    """The loss that the regression predicts for an arm, less the level of the segment."""
+    at, value = first_of_linear(params), starting_value(params, state, arm)
+    for place in range(int(params.numbers) + 1):
+        value += state.floats[at + place, arm] * scaled_number(params, state, place)
+    return value
+
+
+@compiled
+def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
+    """Let the regression of an arm learn a loss.
+
+    The inverse of the arm's matrix of moments is 1 / RIDGE on the diagonal less what is known, which starts at 0.
+    """
+    floats, scalars, size = state.floats, state.scalars, int(params.numbers) + 1
+    at, steps = first_of_linear(params), NUMBERS_AT + 5 * int(params.numbers)
+    level = scalars[LEVEL] if params.segmented > 0.0 else 0.0
+    surprise, whole = loss - level - predicted(params, state, arm), 1.0
+    for row in range(size):
+        step = scaled_number(params, state, row) / RIDGE
+        for column in range(size):
+            step -= floats[at + size * (1 + row) + column, arm] * scaled_number(params, state, column)
+        scalars[steps + row] = step
+        whole += step * scaled_number(params, state, row)
+    for row in range(size):
+        floats[at + row, arm] += scalars[steps + row] * surprise / whole
+        for column in range(size):
+            more = scalars[steps + row] * scalars[steps + column] / whole
+            floats[at + size * (1 + row) + column, arm] += more

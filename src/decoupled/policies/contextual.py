@@ -1,0 +1,209 @@
+"""The contextual ladder: which arm is best for this request."""
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.arrays import Floats
+from ..base.validation import number_from, set_number, whole_number
+from ..errors import ParameterError, invalid_value
+from ..kernels.laws import contextual as kernels
+from ..kernels.laws import contextual_state as at_place
+from ..kernels.random.keyed import Keyed
+from ..kernels.state import Layout, State
+from .base import Policy
+from .ftpl import MANY_CENTRED
+from .ladder import Ladder
+
+MOST_SEGMENTS = 100_000
+_LADDER = Ladder()
+# How much the rungs are trusted at first: the ladder of all rounds, of segments, shrunk means, the regression, an adviser.
+_PRIORS = (2.0, 1.0, 4.0, 2.0, 1.0)
+_NAMES = ("pooled", "segments", "shrunk", "linear")
+
+
+@dataclass(frozen=True, repr=False)
+class ContextualLadder(Policy):
+    r"""A ladder that knows who asks: it learns which arm is best for a request from the request's *context*.
+
+    A context is a flat mapping of names to values, known before the decision. What is exploited does not change what is
+    seen, so rules that map a context to an arm can all be judged by one exploration. Each is a *rung*:
+
+    - "pooled": the `Ladder`, blind to the context;
+    - "segments": a `Ladder` for each value (or combination of values) of the fields in `segments`;
+    - "shrunk": the arm with the smallest mean loss in the segment, where means are shrunk towards those of all rounds, by
+      as much as the data say;
+    - "linear": the arm with the smallest predicted loss, by ridge regression on `numbers`, on top of the shrunk means;
+    - an adviser of your own, each time you pass its choice to `decide(advice=...)`.
+
+    AdaHedge learns how often to play each rung, from the same observations. Rounds in which all rungs agree teach it
+    nothing and cost nothing. Exploration has an even share $\gamma$, and the rest is in equal parts that of the
+    pooled ladder and that of the segment's, so the propensity is exact and at least $\gamma / K$.
+
+    docs/context.md shows what it gains and what it costs where the context tells nothing.
+
+    Args:
+        segments: the names of fields whose values, together, tell segments apart. Their values are strings, booleans or
+            whole numbers; a missing one is a value too. Empty for no segments.
+        numbers: the names of fields for the regression, at most 32. They are scaled as they come; a missing one counts as
+            its mean. Empty for no regression.
+        advisers: the names of those whose advice `decide` may be given, at most 8.
+        max_segments: how many segments are told apart, in order of appearance; all later ones are one segment.
+        uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at most 1.
+        hedge_rate: what is divided by AdaHedge's regret to give its learning rate, above 0.
+
+    >>> import decoupled as dc
+    >>> learner = dc.ContextualLadder(segments=("language",)).start(arms=["small", "large"], seed=1)
+    >>> for t in range(400):
+    ...     request = {"language": "de" if t % 2 else "en"}
+    ...     decision = learner.decide(context=request)
+    ...     best = "large" if request["language"] == "de" else "small"
+    ...     learner.observe(decision, loss=0.2 if decision.explore == best else 0.6)
+    >>> [learner.decide(context={"language": each}).exploit for each in ("de", "en")]
+    ['large', 'small']
+    """
+
+    segments: tuple[str, ...] = field(default=(), metadata={"depth": 1})
+    numbers: tuple[str, ...] = field(default=(), metadata={"depth": 1})
+    advisers: tuple[str, ...] = field(default=(), metadata={"depth": 1})
+    max_segments: int = 1000
+    uniform_share: float = 0.5
+    hedge_rate: float = 3.0
+
+    params_type = at_place.Params
+    functions = kernels.FUNCTIONS
+    contextual: ClassVar[bool] = True
+    keyed_in_place = True
+
+    def __post_init__(self) -> None:
+        most = {"segments": 32, "numbers": at_place.MOST_NUMBERS, "advisers": at_place.MOST_ADVISERS}
+        for name, limit in most.items():
+            object.__setattr__(self, name, _names(name, getattr(self, name), limit))
+        if reserved := set(self.advisers) & set(_NAMES):
+            rule = f"must not have the name of a rung, {', '.join(_NAMES)}"
+            raise ParameterError(invalid_value("advisers", sorted(reserved)[0], rule, "choose another"))
+        most_segments = whole_number("max_segments", self.max_segments, 1, "the default is 1000")
+        if most_segments > MOST_SEGMENTS:
+            rule = f"must not exceed {MOST_SEGMENTS}"
+            raise ParameterError(invalid_value("max_segments", most_segments, rule, "the default is 1000"))
+        object.__setattr__(self, "max_segments", most_segments)
+        share = number_from("uniform_share", self.uniform_share, 1e-6, 1.0 + 1e-9, "the default is 0.5")
+        object.__setattr__(self, "uniform_share", min(share, 1.0))
+        set_number(self, "hedge_rate", 0.0, 1e100, "the default is 3")
+
+    def __repr__(self) -> str:
+        values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        told = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"ContextualLadder({told})"
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(), cls(segments=("s",), numbers=("x", "y"), advisers=("a",), uniform_share=0.3))
+
+    def to_dict(self) -> dict[str, Any]:
+        # JSON has no tuples.
+        lists = {name: list(getattr(self, name)) for name in ("segments", "numbers", "advisers")}
+        return {**super().to_dict(), **lists}
+
+    @cached_property
+    def rung_names(self) -> tuple[str, ...]:
+        """The names of the rungs, in order."""
+        return tuple(_NAMES[kind] for kind in self._own_kinds) + self.advisers
+
+    @property
+    def _own_kinds(self) -> tuple[int, ...]:
+        segmented = (at_place.SEGMENTS, at_place.SHRUNK) if self.segments else ()
+        return (at_place.POOLED, *segmented, *((at_place.LINEAR,) if self.numbers else ()))
+
+    @property
+    def layout(self) -> Layout:
+        return at_place.layout(len(self.numbers), len(self.advisers))
+
+    def params(self) -> Any:
+        kinds = [*self._own_kinds, *(at_place.ADVICE + each for each in range(len(self.advisers)))]
+        priors = [_PRIORS[min(kind, at_place.ADVICE)] for kind in kinds]
+        empty = [0.0] * (at_place.MOST_RUNGS - len(kinds))
+        own = (
+            *(self.uniform_share, self.hedge_rate, len(kinds), bool(self.segments), len(self.numbers)),
+            len(self.advisers),
+            *(each / sum(priors) for each in priors),
+            *empty,
+            *kinds,
+            *empty,
+        )
+        made: Any = self.params_type
+        return made(*(float(each) for each in (*_LADDER.params(), *own)))
+
+    def at(self, arms: int) -> Policy:
+        if arms >= MANY_CENTRED:
+            rule = f"must be below {MANY_CENTRED} for a contextual policy"
+            raise ParameterError(invalid_value("arms", arms, rule, "use Ladder() for so many"))
+        return self
+
+    # Arms that come
+
+    def init_new_arms(self, state: State, first: int) -> None:
+        for part in self._ladders(state):
+            _LADDER.init_new_arms(part, first)
+
+    def unknown(self, state: State) -> NDArray[np.bool_]:
+        return _LADDER.unknown(_parts(state)[0])
+
+    def prepare(self, state: State, arm: int) -> None:
+        kernels.fill_chances(self.params(), state, arm)
+
+    def _ladders(self, state: State) -> list[State]:
+        return _parts(state) if self.segments else _parts(state)[:1]
+
+    # Laws
+
+    def exploitation_law(self, state: State) -> Floats:
+        """The mixture of the rungs' laws, in the context at hand."""
+        arms = state.floats.shape[1]
+        law = np.zeros(arms)
+        for rung in range(len(self.rung_names)):
+            weight = state.scalars[at_place.WEIGHT + rung]
+            kind = kernels.kind_of(state.scalars, state.floats, rung)
+            if kind >= at_place.ADVICE:
+                law += weight * state.floats[at_place.ADVICE_AT + kind - at_place.ADVICE]
+            elif kind in (at_place.POOLED, at_place.SEGMENTS):
+                law += weight * _LADDER.exploitation_law(_parts(state)[kind])
+            else:
+                leader = state.scalars[at_place.ARM + rung]
+                law += weight * (np.arange(arms) == leader if leader >= 0.0 else 1.0 / arms)
+        return law
+
+    def exploration_law(self, state: State) -> Floats:
+        """The even share, and the ladders' own laws."""
+        parts = self._ladders(state)
+        own = (1.0 - self.uniform_share) / len(parts)
+        law = np.full(state.floats.shape[1], self.uniform_share / state.floats.shape[1])
+        for part in parts:
+            law += own * _LADDER.exploration_law(part)
+        return law
+
+    def keyed(self, state: State) -> Keyed:
+        counts = len(self.rung_names), _LADDER.rung_count
+        return Keyed(kernels.keyed_contextual, (state.scalars, state.floats, *counts))
+
+
+def _parts(state: State) -> list[State]:
+    """The ladder of all rounds and that of the segment at hand, as `kernels` sees them."""
+    scalars, floats, ints = state
+    split, end = at_place.SEGMENT_AT, at_place.OWN_BETWEEN
+    first = State(scalars[at_place.POOLED_AT : split], floats[: at_place.LADDER_ROWS], ints[:1])
+    rows = floats[at_place.LADDER_ROWS : 2 * at_place.LADDER_ROWS]
+    return [first, State(scalars[split:end], rows, ints[1:2])]
+
+
+def _names(name: str, given: object, most: int) -> tuple[str, ...]:
+    """Names of fields: different strings that are not empty."""
+    if isinstance(given, (list, tuple)):
+        found = tuple(each for each in given if isinstance(each, str) and 0 < len(each) <= 200)
+        if len(found) == len(given) == len(set(found)) <= most:
+            return found
+    rule = f"must be a tuple of at most {most} different names of 1 to 200 characters"
+    raise ParameterError(invalid_value(name, given, rule, "for example ('subject',)"))
