@@ -28,6 +28,7 @@ from .policies.python import PythonPolicy as PythonPolicy
 from .report.comparison import compare as compare
 from .service.client import Client as Client  # needs httpx
 from .simulation import Results as Results
+from .simulation import baselines as baselines
 from .simulation import simulate as simulate
 from .simulation.traffic import Traffic as Traffic
 

@@ -6,6 +6,7 @@ from .base import Adversary as Adversary
 from .base import Environment as Environment
 from .bernoulli import Bernoulli as Bernoulli
 from .catalogue import Catalogue as Catalogue
+from .context_table import ContextTable as ContextTable
 from .drifting import Drifting as Drifting
 from .loss_table import LossTable as LossTable
 from .movielens.environment import MovieLens as MovieLens

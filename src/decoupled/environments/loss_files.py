@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.extras import needed_for
 from ..base.validation import as_loss, is_missing, is_number, kind_of
-from ..errors import Message, ParameterError, invalid_value
+from ..errors import Message, ParameterError, invalid_value, near_name
 
 _BOOLEANS = (True, False, "True", "False")  # pandas reads a column of these as booleans
 
@@ -48,12 +48,30 @@ def _bad_cell(place: str, value: object) -> ParameterError:
 
 
 def read_losses(path: Any) -> Floats:
-    """Read a .parquet file, or any other file as CSV."""
-    return read_parquet(path) if Path(path).suffix == ".parquet" else read_csv(path)
+    """Read a .parquet file, or any other file as CSV, with one column per arm."""
+    return read_table(path, ())[0]
 
 
-def read_csv(path: str | os.PathLike[str]) -> Floats:
-    """Read a CSV file with a header of arms' names."""
+def read_table(path: Any, others: Sequence[str]) -> tuple[Floats, dict[str, list[object]]]:
+    """Read such a file whose columns `others` hold something else than losses: their values, None where one is missing."""
+    file, text = Path(path).name, Path(path).suffix != ".parquet"
+    frame = _read_csv(path) if text else _read_parquet(path)
+    for name in others:
+        if name not in frame.columns:
+            raise _broken(file, f"has no column {name!r}", near_name(name, frame.columns))
+    # Whole numbers with gaps are floats in pandas, until its own types are asked for.
+    columns = {name: frame[name].convert_dtypes().tolist() for name in others}
+    found = {
+        name: [None if is_missing(each) else each for each in values] for name, values in columns.items()
+    }
+    losses = frame.drop(columns=list(others))
+    if text:
+        _refuse_words(losses, file)
+    return _losses_of(losses, file), found
+
+
+def _read_csv(path: str | os.PathLike[str]) -> Any:
+    """Read a CSV file with a header of names."""
     with needed_for("a CSV file"):
         import pandas
 
@@ -74,7 +92,14 @@ def read_csv(path: str | os.PathLike[str]) -> Floats:
         problem = f"has lines with more values than the {len(names)} names of its header"
         raise _broken(file, problem, "give every column a name")
     frame.columns = names
-    for name in names:
+    return frame
+
+
+def _refuse_words(frame: Any, file: str) -> None:
+    """Raise an error that names the first word among the numbers of a CSV file."""
+    import pandas
+
+    for name in frame.columns:
         if frame[name].dtype.kind not in "biuf":  # one word turns a whole column into strings
             numbers = pandas.to_numeric(frame[name], errors="coerce")
             words = frame[name].notna() & numbers.isna() & ~frame[name].isin(_BOOLEANS)
@@ -84,22 +109,19 @@ def read_csv(path: str | os.PathLike[str]) -> Floats:
                 raise ParameterError(
                     invalid_value(_cell(file, row, name), frame[name].iloc[row], rule, remedy)
                 )
-    return _losses_of(frame, file)
 
 
-def read_parquet(path: str | os.PathLike[str]) -> Floats:
-    """Read a Parquet file with one column per arm."""
+def _read_parquet(path: str | os.PathLike[str]) -> Any:
     with needed_for("a Parquet file"):
         import pandas
         import pyarrow.parquet  # noqa: F401 # pandas reads with it
 
     file = Path(path).name
     try:
-        frame = pandas.read_parquet(path)
+        return pandas.read_parquet(path)
     except ValueError as error:
         problem = f"is not a Parquet file ({_one_line(error)})"
         raise _broken(file, problem, "write it with pyarrow or pandas") from None
-    return _losses_of(frame, file)
 
 
 def _broken(file: str, problem: str, remedy: str) -> ParameterError:

@@ -52,7 +52,7 @@ class LossTable(Environment):
 
     def __post_init__(self) -> None:
         recorded = isinstance(self.rows, (str, os.PathLike))
-        rows = read_losses(self.rows) if recorded else _checked_rows(self.rows)
+        rows = read_losses(self.rows) if recorded else checked_rows("rows", self.rows)
         index = _checked_index(self.index, len(rows))
         rows.setflags(write=False)
         index.setflags(write=False)
@@ -114,19 +114,20 @@ def _as_array(values: Any, kind: Any = None) -> Any:
         return np.empty(0, object)
 
 
-def _checked_rows(rows: Any) -> Floats:
+def checked_rows(name: str, rows: Any) -> Floats:
+    """Losses as an array of rows x arms; an error names the argument `name`."""
     array = _as_array(rows)
     if array.dtype.kind not in "biuf":  # anything else is checked cell by cell, as given
         array = _as_array(rows, object)
     if array.ndim != 2 or len(array) < 1 or array.shape[1] < 2:
-        _refuse_ragged(rows)
+        _refuse_ragged(name, rows)
         raise ParameterError(
-            "rows: must be rows x arms of numbers, with at least two arms; give a 2-D array"
+            f"{name}: must be rows x arms of numbers, with at least two arms; give a 2-D array"
         )
-    return checked_cells(array, lambda row, arm: f"rows[{row}][{arm}]")
+    return checked_cells(array, lambda row, arm: f"{name}[{row}][{arm}]")
 
 
-def _refuse_ragged(rows: Any) -> None:
+def _refuse_ragged(name: str, rows: Any) -> None:
     if not isinstance(rows, Sequence):
         return
     if not all(isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str) for row in rows):
@@ -135,7 +136,7 @@ def _refuse_ragged(rows: Any) -> None:
     for place, length in enumerate(lengths):
         if length != lengths[0]:
             raise ParameterError(
-                f"rows[{place}]: has length {length}, and rows[0] has length {lengths[0]}; "
+                f"{name}[{place}]: has length {length}, and {name}[0] has length {lengths[0]}; "
                 "give every row one loss for each arm"
             )
 

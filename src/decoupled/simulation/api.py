@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.arrays import Floats
 from ..base.files import write_atomically
 from ..base.sigint import held_while_compiling
 from ..base.validation import one_of, whole_number
-from ..environments import Environment
+from ..environments import ContextTable, Environment
 from ..errors import ParameterError, invalid_value
 from ..policies import Policy
 from .admission import check_curves
@@ -52,7 +53,7 @@ def simulate(
     so it does not change the losses, and the regret is always of the losses suffered.
 
     Args:
-        policies: one policy, or several that differ.
+        policies: one policy, or several that differ; with a `ContextTable`, `baselines` as well.
         environment: where losses come from.
         horizon: rounds of a run.
         runs: runs of each policy. Run r draws from seeds derived from (seed, r).
@@ -195,4 +196,15 @@ def _gather(
         each.finish()
     means = np.stack([each.mean for each in moments])
     deviations = np.stack([each.standard_deviation for each in moments])
-    return assemble(plan, final, curves, means, deviations, plays, switches)
+    return assemble(plan, final, curves, means, deviations, plays, switches, _available(plan))
+
+
+def _available(plan: Plan) -> Floats | None:
+    """What the best arm for each segment gains over the best arm in each run, where there are contexts."""
+    table, runs = plan.environment, range(plan.runs)
+    if not isinstance(table, ContextTable):
+        return None
+    if table.order == "given" or plan.horizon % len(table.losses) == 0:  # the same rows in every run
+        runs = range(1)
+    found = [table.available(table.row_at(plan.horizon, plan.seed, run)) for run in runs]
+    return np.resize(found, plan.runs)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
-from ..environments import Environment
+from ..environments import ContextTable, Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
@@ -17,6 +17,8 @@ from ..kernels.random.hashed import secret_of
 from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..policies import Policy
+from .baselines.base import Baseline
+from .contextual import best_arm, draws_of, play_blind, play_learner, sees_context
 from .interpreted import interpreted
 from .keyed import play_keyed
 from .outside import find_outside, outside_range
@@ -54,6 +56,10 @@ def run_block(
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
     """Run `first` to `last - 1` of one policy, one after another."""
+    if isinstance(environment, ContextTable) and (
+        environment.order == "shuffled" or sees_context(policy, environment)
+    ):
+        return _context_block(policy, environment, horizon, checkpoints, seed, first, last)
     if traffic.keys:
         return _keyed_block(policy, environment, horizon, checkpoints, seed, first, last, traffic)
     policy = policy.at(environment.arms)
@@ -88,6 +94,32 @@ def _keyed_block(
         at = run - first
         play_keyed(policy, *known, noise, checkpoints, seed, run, traffic, regret[at], plays, switches[at])
     return BlockResult(regret, plays, switches)
+
+
+def _context_block(
+    policy: Policy,
+    table: ContextTable,
+    horizon: int,
+    checkpoints: Ints,
+    seed: int,
+    first: int,
+    last: int,
+) -> BlockResult:
+    regret = np.empty((last - first, len(checkpoints)))
+    plays = np.zeros((2, table.arms), np.int64)
+    for run in range(first, last):
+        row_at, out = table.row_at(horizon, seed, run), regret[run - first]
+        best = best_arm(table, row_at)
+        if isinstance(policy, Baseline):
+            policy.play(table, row_at, best, checkpoints, seed, run, out, plays)
+        elif getattr(policy, "contextual", False):
+            play_learner(policy, table, row_at, best, checkpoints, seed, run, out, plays)
+        else:
+            form, rows = policy.at(table.arms), table.table(1).rows
+            form.register()  # also in a process that has not seen the policy
+            draws = draws_of(seed, run)
+            play_blind(form, table_loop(form), rows, row_at, draws, best, checkpoints, out, plays)
+    return BlockResult(regret, plays)
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:

@@ -17,6 +17,8 @@ from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 from .admission import checked_sizes
+from .baselines.base import Baseline
+from .contextual import check_context, sees_context
 from .keyed import check_keys
 from .traffic import DIRECT, Traffic, check_traffic
 
@@ -79,7 +81,7 @@ class Plan:
         a_round = 60e-9 + 4e-9 * self.environment.arms
         if any(policy.in_python for policy in self.policies):
             a_round = 50e-6
-        elif self.traffic.keys:
+        elif self.traffic.keys or any(sees_context(policy, self.environment) for policy in self.policies):
             a_round = 10e-6
         seconds_a_run = self.horizon * a_round
         return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers))))
@@ -141,11 +143,17 @@ def make_plan(
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
     one_of("device", device, DEVICES)
     rounds = checkpoint_rounds(checkpoints, horizon)
+    check_context(chosen, environment, device, traffic)
     if traffic.keys:
         check_keys(traffic, environment, device)
     elif not traffic.direct:
         check_traffic(traffic, chosen, environment.arms, horizon)
     return Plan(chosen, environment, horizon, runs, seed, rounds, device, traffic)
+
+
+def policy_of(values: dict[str, Any]) -> Policy:
+    """The policy or baseline that `to_dict` described."""
+    return (Baseline if Baseline.find(values.get("name")) else Policy).from_dict(values)
 
 
 def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from .bands import Band, between_quantiles, checked_band, described, half_width
 from .intervals import interval, paired
 from .labelled import Labelled
 from .naming import Labels, renamed
-from .plan import Plan
+from .plan import Plan, policy_of
 from .traffic import traffic_of
 
 # They are loaded when they are used, which may be after hours of work, or never.
@@ -44,7 +44,8 @@ class Results:
     It holds `final_regret` (policy x run), `regret_mean` and `regret_std` (policy x round) and `plays`
     (policy x role x arm, counted over all runs). Unless you leave it out to save memory, it also holds
     `regret` (policy x run x round). Rounds are the checkpoints. With keys (see `Traffic`) it holds `switches` (policy x
-    run x round): how often a key was moved to another arm so far, as a mean over the keys.
+    run x round): how often a key was moved to another arm so far, as a mean over the keys. On a `ContextTable` it holds
+    `available` (run): what the best arm for each segment gains over the best single arm.
 
     Args:
         data: what a simulation measured, as `simulate` and `Results.load` give it.
@@ -93,7 +94,7 @@ class Results:
         ['FTPL', 'FTPL(c=0.5, c_exploit=3, …)']
         """
         try:
-            return short_labels([Policy.from_dict(each) for each in self.specification["policies"]])
+            return short_labels([policy_of(each) for each in self.specification["policies"]])
         except ParameterError:  # a user's policy that this process does not know
             return self.labels
 
@@ -166,10 +167,40 @@ class Results:
         """
         return np.array(self._values("final_regret")[self.labels.index(self._label(policy))])
 
+    def _has(self, name: str) -> bool:
+        return name in (self._data.variables if isinstance(self._data, Labelled) else self._data)
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether rounds had a context, so that there is a best arm for each segment."""
+        return self._has("available")
+
+    def segment_regret(self, policy: Policy | str) -> Floats:
+        """The regret of every run at the horizon against the best arm for each segment of the `ContextTable`.
+
+        Args:
+            policy: the policy, or its label.
+
+        Returns:
+            An array with one number for each run.
+
+        >>> import decoupled as dc
+        >>> table = dc.environments.ContextTable([[0.1, 0.9], [0.8, 0.2]] * 50, {"subject": ["law", "art"] * 50})
+        >>> results = dc.simulate(dc.Ladder(), table, horizon=100, runs=4)
+        >>> (results.segment_regret("Ladder") - results.final_regret("Ladder")).round(6).tolist()
+        [30.0, 30.0, 30.0, 30.0]
+        """
+        if not self.has_segments:
+            raise UnsupportedError(
+                "segment_regret: rounds had no context in these results; simulate with environments.ContextTable"
+            )
+        found: Floats = self.final_regret(policy) + self._values("available")
+        return found
+
     @property
     def has_switches(self) -> bool:
         """Whether keys came, so that it is known how often they were moved."""
-        return "switches" in (self._data.variables if isinstance(self._data, Labelled) else self._data)
+        return self._has("switches")
 
     def switches(self, policy: Policy | str) -> Floats:
         """How often a key was moved to another arm until the horizon, as a mean over the keys of each run.
@@ -200,7 +231,8 @@ class Results:
         columns compare each policy with that one, run by run: the mean difference, its interval, and the
         p-value of a paired t test. On a table of losses, every policy meets the same losses in the same run.
         An adversary reacts to each policy, so there the runs share only their seeds. With keys (see `Traffic`), `switches`
-        is how often a key was moved to another arm.
+        is how often a key was moved to another arm. On a `ContextTable`, `gain` is what a policy saves over the best single
+        arm, -`mean`, and `segment_regret` its mean regret against the best arm for each segment.
 
         Args:
             against: the policy to compare each with, or its label; None compares nothing.
@@ -253,6 +285,9 @@ class Results:
                 lines[label] |= paired(regret - rival, level)
             if self.has_switches:
                 lines[label]["switches"] = float(self.switches(label).mean())
+            if self.has_segments:
+                lines[label]["gain"] = -mean
+                lines[label]["segment_regret"] = float(self.segment_regret(label).mean())
         return lines
 
     def plot(
@@ -354,7 +389,7 @@ class Results:
         if isinstance(band, str):
             spread = self._values("regret_std") if of == "regret" else self._values(of).std(axis=1, ddof=1)
             return half_width(band, spread, self.runs)
-        if of not in (self._data.variables if isinstance(self._data, Labelled) else self._data):
+        if not self._has(of):
             raise UnsupportedError(
                 f"band = {band}: needs the curve of every run, and these results have only their mean and standard "
                 'deviation; simulate with curves="runs", or use band="mean" or band="std"'
@@ -430,6 +465,7 @@ def assemble(
     deviations: Floats,
     plays: Any,
     switches: Floats | None = None,
+    available: Floats | None = None,
 ) -> Results:
     """Label the arrays of a simulation."""
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
@@ -447,6 +483,8 @@ def assemble(
         variables["regret"] = (("policy", "run", "round"), curves)
     if switches is not None:
         variables["switches"] = (("policy", "run", "round"), switches)
+    if available is not None:
+        variables["available"] = (("run",), available)
     attributes = {
         "format": FORMAT,
         "version": VERSION,

@@ -12,11 +12,13 @@ from ..base.spec import Description
 from ..environments import Environment
 from ..errors import ParameterError, near_name
 from ..policies import Policy
+from .baselines.base import Baseline
 from .plan import DEFAULT_CHECKPOINTS, Plan, make_plan
 from .traffic import NAMES, traffic_of
 
 KEYS = ("horizon", "runs", "seed", "checkpoints", *NAMES, "policy", "environment")
 REQUIRED = ("horizon", "runs", "policy", "environment")
+FILES = ("rows", "losses")  # parameters that may name a recorded log
 
 _HEAD = re.compile(r"\s*\[\[?\s*(\w+)\s*\]")
 
@@ -124,11 +126,12 @@ def _described(
             raise text.error(
                 text.line_of(key, table, number), f"{key} is an empty list; give at least one value"
             )
-        if isinstance(entry.get("rows"), str):  # a recorded log; its path is relative to the specification
-            entry["rows"] = str(folder / entry["rows"])
+        for key in FILES:
+            if isinstance(entry.get(key), str):  # its path is relative to the specification
+                entry[key] = str(folder / entry[key])
         for choice in _sweep(entry, family):
             try:
-                found.append(family.from_dict(choice))
+                found.append(_family(family, choice["name"]).from_dict(choice))
             except (ParameterError, FileNotFoundError) as error:
                 raise text.error(*_placed(text, table, number, choice, error)) from None
     return found
@@ -140,14 +143,21 @@ def _placed(
     """The line of the parameter that an error is about, and its message."""
     word = _first_word(error)
     word = word if word in choice else "name"
-    if isinstance(error, FileNotFoundError) or _of_file(choice.get("rows"), str(error)):
-        word = "rows"
+    for key in FILES:
+        missing = isinstance(error, FileNotFoundError) and key in choice
+        if missing or _of_file(choice.get(key), str(error)):
+            word = key
     return text.line_of(word, table, number), str(error)
 
 
-def _of_file(rows: object, message: str) -> bool:
-    """Whether an error is about the file that `rows` names."""
-    return isinstance(rows, str) and message.startswith(f"{Path(rows).name}:")
+def _of_file(path: object, message: str) -> bool:
+    """Whether an error is about the file that a parameter names."""
+    return isinstance(path, str) and message.startswith(f"{Path(path).name}:")
+
+
+def _family(family: type[Description], name: object) -> type[Description]:
+    """The family that a class is found in: baselines are listed among the policies."""
+    return Baseline if family is Policy and Baseline.find(name) else family
 
 
 def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:
@@ -155,14 +165,16 @@ def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, A
     name = entry.get("name")
     if isinstance(name, list):
         return [choice for each in name for choice in _sweep({**entry, "name": each}, family)]
-    kind = family.find(name)
+    kind = _family(family, name).find(name)
     depths = {field.name: field.metadata.get("depth", 0) for field in fields(kind)} if kind else {}  # type: ignore[arg-type]
     choices = []
     for key, value in entry.items():
         sweeps = isinstance(value, list) and _depth(value) > depths.get(key, 0)
         values = value if sweeps else [value]
         # A policy within a policy is a table, whose lists sweep as well.
-        nested = [_sweep(each, family) if isinstance(each, dict) else [each] for each in values]
+        nested = [
+            _sweep(each, family) if isinstance(each, dict) and "name" in each else [each] for each in values
+        ]
         choices.append([(key, each) for some in nested for each in some])
     return [dict(each) for each in itertools.product(*choices)]
 

@@ -1,0 +1,5 @@
+"""What contextual policies are compared with on a `ContextTable`. `__init__.pyi` lists them."""
+
+from ...base.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

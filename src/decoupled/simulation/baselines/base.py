@@ -1,0 +1,59 @@
+"""The base class of baselines."""
+
+from typing import Any, Never
+
+from ...base.arrays import Floats, Ints
+from ...environments import ContextTable
+from ...errors import UnsupportedError
+from ...policies import Policy
+
+
+class Baseline(Policy, kind="baseline", package=__package__):
+    """A policy that `simulate` compares with others on a `ContextTable`, and that runs nowhere else.
+
+    Unlike other policies it may read the whole table of contexts before the first round, such as which segments there
+    are. It sees the loss of a round only after it has decided.
+
+    >>> import decoupled as dc
+    >>> sorted(dc.baselines.Baseline.known())
+    ['LinUCB', 'PerSegment']
+    """
+
+    def start(self, *arguments: Any, **others: Any) -> Never:
+        """Raise an error: there is no learner of a baseline."""
+        raise UnsupportedError(
+            f"start(): {self.label} runs in simulations only; use dc.simulate, or a policy such as dc.Ladder()"
+        )
+
+    def check(self, table: ContextTable) -> None:
+        """Raise an error if the table has not what this baseline reads.
+
+        Args:
+            table: the environment.
+        """
+        raise NotImplementedError
+
+    def play(
+        self,
+        table: ContextTable,
+        row_at: Ints,
+        best: int,
+        checkpoints: Ints,
+        seed: int,
+        run: int,
+        regret: Floats,
+        plays: Ints,
+    ) -> None:
+        """Play one run.
+
+        Args:
+            table: the environment.
+            row_at: the row of each round.
+            best: the arm that regret is against.
+            checkpoints: the rounds after which regret is recorded.
+            seed: the seed of the simulation.
+            run: the number of the run.
+            regret: the regret at each checkpoint, to fill.
+            plays: how often each arm was exploited and explored (2 x arms), to add to.
+        """
+        raise NotImplementedError
