@@ -17,7 +17,7 @@ from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.random import keyed
 from ..kernels.random.noise import draw_loss
 from ..kernels.random.stream import uniform
-from ..kernels.rounds import Table, against_best, drive, drive_adaptive
+from ..kernels.rounds import Contexts, Table, against_best, drive, drive_adaptive, drive_in_context
 from ..native.load import full_name, name_of
 from ..policies import Policy
 from ..policies.forgetting import Forgetting
@@ -144,6 +144,9 @@ def _of_policy(policy: Policy) -> Group:
     if kind is ladder_state.Params:  # for a learner whose feedback is late
         arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
         exports.append(Export(full_name(name_of(prepare_for), named), prepare_for, arguments))
+    if policy.contextual:
+        loop = full_name(name_of(drive_in_context), named)
+        exports.append(Export(loop, drive_in_context, _context_run(policy)))
     if not isinstance(
         policy, Forgetting
     ):  # it is seldom wanted there, and has twice as many forms as all others
@@ -200,6 +203,12 @@ def _table_run(policy: Policy) -> tuple[Any, ...]:
         *(policy.params(), policy.layout.new_state(ARMS), *streams),
         *(table, 0, checkpoints, np.zeros(1), plays),
     )
+
+
+def _context_run(policy: Policy) -> tuple[Any, ...]:
+    params, state, stream, _, _, table, *others = _table_run(policy)
+    numbers, places = np.zeros((1, ARMS)), np.zeros(1, np.int64)
+    return params, state, stream, table, Contexts(places, numbers, numbers, places, places, 0, 0), *others
 
 
 def _adaptive_run(policy: Policy, adversary: Adversary) -> tuple[Any, ...]:

@@ -170,8 +170,8 @@ class ContextTable(Environment):
 
 
 def segment_value(value: object) -> object:
-    """What tells a segment from another: a whole number is the same as its digits, and nothing else as True."""
-    return ("bool", value) if isinstance(value, bool) else None if value is None else str(value)
+    """What tells a segment from another, as in a learner: a whole number is the same as its digits."""
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:

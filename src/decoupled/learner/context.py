@@ -49,15 +49,14 @@ class Encoder:
 
     def encode(self, context: Context | None) -> tuple[int, list[float]]:
         """The number of a context's segment, and its numbers."""
-        if context is None:
-            context = {}
-        elif not isinstance(context, Mapping):
+        given: object = {} if context is None else context
+        if not isinstance(given, Mapping):
             rule = "must be a mapping from the names of fields to their values"
-            raise ParameterError(invalid_value("context", context, rule, "for example {'subject': 'law'}"))
-        numbers = [_number(name, context.get(name)) for name in self._numbers]
+            raise ParameterError(invalid_value("context", given, rule, "for example {'subject': 'law'}"))
+        numbers = [_number(name, given.get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
-        return self._place(tuple([_text(name, context.get(name)) for name in self._fields])), numbers
+        return self._place(tuple([_text(name, given.get(name)) for name in self._fields])), numbers
 
     def _place(self, segment: Segment) -> int:
         place = self._places.get(segment)
@@ -105,7 +104,10 @@ class Contexts:
         first = [layout.floats.index(name) for name in at_place.KEPT_ROWS]
         names = ("round", "arms", "secret", *layout.scalars)
         # Of the rows and scalars of the segment in the state, those that are kept.
-        self._rows, self._places = np.array(first), np.array([names.index(x) for x in at_place.KEPT_SCALARS])
+        self._rows, self._places = (
+            np.array(first),
+            np.array([names.index(x) for x in at_place.KEPT_SCALARS]),
+        )
         self._given = at_place.given(state, len(policy.numbers))
         self._rungs = policy.rung_names
         self._chances = at_place.chances(state, len(self._rungs))
@@ -262,9 +264,7 @@ class Contexts:
             raise ParameterError("pending: a context that cannot be; it was changed")
 
 
-def checked_advice(
-    advice: Advice | None, policy: ContextualPolicy, arms: ArmNames
-) -> Floats | None:
+def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNames) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
     if not advice:
         return None
@@ -312,7 +312,9 @@ def _number(name: str, value: object) -> float:
     elif isinstance(value, (np.integer, np.floating, np.bool_)):
         return _number(name, value.item())
     rule = "must be a number from -1e+100 to 1e+100, or None if it is missing"
-    raise ParameterError(invalid_value(f"context[{name!r}]", value, rule, "leave it out if it is not known"))
+    raise ParameterError(
+        invalid_value(f"context[{name!r}]", value, rule, "leave it out if it is not known")
+    )
 
 
 def _text(name: str, value: object) -> str | None:

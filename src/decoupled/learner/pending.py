@@ -119,7 +119,8 @@ class Waiting:
         decision: Any = _new_tuple(kind if why is None else ContextualDecision, (name, *chosen))
         if why is not None:
             decision._why = why
-        return decision if guarded is None else decision.marked(*guarded)
+        made: Decision = decision if guarded is None else decision.marked(*guarded)
+        return made
 
     def oldest(self, count: int) -> list[str]:
         """The ids of the decisions to forget when so many are made, the oldest."""

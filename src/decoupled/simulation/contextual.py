@@ -1,7 +1,7 @@
 """Runs on a `ContextTable`: in an order of their own, and with a context in every round.
 
-Policies that are blind to the context play the compiled loop. A contextual policy is played by a learner, as behind real
-traffic, so its rounds take some ten microseconds.
+Policies that are blind to the context play the loop of every table. A contextual policy has a loop that does what its
+learner does, which a test compares with it.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,11 +13,12 @@ from ..base.arrays import Floats, Ints, Words
 from ..environments import ContextTable, Environment
 from ..environments.context_table import check_number_column, check_segment_column
 from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.noise import NONE
 from ..kernels.random.stream import new_stream
-from ..kernels.rounds import Table
-from ..learner.learner import Learner
+from ..kernels.rounds import Contexts, Table, drive_in_context
+from ..kernels.state import SHARED_SCALARS
 from ..policies import Policy
 from .baselines.base import Baseline
 from .traffic import Traffic
@@ -27,8 +28,7 @@ DRAWS = 1  # the second child of a run's seed; see `run_streams`
 
 def sees_context(policy: Policy, environment: Environment) -> bool:
     """Whether a policy is played with the context of each round."""
-    contextual = isinstance(policy, Baseline) or getattr(policy, "contextual", False)
-    return contextual and isinstance(environment, ContextTable)
+    return policy.contextual and isinstance(environment, ContextTable)
 
 
 def check_context(
@@ -47,11 +47,7 @@ def check_context(
             _check_columns(policy, environment)
         elif environment.order == "given":
             continue  # a table of losses like any other
-        what = (
-            f"order = {environment.order!r}"
-            if isinstance(policy, Policy) and not getattr(policy, "contextual", False)
-            else policy.label
-        )
+        what = policy.label if policy.contextual else f"order = {environment.order!r}"
         if device != "cpu":
             raise UnsupportedError(f"device = {device!r}: cannot play {what}; leave it out, for the CPU")
         if not traffic.direct:
@@ -63,7 +59,7 @@ def _check_columns(policy: Policy, table: ContextTable) -> None:
     if isinstance(policy, Baseline):
         policy.check(table)
         return
-    declared: Any = policy
+    declared: Any = policy  # which fields it reads is not part of every policy
     for name in declared.segments:
         check_segment_column("segments", name, table.context)
     for name in declared.numbers:
@@ -104,26 +100,32 @@ def play_blind(
     loop(policy.params(), state, draws, words, local, table, best, checkpoints, regret, plays)
 
 
-def play_learner(
+def play_in_context(
     policy: Policy, table: ContextTable, row_at: Ints, best: int, checkpoints: Ints, seed: int, run: int,
     regret: Floats, plays: Ints,
 ) -> None:  # fmt: skip
-    """Play one run with a contextual policy."""
-    learner = Learner(policy, table.arms, np.random.SeedSequence(seed, spawn_key=(run, DRAWS)))
-    declared: Any = policy
-    names = (*declared.segments, *declared.numbers)
-    contexts = [
-        dict(zip(names, values, strict=True))
-        for values in zip(*(table.context[name] for name in names), strict=True)
-    ]
-    exploited, explored = [], []
-    for row in row_at.tolist():
-        decision: Any = learner.decide(context=contexts[row])
-        learner.observe(decision, table.losses.item(row, decision.explore))
-        exploited.append(decision.exploit)
-        explored.append(decision.explore)
-    arms = np.array(exploited), np.array(explored)
-    fill_regret(table.losses, row_at, best, *arms, checkpoints, regret, plays)
+    """Play one run with a contextual policy, as a learner would."""
+    form: Any = policy.at(table.arms)
+    form.register()  # also in a process that has not seen the policy
+    draws = draws_of(seed, run)
+    state = form.layout.new_state(table.arms, secret_of(draws))
+    found = _contexts(form, table, row_at)
+    played = Table(np.array(table.losses), row_at, NONE)
+    drive_in_context(form.params(), state, draws, played, found, best, checkpoints, regret, plays)
+
+
+def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> Contexts:
+    """The contexts of a run: segments are numbered as they come, and those beyond the most are one."""
+    segments = table.segment_at(policy.segments)[row_at]
+    _, firsts, places = np.unique(segments, return_index=True, return_inverse=True)
+    segment_at = np.minimum(firsts.argsort().argsort()[places], policy.max_segments)
+    columns = [np.nan_to_num(table.numbers(name), nan=at_place.MISSING) for name in policy.numbers]
+    numbers = np.stack(columns, axis=1) if columns else np.zeros((len(table.losses), 0))
+    names = (*SHARED_SCALARS, *policy.layout.scalars)
+    scalars = np.array([names.index(name) for name in at_place.KEPT_SCALARS])
+    rows = np.array([policy.layout.floats.index(name) for name in at_place.KEPT_ROWS])
+    kept = np.zeros((segment_at.max() + 1, len(scalars) + len(rows) * table.arms))
+    return Contexts(segment_at, numbers, kept, scalars, rows, at_place.ENTERING, at_place.NUMBERS_AT)
 
 
 def fill_regret(

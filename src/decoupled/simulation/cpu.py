@@ -18,7 +18,7 @@ from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..policies import Policy
 from .baselines.base import Baseline
-from .contextual import best_arm, draws_of, play_blind, play_learner, sees_context
+from .contextual import best_arm, draws_of, play_blind, play_in_context, sees_context
 from .interpreted import interpreted
 from .keyed import play_keyed
 from .outside import find_outside, outside_range
@@ -112,8 +112,8 @@ def _context_block(
         best = best_arm(table, row_at)
         if isinstance(policy, Baseline):
             policy.play(table, row_at, best, checkpoints, seed, run, out, plays)
-        elif getattr(policy, "contextual", False):
-            play_learner(policy, table, row_at, best, checkpoints, seed, run, out, plays)
+        elif policy.contextual:
+            play_in_context(policy, table, row_at, best, checkpoints, seed, run, out, plays)
         else:
             form, rows = policy.at(table.arms), table.table(1).rows
             form.register()  # also in a process that has not seen the policy

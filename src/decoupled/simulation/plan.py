@@ -81,8 +81,10 @@ class Plan:
         a_round = 60e-9 + 4e-9 * self.environment.arms
         if any(policy.in_python for policy in self.policies):
             a_round = 50e-6
-        elif self.traffic.keys or any(sees_context(policy, self.environment) for policy in self.policies):
+        elif self.traffic.keys:
             a_round = 10e-6
+        elif any(sees_context(policy, self.environment) for policy in self.policies):
+            a_round *= 20
         seconds_a_run = self.horizon * a_round
         return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers))))
 

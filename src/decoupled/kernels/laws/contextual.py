@@ -110,8 +110,8 @@ def refresh(params: Any, state: State) -> None:
         fill_values(state)
     scale_numbers(params, state)
     for rung in range(rungs):
-        kind = scalars[KIND + rung]
-        if kind == SHRUNK or kind == LINEAR:
+        kind = int(scalars[KIND + rung])
+        if kind in (SHRUNK, LINEAR):
             scalars[ARM + rung] = leader_of(params, state, kind == LINEAR)
     rate, regret = params.outer_rate, scalars[REGRET]
     scalars[HEDGE_SUM] = fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, regret, rate)
@@ -149,7 +149,8 @@ def own_share(params: Any) -> float:
 @compiled
 def chance_explored(params: Any, state: State, arm: int) -> float:
     """The probability with which an arm is explored."""
-    share, own = params.exploration / state.floats.shape[1], own_share(params)
+    own = own_share(params)
+    share: float = params.exploration / state.floats.shape[1]
     share += own * ladder_share(pooled(state), arm)
     if params.segmented > 0.0:
         share += own * ladder_share(segment(state), arm)
@@ -177,7 +178,7 @@ def kind_of(scalars: Floats, floats: Floats, rung: int) -> int:
 def played(inner: Any, state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     kind = kind_of(state.scalars, state.floats, rung)
-    if kind == POOLED or kind == SEGMENTS:
+    if kind in (POOLED, SEGMENTS):
         part = pooled(state) if kind == POOLED else segment(state)
         arm: int = exploited(part, drawn_rung(inner, part, stream), stream)
         return arm

@@ -101,7 +101,7 @@ def fill_values(state: State) -> None:
 @compiled
 def leader_of(params: Any, state: State, linear: bool) -> float:
     """The arm with the smallest value, or predicted loss, of those that were seen; the ladder's own leader if it ties."""
-    floats, best = state.floats, state.scalars[POOLED_AT + LEADER]
+    floats, best = state.floats, float(state.scalars[POOLED_AT + LEADER])
     if best < 0.0:
         return EVERYWHERE
     least = predicted(params, state, int(best)) if linear else floats[VALUE, int(best)]

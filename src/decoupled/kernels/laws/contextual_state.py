@@ -58,7 +58,9 @@ STEP = CHANCE + MOST_RUNGS
 POOLED_AT = STEP + MOST_RUNGS
 SEGMENT_AT = POOLED_AT + len(_LADDER)
 OWN_BETWEEN, OWN_FREE, OWN_SIZE = range(SEGMENT_AT + len(_LADDER), SEGMENT_AT + len(_LADDER) + 3)
-NUMBERS_AT = OWN_SIZE + 1  # as given; scaled; how often seen; their means; the squares around these; work space
+NUMBERS_AT = (
+    OWN_SIZE + 1
+)  # as given; scaled; how often seen; their means; the squares around these; work space
 
 LADDER_ROWS = len(at_place.FLOATS)
 LAW, ABSENT, VALUE = range(2 * LADDER_ROWS, 2 * LADDER_ROWS + 3)

@@ -19,6 +19,11 @@ class Baseline(Policy, kind="baseline", package=__package__):
     ['LinUCB', 'PerSegment']
     """
 
+    @property
+    def contextual(self) -> bool:
+        """True: it is played with the context of each round."""
+        return True
+
     def start(self, *arguments: Any, **others: Any) -> Never:
         """Raise an error: there is no learner of a baseline."""
         raise UnsupportedError(

@@ -44,7 +44,7 @@ class PerSegment(Baseline):
         if not isinstance(policy, Policy):
             rule = "must be a policy"
             raise ParameterError(invalid_value("policy", policy, rule, "for example dc.Ladder()"))
-        if policy.interpreted or getattr(policy, "contextual", False):
+        if policy.interpreted or policy.contextual:
             raise UnsupportedError(
                 f"policy: {policy.label} runs in a learner only, and a baseline plays a compiled loop for each segment; "
                 "use another policy"
