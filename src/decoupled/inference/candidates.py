@@ -138,7 +138,16 @@ def _replayed(policy: Startable, log: Log) -> Floats:
     laws = np.zeros((len(log), len(log.arms)))
     arrivals, decisions = np.argsort(log.settled, kind="stable"), np.argsort(log.made, kind="stable")
     names = [log.arms[place] for place in log.explore[arrivals].tolist()]
-    records = list(zip(names, log.propensity[arrivals].tolist(), log.loss[arrivals].tolist(), strict=True))
+    told = [{"context": each} for each in log.context or ()] if learner.policy.contextual else None
+    records: list[Any] = list(
+        zip(names, log.propensity[arrivals].tolist(), log.loss[arrivals].tolist(), strict=True)
+    )
+    if told:
+        columns = ("explore", "propensity", "loss")
+        records = [
+            dict(zip(columns, record, strict=True)) | told[row]
+            for record, row in zip(records, arrivals.tolist(), strict=True)
+        ]
     known = np.searchsorted(log.settled[arrivals], log.made[decisions], side="left").tolist()
     done = 0
     with warnings.catch_warnings():
@@ -147,8 +156,9 @@ def _replayed(policy: Startable, log: Log) -> Floats:
             if count > done:
                 learner.replay(records[done:count])
                 done = count
+            context = told[row] if told else {}
             if exact:
-                laws[row] = learner.exploitation_probabilities()
+                laws[row] = learner.exploitation_probabilities(**context)
             else:
-                laws[row, numbers[learner.exploit().exploit]] = 1.0
+                laws[row, numbers[learner.exploit(**context).exploit]] = 1.0
     return laws
