@@ -12,7 +12,8 @@ from ..kernels import late, merging
 from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.late import OWN_FLOATS, OWN_INTS, Late, Rules, drive_adaptive_late, drive_late
-from ..kernels.laws import ladder_state, leader_tiered, winner_law, winner_moments
+from ..kernels.laws import contextual_state, ladder_state, leader_tiered, winner_law, winner_moments
+from ..kernels.laws.contextual import fill_chances, keyed_contextual
 from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.random import keyed
 from ..kernels.random.noise import draw_loss
@@ -68,6 +69,8 @@ def _plain_forms() -> Iterator[Policy]:
 
 def _forgetting_forms() -> Iterator[Policy]:
     for policy in _plain_forms():
+        if policy.contextual:
+            continue
         yield Forgetting(policy)
         try:
             yield Forgetting(policy, discount=0.5)
@@ -87,7 +90,7 @@ def families() -> list[list[str]]:
         inner = policy.policy if isinstance(policy, Forgetting) else policy
         found.setdefault(inner.params_type, []).append(policy.to_json())
     # These take longest, so they come first: no process then waits for another at the end.
-    first = [found.pop(kind) for kind in (leader_tiered.Params, ladder_state.Params)]
+    first = [found.pop(kind) for kind in (leader_tiered.Params, ladder_state.Params, contextual_state.Params)]
     return [*first, *found.values(), [COMMON]]
 
 
@@ -115,6 +118,7 @@ def _common() -> Group:
         (keyed.keyed_leader, (numbers, numbers, 2.0, ints, 0)),
         (keyed.keyed_race, (numbers, ints, 0)),
         (keyed_ladder, (numbers, table, 1, ints, 0)),
+        (keyed_contextual, (numbers, table, 1, 1, ints, 0)),
         # What the round loops of policies in plain Python call.
         (uniform, (_stream(),)),
         (draw_loss, (0, 1.0, 0.5, _stream(), _stream())),
@@ -147,9 +151,11 @@ def _of_policy(policy: Policy) -> Group:
     if policy.contextual:
         loop = full_name(name_of(drive_in_context), named)
         exports.append(Export(loop, drive_in_context, _context_run(policy)))
-    if not isinstance(
-        policy, Forgetting
-    ):  # it is seldom wanted there, and has twice as many forms as all others
+        # For a learner that reads a log.
+        arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
+        exports.append(Export(full_name(name_of(fill_chances), named), fill_chances, arguments))
+    # They are seldom wanted there, and those that forget have twice as many forms as all others.
+    if not isinstance(policy, Forgetting) and not policy.contextual:
         exports += _further_loops(policy)
     return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
 

@@ -71,11 +71,12 @@ class ContextualLadder(Policy):
     advisers: tuple[str, ...] = field(default=(), metadata={"depth": 1})
     max_segments: int = 1000
     uniform_share: float = 0.5
-    hedge_rate: float = 3.0
+    hedge_rate: float = 1.0
 
     params_type = at_place.Params
     functions = kernels.FUNCTIONS
     contextual: ClassVar[bool] = True
+    any_baseline = True
     keyed_in_place = True
 
     def __post_init__(self) -> None:
@@ -92,7 +93,7 @@ class ContextualLadder(Policy):
         object.__setattr__(self, "max_segments", most_segments)
         share = number_from("uniform_share", self.uniform_share, 1e-6, 1.0 + 1e-9, "the default is 0.5")
         object.__setattr__(self, "uniform_share", min(share, 1.0))
-        set_number(self, "hedge_rate", 0.0, 1e100, "the default is 3")
+        set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")
 
     def __repr__(self) -> str:
         values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
@@ -166,9 +167,11 @@ class ContextualLadder(Policy):
         law = np.zeros(arms)
         for rung in range(len(self.rung_names)):
             weight = state.scalars[at_place.WEIGHT + rung]
-            kind = kernels.kind_of(state.scalars, state.floats, rung)
+            kind = int(state.scalars[at_place.KIND + rung])
             if kind >= at_place.ADVICE:
-                law += weight * state.floats[at_place.ADVICE_AT + kind - at_place.ADVICE]
+                advice = state.floats[at_place.ADVICE_AT + kind - at_place.ADVICE]
+                said = advice.sum() > 0.0  # who says nothing counts as the ladder of all rounds
+                law += weight * (advice if said else _LADDER.exploitation_law(_parts(state)[0]))
             elif kind in (at_place.POOLED, at_place.SEGMENTS):
                 law += weight * _LADDER.exploitation_law(_parts(state)[kind])
             else:

@@ -90,6 +90,11 @@ class Forgetting(Policy):
                 f"policy = {policy!r}: needs the interpreter at every step, and Forgetting is compiled; "
                 "use its compiled form"
             )
+        if policy.contextual:
+            raise UnsupportedError(
+                f"policy = {policy!r}: keeps what it knows of segments apart, and Forgetting cannot reach that; "
+                "start a new learner now and then, or forget with a policy that knows no context"
+            )
         object.__setattr__(self, "policy", policy)
         if self.discount is None:
             self._check_period()

@@ -1,0 +1,247 @@
+"""The contextual ladder: its laws in any context, what it keeps of segments, and what it refuses."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.learner.columns import as_text, from_columns, to_columns
+from support.statistics import chi_square_p
+from support.twins.contextual import ContextualTwin
+
+POLICY = dc.ContextualLadder(segments=("subject",), numbers=("x", "y"), advisers=("router", "rules"))
+ARMS = ("a", "b", "c")
+
+
+def requests(seed: int, count: int) -> Iterator[tuple[dict[str, Any], dict[str, Any], list[float]]]:
+    """Contexts, advice and losses: the best arm depends on the segment and on a number."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        subject, x = str(rng.choice(["law", "art", "chess"])), float(rng.normal())
+        context: dict[str, Any] = {"subject": subject, "x": x, "y": float(rng.random()), "ignored": [1]}
+        if rng.random() < 0.2:
+            del context["y"]
+        advice: dict[str, Any] = {"router": str(rng.choice(ARMS))} if rng.random() < 0.7 else {}
+        if rng.random() < 0.5:
+            advice["rules"] = {"a": 0.25, "c": 0.75}
+        level = {"law": 0.1, "art": 0.3, "chess": 0.5}[subject]
+        losses = [level + 0.3 * (x > 0), level + 0.3 * (x <= 0), level + 0.1 * (subject == "law")]
+        yield context, advice, [float(rng.random() < each) for each in losses]
+
+
+def laws_of(advice: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, said in advice.items():
+        law = said if isinstance(said, dict) else {said: 1.0}
+        found[name] = np.array([law.get(arm, 0.0) for arm in ARMS])
+    return found
+
+
+def played(learner: dc.Learner, seed: int, count: int) -> dc.Learner:
+    for context, advice, losses in requests(seed, count):
+        decision = learner.decide(context=context, advice=advice)
+        learner.observe(decision, loss=losses[ARMS.index(str(decision.explore))])
+    return learner
+
+
+def test_laws_are_the_twins_in_every_context() -> None:
+    learner, twin = POLICY.start(arms=ARMS, seed=3), ContextualTwin(POLICY, len(ARMS))
+    for context, advice, losses in requests(1, 70):
+        decision = learner.decide(context=context, advice=advice)
+        twin.enter(context, laws_of(advice))
+        twin.follow(learner)
+        exploration = learner.exploration_probabilities(context=context)
+        np.testing.assert_allclose(exploration, twin.exploration_law(), rtol=1e-10)
+        exploitation = learner.exploitation_probabilities(context=context, advice=advice)
+        np.testing.assert_allclose(exploitation, twin.exploitation_law(), atol=1e-9)
+        arm = ARMS.index(str(decision.explore))
+        assert decision.propensity == pytest.approx(exploration[arm], rel=1e-10)
+        assert decision.why is not None
+        np.testing.assert_allclose([*decision.why.weights.values()], twin.weights(), atol=1e-10)
+        learner.observe(decision, loss=losses[arm])
+        twin.update(arm, decision.weight, losses[arm])
+    np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-9, atol=1e-9)
+    some = learner.exploitation_probabilities(context={"subject": "art", "x": 1.0}, available=["a", "c"])
+    twin.enter({"subject": "art", "x": 1.0}, {})
+    np.testing.assert_allclose(some[[0, 2]], twin.restricted([0, 2]).exploitation_law(), atol=1e-9)
+
+
+def test_draws_of_keys_have_the_law_of_the_context() -> None:
+    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 60)
+    context, advice = {"subject": "law", "x": 0.3, "y": 0.1}, {"rules": {"a": 0.5, "b": 0.5}}
+    law = learner.exploitation_probabilities(context=context, advice=advice)
+    served = [learner.exploit(context=context, advice=advice, key=key).exploit for key in range(4_000)]
+    counts = np.array([served.count(arm) for arm in ARMS])
+    assert chi_square_p(counts, law) > 1e-4
+    drawn = [learner.exploit(context=context, advice=advice).exploit for _ in range(4_000)]
+    assert chi_square_p(np.array([drawn.count(arm) for arm in ARMS]), law) > 1e-4
+    assert learner.decide(context=context, advice=advice, key=7).exploit == served[7]
+
+
+def test_a_saved_learner_goes_on_bit_for_bit_also_with_late_feedback() -> None:
+    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 40)
+    late = [learner.decide(context=context, advice=advice) for context, advice, _ in requests(7, 6)]
+    played(learner, 3, 10)
+    twin = dc.Learner.from_json(learner.to_json())
+    content, columns = to_columns(learner)
+    third = from_columns(as_text(content), columns, [each[1:] for each in learner.pending])
+    for each in (learner, twin, third):
+        for decision in reversed(late):
+            each.observe(decision.id, loss=0.5)
+        played(each, 4, 10)
+    assert learner.to_json() == twin.to_json() == third.to_json()
+
+
+def test_feedback_that_comes_late_is_learned_in_its_own_segment_and_without_bias() -> None:
+    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 30)
+    law = learner.exploration_probabilities(context={"subject": "law"})
+    found = {}
+    while len(found) < len(ARMS):
+        decision = learner.decide(context={"subject": "law"})
+        found[str(decision.explore)] = decision
+    played(learner, 3, 5)
+    saved, losses = learner.to_json(), {"a": 0.0, "b": 1.0, "c": 0.3}
+    mean = np.zeros(len(ARMS))
+    for arm, decision in found.items():
+        again = dc.Learner.from_json(saved)
+        before = _segment_sums(again, "law")
+        again.observe(decision.id, loss=losses[arm])
+        mean += law[ARMS.index(arm)] * (_segment_sums(again, "law") - before)
+        assert (_segment_sums(again, "art") == _segment_sums(dc.Learner.from_json(saved), "art")).all()
+    np.testing.assert_allclose(mean, [0.0, 1.0, 0.3], atol=1e-9)
+
+
+def _segment_sums(learner: dc.Learner, subject: str) -> Any:
+    learner.exploit(context={"subject": subject})  # the state then has this segment
+    running = learner._running
+    return running.layout.row(running.state, "segment_estimates").copy()
+
+
+def test_arms_come_and_go_in_every_segment() -> None:
+    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 40)
+    late = learner.decide(context={"subject": "art"})
+    sums = _segment_sums(learner, "law")
+    learner.add_arms(["d"])
+    assert _segment_sums(learner, "law").tolist() == [*sums, sums.min()]
+    assert learner.exploration_probabilities(context={"subject": "law"})[3] > 0.5 / 4
+    learner.retire_arms(["b"])
+    assert _segment_sums(learner, "law").tolist() == [sums[0], sums[2], sums.min()]
+    learner.observe(late, loss=1.0)
+    for _ in range(5):
+        decision = learner.decide(context={"subject": "new"}, advice={"router": "d"})
+        learner.observe(decision, loss=0.5)
+    assert dc.Learner.from_json(learner.to_json()).to_json() == learner.to_json()
+
+
+def test_arms_that_are_away_are_charged_what_was_lost_in_both_ladders() -> None:
+    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 40)
+    pooled, segment = learner.estimates(), _segment_sums(learner, "law")
+    decision = learner.decide(context={"subject": "law"}, available=["a", "b"])
+    assert decision.explore in ("a", "b")
+    learner.observe(decision, loss=0.75)
+    assert learner.estimates()[2] == pytest.approx(pooled[2] + 0.75)
+    assert _segment_sums(learner, "law")[2] == pytest.approx(segment[2] + 0.75)
+
+
+def test_a_log_teaches_what_its_decisions_taught() -> None:
+    one, two = (POLICY.start(arms=ARMS, seed=1) for _ in range(2))  # the seed draws the rivals of explored arms
+    log = []
+    for context, _, losses in requests(9, 40):
+        decision = one.decide(context=context)
+        loss = losses[ARMS.index(str(decision.explore))]
+        one.observe(decision, loss=loss)
+        log.append({**decision._asdict(), "loss": loss, "context": context})
+    two.replay(log)
+    for subject in ("law", "art"):
+        context = {"subject": subject, "x": 0.5}
+        np.testing.assert_allclose(
+            one.exploration_probabilities(context=context),
+            two.exploration_probabilities(context=context),
+            rtol=1e-9,
+        )
+
+
+def test_segments_beyond_the_most_share_one_and_missing_values_are_segments() -> None:
+    policy = dc.ContextualLadder(segments=("user", "new"), max_segments=3)
+    learner = policy.start(arms=2, seed=1)
+    told: list[dict[str, Any]] = [{"user": "u", "new": True}, {"user": 7, "new": False}, {}]
+    names = [learner.decide(context=each).why for each in [*told, {"user": "x"}, {"user": "y"}, told[0]]]
+    segments = [each.segment for each in names if each is not None]
+    others = ("(other segments)",)
+    assert segments == [("u", "true"), ("7", "false"), (None, None), others, others, ("u", "true")]
+    again = dc.Learner.from_json(learner.to_json()).decide(context={"user": "z"}).why
+    assert again is not None
+    assert again.segment == others
+
+
+def test_a_watched_learner_knows_the_law_of_each_decision() -> None:
+    learner = POLICY.start(arms=ARMS, seed=5)
+    learner.watch()
+    played(learner, 2, 30)
+    first, second = (learner.decide(context={"subject": each}) for each in ("law", "art"))
+    laws = [learner.exploration_probabilities(context={"subject": each}) for each in ("law", "art")]
+    learner.observe(second, loss=0.5)
+    assert learner._watch is not None
+    np.testing.assert_allclose(learner._watch.drawn[first.id].law, laws[0])
+    learner.observe(first, loss=0.5)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"context": {"x": math.nan}}, "context['x'] = nan: must be a number"),
+        ({"context": {"x": "3"}}, "context['x'] = '3': must be a number"),
+        ({"context": {"x": 1e101}}, "context['x'] = 1e+101"),
+        ({"context": {"subject": 1.5}}, "context['subject'] = 1.5: must be a string"),
+        ({"context": {"subject": "x" * 1001}}, "context['subject'] = "),
+        ({"context": [("subject", "law")]}, "must be a mapping from the names of fields"),
+        ({"advice": {"oracle": "a"}}, "advice = 'oracle': is not an adviser of this policy"),
+        ({"advice": {"rules": "z"}}, "arm = 'z': is not an arm"),
+        ({"advice": {"rules": {"a": 0.7, "b": 0.7}}}, "must be probabilities that sum to 1"),
+        ({"advice": {"rules": {"a": math.nan}}}, "must have a probability from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_a_context_is_refused_by_name_and_changes_nothing(
+    told: dict[str, Any], said: str
+) -> None:
+    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 5)
+    before = learner.to_json()
+    with pytest.raises(dc.DecoupledError) as refusal:
+        learner.decide(**told)
+    assert said in str(refusal.value)
+    assert learner.to_json() == before
+
+
+def test_a_policy_that_knows_no_context_refuses_one() -> None:
+    with pytest.raises(dc.UnsupportedError, match="Ladder does not use one"):
+        dc.Ladder().start(arms=2, seed=1).decide(context={"subject": "law"})
+    with pytest.raises(dc.ParameterError, match="must be below 4096 for a contextual policy"):
+        POLICY.start(arms=5000, seed=1)
+
+
+def test_the_arm_that_is_best_for_a_segment_is_served_there() -> None:
+    # Ten segments, in half of which another arm is best, by 0.4; false alarm below 1e-6.
+    learner = dc.ContextualLadder(segments=("s",)).start(arms=2, seed=1)
+    rng, wrong = np.random.default_rng(1), 0
+    for t in range(3_000):
+        segment = int(rng.integers(10))
+        decision = learner.decide(context={"s": segment})
+        means = (0.3, 0.7) if segment % 2 else (0.7, 0.3)
+        wrong += t >= 1_500 and means[decision.exploit] > 0.5  # type: ignore[index]
+        learner.observe(decision, loss=float(rng.random() < means[decision.explore]))  # type: ignore[index]
+    assert wrong < 30
+
+
+def test_a_regression_serves_the_arm_that_is_best_for_a_number() -> None:
+    learner = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1)
+    rng, wrong = np.random.default_rng(1), 0
+    for t in range(3_000):
+        x = float(rng.normal(50.0, 10.0))
+        decision = learner.decide(context={"x": x})
+        means = np.clip([0.5 + (x - 50.0) / 40.0, 0.5], 0.0, 1.0)
+        wrong += t >= 1_500 and means[decision.exploit] > means.min() + 0.1  # type: ignore[index]
+        learner.observe(decision, loss=float(rng.random() < means[decision.explore]))  # type: ignore[index]
+    assert wrong < 30
