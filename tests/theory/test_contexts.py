@@ -64,14 +64,13 @@ def test_the_greedy_bound_is_attained() -> None:
 
 
 def test_f1_by_hand() -> None:
-    costs = {}
+    costs, rate = {}, POLICY.hedge_rate
     for rung in POLICY.rung_names:
-        range_cost = (2.0 / 3.0 * 3.0 + 1.0) * 4.0
-        costs[rung] = (bounds.theorem_f1(0.0, 2, POLICY, rung) - 1.0) / range_cost
-        grown = bounds.theorem_f1(500.0, 2, POLICY, rung) - bounds.theorem_f1(0.0, 2, POLICY, rung)
-        assert grown == pytest.approx(costs[rung] * math.sqrt(3.0 * 4.0 * 500.0))
+        none, some = (bounds.theorem_f1(apart, 2, POLICY, rung) for apart in (0.0, 500.0))
+        costs[rung] = (none - 1.0) / ((2.0 / 3.0 * rate + 1.0) * 4.0)
+        assert some - none == pytest.approx(costs[rung] * math.sqrt(rate * 4.0 * 500.0))
     # Lambda = 1 + ln(1 / prior) / L0, and the priors sum to 1.
-    assert sum(math.exp(-3.0 * (cost - 1.0)) for cost in costs.values()) == pytest.approx(1.0)
+    assert sum(math.exp(-rate * (cost - 1.0)) for cost in costs.values()) == pytest.approx(1.0)
 
 
 def test_what_a_shared_exploration_changes() -> None:
