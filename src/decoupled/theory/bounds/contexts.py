@@ -96,7 +96,7 @@ def theorem_f1(
 
     >>> from decoupled import theory
     >>> round(theory.bounds.theorem_f1(disagreement=1_000, arms=2))
-    173
+    158
     """
     policy = _policy(policy)
     apart = number_from("disagreement", disagreement, 0.0, math.inf, "it is at most twice the horizon")
