@@ -71,7 +71,8 @@ def test_laws_are_the_twins_in_every_context() -> None:
 
 def test_draws_of_keys_have_the_law_of_the_context() -> None:
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 60)
-    context, advice = {"subject": "law", "x": 0.3, "y": 0.1}, {"rules": {"a": 0.5, "b": 0.5}}
+    context: dict[str, Any] = {"subject": "law", "x": 0.3, "y": 0.1}
+    advice = {"rules": {"a": 0.5, "b": 0.5}}
     law = learner.exploitation_probabilities(context=context, advice=advice)
     served = [learner.exploit(context=context, advice=advice, key=key).exploit for key in range(4_000)]
     counts = np.array([served.count(arm) for arm in ARMS])
@@ -98,7 +99,7 @@ def test_a_saved_learner_goes_on_bit_for_bit_also_with_late_feedback() -> None:
 def test_feedback_that_comes_late_is_learned_in_its_own_segment_and_without_bias() -> None:
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 30)
     law = learner.exploration_probabilities(context={"subject": "law"})
-    found = {}
+    found: dict[str, dc.Decision] = {}
     while len(found) < len(ARMS):
         decision = learner.decide(context={"subject": "law"})
         found[str(decision.explore)] = decision
@@ -147,7 +148,9 @@ def test_arms_that_are_away_are_charged_what_was_lost_in_both_ladders() -> None:
 
 
 def test_a_log_teaches_what_its_decisions_taught() -> None:
-    one, two = (POLICY.start(arms=ARMS, seed=1) for _ in range(2))  # the seed draws the rivals of explored arms
+    one, two = (
+        POLICY.start(arms=ARMS, seed=1) for _ in range(2)
+    )  # the seed draws the rivals of explored arms
     log = []
     for context, _, losses in requests(9, 40):
         decision = one.decide(context=context)
@@ -185,7 +188,9 @@ def test_a_watched_learner_knows_the_law_of_each_decision() -> None:
     laws = [learner.exploration_probabilities(context={"subject": each}) for each in ("law", "art")]
     learner.observe(second, loss=0.5)
     assert learner._watch is not None
-    np.testing.assert_allclose(learner._watch.drawn[first.id].law, laws[0])
+    kept = learner._watch.drawn[first.id].law
+    assert kept is not None
+    np.testing.assert_allclose(kept, laws[0])
     learner.observe(first, loss=0.5)
 
 
@@ -242,6 +247,6 @@ def test_a_regression_serves_the_arm_that_is_best_for_a_number() -> None:
         x = float(rng.normal(50.0, 10.0))
         decision = learner.decide(context={"x": x})
         means = np.clip([0.5 + (x - 50.0) / 40.0, 0.5], 0.0, 1.0)
-        wrong += t >= 1_500 and means[decision.exploit] > means.min() + 0.1  # type: ignore[index]
-        learner.observe(decision, loss=float(rng.random() < means[decision.explore]))  # type: ignore[index]
+        wrong += t >= 1_500 and means[decision.exploit] > means.min() + 0.1
+        learner.observe(decision, loss=float(rng.random() < means[decision.explore]))
     assert wrong < 30

@@ -34,7 +34,7 @@ ARMS = 4
 RESTARTING = [
     kind()
     for name, kind in dc.Policy.known().items()
-    if name != "Forgetting" and kind.__module__[:9] == "decoupled"
+    if name not in ("Forgetting", "ContextualLadder") and kind.__module__[:9] == "decoupled"
 ]
 LOSSES = np.random.default_rng(5).random((400, ARMS)) * np.linspace(0.3, 1.0, ARMS)
 
@@ -319,12 +319,19 @@ print(numba.typeof(dc.UCB1().params()).name)
     assert done.stdout.startswith("decoupled_policies_coupled_ucb1_Params(")
 
 
+def test_a_policy_with_segments_is_refused() -> None:
+    with pytest.raises(dc.UnsupportedError, match="keeps what it knows of segments apart"):
+        dc.Forgetting(dc.ContextualLadder())
+
+
 def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
     # Cached machine code is found by the name of the parameter type, so each form needs a stable name.
     types = []
     for kind in dc.Policy.known().values():
         # An example in a docstring may have made a policy in Python.
-        if kind is dc.Forgetting or issubclass(kind, dc.PythonPolicy) or not is_ours(kind):
+        if kind in (dc.Forgetting, dc.ContextualLadder) or issubclass(kind, dc.PythonPolicy):
+            continue
+        if not is_ours(kind):
             continue
         for policy in kind.forms():
             wrappers = [dc.Forgetting(policy, period=9)]

@@ -90,7 +90,9 @@ def families() -> list[list[str]]:
         inner = policy.policy if isinstance(policy, Forgetting) else policy
         found.setdefault(inner.params_type, []).append(policy.to_json())
     # These take longest, so they come first: no process then waits for another at the end.
-    first = [found.pop(kind) for kind in (leader_tiered.Params, ladder_state.Params, contextual_state.Params)]
+    first = [
+        found.pop(kind) for kind in (leader_tiered.Params, ladder_state.Params, contextual_state.Params)
+    ]
     return [*first, *found.values(), [COMMON]]
 
 

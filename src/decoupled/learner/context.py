@@ -1,7 +1,6 @@
 """Contexts: what a request says of itself, as a contextual policy sees it.
 
-The state of such a policy has room for one segment. The numbers of all segments are kept here, and those of the segment at
-hand are copied into the state, and back before another takes their place.
+The compiled functions read a context from the state, where `Contexts` writes it before a call.
 """
 
 import math
@@ -31,7 +30,6 @@ Segment: TypeAlias = tuple[str | None, ...]
 
 MOST_CHARACTERS = 1_000  # of a value that tells segments apart
 OTHERS: Segment = ("(other segments)",)
-_FIRST = 8  # segments there is room for at first
 _NO_SERIALS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 
@@ -78,11 +76,10 @@ class Contexts:
 
     Args:
         policy: the policy.
-        state: its state, which stays where it is.
+        state: its state, with `room` for segments; it stays where it is.
         derive: what derives the state from what is learned: `Calls.init`.
+        at_hand: a list whose item is the record of the decision whose context the state has; None for any other.
         segments: the segments known so far; None for none.
-        kept: what is kept of each, in the order of `KEPT_SCALARS` and `KEPT_ROWS`; None for nothing.
-        current: the number of the segment that the state has; -1 for none.
     """
 
     def __init__(
@@ -90,178 +87,167 @@ class Contexts:
         policy: ContextualPolicy,
         state: State,
         derive: Callable[[], None],
+        at_hand: list[Any],
         segments: list[Segment] | None = None,
-        kept: Floats | None = None,
-        current: int = -1,
     ) -> None:
         self.policy, self.encoder = policy, Encoder(policy, segments)
-        self._state, self._derive = state, derive
-        self._arms, self._scalars = state.floats.shape[1], len(at_place.KEPT_SCALARS)
-        self.kept = np.zeros((_FIRST, self.width(self._arms))) if kept is None else kept
-        self.current = current
-        self._at_hand: object = None  # the record whose context the state has
-        layout = policy.layout
-        first = [layout.floats.index(name) for name in at_place.KEPT_ROWS]
-        names = ("round", "arms", "secret", *layout.scalars)
-        # Of the rows and scalars of the segment in the state, those that are kept.
-        self._rows, self._places = (
-            np.array(first),
-            np.array([names.index(x) for x in at_place.KEPT_SCALARS]),
-        )
+        self._state, self._derive, self._at_hand = state, derive, at_hand
+        self._rungs, self._scalars = policy.rung_names, state.scalars
         self._given = at_place.given(state, len(policy.numbers))
-        self._rungs = policy.rung_names
         self._chances = at_place.chances(state, len(self._rungs))
         self._weights = state.scalars[at_place.WEIGHT : at_place.WEIGHT + len(self._rungs)]
-        end = at_place.ADVICE_AT + len(policy.advisers)
-        self._advice = state.floats[at_place.ADVICE_AT : end]
-
-    @staticmethod
-    def width(arms: int) -> int:
-        """How many numbers are kept of a segment."""
-        return len(at_place.KEPT_SCALARS) + len(at_place.KEPT_ROWS) * arms
+        self._advice = _advice_rows(policy, state)
+        self._advised = False
 
     # The context at hand
 
-    def enter(self, context: Context | None, advice: "Floats | None" = None) -> None:
-        """Put a context into the state, and the advice of each adviser: a law, or zeros for none."""
-        segment, numbers = self.encoder.encode(context)
-        self._at_hand = None
-        self._advice[:] = 0.0 if advice is None else advice
-        self._put(segment, numbers)
+    def enter(self, context: Context | None, advice: Floats | None = None) -> Baseline:
+        """Put a context into the state, for the next call, and the advice of each adviser: a law, or zeros for none.
 
-    def recall(self, record: object) -> None:
+        Return what a decision keeps until its feedback comes; `fill` fills it.
+        """
+        segment, numbers = self.encoder.encode(context)
+        record = self.new_record()
+        self._put(segment, numbers)
+        if advice is not None or self._advised:
+            self._advice[:] = 0.0 if advice is None else advice
+            self._advised = advice is not None
+        self._at_hand[0] = record
+        return record
+
+    @staticmethod
+    def new_record() -> Baseline:
+        """What a decision keeps until its feedback comes, for `fill`."""
+        return _NO_SERIALS, _NO_VALUES, False, {}
+
+    def derive(self) -> None:
+        """Derive what depends on the context, before anything but a decision or an update reads the state."""
+        if self._scalars.item(at_place.ENTERING):
+            self._derive()
+
+    def recall(self, record: Any) -> None:
         """Put the context of a pending decision into the state, with what its rungs are judged with."""
-        if record is not None and record is self._at_hand:
-            self._at_hand = None  # the state changes now
+        if record is self._at_hand[0] and record is not None:
             return
-        self._at_hand = None
-        if not isinstance(record, tuple):  # a decision of another policy's time
+        if record is None or not record[3]:  # interrupted before it was known
             self.enter(None)
             self._chances[:] = 0.0
-            return
-        (numbers,) = record[3].values()
-        count = len(self._given)
-        self._put(int(numbers[0]), numbers[1 : 1 + count])
-        self._chances[:] = numbers[1 + count :]
+        else:
+            (numbers,) = record[3].values()
+            count = 1 + len(self._given)
+            self._put(int(numbers[0]), numbers[1:count])
+            self._chances[:] = numbers[count:]
+        self._at_hand[0] = record
 
-    def record(self, state: State, serial: int) -> Baseline:
-        """What a decision keeps until its feedback comes, if it was drawn in this state and explores this arm."""
+    def fill(self, record: Baseline, state: State, serial: int) -> None:
+        """Keep what a decision was drawn with, in this state, if it explores this arm."""
         chances = self._chances if state is self._state else at_place.chances(state, len(self._rungs))
-        kept = [float(self.current), *self._given.tolist(), *chances.tolist()]
-        made: Baseline = (_NO_SERIALS, _NO_VALUES, False, {serial: kept})
-        if state is self._state:
-            self._at_hand = made
-        return made
+        record[3][serial] = [self._scalars.item(at_place.WANTED), *self._given.tolist(), *chances.tolist()]
 
     def why(self, state: State) -> tuple[Any, ...]:
         """What `Why` is made of, for a decision that was drawn in this state."""
-        served = int(state.scalars.item(at_place.SERVED))
-        return self._rungs, served, self.encoder.name(self.current), self._weights.tolist()
+        segment = self.encoder.name(int(self._scalars.item(at_place.WANTED)))
+        return self._rungs, int(state.scalars.item(at_place.SERVED)), segment, self._weights.tolist()
 
     def _put(self, segment: int, numbers: list[float]) -> None:
+        scalars = self._scalars
+        scalars[at_place.WANTED] = segment
         if numbers:
             self._given[:] = numbers
-        if segment != self.current:
-            self.flush()
-            if segment >= len(self.kept):
-                self._grow(segment + 1)
-            self.current = -1
-            self._load(self._state, self.kept[segment])
-            self.current = segment
-        self._state.scalars[at_place.ENTERING] = 1.0
-        self._derive()
-
-    def flush(self) -> None:
-        """Keep what the state has learned of its segment."""
-        if self.current >= 0:
-            mine = self.kept[self.current]
-            mine[: self._scalars] = self._state.scalars[self._places]
-            mine[self._scalars :] = self._state.floats[self._rows].ravel()
-
-    def _load(self, state: State, mine: Floats) -> None:
-        state.scalars[self._places] = mine[: self._scalars]
-        state.floats[self._rows] = mine[self._scalars :].reshape(len(self._rows), -1)
-
-    def _grow(self, needed: int) -> None:
-        more = np.zeros((max(needed, 2 * len(self.kept)), self.kept.shape[1]))
-        more[: len(self.kept)] = self.kept
-        self.kept = more
+        scalars[at_place.ENTERING] = 1.0
 
     def copy_context(self, part: Ints, state: State) -> None:
         """Put the context at hand into the state of a copy with some of the arms only."""
         at_place.given(state, len(self._given))[:] = self._given
-        for mine, row in zip(self._advice, state.floats[at_place.ADVICE_AT :], strict=False):
+        for mine, row in zip(self._advice, _advice_rows(self.policy, state), strict=True):
             among = mine[part]
             row[:] = among / among.sum() if among.sum() > 0.0 else 0.0
 
-    # Arms that come and go
+    # What is kept of segments
 
-    def following(self, state: State, derive: Callable[[], None], left: Ints, newcomers: int) -> "Contexts":
-        """The same for another state, with these of the arms and as many new ones, which are level with the leader."""
-        self.flush()
-        arms = len(left) + newcomers
-        rows = self.kept[:, self._scalars :].reshape(len(self.kept), -1, self._arms)
-        kept = np.zeros((len(self.kept), self.width(arms)))
-        kept[:, : self._scalars] = self.kept[:, : self._scalars]
-        new = kept[:, self._scalars :].reshape(len(kept), -1, arms)
-        new[:, :, : len(left)] = rows[:, :, left]
-        if newcomers:
-            sums = at_place.KEPT_ROWS.index("segment_estimates")
-            new[:, sums, len(left) :] = rows[:, sums].min(axis=1)[:, None]
-        kept[:, self._scalars :] = new.reshape(len(kept), -1)
-        return Contexts(self.policy, state, derive, self.encoder.segments, kept, self.current)
+    @staticmethod
+    def room(policy: ContextualPolicy, state: State) -> State:
+        """The same state with room for all segments. Memory is taken when a segment is first seen."""
+        first, arms = at_place.end_of_names(len(policy.numbers)), state.floats.shape[1]
+        scalars = np.zeros(first + (policy.max_segments + 1) * _width(arms))
+        scalars[:first] = state.scalars[:first]
+        return State(scalars, state.floats, state.ints)
+
+    def _kept(self) -> Floats:
+        """What is kept of each segment that was seen, and of the one that others share, in this state."""
+        self.derive()
+        size, numbers = _width(self._state.floats.shape[1]), len(self.policy.numbers)
+        at_place.exchange(
+            self._state, at_place.end_of_names(numbers) + size * int(self._scalars[at_place.CURRENT]), False
+        )
+        room = self._scalars[at_place.end_of_names(numbers) :].reshape(-1, size)
+        last = len(self.encoder.segments)
+        return room[: last + (last == self.policy.max_segments) or 1]
+
+    def following(
+        self, state: State, derive: Callable[[], None], at_hand: list[Any], left: Ints
+    ) -> "Contexts":
+        """The same for another state, with these of the arms and new ones, which are level with the leader."""
+        mine = self._kept()
+        new = Contexts(self.policy, state, derive, at_hand, self.encoder.segments)
+        arms, count = state.floats.shape[1], at_place.KEPT_SCALARS
+        size, first = _width(arms), at_place.end_of_names(len(self.policy.numbers))
+        theirs = state.scalars[first:].reshape(-1, size)[: len(mine)]
+        theirs[:, :count] = mine[:, :count]
+        old = mine[:, count:].reshape(len(mine), len(at_place.ROWS), -1)
+        rows = np.zeros((len(mine), len(at_place.ROWS), arms))
+        rows[:, :, : len(left)] = old[:, :, left]
+        rows[:, 0, len(left) :] = old[:, 0].min(
+            axis=1, keepdims=True
+        )  # the sums; nobody has seen the new arms
+        theirs[:, count:] = rows.reshape(len(mine), -1)
+        state.scalars[at_place.WANTED] = state.scalars[at_place.CURRENT] = self._scalars[at_place.CURRENT]
+        return new
 
     # Saving
 
-    def snapshot(self) -> Callable[[], None]:
-        """What takes back everything that is learned of segments from now on."""
-        kept, current = self.kept.copy(), self.current
-
-        def restore() -> None:
-            self.kept[: len(kept)], self.kept[len(kept) :] = kept, 0.0
-            self.current, self._at_hand = current, None
-
-        return restore
-
     def to_json(self) -> dict[str, Any]:
         """The segments as plain values."""
-        self.flush()
-        known = min(len(self.encoder.segments) + 1, len(self.kept))
         return {
             "segments": [list(each) for each in self.encoder.segments],
-            "current": self.current,
-            "kept": pack_floats(self.kept[:known].ravel()),
+            "kept": pack_floats(self._kept().ravel()),
+            "current": int(self._scalars[at_place.CURRENT]),
         }
 
-    @classmethod
-    def from_json(
-        cls, content: Any, policy: ContextualPolicy, state: State, derive: Callable[[], None]
-    ) -> "Contexts":
+    def restore(self, content: Any) -> None:
         """Restore the result of `to_json`; raise an error if it cannot be."""
-        segments = [tuple(each) for each in content["segments"]]
-        values = chain.from_iterable(segments)
-        fits = all(len(each) == len(policy.segments) for each in segments)
-        if not fits or not all(each is None or isinstance(each, str) for each in values):
+        segments, most = [tuple(each) for each in content["segments"]], self.policy.max_segments
+        fits = all(len(each) == len(self.policy.segments) for each in segments)
+        if not fits or not all(x is None or isinstance(x, str) for x in chain.from_iterable(segments)):
             raise ParameterError("segments: cannot be; they were changed")
-        if len(set(segments)) != len(segments) or len(segments) > policy.max_segments:
+        if len(set(segments)) != len(segments) or len(segments) > most:
             raise ParameterError("segments: are too many or repeated; they were changed")
-        numbers, width = unpack_floats(content["kept"]), cls.width(state.floats.shape[1])
-        kept = numbers.reshape(-1, width)
-        sound = bool((np.abs(numbers) < at_place.MISSING).all())
-        current = content["current"]
-        if not sound or type(current) is not int or not -1 <= current < max(len(kept), 1):
+        kept, current = unpack_floats(content["kept"]), content["current"]
+        size = _width(self._state.floats.shape[1])
+        sound = bool((np.abs(kept) < at_place.MISSING).all()) and len(kept) % size == 0
+        if not sound or type(current) is not int or not 0 <= current < len(kept) // size <= most + 1:
             raise ParameterError("segments: have numbers that cannot be; they were changed")
-        room = np.zeros((max(_FIRST, len(kept)), width))
-        room[: len(kept)] = kept
-        return cls(policy, state, derive, segments, room, current)
+        self.encoder = Encoder(self.policy, segments)
+        first = at_place.end_of_names(len(self.policy.numbers))
+        self._scalars[first : first + len(kept)] = kept
+        self._scalars[at_place.WANTED] = self._scalars[at_place.CURRENT] = current
 
-    def check(self, record: object) -> None:
+    def check(self, record: Any) -> None:
         """Raise an error if a pending decision of a saved state has a record that cannot be."""
-        if not isinstance(record, tuple) or len(record[3]) != 1:
-            raise ParameterError("pending: a decision without its context; it was changed")
+        if record is None or not record[3]:
+            return
         (numbers,) = record[3].values()
-        if len(numbers) != 1 + len(self._given) + len(self._rungs) or not 0 <= numbers[0] < len(self.kept):
+        fits = len(numbers) == 1 + len(self._given) + len(self._rungs)
+        if not fits or not 0 <= numbers[0] <= len(self.encoder.segments):
             raise ParameterError("pending: a context that cannot be; it was changed")
+
+
+def _width(arms: int) -> int:
+    return at_place.KEPT_SCALARS + len(at_place.ROWS) * arms
+
+
+def _advice_rows(policy: ContextualPolicy, state: State) -> Any:
+    return state.floats[at_place.ADVICE_AT : at_place.ADVICE_AT + len(policy.advisers)]
 
 
 def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNames) -> Floats | None:

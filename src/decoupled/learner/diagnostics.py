@@ -19,4 +19,4 @@ def diagnostics(learner: Learner) -> dict[str, float]:
     """
     running = learner._running
     names = SHARED_SCALARS + running.layout.scalars
-    return dict(zip(names, running.state.scalars.tolist(), strict=True))
+    return dict(zip(names, running.state.scalars[: len(names)].tolist(), strict=True))

@@ -86,6 +86,7 @@ class Guarded(TakesTurns):
         if contexts is not None:
             context, advice = told or (None, None)
             contexts.enter(context, checked_advice(advice, contexts.policy, self._arms))
+            contexts.derive()
         elif told is not None:
             refuse_context(self._running.policy)
 

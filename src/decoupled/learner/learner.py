@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..native.quick import NOT_QUICK, Switch
 from .arms import ArmNames, Arms, listed, listed_available
-from .context import Advice, Context
+from .context import Advice, Context, checked_advice
 from .guard import Guard
 from .guarded import Guarded, Told
 from .guardrails import Guardrails
@@ -123,6 +123,9 @@ class Learner(Guarded):
         self._inner, calls = NOT_QUICK, plain_round(self._parts)
         self._quick_decide, self._quick_observe = calls.decide, calls.observe
         self._switch = Switch() if calls is NOT_QUICK else calls.switch
+        if self._running.contexts is not None:  # its context goes before each call, so calls come in turn
+            self._inner, self._quick_decide, self._quick_observe = calls, *NOT_QUICK[:2]
+            self._switch, self._inner.switch.stopped = Switch(), False
         if self._watch is not None:  # the watch learns with the policy, so feedback comes in turn
             self._inner, self._quick_observe = plain_round(self._parts), NOT_QUICK.observe
             self._inner.switch.stopped = False
@@ -344,6 +347,8 @@ class Learner(Guarded):
         text = None if key is None else self._key(key)
         some, expected = listed_available(available), self._predictions(baseline)
         if count is None:
+            if some is None and expected is None and self._running.contexts is not None:
+                return self._decide_quickly(told or (None, None), text)
             return self._decide(some, expected, text, told=told)
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
@@ -368,6 +373,25 @@ class Learner(Guarded):
         self._enter(told)
         part = self._part(some)
         return self._draw(1, part, self._baseline(part, expected), self._word(key), exploiting)[0]
+
+    @in_turn
+    def _decide_quickly(self, told: Told, key: str | None) -> Decision:
+        """Decide in a context by the built-in call."""
+        contexts, inner = self._running.contexts, self._inner
+        if contexts is None or inner is NOT_QUICK:  # arms were retired, or there is no machine code
+            self._enter(told)
+            return self._draw(1, self._part(None), None, self._word(key), exploiting=True)[0]
+        context, advice = told
+        laws = None if advice is None else checked_advice(advice, contexts.policy, self._arms)
+        record = contexts.enter(context, laws)
+        decision: Decision | None = inner.decide() if key is None else inner.decide(key)
+        if decision is None:  # a guardrail, or too many pending
+            contexts.derive()
+            return self._draw(1, self._part(None), None, self._word(key), exploiting=True)[0]
+        state = self._running.state
+        contexts.fill(record, state, self._waiting.decisions[decision.id][1])
+        decision._why = contexts.why(state)  # type: ignore[attr-defined]
+        return decision
 
     @in_turn
     def _decide_again(
@@ -524,7 +548,8 @@ class Learner(Guarded):
         covered = None if part is None else tuple(serials.of(part).tolist())
         serial, contexts, why = serials.of_one(explore), running.contexts, None
         if contexts is not None:
-            baseline, why = contexts.record(among.state, serial), contexts.why(among.state)
+            baseline, why = contexts.new_record(), contexts.why(among.state)
+            contexts.fill(baseline, among.state, serial)
         return self._waiting.decision(number, chosen, guarded, why), serial, covered, baseline
 
     def _wait_for(self, made: list[Pending], number: int, oldest: list[str], forgotten: int) -> None:
@@ -580,9 +605,23 @@ class Learner(Guarded):
             pending = self._waiting.decisions.get(decision) if type(decision) is str else None
             if self._quick_observe(decision if pending is None else pending[0], loss):  # nearly always
                 return
+            mine = decision if pending is None else pending[0]
+            if self._running.contexts is not None and self._observe_quickly(mine, loss):
+                return
         if preference is not None:
             loss = self._preferred(preference, loss, reward)
         self._observe(decision, loss, self._losses.scaled(loss, reward), compared=preference is not None)
+
+    @in_turn
+    def _observe_quickly(self, decision: Decision | str, loss: object) -> bool:
+        """Learn from the feedback of a decision in a context by the built-in call, if it can."""
+        contexts, inner = self._running.contexts, self._inner
+        pending = self._waiting.decisions.get(decision[0]) if isinstance(decision, Decision) else None
+        if contexts is None or pending is None or inner is NOT_QUICK or self._watch is not None:
+            return False
+        contexts.recall(pending[3])
+        done: bool = inner.observe(decision, loss)
+        return done
 
     @in_turn
     def _observe(self, decision: Decision | str, loss: object, scaled: float, *, compared: bool) -> None:

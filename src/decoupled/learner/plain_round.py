@@ -1,6 +1,6 @@
 """The plain case of a round, decided and observed by built-in methods; see `decoupled.native.quick`."""
 
-from ..decision import Decision
+from ..decision import ContextualDecision, Decision
 from ..kernels.state import ROUND
 from ..native.calls import FEW_ARMS
 from ..native.quick import NOT_QUICK, QuickCalls, QuickParts, quick_calls
@@ -10,11 +10,10 @@ from .saving import Parts
 def plain_round(parts: Parts) -> QuickCalls:
     """The quick calls for a learner of these parts, which are stopped so far. Stop them before a part is replaced."""
     arms, losses, running, waiting, guard, _ = parts
-    # Pending decisions have serials, and the calls need places; and they know no contexts.
-    if running.serials.kept is not None or running.contexts is not None:
+    if running.serials.kept is not None:  # pending decisions have serials, and the calls need places
         return NOT_QUICK
     mine = QuickParts(
-        decision=Decision,
+        decision=Decision if running.contexts is None else ContextualDecision,
         round_at=ROUND,
         names=arms.names,
         loss_range=losses,

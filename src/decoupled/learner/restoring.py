@@ -61,9 +61,7 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
     _check("released", guard.released, isinstance(guard.released, bool))
     running = Running(policy, state, stream, serials)
     if running.contexts is not None:
-        running.contexts = running.contexts.from_json(
-            content["context"], running.contexts.policy, state, running.calls.init
-        )
+        running.contexts.restore(content["context"])
         for each in waiting.decisions.values():
             running.contexts.check(each[3])
     return Parts(arms, losses, running, waiting, guard, _watch(content, waiting, serials.born))

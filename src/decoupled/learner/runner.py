@@ -37,6 +37,8 @@ class Running:
         contexts: Contexts | None = None,
     ) -> None:
         arms = state.floats.shape[1]
+        if policy.contextual:
+            state = Contexts.room(cast(ContextualPolicy, policy), state)
         self.serials = serials or Serials(arms)
         self.policy, self.state, self.stream = policy, state, stream
         self.form = form or policy.at(arms)
@@ -46,9 +48,6 @@ class Running:
         self.flat = (self.values, *state)
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
-        self.contexts = contexts
-        if contexts is None and policy.contextual:
-            self.contexts = Contexts(cast(ContextualPolicy, policy), state, self.calls.init)
         self.baseline = policy.baseline
         # Whether an update is one step, which no signal interrupts; and whether what comes before it changes only what
         # is derived, even if baselines were predicted.
@@ -58,6 +57,11 @@ class Running:
         # computed. A decision whose feedback comes before the next leaves the object for the next round.
         self.shared: list[RoundBaseline | None] = [None]
         self.sharing = c_int64()
+        self.contexts = contexts
+        if contexts is None and policy.contextual:
+            self.contexts = Contexts(
+                cast(ContextualPolicy, policy), state, self.calls.init, cast(list[Any], self.shared)
+            )
         # The pending decisions of the learner, and the places of the scalars that they keep.
         self.pending: dict[str, Pending] = {}
         scalars = (*SHARED_SCALARS, *self.layout.scalars)
@@ -121,6 +125,9 @@ class Running:
 
     def record_baselines(self) -> None:
         """Compute the baselines of this round's decisions, before the state changes or because several share them."""
+        if self.contexts is not None:
+            self.contexts.derive()
+            return
         shared = self.shared[0]
         if shared is None or self.sharing.value == 0:
             return
@@ -183,16 +190,11 @@ class Running:
         """What takes back everything that is learned from now on."""
         scalars, floats, ints = self.state
         state = State(scalars.copy(), floats.copy(), ints.copy())
-        segments = None if self.contexts is None else self.contexts.snapshot()
-        return partial(self._restore, state, self.shared[0], segments)
+        return partial(self._restore, state, self.shared[0])
 
-    def _restore(
-        self, state: State, shared: RoundBaseline | None, segments: Callable[[], None] | None
-    ) -> None:
+    def _restore(self, state: State, shared: RoundBaseline | None) -> None:
         for mine, saved in zip(self.state, state, strict=True):
             mine[:] = saved
-        if segments is not None:
-            segments()
         self.shared[0] = shared
         self.sharing.value = max(self.sharing.value, 2)  # it may have been computed
 
@@ -241,6 +243,7 @@ class Running:
             self.learn(arm, weight, loss)
         else:
             self.contexts.enter(context)
+            self.contexts.derive()
             self.form.prepare(self.state, arm)
             self.calls.update(arm, weight, loss)
 
@@ -339,7 +342,7 @@ class Running:
         self.record_baselines()
         serials = self.serials.extended(newcomers)
         new = Running(self.policy, self._extended(newcomers), self.stream, serials)
-        return self._followed(new, np.arange(self.state.floats.shape[1]), newcomers)
+        return self._followed(new, np.arange(self.state.floats.shape[1]))
 
     def without(self, gone: Ints) -> "Running":
         """A copy without the arms at these places."""
@@ -349,11 +352,12 @@ class Running:
         state = self.layout.restrict(self.state, left, form.layout)
         state.scalars[ARMS] = len(left)
         form.init_form(state, self.layout.learned)
-        return self._followed(Running(self.policy, state, self.stream, self.serials.only(left)), left, 0)
+        return self._followed(Running(self.policy, state, self.stream, self.serials.only(left)), left)
 
-    def _followed(self, new: "Running", left: Ints, newcomers: int) -> "Running":
+    def _followed(self, new: "Running", left: Ints) -> "Running":
         if self.contexts is not None:
-            new.contexts = self.contexts.following(new.state, new.calls.init, left, newcomers)
+            shared = cast(list[Any], new.shared)
+            new.contexts = self.contexts.following(new.state, new.calls.init, shared, left)
         return new
 
     def _extended(self, newcomers: int) -> State:

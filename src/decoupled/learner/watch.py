@@ -102,6 +102,7 @@ class Watch:
         for decision, covered, baseline in reversed(new):
             if running.contexts is not None:  # the law is that of its context
                 running.contexts.recall(baseline)
+                running.contexts.derive()
                 self._law = None
             self._keep(decision.id, self._drawn_by(decision, covered, running))
 

@@ -77,6 +77,7 @@ class ContextualLadder(Policy):
     functions = kernels.FUNCTIONS
     contextual: ClassVar[bool] = True
     any_baseline = True
+    kept = at_place.KEPT
     keyed_in_place = True
 
     def __post_init__(self) -> None:

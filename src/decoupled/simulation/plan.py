@@ -141,6 +141,10 @@ def make_plan(
             f"device = {device!r}: cannot run {policy.label}, which is plain Python; use device='cpu', or compile the "
             "policy"
         )
+    for policy in [each for each in chosen if each.contextual and device != "cpu"]:
+        raise UnsupportedError(
+            f"device = {device!r}: cannot run {policy.label}, whose segments a learner keeps; use device='cpu'"
+        )
     horizon, runs = checked_sizes(len(chosen), world, horizon, runs, checkpoints)
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
     one_of("device", device, DEVICES)

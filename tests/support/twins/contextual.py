@@ -79,7 +79,9 @@ class ContextualTwin(Twin):
         self.pooled, self.by_segment = PartTwin(arms, ""), dict[Any, PartTwin]()
         self.serials = list(range(arms))
         self.history: list[tuple[Any, int, float]] = []  # segment, arm, loss
-        self.rows: list[tuple[int, Floats, float]] = []  # arm, coordinates, what the regression was to predict
+        self.rows: list[
+            tuple[int, Floats, float]
+        ] = []  # arm, coordinates, what the regression was to predict
         self.seen_numbers: list[list[float | None]] = []
         self.between: dict[Any, tuple[float, float, float]] = {}
         self.losses, self.regret = np.zeros(len(self.rungs)), 0.0
@@ -252,7 +254,9 @@ class ContextualTwin(Twin):
         part.serials = [self.serials[place] for place in places]
         part.pooled = self.pooled.restricted(places)  # type: ignore[assignment]
         part.by_segment = {name: each.restricted(places) for name, each in self.by_segment.items()}  # type: ignore[misc]
-        part.advice = {name: law[list(places)] / law[list(places)].sum() for name, law in self.advice.items()}
+        part.advice = {
+            name: law[list(places)] / law[list(places)].sum() for name, law in self.advice.items()
+        }
         part.learner = None
         return part
 

@@ -53,6 +53,7 @@ from .contextual_state import (
     WEIGHT,
     WITHIN,
     WITHIN_FREE,
+    change_segment,
     ladder_params,
     pooled,
     segment,
@@ -90,8 +91,11 @@ OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
 def init(params: Any, state: State) -> None:
     """Derive everything, or only what depends on the context, if one was just written."""
     scalars, inner = state.scalars, ladder_params(params)
+    entering = scalars[ENTERING] > 0.0
+    if entering:
+        change_segment(int(params.numbers), state)
     set_shared(state)
-    if scalars[ENTERING] == 0.0:
+    if not entering:
         ladder.init(inner, pooled(state))
         for rung in range(int(params.outer_rungs)):
             scalars[PRIOR + rung] = params[PRIORS_AT + rung]
@@ -121,6 +125,8 @@ def refresh(params: Any, state: State) -> None:
 def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw a rung and its arm to exploit, and the arm to explore."""
     scalars, arms, inner = state.scalars, state.floats.shape[1], ladder_params(params)
+    if scalars[ENTERING] > 0.0:
+        init(params, state)
     rung, mark = 0, uniform(stream) - scalars[WEIGHT]
     while mark > 0.0 and rung + 1 < int(params.outer_rungs):
         rung += 1
@@ -222,6 +228,10 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     """Learn a loss: the rungs' losses, the regression, the two ladders, and how much the segments differ."""
     floats, scalars, inner = state.floats, state.scalars, ladder_params(params)
     segmented, rungs = params.segmented > 0.0, int(params.outer_rungs)
+    if scalars[ENTERING] > 0.0:
+        scalars[ROUND] -= 1.0  # as it was before the call
+        init(params, state)
+        scalars[ROUND] += 1.0
     known = scalars[ROUND] > 2.0  # the first loss only sets the level
     if known and weight > 0.0 and rungs > 1:
         surprise = loss - (START + scalars[POOLED_AT + RISE])

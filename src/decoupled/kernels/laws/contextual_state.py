@@ -1,8 +1,9 @@
 """The state and the parameters of the contextual ladder.
 
-It holds two ladders, each as its own rows and scalars: one of all rounds, and one of the rounds with the segment of the
-round at hand. The learner keeps the numbers of the other segments, and puts them here when a context asks for them. What
-a context says of this round, its numbers and the advice of others, is written here too, before a call.
+It holds two ladders, each as its own rows and scalars: one of all rounds, and one of the rounds with the segment at hand.
+What is known of each segment is kept behind the scalars that have names, in room that a learner makes, and copied from
+there and back when another segment is wanted. What a context says of this round, its numbers and the advice of others, is
+written here too, before a call.
 """
 
 from collections import namedtuple
@@ -36,7 +37,7 @@ LEARNED_SCALARS = (
     *("between", "between_free", "between_size", "within", "within_free"),
 )
 DERIVED_SCALARS = (
-    *("entering", "outer_sum", "served_rung", "segment_level", "noise", "variety"),
+    *("entering", "wanted", "current", "outer_sum", "served_rung", "segment_level", "noise", "variety"),
     *_numbered("outer_weight"),
     *_numbered("outer_prior"),
     *_numbered("outer_kind"),
@@ -48,7 +49,9 @@ OWN_SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
 REGRET = len(SHARED_SCALARS)
 LOSS = REGRET + 1
 BETWEEN, BETWEEN_FREE, BETWEEN_SIZE, WITHIN, WITHIN_FREE = range(LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 5)
-ENTERING, HEDGE_SUM, SERVED, LEVEL, NOISE, VARIETY = range(WITHIN_FREE + 1, WITHIN_FREE + 7)
+(ENTERING, WANTED, CURRENT, HEDGE_SUM, SERVED, LEVEL, NOISE, VARIETY) = range(
+    WITHIN_FREE + 1, WITHIN_FREE + 9
+)
 WEIGHT = VARIETY + 1
 PRIOR = WEIGHT + MOST_RUNGS
 KIND = PRIOR + MOST_RUNGS
@@ -66,9 +69,15 @@ LADDER_ROWS = len(at_place.FLOATS)
 LAW, ABSENT, VALUE = range(2 * LADDER_ROWS, 2 * LADDER_ROWS + 3)
 ADVICE_AT = VALUE + 1
 
-# What the learner keeps of every segment.
-KEPT_ROWS = tuple(f"segment_{name}" for name in at_place.LAYOUT.learned if name in at_place.FLOATS)
-KEPT_SCALARS = (
+KEPT = _numbered("outer_chance")  # what a pending decision keeps
+
+# What is kept of every segment: its learned scalars, which are neighbours, its differences, and these rows.
+ROWS = (at_place.ESTIMATES, at_place.COUNTS, at_place.MEANS, at_place.CENTRED)
+FIRST_LEARNED = SEGMENT_AT + len(SHARED_SCALARS)
+LEARNED = len(at_place.LEARNED_SCALARS)
+KEPT_SCALARS = LEARNED + 3
+_KEPT_NAMES = (
+    *(f"segment_{at_place.FLOATS[row]}" for row in ROWS),
     *(f"segment_{name}" for name in at_place.LEARNED_SCALARS),
     *("segment_between", "segment_between_free", "segment_between_size"),
 )
@@ -108,8 +117,7 @@ def layout(numbers: int, advisers: int) -> Layout:
         learned=(
             *at_place.LAYOUT.learned,
             *LEARNED_SCALARS,
-            *KEPT_ROWS,
-            *KEPT_SCALARS,
+            *_KEPT_NAMES,
             *learned_numbers,
             *linear,
         ),
@@ -155,6 +163,50 @@ def set_shared(state: State) -> None:
         scalars[at + ARMS], scalars[at + SECRET] = scalars[ARMS], scalars[SECRET]
     scalars[POOLED_AT + ROUND] = scalars[ROUND]
     scalars[SEGMENT_AT + ROUND] = 1.0 + scalars[SEGMENT_AT + at_place.SEEN]
+
+
+@compiled
+def width(arms: int) -> int:
+    """How many numbers are kept of a segment."""
+    return KEPT_SCALARS + len(ROWS) * arms
+
+
+@compiled
+def end_of_names(numbers: int) -> int:
+    """Where the room for segments begins: behind the scalars of the layout."""
+    return NUMBERS_AT + 5 * numbers + (numbers + 1 if numbers > 0 else 0)
+
+
+@compiled
+def exchange(state: State, at: int, taking: bool) -> None:
+    """Take what is kept at this place into the state of the segment at hand, or put it there."""
+    scalars, arms = state.scalars, state.floats.shape[1]
+    for each in range(KEPT_SCALARS):
+        own = FIRST_LEARNED + each if each < LEARNED else OWN_BETWEEN + each - LEARNED
+        if taking:
+            scalars[own] = scalars[at + each]
+        else:
+            scalars[at + each] = scalars[own]
+    at += KEPT_SCALARS
+    for row in ROWS:
+        values = state.floats[LADDER_ROWS + row]
+        for arm in range(arms):
+            if taking:
+                values[arm] = scalars[at + arm]
+            else:
+                scalars[at + arm] = values[arm]
+        at += arms
+
+
+@compiled
+def change_segment(numbers: int, state: State) -> None:
+    """Keep what is known of the segment at hand, and take the one that is wanted."""
+    scalars, size = state.scalars, width(state.floats.shape[1])
+    first = end_of_names(numbers)
+    if scalars[WANTED] != scalars[CURRENT]:
+        exchange(state, first + size * int(scalars[CURRENT]), False)
+        exchange(state, first + size * int(scalars[WANTED]), True)
+        scalars[CURRENT] = scalars[WANTED]
 
 
 def given(state: State, numbers: int) -> Any:
