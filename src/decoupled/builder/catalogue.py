@@ -18,7 +18,7 @@ from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.random import keyed
 from ..kernels.random.noise import draw_loss
 from ..kernels.random.stream import uniform
-from ..kernels.rounds import Contexts, Table, against_best, drive, drive_adaptive, drive_in_context
+from ..kernels.rounds import RoundContexts, Table, against_best, drive, drive_adaptive, drive_in_context
 from ..native.load import full_name, name_of
 from ..policies import Policy
 from ..policies.forgetting import Forgetting
@@ -150,12 +150,11 @@ def _of_policy(policy: Policy) -> Group:
     if kind is ladder_state.Params:  # for a learner whose feedback is late
         arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
         exports.append(Export(full_name(name_of(prepare_for), named), prepare_for, arguments))
-    if policy.contextual:
-        loop = full_name(name_of(drive_in_context), named)
-        exports.append(Export(loop, drive_in_context, _context_run(policy)))
-        # For a learner that reads a log.
+    if policy.contextual:  # for a learner that reads a log, and for simulations
         arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
         exports.append(Export(full_name(name_of(fill_chances), named), fill_chances, arguments))
+        loop = full_name(name_of(drive_in_context), named)
+        exports.append(Export(loop, drive_in_context, _context_run(policy)))
     # They are seldom wanted there, and those that forget have twice as many forms as all others.
     if not isinstance(policy, Forgetting) and not policy.contextual:
         exports += _further_loops(policy)
@@ -215,8 +214,8 @@ def _table_run(policy: Policy) -> tuple[Any, ...]:
 
 def _context_run(policy: Policy) -> tuple[Any, ...]:
     params, state, stream, _, _, table, *others = _table_run(policy)
-    numbers, places = np.zeros((1, ARMS)), np.zeros(1, np.int64)
-    return params, state, stream, table, Contexts(places, numbers, numbers, places, places, 0, 0), *others
+    contexts = RoundContexts(np.zeros(1, np.int64), np.zeros((1, ARMS)), 0, 0, 0)
+    return params, state, stream, table, contexts, *others
 
 
 def _adaptive_run(policy: Policy, adversary: Adversary) -> tuple[Any, ...]:

@@ -5,13 +5,14 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import lru_cache
+from typing import Any, Self, cast
 
 import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import is_missing, kind_of, one_of
-from ..errors import ParameterError, invalid_value, near_name
+from ..errors import ParameterError, invalid_value, near_name, shown
 from ..kernels.random.noise import NONE
 from ..kernels.rounds import Table
 from .base import Environment
@@ -20,6 +21,7 @@ from .loss_table import checked_rows
 
 ORDERS = ("given", "shuffled")
 ORDER = 3  # the fourth child of a run's seed; the others are noise, draws and traffic
+LARGEST = 1e100  # of the numbers of a context, as in a learner
 _KINDS = "text, a number, True, False or None"
 
 
@@ -138,10 +140,7 @@ class ContextTable(Environment):
         >>> ContextTable.examples()[0].segment_at(["subject"]).tolist()
         [0, 1, 0]
         """
-        found: dict[tuple[object, ...], int] = {}
-        columns = [map(segment_value, self.context[name]) for name in segments]
-        keys = zip(*columns, strict=True) if columns else [()] * len(self.losses)
-        return np.array([found.setdefault(key, len(found)) for key in keys], np.int64)
+        return _segment_at(self, tuple(segments))
 
     def available(self, row_at: Ints) -> float:
         """What the best arm for each segment gains over the best single arm, over these rows.
@@ -169,7 +168,17 @@ class ContextTable(Environment):
         return np.array([np.nan if value is None else float(value) for value in self.context[name]])
 
 
-def segment_value(value: object) -> object:
+@lru_cache(maxsize=16)  # every run asks for the same
+def _segment_at(table: ContextTable, segments: tuple[str, ...]) -> Ints:
+    found: dict[tuple[object, ...], int] = {}
+    columns = [map(_segment_value, table.context[name]) for name in segments]
+    keys = zip(*columns, strict=True) if columns else [()] * len(table.losses)
+    numbers = np.array([found.setdefault(key, len(found)) for key in keys], np.int64)
+    numbers.setflags(write=False)
+    return numbers
+
+
+def _segment_value(value: object) -> object:
     """What tells a segment from another, as in a learner: a whole number is the same as its digits."""
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -206,7 +215,13 @@ def _checked_column(name: str, values: Any, rows: int) -> tuple[object, ...]:
             rule = f"must be {_KINDS}, and finite"
             remedy = "use None for a missing value" if is_missing(value) else "drop the row or correct it"
             raise ParameterError(invalid_value(f"context[{name!r}][{row}]", value, rule, remedy))
-    return tuple(plain)
+    return tuple(_of_one_kind(plain))
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """The same with all numbers as floats if one is a fraction, and as whole numbers otherwise."""
+    whole = all(value.is_integer() for value in values if isinstance(value, float))
+    return [(int if whole else float)(value) if type(value) in (int, float) else value for value in values]
 
 
 def _checked_segments(given: Any, context: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
@@ -235,9 +250,9 @@ def check_number_column(argument: str, name: str, context: Mapping[str, tuple[ob
     """Raise an error unless `name` is a column of numbers."""
     _check_column(argument, name, context)
     for row, value in enumerate(context[name]):
-        if isinstance(value, str):
-            rule = f"has {value!r} in row {row}, which is not a number"
-            raise ParameterError(invalid_value(argument, name, rule, "use it as a segment"))
+        if isinstance(value, str) or (value is not None and abs(cast(float, value)) > LARGEST):
+            rule = f"has {shown(value)} in row {row}, and needs numbers from -1e+100 to 1e+100"
+            raise ParameterError(invalid_value(argument, name, rule, "use it as a segment, or scale it"))
 
 
 def _check_column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> None:

@@ -101,26 +101,22 @@ def drive(
             upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
 
 
-class Contexts(NamedTuple):
+class RoundContexts(NamedTuple):
     """The contexts of the rounds, and where the state of a contextual policy has room for one.
 
     Attributes:
         segment_at: the number of the segment of each round.
         numbers: the numbers of each row, rows x numbers.
-        kept: what is kept of each segment that the state does not hold, segments x (scalars + rows x arms).
-        scalars: the places of the kept scalars in the state.
-        rows: the places of its kept rows.
-        entering: the place of the scalar that tells `init` that a context was written.
+        wanted: the place of the scalar for the number of the segment.
         numbers_at: the place of the first number.
+        entering: the place of the scalar that tells the policy that a context was written.
     """
 
     segment_at: Ints
     numbers: Floats
-    kept: Floats
-    scalars: Ints
-    rows: Ints
-    entering: int
+    wanted: int
     numbers_at: int
+    entering: int
 
 
 @compiled
@@ -129,7 +125,7 @@ def drive_in_context(
     state: State,
     stream: Words,
     table: Table,
-    contexts: Contexts,
+    contexts: RoundContexts,
     best: int,
     checkpoints: Ints,
     regret: Floats,
@@ -138,20 +134,15 @@ def drive_in_context(
     """Like `drive`, with the context of each round and losses without noise: what a learner does."""
     init(params, state)
     rows, row_at, scalars = table.rows, table.row_at, state.scalars
-    so_far, current = 0.0, -1
+    so_far = 0.0
     checkpoint = 0
     upcoming = checkpoints[0]
     for t in range(len(row_at)):
         row = row_at[t]
-        if contexts.segment_at[t] != current:
-            if current >= 0:
-                _keep_segment(state, contexts, current)
-            current = contexts.segment_at[t]
-            _load_segment(state, contexts, current)
+        scalars[contexts.wanted] = contexts.segment_at[t]
         for each in range(contexts.numbers.shape[1]):
             scalars[contexts.numbers_at + each] = contexts.numbers[row, each]
         scalars[contexts.entering] = 1.0
-        init(params, state)
         exploit, explore, weight, _ = decide(params, state, stream)
         update(params, state, explore, weight, rows[row, explore])
         so_far += rows[row, exploit] - rows[row, best]
@@ -160,26 +151,6 @@ def drive_in_context(
             regret[checkpoint] = so_far
             checkpoint += 1
             upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
-
-
-@compiled
-def _keep_segment(state: State, contexts: Contexts, segment: int) -> None:
-    scalars, rows, arms = contexts.scalars, contexts.rows, state.floats.shape[1]
-    for place in range(len(scalars)):
-        contexts.kept[segment, place] = state.scalars[scalars[place]]
-    for place in range(len(rows)):
-        for arm in range(arms):
-            contexts.kept[segment, len(scalars) + place * arms + arm] = state.floats[rows[place], arm]
-
-
-@compiled
-def _load_segment(state: State, contexts: Contexts, segment: int) -> None:
-    scalars, rows, arms = contexts.scalars, contexts.rows, state.floats.shape[1]
-    for place in range(len(scalars)):
-        state.scalars[scalars[place]] = contexts.kept[segment, place]
-    for place in range(len(rows)):
-        for arm in range(arms):
-            state.floats[rows[place], arm] = contexts.kept[segment, len(scalars) + place * arms + arm]
 
 
 @compiled

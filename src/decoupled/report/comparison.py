@@ -72,18 +72,21 @@ def regret_table(
 ) -> ReportTable:
     """The final regret of every policy: mean with interval, median and 99th percentile.
 
-    Where a cell has a rival, the label of one of its policies, two columns have the paired difference from it.
+    If all cells have contexts, two columns have the gain over the best single arm and the regret against segments. Where a cell has a rival, the label of one of its policies, two columns have the paired difference from it.
     """
-    rows = []
+    rows, segmented = [], all(results.has_segments for results in cells.values())
     for cell, results in cells.items():
         names = results.names(_labels_of(results, labels))
         rival = (rivals or {}).get(cell)
         for name, (label, line) in zip(names, results.statistics(rival).items(), strict=True):
             mean, median, p99 = (f"{line[key]:,.1f}" for key in ("mean", "median", "p99"))
+            row: tuple[str, ...]
             row = (f"{cell}: {name}" if cell else name, mean, _ends(line, "low", "high"), median, p99)
+            row += (f"{line['gain']:+,.1f}", f"{line['segment_regret']:,.1f}") if segmented else ()
             difference = ("", "") if rival in (None, label) else _difference(line)
             rows.append((*row, *difference) if rivals else row)
-    head = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
+    head: tuple[str, ...] = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
+    head += ("gain", "regret against segments") if segmented else ()
     return ReportTable(title, (*head, *_heads(cells, labels, rivals)) if rivals else head, tuple(rows))
 
 

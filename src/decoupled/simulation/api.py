@@ -18,6 +18,7 @@ from ..errors import ParameterError, invalid_value
 from ..policies import Policy
 from .admission import check_curves
 from .blocks import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
+from .contextual import check_context
 from .curves import CurveMoments
 from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
 from .results import Results, assemble
@@ -149,6 +150,9 @@ class _Devices(NamedTuple):
 def _devices(plan: Plan) -> _Devices:
     if plan.device == "cpu":
         return _Devices()
+    check_context(
+        plan.policies, plan.environment, plan.device, plan.traffic
+    )  # the plan may be for the CPU at first
     from .gpu.executor import device_executor, devices_for
     from .gpu.memory import block_size
 

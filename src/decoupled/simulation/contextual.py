@@ -17,8 +17,8 @@ from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.noise import NONE
 from ..kernels.random.stream import new_stream
-from ..kernels.rounds import Contexts, Table, drive_in_context
-from ..kernels.state import SHARED_SCALARS
+from ..kernels.rounds import RoundContexts, Table, drive_in_context
+from ..learner.context import Contexts
 from ..policies import Policy
 from .baselines.base import Baseline
 from .traffic import Traffic
@@ -108,24 +108,20 @@ def play_in_context(
     form: Any = policy.at(table.arms)
     form.register()  # also in a process that has not seen the policy
     draws = draws_of(seed, run)
-    state = form.layout.new_state(table.arms, secret_of(draws))
+    state = Contexts.room(form, form.layout.new_state(table.arms, secret_of(draws)))
     found = _contexts(form, table, row_at)
     played = Table(np.array(table.losses), row_at, NONE)
     drive_in_context(form.params(), state, draws, played, found, best, checkpoints, regret, plays)
 
 
-def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> Contexts:
+def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
     """The contexts of a run: segments are numbered as they come, and those beyond the most are one."""
     segments = table.segment_at(policy.segments)[row_at]
     _, firsts, places = np.unique(segments, return_index=True, return_inverse=True)
     segment_at = np.minimum(firsts.argsort().argsort()[places], policy.max_segments)
     columns = [np.nan_to_num(table.numbers(name), nan=at_place.MISSING) for name in policy.numbers]
     numbers = np.stack(columns, axis=1) if columns else np.zeros((len(table.losses), 0))
-    names = (*SHARED_SCALARS, *policy.layout.scalars)
-    scalars = np.array([names.index(name) for name in at_place.KEPT_SCALARS])
-    rows = np.array([policy.layout.floats.index(name) for name in at_place.KEPT_ROWS])
-    kept = np.zeros((segment_at.max() + 1, len(scalars) + len(rows) * table.arms))
-    return Contexts(segment_at, numbers, kept, scalars, rows, at_place.ENTERING, at_place.NUMBERS_AT)
+    return RoundContexts(segment_at, numbers, at_place.WANTED, at_place.NUMBERS_AT, at_place.ENTERING)
 
 
 def fill_regret(
