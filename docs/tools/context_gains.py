@@ -76,9 +76,10 @@ def measure() -> Iterator[tuple[str, dict[str, Any]]]:
             world, place = table(*found, price, context), f"context.{context}.{100 * price:.0f}"
             shared = {"unit": "loss", "decimals": 0}
             about = f"on MMLU at a price of {price}, with {told}"
-            most = world.available(np.arange(len(world.losses)))
-            what = f"what the best arm for each segment gains over the best single arm {about}"
-            yield f"{place}.available", {"value": most, **shared, "what": what}
+            if context == FIELD:
+                most = world.available(np.arange(len(world.losses)))
+                what = f"what the best arm for each segment gains over the best single arm {about}"
+                yield f"{place}.available", {"value": most, **shared, "what": what}
             for name, gained in gains(world).items():
                 mean, what = mean_of("", gained), f"mean gain of {POLICIES[name].label} {about}"
                 ends = {"value": mean.value, "low": mean.low, "high": mean.high}
