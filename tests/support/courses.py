@@ -24,6 +24,7 @@ from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
 from decoupled.kernels.late import Late, drive_adaptive_late, drive_late
 from decoupled.kernels.laws import leader_tiered, winner_law, winner_moments
+from decoupled.kernels.laws.contextual import keyed_contextual
 from decoupled.kernels.laws.ladder_rungs import keyed_ladder
 from decoupled.kernels.random import keyed
 from decoupled.kernels.random.noise import BERNOULLI, BETA, draw_loss
@@ -51,7 +52,8 @@ def adversaries() -> list[Adversary]:
 
 def without_forgetting() -> list[dc.Policy]:
     """The policies for which all loops ship."""
-    return [policy for policy in catalogue.policies() if not isinstance(policy, dc.Forgetting)]
+    whole = (policy for policy in catalogue.policies() if not isinstance(policy, dc.Forgetting))
+    return [policy for policy in whole if not policy.contextual]
 
 
 def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
@@ -159,7 +161,12 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         LADDER.layout.row(ladder, name)[:] = value
     for name, value in (("rung_rate_0", 1.0), ("rung_rate_1", 16.0), ("rung_rate_2", -1.0)):
         LADDER.layout.row(ladder, name)[:] = value
+    learner = dc.ContextualLadder(segments=("s",)).start(6, seed=3)
+    for place in range(12):
+        learner.observe(learner.decide(context={"s": place % 3}), loss=place / 12)
+    known = learner._running.state
     for key in range(10**9, 10**9 + 20):
+        yield f"keyed_contextual, {key}", keyed_contextual, (*known[:2], 3, 3, serials, key)
         yield f"keyed_leader, {key}", keyed.keyed_leader, (numbers, numbers[:1], 3.0, serials, key)
         yield f"keyed_race, {key}", keyed.keyed_race, (numbers, serials, key)
         yield f"keyed_ladder, {key}", keyed_ladder, (ladder.scalars, ladder.floats, 3, serials, key)

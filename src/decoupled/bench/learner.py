@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import UnsupportedError
-from ..policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
+from ..policies import FTPL, ContextualLadder, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
 from .timing import Ratio, race
 
 POLICIES: tuple[Policy, ...] = (
@@ -18,6 +18,10 @@ POLICIES: tuple[Policy, ...] = (
 )
 ARMS = (8, 256)
 WATCHED = (3, 8, 50)
+CONTEXTUAL = (
+    ContextualLadder(segments=("segment",)),
+    ContextualLadder(numbers=tuple(f"x{place}" for place in range(20))),
+)
 KEYED: tuple[Policy, ...] = (FTPL(), Ladder(), TsallisINF())
 
 
@@ -30,6 +34,24 @@ def pair(policy: Policy, arms: int, *, watched: bool = False, key: str | None = 
 
     def step() -> None:
         decision = learner.decide(key=key)
+        learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
+
+    return step
+
+
+def pair_in_context(policy: ContextualLadder, segments: int) -> Callable[[], None]:
+    """The same with 2 arms, where each request comes with one of these segments and the numbers of the policy."""
+    learner, luck = policy.start(2, seed=0), random.Random(0)
+    contexts: list[dict[str, Any]] = [
+        {"segment": str(luck.randrange(segments)), **{name: luck.gauss(0.0, 1.0) for name in policy.numbers}}
+        for _ in range(1_000)
+    ]
+    rounds = 0
+
+    def step() -> None:
+        nonlocal rounds
+        rounds += 1
+        decision = learner.decide(context=contexts[rounds % len(contexts)])
         learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
 
     return step
@@ -79,6 +101,15 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
             pair(policy, ARMS[0], key="session-17"),
             "without a key",
             pair(policy, ARMS[0]),
+            calls=1_000,
+            repetitions=repetitions,
+        )
+    for policy in CONTEXTUAL:
+        yield race(
+            f"{policy.label}: decide + observe, 57 segments, K = 2",
+            pair_in_context(policy, 57),
+            "Ladder, without a context",
+            pair(Ladder(), 2),
             calls=1_000,
             repetitions=repetitions,
         )
