@@ -50,7 +50,9 @@ def test_every_record_is_on_a_page() -> None:
     try:
         for name in listed & set(tables.TABLES):
             tables.TABLES[name]("")
-        runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))["context_gains"]()  # a picture, and no table
+        runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))[
+            "context_gains"
+        ]()  # a picture, and no table
     finally:
         tables.KNOWN = whole
     assert sorted(set(KNOWN) - used) == []
