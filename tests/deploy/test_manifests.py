@@ -1,4 +1,4 @@
-"""compose.yaml, the Kubernetes manifests and the systemd unit: valid by their schemas, and consistent with the service."""
+"""compose.yaml, the Kubernetes manifests, the gates and the systemd unit: valid by their schemas, and consistent with the service."""
 
 import json
 import re
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import jsonschema_rs
 import pytest
@@ -15,6 +16,7 @@ import yaml
 from decoupled.cli.main import app
 from decoupled.options.definitions import CONFIG, SERVE
 from support.dockerfile import stages
+from support.http_service import openapi_document
 from support.pages import ROOT
 from support.sandbox import USER
 
@@ -197,3 +199,55 @@ def test_the_unit_runs_the_service_and_lets_it_drain() -> None:
     }
     assert {each for each in variables if each.startswith("DECOUPLED_")} <= VARIABLES
     assert int(dict(settings)["TimeoutStopSec"]) > DRAIN
+
+
+# Gates, for Argo Rollouts and Flagger
+
+
+def closed(known: Any) -> Any:
+    """A schema that refuses unknown fields, as `kubectl apply` does; that of a CRD drops them."""
+    if isinstance(known, list):
+        return [closed(each) for each in known]
+    if not isinstance(known, dict):
+        return known
+    found = {name: closed(each) for name, each in known.items()}
+    if isinstance(known.get("properties"), dict) and known.get("type") == "object":
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+@pytest.mark.parametrize("name", ["analysistemplate", "canary"])
+def test_gates_are_by_the_schemas_of_who_asks_them(name: str) -> None:
+    content = manifest(ROOT / "deploy" / "gates" / f"{name}.yaml")
+    known = closed(schema("gateways")["kinds"][f"{content['apiVersion']} {content['kind']}"])
+    known["properties"]["metadata"] = {"type": "object"}
+    validator = jsonschema_rs.Draft7Validator(known)
+    assert [error.message for error in validator.iter_errors(content)] == []
+    content["spec"]["analysiss"] = {}
+    assert list(validator.iter_errors(content)), "the schema refuses unknown fields"
+
+
+def urls_of(content: Any) -> list[str]:
+    if isinstance(content, dict):
+        here = [content["url"]] if "url" in content else []
+        return here + [url for each in content.values() for url in urls_of(each)]
+    return [url for each in content for url in urls_of(each)] if isinstance(content, list) else []
+
+
+def test_the_addresses_of_gates_are_those_of_the_service() -> None:
+    operations = openapi_document()["paths"]["/v1/experiments/{name}/gate"]
+    for name, method, count in (("analysistemplate", "get", 1), ("canary", "post", 2)):
+        urls = urls_of(manifest(ROOT / "deploy" / "gates" / f"{name}.yaml"))
+        assert len(urls) == count
+        taken = {each["name"]: each for each in operations[method]["parameters"]}
+        for url in urls:
+            parts = urlsplit(url)
+            assert re.fullmatch(r"/v1/experiments/[^/]+/gate", parts.path)
+            for field, value in parse_qsl(parts.query, strict_parsing=True):
+                allowed = taken[field]["schema"].get("enum")
+                assert allowed is None or value in allowed
+    [web] = manifest(ROOT / "deploy" / "gates" / "analysistemplate.yaml")["spec"]["metrics"]
+    states = openapi_document()["components"]["schemas"]["GateOut"]["properties"]["state"]["enum"]
+    named = [*re.findall(r'"(\w+)"', web["successCondition"] + web["failureCondition"])]
+    assert named == states[:2]
+    assert web["provider"]["web"]["jsonPath"] == "{$.state}"

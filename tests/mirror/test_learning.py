@@ -120,6 +120,7 @@ def test_arms_may_change_between_two_starts_and_settings_may_not(arms: Arms, tmp
     more = read_config(write_config(tmp_path, third, HALF))
     less = read_config(write_config(tmp_path, {name: third[name] for name in ("stable", "third")}, HALF))
     other = read_config(write_config(tmp_path, arms, HALF.replace('"FTPL"', '"Exp3"')))
+    seeded = read_config(write_config(tmp_path, arms, HALF.replace("seed = 5", "seed = 6")))
     service = open_service(tmp_path / "store.db")
 
     async def names(config: object) -> tuple[object, ...]:
@@ -130,8 +131,10 @@ def test_arms_may_change_between_two_starts_and_settings_may_not(arms: Arms, tmp
         assert asyncio.run(names(first)) == ("stable", "next")
         assert asyncio.run(names(more)) == ("stable", "next", "third")
         assert asyncio.run(names(less)) == ("stable", "third")
-        with pytest.raises(Conflict, match="exists with other settings"):
+        with pytest.raises(Conflict, match=r"exists with policy = .*FTPL.*; settings are fixed"):
             asyncio.run(names(other))
+        with pytest.raises(Conflict, match="exists with another seed; settings are fixed"):
+            asyncio.run(names(seeded))
     finally:
         service.close()
 

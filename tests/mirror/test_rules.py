@@ -25,11 +25,12 @@ def prepared(config: MirrorConfig, store: Path, change: dict[str, Any] | None = 
     """The experiment after a start, before which somebody may have changed a guardrail."""
 
     async def scenario() -> Any:
-        backend = Embedded(open_service(store), config)
+        service = open_service(store)
+        backend = Embedded(service, config)
         if change is not None:
-            await backend._service.experiments.change_guardrails("local", "mirror", change)
+            await service.experiments.change_guardrails("local", "mirror", change)
         await backend.prepare()
-        found = await backend._service.experiments.get("local", "mirror")
+        found = await service.experiments.get("local", "mirror")
         await backend.close()
         return found
 

@@ -49,6 +49,7 @@ TEXTS: dict[str, tuple[tuple[str, Any], tuple[str, Any]]] = {
     "log-format": (("text", "text"), ("json", "json")),
     "metrics-experiments": (("0", 0), ("50", 50)),
     "otel": (("true", True), ("off", False)),
+    "sink": (("true", True), ("off", False)),
     "listen": (("0.0.0.0:80", ("0.0.0.0", 80)), ("[::1]:81", ("::1", 81))),
     "console": (("127.0.0.1:80", ("127.0.0.1", 80)), ("off", None)),
     "service": (("http://a", "http://a"), ("https://b", "https://b")),
@@ -207,7 +208,9 @@ def test_every_option_has_a_flag_and_a_variable(
     ]
     file = [str(file_of(tmp_path, ARMS))] if name == "mirror" else []
     words = [
-        [option.flag] if option.name in ("access-log", "otel") else [option.flag, TEXTS[option.name][0][0]]
+        [option.flag]
+        if option.name in ("access-log", "otel", "sink")
+        else [option.flag, TEXTS[option.name][0][0]]
         for option in some
     ]
 

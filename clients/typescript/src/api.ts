@@ -10,6 +10,13 @@ export interface AccessOut {
   mirror: string | null;
 }
 
+/** An arm that the one at the gate is compared with. */
+export interface ArmDifferenceOut {
+  arm: string | number;
+  /** The mean loss of the arm at the gate minus that of this one: below 0 if the arm is better. */
+  difference: IntervalOut;
+}
+
 /** One arm at each point; counts are since the experiment was created. */
 export interface ArmHistoryOut {
   arm: string | number;
@@ -391,6 +398,23 @@ export interface FlagsOut {
   flags: (FlagOut | FlagProblem)[];
 }
 
+/** Whether an arm is shown to be no worse than others by more than a margin. */
+export interface GateOut {
+  experiment: string;
+  arm: string | number;
+  /** Whether `state` is what was asked for with `when`. */
+  open: boolean;
+  /** passed: every difference lies below `margin`; failed: one lies above it; waiting: neither is shown. */
+  state: "passed" | "failed" | "waiting";
+  text: string;
+  margin: number;
+  against: ArmDifferenceOut[];
+  /** The probability, at most, that a gate of this experiment is ever wrong, whatever is asked and when. */
+  risk: number;
+  observed: number;
+  state_version: number;
+}
+
 /** Guardrails to set. Those that are left out stay as they are; null removes a rule. */
 export interface GuardrailsIn {
   /** The arm that every decision exploits: the kill switch. */
@@ -747,6 +771,20 @@ export interface Operations {
     query: { tag?: string[] };
     body: undefined;
     response: EvaluationOut;
+  };
+  /** May this arm be promoted? */
+  "GET /v1/experiments/{name}/gate": {
+    path: { name: string };
+    query: { arm: string; against?: string | null; margin?: number; when?: "passed" | "failed"; closed?: "409" | "200" };
+    body: undefined;
+    response: GateOut;
+  };
+  /** Answer a hook that asks whether an arm may be promoted, as GET does */
+  "POST /v1/experiments/{name}/gate": {
+    path: { name: string };
+    query: { arm: string; against?: string | null; margin?: number; when?: "passed" | "failed"; closed?: "409" | "200" };
+    body: undefined;
+    response: GateOut;
   };
   /** Change what is served: a pinned arm (the kill switch), floors, a hold-out, an incumbent, arms that are down */
   "PATCH /v1/experiments/{name}/guardrails": {

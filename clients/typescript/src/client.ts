@@ -2,7 +2,7 @@
 
 import type {
   BudgetIn, DecideIn, DecisionOut, EvaluationOut, ExperimentIn, ExperimentList, ExperimentOut, FeedbackIn, FeedbackItem,
-  GuardrailsIn, HistoryOut, Operations, StateOut, VerdictOut,
+  GateOut, GuardrailsIn, HistoryOut, Operations, StateOut, VerdictOut,
 } from "./api.js";
 import { Compiling, NotCompiled, ParameterError, ServiceError, TEMPORARY, UndeliveredFeedback, isNotDelivered } from "./errors.js";
 import { CompileWait, RETRIES, retryAfter, send, sendForJson, type Endpoint, type Retries, type Sent } from "./exchange.js";
@@ -30,6 +30,9 @@ export interface ClientOptions {
  * a new one by default: the same one gives the same decision again.
  */
 export type DecideOptions = Omit<DecideIn, "count"> & { idempotencyKey?: string };
+
+/** What an arm at a gate is compared with, and by how much. */
+export type GateOptions = Omit<Operations["GET /v1/experiments/{name}/gate"]["query"], "arm" | "closed">;
 
 /** The result of sending an outbox. */
 export interface Flushed {
@@ -218,6 +221,15 @@ export class Client {
   /** Which arm is best, as far as that is decided. It holds at every moment: look as often as you like. */
   verdict(name: string): Promise<VerdictOut> {
     return this.call("GET /v1/experiments/{name}/verdict", { path: { name } });
+  }
+
+  /**
+   * Whether an arm is shown to be no worse than others by more than a margin. A gate that is not open is an answer, and no
+   * error.
+   */
+  gate(name: string, arm: Arm, options: GateOptions = {}): Promise<GateOut> {
+    const query = { ...options, arm: String(arm), closed: "200" as const };
+    return this.call("GET /v1/experiments/{name}/gate", { path: { name }, query });
   }
 
   /** Counts and mean losses, with their intervals, at up to `points` points of the log. */

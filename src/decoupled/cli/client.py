@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant
-from .errors import report_errors
+from .errors import WRONG, report_errors
 from .options import flag, with_parameters_of
 
 if TYPE_CHECKING:
@@ -261,6 +261,28 @@ def client_verdict(
         show(found)
     else:
         typer.echo(verdict_text(found))
+
+
+@service_command("gate")
+def client_gate(
+    service: "Client",
+    name: Experiment,
+    arm: Annotated[str, typer.Argument(help="The arm that is to be promoted.")],
+    against: Annotated[
+        str | None,
+        typer.Option(help="The arm to compare it with. Default: the incumbent, or else every other arm."),
+    ] = None,
+    margin: Annotated[float, typer.Option(help="How much higher its mean loss may be.")] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+) -> None:
+    """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if not, or not yet."""
+    found = service.gate(name, arm, against=against, margin=margin)
+    if as_json:
+        show(found)
+    else:
+        typer.echo(found["text"])
+    if not found["open"]:
+        raise typer.Exit(WRONG)
 
 
 @service_command("audit")

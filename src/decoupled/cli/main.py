@@ -12,6 +12,7 @@ from .config import config
 from .errors import report_errors
 from .health import health
 from .mirror import mirror
+from .weights import weights
 
 app = typer.Typer(
     help="Decoupled bandits: exploit one arm, explore another.",
@@ -164,6 +165,7 @@ def bench(
 
 service.add_to(app)
 app.command()(mirror)
+app.command()(weights)
 app.command()(health)
 app.add_typer(config, name="config")
 

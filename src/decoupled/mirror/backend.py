@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 from ..errors import shown
-from ..learner.budget import Budget
 from ..learner.guardrails import Guardrails
 from ..service.client.aio import AsyncClient
 from ..service.client.errors import UndeliveredFeedback
@@ -16,6 +18,8 @@ from ..service.errors import HOW_LONG, Compiling, Conflict, Gone, NotCompiled, N
 from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import Settings
 from ..service.experiment.settings import checked_policy
+from ..service.http.models.schemas import experiment_out
+from ..service.http.models.watched import verdict_out
 from ..service.service import DecisionService
 from .config import MirrorConfig
 from .news import Known
@@ -24,7 +28,7 @@ TENANT = "local"
 DAY = 86_400.0
 _PAUSE = 1.0  # seconds between two attempts while the policy is compiled
 _log = logging.getLogger("decoupled.mirror")
-Mode = Literal["both", "exploit"]
+Mode = Literal["both", "exploit", "explore"]
 
 
 class Routing(NamedTuple):
@@ -33,33 +37,6 @@ class Routing(NamedTuple):
     id: str
     exploit: str
     explore: str | None
-
-
-class Backend(Protocol):
-    """Makes decisions and takes losses."""
-
-    async def prepare(self) -> None:
-        """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
-
-    async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
-    ) -> list[Routing]:
-        """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
-
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
-        """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
-
-    async def rules(self) -> object:
-        """The guardrails and the budget that hold now, to be compared with those of another moment."""
-
-    async def known(self) -> Known:
-        """What the verdict says now."""
-
-    async def tidy(self) -> None:
-        """Do what is due from time to time."""
-
-    async def close(self) -> None:
-        """Finish."""
 
 
 def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
@@ -81,15 +58,56 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
     return settings
 
 
-class Embedded:
-    """A decision service in this process, over a store."""
+class LocalService:
+    """The calls of `AsyncClient` that a mirror makes, to a service in this process."""
+
+    def __init__(self, service: DecisionService) -> None:
+        self._service, self._experiments = service, service.experiments
+        self.add_arms = partial(service.experiments.add_arms, TENANT)
+        self.retire_arms = partial(service.experiments.retire_arms, TENANT)
+        self.decide = partial(service.decisions.decide, TENANT)
+        self.feedback = partial(service.decisions.feedback, TENANT)
+
+    async def experiment(self, name: str) -> dict[str, Any]:
+        """An experiment as it is now, and its seed."""
+        found = await self._experiments.get(TENANT, name)
+        return experiment_out(found) | {"seed": found.seed}
+
+    async def create(
+        self,
+        name: str,
+        *,
+        arms: Sequence[str],
+        policy: Any,
+        deadline_seconds: float,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
+        """Create an experiment."""
+        settings = Settings(checked_policy(policy).to_dict(), tuple(arms), deadline=deadline_seconds)
+        found, _ = await self._experiments.put(TENANT, name, settings, seed)
+        return experiment_out(found)
+
+    async def change_guardrails(self, name: str, **changes: Any) -> None:
+        """Change some guardrails."""
+        await self._experiments.change_guardrails(TENANT, name, changes)
+
+    async def set_budget(self, name: str, **limits: Any) -> None:
+        """Set the budget."""
+        await self._experiments.set_budget(TENANT, name, limits)
+
+    async def verdict(self, name: str) -> dict[str, Any]:
+        """What can be said about the arms."""
+        return verdict_out(await self._service.verdicts.get(TENANT, name))
+
+
+class Backend(ABC):
+    """Makes decisions and takes losses, by a decision service here or elsewhere."""
 
     def __init__(
-        self, service: DecisionService, config: MirrorConfig, retries: Retries | None = None
+        self, service: LocalService | AsyncClient, config: MirrorConfig, retries: Retries | None = None
     ) -> None:
         self._service, self._config, self._name = service, config, config.experiment.name
         self._retries = retries or Retries()
-        self._tidied = time.monotonic()
 
     async def prepare(self) -> None:
         """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
@@ -97,10 +115,10 @@ class Embedded:
         while True:
             try:
                 await self._prepare()
-                found = await self._service.experiments.get(TENANT, self._name)
-                if found.status == "failed":
-                    raise NotCompiled(str(found.problem))
-                if found.status != "compiling":
+                found = await self._service.experiment(self._name)
+                if found["status"] == "failed":
+                    raise NotCompiled(str(found["problem"]))
+                if found["status"] != "compiling":
                     return
             except Compiling:  # nothing was changed
                 pass
@@ -119,136 +137,98 @@ class Embedded:
             await asyncio.sleep(_PAUSE)
 
     async def _prepare(self) -> None:
-        given = experiment_settings(self._config)
-        arms, experiments = given["arms"], self._service.experiments
-        policy = checked_policy(given["policy"]).to_dict()
-        settings = Settings(policy, tuple(arms), deadline=given["deadline_seconds"])
+        settings = experiment_settings(self._config)
+        arms = settings.pop("arms")
         try:
-            found = await experiments.get(TENANT, self._name)
+            found = await self._service.experiment(self._name)
         except NotFound:
-            await experiments.put(TENANT, self._name, settings, given.get("seed"))
-            await self._set_rules(Guardrails(), Budget(), arms)
-            return
-        # The arms may change from one start to the next; all else is fixed, and the service says so.
-        same = Settings(policy, found.settings.arms, deadline=settings.deadline)
-        await experiments.put(TENANT, self._name, same, given.get("seed"))
-        await experiments.add_arms(TENANT, self._name, arms)
-        await experiments.retire_arms(TENANT, self._name, [arm for arm in found.arms if arm not in arms])
-        await self._set_rules(found.guardrails, found.budget, arms)
+            found = await self._service.create(self._name, arms=arms, **settings)
+        else:  # The arms may change from one start to the next; all else is fixed.
+            wanted = {**settings, "policy": checked_policy(settings["policy"]).to_dict()}
+            for name, value in wanted.items():
+                if found.get(name, value) != value:
+                    other = "another seed" if name == "seed" else f"{name} = {shown(found[name])}"
+                    raise Conflict(
+                        f"experiment {self._name!r}: exists with {other}; "
+                        "settings are fixed, set the same or choose another name"
+                    )
+            await self._service.add_arms(self._name, arms)
+            if gone := [arm for arm in found["arms"] if arm not in arms]:
+                await self._service.retire_arms(self._name, gone)
+        await self._set_rules(found, arms)
 
-    async def _set_rules(self, guardrails: Guardrails, budget: Budget, arms: Sequence[str]) -> None:
+    async def _set_rules(self, found: dict[str, Any], arms: Sequence[str]) -> None:
         """Set what the file names; what it does not, such as a pin in the console, stays as it is."""
-        experiments, config = self._service.experiments, self._config
-        if changed_guardrails(guardrails, config.guardrails, arms, False) != guardrails:
-            await experiments.change_guardrails(TENANT, self._name, config.guardrails)
-        if config.budget and checked_budget(config.budget, arms, False) != budget:
-            await experiments.set_budget(TENANT, self._name, config.budget)
+        changes, limits = self._config.guardrails, self._config.decision_budget
+        now = changed_guardrails(Guardrails(), found["guardrails"], arms, False)
+        if changed_guardrails(now, changes, arms, False) != now:
+            await self._service.change_guardrails(self._name, **changes)
+        if limits and checked_budget(limits, arms, False) != checked_budget(found["budget"], arms, False):
+            await self._service.set_budget(self._name, **limits)
 
     async def decide(
         self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
     ) -> list[Routing]:
-        """Draw decisions."""
-        records = await self._service.decisions.decide(
-            TENANT, self._name, mode=mode, count=count, available=available, key=key
-        )
-        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in records]
+        """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
+        found = await self._service.decide(self._name, count=count, mode=mode, available=available, key=key)
+        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
-        """Give the loss of the explored arm."""
+        """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
         try:
-            await self._service.decisions.feedback(TENANT, decision, loss=loss, arm=arm)
+            applied = await self._service.feedback(decision, loss=loss, arm=arm)
         except (Gone, NotFound):  # retention drops old decisions
             return "late"
-        return "applied"
+        return "kept" if applied is None else "applied"
 
     async def rules(self) -> object:
-        """The guardrails and the budget that hold now."""
-        found = await self._service.experiments.get(TENANT, self._name)
-        return found.guardrails, found.budget
+        """The guardrails and the budget that hold now, to be compared with those of another moment."""
+        found = await self._service.experiment(self._name)
+        return found["guardrails"], found["budget"]
 
     async def known(self) -> Known:
         """What the verdict says now."""
-        found = await self._service.verdicts.get(TENANT, self._name)
-        decided, incumbent = tuple(str(arm) for arm in found.decided), _name_of(found.incumbent)
-        return Known(found.verdict.text, decided, incumbent, bool(found.incumbent_released))
+        found = await self._service.verdict(self._name)
+        arms = (found["best"], *found["out"]) if found["state"] == "decided" else ()
+        incumbent = _name_of(found["incumbent"])
+        return Known(found["text"], tuple(map(str, arms)), incumbent, bool(found["incumbent_released"]))
+
+    @abstractmethod
+    async def tidy(self) -> None:
+        """Do what is due from time to time."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish."""
+
+
+class Embedded(Backend):
+    """A decision service in this process, over a store."""
+
+    def __init__(
+        self, service: DecisionService, config: MirrorConfig, retries: Retries | None = None
+    ) -> None:
+        super().__init__(LocalService(service), config, retries)
+        self._opened, self._tidied = service, time.monotonic()
 
     async def tidy(self) -> None:
         """Drop the old part of the log, once an hour."""
         days = self._config.experiment.keep_days
         if days > 0.0 and time.monotonic() - self._tidied >= DAY / 24:
             self._tidied = time.monotonic()
-            await self._service.logs.retention(TENANT, self._name, time.time() - days * DAY)
+            await self._opened.logs.retention(TENANT, self._name, time.time() - days * DAY)
 
     async def close(self) -> None:
         """Write everything, and close the store."""
-        await asyncio.to_thread(self._service.close)
+        await asyncio.to_thread(self._opened.close)
 
 
-class Remote:
+class Remote(Backend):
     """A decision service elsewhere. Losses that it cannot take now wait in a file."""
 
     def __init__(self, client: AsyncClient, config: MirrorConfig) -> None:
-        self._client, self._config, self._name = client, config, config.experiment.name
-
-    async def prepare(self) -> None:
-        """Create the experiment, or bring its arms up to date."""
-        settings = experiment_settings(self._config)
-        arms = settings.pop("arms")
-        try:
-            found = await self._client.experiment(self._name)
-        except NotFound:
-            found = await self._client.create(self._name, arms=arms, **settings)
-            await self._set_rules(found, arms)
-            return
-        wanted = {**settings, "policy": checked_policy(settings["policy"]).to_dict()}
-        for name in ("policy", "deadline_seconds"):
-            if found[name] != wanted[name]:
-                raise Conflict(
-                    f"experiment {self._name!r}: exists with {name} = {shown(found[name])}; "
-                    "settings are fixed, set the same or choose another name"
-                )
-        await self._client.add_arms(self._name, arms)
-        gone = [arm for arm in found["arms"] if arm not in arms]
-        if gone:
-            await self._client.retire_arms(self._name, gone)
-        await self._set_rules(found, arms)
-
-    async def _set_rules(self, found: dict[str, Any], arms: Sequence[str]) -> None:
-        """Set what the file names; what it does not, such as a pin in the console, stays as it is."""
-        config = self._config
-        now = changed_guardrails(Guardrails(), found["guardrails"], arms, False)
-        if changed_guardrails(now, config.guardrails, arms, False) != now:
-            await self._client.change_guardrails(self._name, **config.guardrails)
-        budget = checked_budget(config.budget, arms, False)
-        if budget and budget != checked_budget(found["budget"], arms, False):
-            await self._client.set_budget(self._name, **config.budget)
-
-    async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
-    ) -> list[Routing]:
-        """Draw decisions."""
-        found = await self._client.decide(self._name, count=count, mode=mode, available=available, key=key)
-        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
-
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
-        """Give the loss of the explored arm."""
-        try:
-            applied = await self._client.feedback(decision, loss=loss, arm=arm)
-        except (Gone, NotFound):
-            return "late"
-        return "kept" if applied is None else "applied"
-
-    async def rules(self) -> object:
-        """The guardrails and the budget that hold now."""
-        found = await self._client.experiment(self._name)
-        return found["guardrails"], found["budget"]
-
-    async def known(self) -> Known:
-        """What the verdict says now."""
-        found = await self._client.verdict(self._name)
-        arms = (found["best"], *found["out"]) if found["state"] == "decided" else ()
-        incumbent = _name_of(found["incumbent"])
-        return Known(found["text"], tuple(map(str, arms)), incumbent, bool(found["incumbent_released"]))
+        super().__init__(client, config)
+        self._client = client
 
     async def tidy(self) -> None:
         """Try again to deliver the losses that wait."""
@@ -257,10 +237,8 @@ class Remote:
 
     async def close(self) -> None:
         """Try once more to deliver what waits; what is left stays in its file."""
-        try:
+        with suppress(ServiceError, UndeliveredFeedback):
             await self._client.close()
-        except (ServiceError, UndeliveredFeedback):
-            return
 
 
 def _name_of(arm: object) -> str | None:

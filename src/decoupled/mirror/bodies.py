@@ -42,7 +42,7 @@ class Upload:
         self._size = 0
         self._ahead: list[bytes] = []
         self._more = True
-        self._failure: Exception | None = None
+        self.failure: ClientDisconnected | UploadTimeout | None = None
         self.started = False
         self.complete = False
         self.sent = 0.0
@@ -58,9 +58,13 @@ class Upload:
             while self._more and self._parts is not None:
                 self._ahead.append(await self._next())
         except (ClientDisconnected, UploadTimeout) as error:
-            self._failure = error
+            self.failure = error
             return None
         return None if self._parts is None else b"".join(self._parts)
+
+    def replace(self, content: bytes) -> None:
+        """Hand this over in place of what was read ahead, of which the copy is kept all the same."""
+        self._ahead = [content]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         self.started = True
@@ -69,8 +73,8 @@ class Upload:
             self.sent = time.perf_counter()
             if part:
                 yield part
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         while self._more:
             part = await self._next()
             self.sent = time.perf_counter()

@@ -1,5 +1,6 @@
 """Models of the tables that a mirror's TOML file may have. `config_file.py` reads such a file."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -13,9 +14,12 @@ from ..errors import (
     DecoupledError,
     Message,
     ParameterError,
+    argument_of,
     invalid_value,
     near_name,
+    reworded,
 )
+from ..learner.budget import Budget
 from ..options import readers
 from ..policies import Policy
 from ..service.http.observe.log_format import LogFormat
@@ -83,6 +87,17 @@ def _path(name: str, value: object) -> str:
     if not found.startswith("/") or not found.isascii() or " " in found:
         raise ParameterError(invalid_value(name, value, "must be a path", 'for example "/healthz"'))
     return found
+
+
+def _json(name: str, value: object) -> dict[str, Any]:
+    try:
+        json.dumps(value)
+    except TypeError as error:  # TOML has dates, and JSON has not
+        raise ParameterError(f"{name}: is not JSON ({error}); put it in quotation marks") from None
+    if not isinstance(value, dict):
+        rule = "must be a table"
+        raise ParameterError(invalid_value(name, value, rule, 'for example { model = "small" }'))
+    return value
 
 
 def _policy(name: str, value: object) -> dict[str, Any]:
@@ -159,7 +174,10 @@ class ArmConfig(TableConfig):
         headers: headers to add to each request; `${NAME}` is the environment variable NAME.
         pass_credentials: the credentials of clients that are meant for this arm: names of headers.
         preserve_host: send the `Host` of the client, not that of `url`.
-        cost: the cost of a call, for the loss.
+        fields: fields to set in JSON bodies, `json` in the file, so that arms may share an upstream.
+        cost: the cost of a call whose answer does not state it, for the loss and the budget.
+        cost_header: the header of an answer that states its cost.
+        prices: the price of a million of each field of an answer's `usage`, such as "completion_tokens".
         timeout: seconds without a byte of the answer after which a call has failed.
         health: a path that answers with 2xx while the arm is well; without it, an arm that cannot be connected to
             counts as down until it can.
@@ -170,9 +188,17 @@ class ArmConfig(TableConfig):
     headers: Headers = {}
     pass_credentials: tuple[HeaderName, ...] = ()
     preserve_host: Flag = False
+    fields: Annotated[dict[str, Any], _read_by(_json)] = Field(default={}, alias="json")
     cost: Amount = 0.0
+    cost_header: HeaderName | None = None
+    prices: dict[Text, Amount] = {}
     timeout: Seconds = 60.0
     health: Annotated[str, _read_by(_path)] | None = None
+
+    @property
+    def states_cost(self) -> bool:
+        """Whether its answers state what they cost."""
+        return self.cost_header is not None or bool(self.prices)
 
 
 class ExperimentConfig(TableConfig):
@@ -292,11 +318,12 @@ class TermConfig(TableConfig):
 
 
 class JudgeConfig(TableConfig):
-    """Who compares the two answers: a function in Python, or an address.
+    """Who judges the answer to a copy: a function in Python, or an address.
 
     Attributes:
         python: "module:function"; the module may be beside the configuration.
         url: an address that takes both answers by POST.
+        alone: whether it judges the answer to the copy alone, and does not see what was served.
         headers: headers to add to that POST; `${NAME}` is the environment variable NAME.
         weight: the weight in the loss.
         timeout: seconds for one attempt.
@@ -307,6 +334,7 @@ class JudgeConfig(TableConfig):
 
     python: Text | None = None
     url: Url | None = None
+    alone: Flag = False
     headers: Headers = {}
     weight: Amount = 1.0
     timeout: Seconds = 30.0
@@ -333,7 +361,7 @@ class LossConfig(TableConfig):
         duration: seconds to its last byte.
         bytes: the size of the answer.
         cost: the cost of a call to the arm.
-        judge: who compares the two answers.
+        judge: who judges the answer.
     """
 
     status: Amount = 0.0
@@ -378,6 +406,7 @@ class MirrorConfig(TableConfig):
         mirror: what is mirrored.
         experiment: the experiment that learns.
         listen: the address of the proxy; port 0 for a free one.
+        sink: whether to take copies that another proxy makes, and to serve nobody.
         console: the address of the console, the metrics and the decision service; it must be loopback.
         store: the store of the embedded decision service.
         service: the address of a decision service elsewhere, instead of a store.
@@ -389,7 +418,8 @@ class MirrorConfig(TableConfig):
         log_format: "text", or "json": one object a line.
         webhook: who is told when something is decided; None for nobody.
         sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
-        budget: the budget for exploring, by the fields of `decoupled.Budget`.
+        budget: the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the
+            answers to copies.
         guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
         folder: the folder of the file, which paths are relative to.
     """
@@ -399,6 +429,7 @@ class MirrorConfig(TableConfig):
     mirror: CopyConfig = CopyConfig()
     experiment: ExperimentConfig = ExperimentConfig()
     listen: tuple[str, int] = ("127.0.0.1", 8080)
+    sink: bool = False
     console: tuple[str, int] | None = ("127.0.0.1", 8081)
     store: str = "mirror.db"
     service: str | None = None
@@ -437,7 +468,48 @@ class MirrorConfig(TableConfig):
             rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
             remedy = "lower it, or raise the limit"
             raise ParameterError(invalid_value("loss.bytes.high", size.high, rule, remedy))
+        self._has_costs_for_its_budget()
+        if self.sink:
+            self._fits_a_sink()
         return self
+
+    def _has_costs_for_its_budget(self) -> None:
+        if self.spending_limits:
+            for arm in self.arms:
+                if not (arm.cost or arm.states_cost):
+                    rule = f"needs the costs of all arms, and {arm.name!r} has none"
+                    remedy = "give the arm cost, prices or cost_header, or give budget.cost"
+                    [(name, value), *_] = self.spending_limits.items()
+                    raise ParameterError(invalid_value(f"budget.{name}", value, rule, remedy))
+            try:
+                Budget(cost=0.0, **self.spending_limits)
+            except ParameterError as error:
+                raise ParameterError(reworded(error, argument=f"budget.{argument_of(error)}")) from None
+
+    def _fits_a_sink(self) -> None:
+        """Refuse what needs the served answer, or serves."""
+        judge = self.loss.judge
+        if judge is not None and not judge.alone:
+            kind = "url" if judge.python is None else "python"
+            rule = "compares with the served answer, which a sink does not see"
+            remedy = "judge the answer to the copy alone, and say so with alone = true"
+            raise ParameterError(
+                invalid_value(f"loss.judge.{kind}", judge.python or judge.url, rule, remedy)
+            )
+        if self.sticky is not None:
+            raise ParameterError("sticky: a sink serves nobody; leave it out")
+
+    @property
+    def spending_limits(self) -> dict[str, Any]:
+        """The part of the budget that limits what the answers to copies cost; the decision service has the rest."""
+        if "cost" in self.budget:
+            return {}
+        return {name: self.budget[name] for name in ("total", "allowance") if name in self.budget}
+
+    @property
+    def decision_budget(self) -> dict[str, Any]:
+        """The part of the budget that the decision service keeps."""
+        return {name: value for name, value in self.budget.items() if name not in self.spending_limits}
 
     @property
     def writable(self) -> Path:

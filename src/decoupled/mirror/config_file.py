@@ -50,7 +50,9 @@ def read_config(path: str | os.PathLike[str], settings: OptionValues | None = No
     except ParameterError as error:
         raise ParameterError(f"{file.path.name}: {error}") from None
     experiment = config.experiment.model_copy(update={"name": settings["experiment"]})
-    mirror = config.mirror.model_copy(update={"share": settings["share"]})
+    # Whoever sends copies to a sink has chosen them already.
+    share = 1.0 if config.sink and not settings.given("share") else settings["share"]
+    mirror = config.mirror.model_copy(update={"share": share})
     return config.model_copy(update={"experiment": experiment, "mirror": mirror})
 
 
@@ -122,9 +124,10 @@ def explained(config: MirrorConfig) -> str:
     mirror, listen, console = config.mirror, shown(config.listen), config.console
     judge = config.loss.judge
     if judge is not None and judge.python is not None:
-        function_named(judge.python, config.folder)
+        function_named(judge.python, config.folder, alone=judge.alone)
+    does = "takes copies" if config.sink else "listens"
     lines = [
-        f"listens on {listen}, " + ("no console" if console is None else f"console on {shown(console)}")
+        f"{does} on {listen}, " + ("no console" if console is None else f"console on {shown(console)}")
     ]
     lines.append(
         f"decides with experiment {config.experiment.name!r} in {config.service or shown_store(config.store)}"
@@ -132,7 +135,8 @@ def explained(config: MirrorConfig) -> str:
     for arm in config.arms:
         passed = f", gets {', '.join(arm.pass_credentials)} of clients" if arm.pass_credentials else ""
         added = f", adds {', '.join(arm.headers)}" if arm.headers else ""
-        lines.append(f"arm {arm.name!r}: {arm.url}{added}{passed}")
+        sets = f", sets {', '.join(arm.fields)} in JSON" if arm.fields else ""
+        lines.append(f"arm {arm.name!r}: {arm.url}{added}{sets}{passed}")
     except_for = f"; never {', '.join(mirror.skip)}" if mirror.skip else ""
     lines.append(f"mirrors {100 * mirror.share:g}% of: {', '.join(mirror.repeat)}{except_for}")
     if config.sticky is not None:
@@ -155,9 +159,10 @@ def doubts(config: MirrorConfig) -> list[str]:
     known = [(*arm.pass_credentials, *arm.headers) for arm in config.arms]
     if any(name.lower() == "authorization" for names in known for name in names):
         return []
+    gets = "copy" if config.sink else "client"
     return [
         "arm.pass_credentials: no arm gets the Authorization of clients, or has one of its own under headers; if the arms "
-        "ask for it, every client gets 401: add pass_credentials to each arm"
+        f"ask for it, every {gets} gets 401: add pass_credentials to each arm"
     ]
 
 

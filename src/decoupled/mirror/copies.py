@@ -13,6 +13,7 @@ from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .judges import JudgeFailed, Later
 from .loss import CopyLoss
+from .spending import Spending
 from .upstream import Upstream
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts to hand over a loss; they double
@@ -28,7 +29,7 @@ class Copy:
         arm: that arm.
         request: the request as that arm gets it.
         shown: the request as a judge sees it, without credentials.
-        served: what the client got.
+        served: what the client got; None in a sink, which does not see it.
         mirrored: what the arm answered; None as long as it has not.
         sent: whether the arm was asked.
     """
@@ -37,15 +38,15 @@ class Copy:
     arm: str
     request: Request
     shown: Request
-    served: Answer
+    served: Answer | None
     mirrored: Answer | None = None
     sent: bool = False
 
     @property
     def size(self) -> int:
         """The bytes that it holds."""
-        mirrored = 0 if self.mirrored is None else len(self.mirrored.body)
-        return len(self.request.body) + len(self.served.body) + mirrored
+        answers = (self.served, self.mirrored)
+        return len(self.request.body) + sum(len(each.body) for each in answers if each is not None)
 
     @property
     def can_be_kept(self) -> bool:
@@ -59,18 +60,18 @@ class Copy:
             "decision": self.decision,
             "arm": self.arm,
             "request": self.shown.to_dict(),
-            "served": self.served.to_dict(),
-            "mirrored": None if self.mirrored is None else self.mirrored.to_dict(),
+            "served": self.served and self.served.to_dict(),
+            "mirrored": self.mirrored and self.mirrored.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """The copy that `to_dict` wrote."""
-        request, mirrored = Request.from_dict(content["request"]), content["mirrored"]
-        return cls(
-            content["decision"], content["arm"], request, request, Answer.from_dict(content["served"]),
-            None if mirrored is None else Answer.from_dict(mirrored),
-        )  # fmt: skip
+        request = Request.from_dict(content["request"])
+        served, mirrored = (
+            each and Answer.from_dict(each) for each in (content["served"], content["mirrored"])
+        )
+        return cls(content["decision"], content["arm"], request, request, served, mirrored)
 
 
 class Copies:
@@ -88,9 +89,10 @@ class Copies:
         backend: Backend,
         counts: MirrorCounts,
         otherwise: float | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self._arms, self._config, self._loss, self._backend = arms, config, loss, backend
-        self._counts, self._otherwise = counts, otherwise
+        self._counts, self._otherwise, self._spending = counts, otherwise, spending
         self._slots = {name: asyncio.Semaphore(config.concurrency) for name in arms}
         self._running: dict[asyncio.Task[None], Copy] = {}
         self._reserved = 0
@@ -99,12 +101,16 @@ class Copies:
     def __len__(self) -> int:
         return self._reserved + len(self._running)
 
-    def reserve(self) -> bool:
-        """Reserve a place for a copy; False if there is none."""
+    def reserve(self) -> str | None:
+        """Reserve a place for a copy, and return None; or why there is none."""
         if len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes:
-            return False
+            return "queue_full"
+        if self._spending is not None:
+            waiting = sum(copy.mirrored is None for copy in self._running.values())
+            if not self._spending.allows(self._reserved + waiting):
+                return "budget"
         self._reserved += 1
-        return True
+        return None
 
     def release(self) -> None:
         """Give a reserved place back."""
@@ -151,6 +157,9 @@ class Copies:
                 copy.sent = True
                 mirrored = await self._arms[copy.arm].copy(copy.request)
             self._counts.copied[copy.arm] += 1
+            self._counts.spent[copy.arm] += mirrored.cost
+            if self._spending is not None:
+                self._spending.add(mirrored.cost)
             copy.mirrored = mirrored
             self.bytes += len(mirrored.body)
         loss = await self._judged(copy, copy.mirrored)

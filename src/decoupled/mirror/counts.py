@@ -1,8 +1,9 @@
 """Counts what a mirror has done since it was started, as JSON and for Prometheus."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -12,13 +13,15 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 # Why a request is not mirrored, decided before the learner is asked, so that it cannot favour an arm.
-NOT_MIRRORED = ("share", "not_repeatable", "too_large", "queue_full", "no_decision", "budget")
+NOT_MIRRORED = ("share", "not_repeatable", "too_large", "not_json", "queue_full", "no_decision", "budget")
 # Why a copy is given up after the learner was asked; its decision expires without a loss.
 DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
 # Why a request was answered by the mirror itself, and no arm was asked.
 REFUSED = ("busy", "headers", "target", "version", "websocket")
 # How telling the webhook ended.
 WEBHOOK = ("delivered", "failed")
+# What is counted by arm.
+BY_ARM = ("failed", "failed_over", "copied", "reused", "unchanged", "spent")
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
 
@@ -32,6 +35,12 @@ class MirrorCounts:
     failed_over: Counter[str] = field(default_factory=Counter)  # arm that could not be connected to
     copied: Counter[str] = field(default_factory=Counter)  # arm
     reused: Counter[str] = field(default_factory=Counter)  # arm whose served answer stood for the copy
+    unchanged: Counter[str] = field(
+        default_factory=Counter
+    )  # arm that could not set fields, because a body was no JSON object, or too large
+    spent: defaultdict[str, float] = field(
+        default_factory=partial(defaultdict, float)
+    )  # arm: cost of copies
     not_mirrored: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     learned: Counter[str] = field(default_factory=Counter)
@@ -39,6 +48,7 @@ class MirrorCounts:
     not_sticky: int = (
         0  # requests with a key whose decision did not come in time, served like those without
     )
+    received: int = 0  # copies that came to a sink
     refused: Counter[str] = field(default_factory=Counter)
     webhook: Counter[str] = field(default_factory=Counter)
 
@@ -60,13 +70,14 @@ class MirrorCounts:
             "refused": {name: self.refused[name] for name in REFUSED},
             "webhook": {name: self.webhook[name] for name in WEBHOOK},
         }
-        by_arm = {name: dict(getattr(self, name)) for name in ("failed", "failed_over", "copied", "reused")}
+        by_arm = {name: dict(getattr(self, name)) for name in BY_ARM}
         return {
             "served": served,
             **by_arm,
             **reasons,
             "repeated": self.repeated,
             "not_sticky": self.not_sticky,
+            "received": self.received,
         }
 
 
@@ -75,6 +86,8 @@ _HELP = {
     "failed_over": "Requests that another arm served, by the arm that could not be connected to.",
     "copied": "Copies sent, by arm.",
     "reused": "Served answers that stood for a copy to the same arm, by arm.",
+    "unchanged": "Requests in which an arm could not set its JSON fields, by arm.",
+    "spent": "What the answers to copies cost, by arm.",
     "not_mirrored": "Requests that were not mirrored, by reason.",
     "dropped": "Copies that were given up, by reason.",
     "learned": "Losses of copies, by what became of them.",
@@ -110,7 +123,7 @@ class MirrorMetrics(Collector):
                 served.add_metric((arm, status), count)
         yield served
         for name, text in _HELP.items():
-            label = "arm" if name in ("failed", "failed_over", "copied", "reused") else "reason"
+            label = "arm" if name in BY_ARM else "reason"
             family = CounterMetricFamily(f"decoupled_mirror_{name}", text, labels=(label,))
             for key, count in content[name].items():
                 family.add_metric((key,), count)
@@ -124,6 +137,9 @@ class MirrorMetrics(Collector):
             "decoupled_mirror_not_sticky",
             "Requests with a key whose decision did not come in time, and that were served like those without.",
             value=content["not_sticky"],
+        )
+        yield CounterMetricFamily(
+            "decoupled_mirror_received", "Copies that came to a sink.", value=content["received"]
         )
         gauges = self._gauges()
         for name, text in (

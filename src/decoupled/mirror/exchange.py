@@ -102,7 +102,7 @@ class Answer:
         size: the number of bytes that came, also beyond that limit.
         latency: seconds from the end of the request to the first byte of the answer; None without one.
         duration: seconds from the end of the request to the last byte that came.
-        cost: the cost of a call to the arm, from the configuration.
+        cost: what the call cost, as the answer states it or the configuration says.
         complete: whether `body` is the whole answer; one that is longer than `answer_limit` is cut.
         problem: why no answer came, or why it broke off; None if neither happened.
 

@@ -1,4 +1,4 @@
-"""Runs a judge in Python in a process of its own: `python -m decoupled.mirror.judge_worker MODULE:FUNCTION FOLDER`.
+"""Runs a judge in Python in a process of its own: `python -m decoupled.mirror.judge_worker MODULE:FUNCTION FOLDER both|alone`.
 
 Questions come on standard input as pickles, answers go to standard output as lines of JSON. The mirror ends the process of
 a call that takes too long. So nothing that a judge does, also `sys.exit` or a loop without end, can stop the mirror.
@@ -22,8 +22,8 @@ from ..errors import ParameterError, invalid_value
 _A_JUDGE = 'for example "judge:compare", with def compare(request, served, mirrored) in judge.py'
 
 
-def function_named(name: str, folder: Path) -> Callable[..., Any]:
-    """The function that "module:function" names; the module may be in `folder`.
+def function_named(name: str, folder: Path, *, alone: bool = False) -> Callable[..., Any]:
+    """The function that "module:function" names, of the arguments of a judge; the module may be in `folder`.
 
     >>> function_named("math:hypot", Path()).__name__
     'hypot'
@@ -49,6 +49,15 @@ def function_named(name: str, folder: Path) -> Callable[..., Any]:
     if not callable(found):
         rule = f"the module {module} has no function {attribute}"
         raise ParameterError(invalid_value(place, name, rule, _A_JUDGE))
+    takes = ("request", "mirrored") if alone else ("request", "served", "mirrored")
+    try:
+        inspect.signature(found).bind(*takes)
+    except TypeError:
+        rule = f"cannot be called with ({', '.join(takes)})"
+        remedy = "loss.judge.alone says whether it sees the served answer"
+        raise ParameterError(invalid_value(place, name, rule, remedy)) from None
+    except ValueError:  # of a function in C, whose arguments nobody knows
+        pass
     return found  # type: ignore[no-any-return]
 
 
@@ -65,7 +74,7 @@ def plain(verdict: object) -> object:
     return float(verdict) if hasattr(verdict, "__float__") else repr(verdict)
 
 
-def main(name: str, folder: str) -> None:
+def main(name: str, folder: str, kind: str) -> None:
     """Answer questions until there are no more, or the mirror is gone."""
     asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # what the judge prints is not an answer
@@ -83,7 +92,7 @@ def main(name: str, folder: str) -> None:
             os._exit(0)  # the mirror is gone, and a judge that hangs must not outlive it
 
     try:
-        function = function_named(name, Path(folder))
+        function = function_named(name, Path(folder), alone=kind == "alone")
     except ParameterError as error:
         answer(problem=str(error))
         return

@@ -1,4 +1,4 @@
-"""Asks a judge to compare two answers: a function in Python, or an HTTP address."""
+"""Asks a judge about an answer: a function in Python, or an HTTP address."""
 
 import asyncio
 import json
@@ -40,12 +40,14 @@ class Later(Exception):  # noqa: N818
 
 
 class Judge(Protocol):
-    """Compares two answers."""
+    """Compares two answers, or judges one alone."""
 
     async def start(self) -> None:
         """Get ready; raises the error if it cannot."""
 
-    async def loss(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
+    async def loss(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> float | None:
         """The loss of the mirrored answer; None if the judge has no opinion."""
 
     async def close(self) -> None:
@@ -66,8 +68,9 @@ def judge_of(config: JudgeConfig, folder: Path) -> Judge:
 class _Worker:
     """A process that judges one call at a time. Its methods block, and `kill` ends them from another thread."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        command = [sys.executable, "-P", "-m", "decoupled.mirror.judge_worker", name, str(folder)]
+    def __init__(self, name: str, folder: Path, *, alone: bool) -> None:
+        kind = "alone" if alone else "both"
+        command = [sys.executable, "-P", "-m", "decoupled.mirror.judge_worker", name, str(folder), kind]
         # In a session of its own, so that Ctrl-C ends the mirror, which then finishes what it began.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
@@ -110,7 +113,7 @@ class PythonJudge:
     """Calls a function in processes of their own, one for each call at a time. One that takes too long is ended."""
 
     def __init__(self, name: str, folder: Path, config: JudgeConfig) -> None:
-        self._name, self._folder, self._seconds = name, folder, config.timeout
+        self._name, self._folder, self._alone, self._seconds = name, folder, config.alone, config.timeout
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
         # One for each call, and those that wait for a process to end.
@@ -120,10 +123,12 @@ class PythonJudge:
         """Start the first process; `ParameterError` if there is no such function."""
         self._idle.append(await self._started())
 
-    async def loss(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
+    async def loss(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> float | None:
         """The loss that the function returns, or that its preference means."""
         worker = self._idle.pop() if self._idle else await self._started()
-        question = pickle.dumps((request, served, mirrored))
+        question = pickle.dumps((request, mirrored) if self._alone else (request, served, mirrored))
         try:
             async with asyncio.timeout(self._seconds):
                 answer = await self._run(worker.ask, question)
@@ -142,7 +147,7 @@ class PythonJudge:
         await asyncio.to_thread(self._threads.shutdown)
 
     async def _started(self) -> _Worker:
-        worker = _Worker(self._name, self._folder)
+        worker = _Worker(self._name, self._folder, alone=self._alone)
         self._all.add(worker)
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -165,13 +170,13 @@ class PythonJudge:
 
 
 class HttpJudge:
-    """Sends both answers to an address by POST, as JSON.
+    """Sends the answers to an address by POST, as JSON; without the served one if it judges alone.
 
     It answers 200 with a verdict, 204 for no opinion, or 202 if it will send the loss to the decision service itself.
     """
 
     def __init__(self, url: str, config: JudgeConfig) -> None:
-        self._url = url
+        self._url, self._alone = url, config.alone
         limits = httpx.Limits(max_connections=config.concurrency)
         self._http = httpx.AsyncClient(headers=config.headers, timeout=config.timeout, limits=limits)
         self._seconds = config.timeout
@@ -179,14 +184,17 @@ class HttpJudge:
     async def start(self) -> None:
         """Nothing: it is asked when it is needed."""
 
-    async def loss(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
+    async def loss(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> float | None:
         """The loss that the address answers, or that its preference means."""
         content = {
             "decision": decision,
             "request": request.to_dict(),
-            "served": served.decompressed().to_dict(),
             "mirrored": mirrored.decompressed().to_dict(),
         }
+        if served is not None and not self._alone:
+            content["served"] = served.decompressed().to_dict()
         async with asyncio.timeout(self._seconds):
             answer = await self._http.post(self._url, json=content)
         if answer.status_code == 202:
@@ -218,7 +226,9 @@ class Retrying:
         """Get the judge ready."""
         await self._judge.start()
 
-    async def loss(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
+    async def loss(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> float | None:
         """The verdict of the first attempt that succeeds; `JudgeFailed` if none does."""
         problem, wait = "", _FIRST_WAIT
         for attempt in range(self._config.attempts):

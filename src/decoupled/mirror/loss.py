@@ -25,7 +25,9 @@ class CopyLoss:
         """
         return self._config.duration is None
 
-    async def of(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
+    async def of(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> float | None:
         """The loss of the mirrored answer; None if the judge has no opinion."""
         if failed(mirrored):
             return 1.0

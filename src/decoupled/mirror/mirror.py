@@ -7,16 +7,20 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import DecoupledError
+from ..learner.budget import Budget
 from .arm_health import ArmHealth
 from .backend import Backend
 from .config import MirrorConfig
 from .copies import Copies
 from .counts import MirrorCounts, MirrorMetrics
+from .front import Front
 from .judges import Judge, judge_of
 from .loss import CopyLoss
 from .news import News
 from .prefetch import Prefetch
 from .proxy import Proxy
+from .sink import Sink
+from .spending import Spending
 from .spool import keep_copies, take_copies
 from .upstream import Upstream, trust_of
 
@@ -40,14 +44,19 @@ class Mirror:
         loss = CopyLoss(config.loss, self._judge)
         self._prefetch = Prefetch(self._backend)
         self._health = ArmHealth(self._arms, self._prefetch.restrict)
+        self._spending: Spending | None = None
+        if config.spending_limits:
+            dearest = max(arm.cost for arm in config.arms)
+            budget = Budget(cost=0.0, **config.spending_limits)
+            self._spending = Spending(budget, dearest, config.file("spent"))
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
-            None if judge is None else judge.otherwise,
+            None if judge is None else judge.otherwise, self._spending,
         )  # fmt: skip
-        self.proxy = Proxy(
-            self._arms, config, self._prefetch, self._health, self._copies, self.counts,
-            takes_served=loss.takes_served,
-        )  # fmt: skip
+        parts = (self._arms, config, self._prefetch, self._copies, self.counts)
+        self.front: Front = (
+            Sink(*parts) if config.sink else Proxy(*parts, self._health, takes_served=loss.takes_served)
+        )
         self._news = News(self._name, config.file("events"), config.webhook, self.counts)
         self.metrics = MirrorMetrics(self.counts, self._gauges)
         self._background: list[asyncio.Task[None]] = []
@@ -58,7 +67,8 @@ class Mirror:
             await self._judge.start()
         await self._backend.prepare()
         await self._health.start()
-        await self._prefetch.start()
+        if not self._config.sink:  # whose copies can wait for a decision
+            await self._prefetch.start()
         known = {arm.name for arm in self._arms}
         kept = take_copies(self._config.file("queue"))
         for copy in kept:
@@ -82,6 +92,7 @@ class Mirror:
         await self._health.stop()
         await self._news.stop()
         left = await self._copies.drain(float(self._config.drain))
+        await self._save_spending()
         kept = keep_copies(self._config.file("queue"), left)
         self.counts.dropped["shutdown"] += len(left) - kept
         if left:
@@ -101,7 +112,7 @@ class Mirror:
             "experiment": self._name,
             "verdict": self._news.known.text,
             **self._gauges(),
-            "in_flight": self.proxy.in_flight,
+            "in_flight": self.front.in_flight,
             "unused_decisions": self._prefetch.unused,
             **self.counts.to_dict(),
         }
@@ -121,9 +132,14 @@ class Mirror:
         while True:
             await asyncio.sleep(_EVERY)
             try:
+                await self._save_spending()
                 await self._backend.tidy()
-            except DecoupledError as error:
+            except (DecoupledError, OSError) as error:
                 _log.warning("%s", error)
+
+    async def _save_spending(self) -> None:
+        if self._spending is not None:
+            await asyncio.to_thread(self._spending.save)
 
     async def _look(self) -> None:
         """Look what is decided, and tell."""

@@ -65,13 +65,13 @@ class Prefetch:
             self._needed.set()
         return decision
 
-    async def draw_for(self, key: str, mode: Mode) -> Routing | None:
-        """A decision for a key; None if the service does not make one in time, or has just failed to."""
+    async def draw_for(self, key: str | None, mode: Mode, seconds: float = _PATIENCE) -> Routing | None:
+        """A decision of its own for a request; None if there is none in time, or the service has just failed to make one."""
         now = asyncio.get_running_loop().time
         if now() < self._resting_until:
             return None
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(seconds):
                 [decision] = await self._backend.decide(mode, 1, self._available, key)
                 return decision
         except (DecoupledError, TimeoutError):  # the draws for other requests fail as well, and say why

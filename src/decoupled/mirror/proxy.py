@@ -1,40 +1,31 @@
 """Serves each request from one arm, and hands a copy on for another."""
 
 import asyncio
-import json
 import logging
-import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Send
 
 from .arm_health import ArmHealth
-from .arrived import Arrived, Refused, arrived
+from .arrived import Arrived
 from .backend import Mode, Routing
 from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .clients import ClientConnection
 from .config import MirrorConfig
-from .copies import Copies, Copy
+from .copies import Copies
 from .counts import MirrorCounts
 from .disconnect import CancelOnDisconnect
-from .exchange import Answer, Request
-from .headers import as_text, for_client
+from .exchange import Answer
+from .front import Front, refuse, sent
+from .headers import for_client
+from .json_fields import json_object
 from .prefetch import Prefetch
 from .sticky import KeyFinder
-from .upstream import ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
+from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
 
-_TITLES = {
-    400: "Bad request",
-    408: "Request timeout",
-    431: "Request header fields too large",
-    501: "Not implemented",
-    502: "Bad gateway",
-    503: "Service unavailable",
-    504: "Gateway timeout",
-    505: "HTTP version not supported",
-}
 _GONE = "the client went away"
 _log = logging.getLogger("decoupled.mirror")
 
@@ -51,9 +42,11 @@ class InFlight:
     begun: bool = False  # whether the client has the head of its answer
     whole: bool = False  # whether it has all of it
     served: Answer | None = None
+    content: bytes = b""  # of a JSON object, if an arm sets fields in it
+    fields: dict[str, Any] | None = None  # the same, read
 
 
-class Proxy:
+class Proxy(Front):
     """Serves and mirrors. What concerns the copy happens after the client has its answer."""
 
     def __init__(
@@ -61,56 +54,36 @@ class Proxy:
         arms: Sequence[Upstream],
         config: MirrorConfig,
         prefetch: Prefetch,
-        health: ArmHealth,
         copies: Copies,
         counts: MirrorCounts,
+        health: ArmHealth,
         *,
         takes_served: bool,
     ) -> None:
-        self._arms: Mapping[str, Upstream] = {arm.name: arm for arm in arms}
-        self._prefetch, self._health, self._copies, self._counts = prefetch, health, copies, counts
-        self._clients, self._client_seconds = config.clients, config.client_timeout
-        self._share, self._body_limit = config.mirror.share, config.mirror.body_limit
-        self._rules, self._chance = config.mirror.rules(), random.Random(config.experiment.seed)
-        self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
-        self._served_limit = 0 if config.loss.judge is None else config.mirror.answer_limit
-        self._takes_served = takes_served
+        super().__init__(arms, config, prefetch, copies, counts)
+        self._health, self._takes_served = health, takes_served
+        # An answer that stands for a copy is judged, and may state its cost.
+        read = config.loss.judge is not None or any(arm.prices for arm in config.arms)
+        self._served_limit = config.mirror.answer_limit if read else 0
         self._keys = None if config.sticky is None else KeyFinder(config.sticky)
         self._warned: set[tuple[str, bytes]] = set()
-        self.in_flight = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            return
-        connection: ClientConnection = scope["state"]["connection"]
-        connection.begin()
-        self.in_flight += 1
-        try:
-            request = arrived(scope)
-            if self.in_flight > self._clients:
-                raise Refused("busy", 503, "too many requests at a time; ask again later")
-            await self._respond(request, connection, receive, send)
-        except Refused as refused:
-            self._counts.refused[refused.reason] += 1
-            await _refuse(send, refused.status, str(refused), close=True)
-        except Exception:
-            _log.exception("an error of the mirror itself")
-            raise
-        finally:
-            self.in_flight -= 1
-            connection.end()
 
     async def _respond(
         self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
     ) -> None:
         ahead: Upload | None = None
-        key: str | None = None
-        if self._keys is not None:
-            if self._keys.in_body and request.has_body:
-                ahead = Upload(receive, self._body_limit, self._client_seconds)
-            key = self._keys.find(request.headers, None if ahead is None else await ahead.read_ahead())
-        serving = await self._chosen(request, key)
+        content: bytes | None = None
+        if request.has_body and (self._sets_json or (self._keys is not None and self._keys.in_body)):
+            ahead = Upload(receive, self._body_limit, self._client_seconds)
+            content = await ahead.read_ahead()
+        key = None if self._keys is None else self._keys.find(request.headers, content)
+        fields: dict[str, Any] | None = None
+        unset: str | None = None
+        if self._sets_json and request.has_body:
+            fields = None if content is None else json_object(content)
+            unset = "too_large" if content is None else "not_json" if fields is None else None
+        serving = await self._chosen(request, key, unset)
+        serving.content, serving.fields = content or b"", fields
         if ahead is not None:
             serving.body = ahead
         elif request.has_body:
@@ -136,15 +109,15 @@ class Proxy:
             problem = (
                 "the mirror is ending; ask again" if status == 503 else "the body did not come in time"
             )
-            await _refuse(send, status, problem, close=True)
+            await refuse(send, request.headers, status, problem, close=True)
         elif request.old and serving.begun and not serving.whole:
             connection.abort()  # an HTTP/1.0 client takes the end of the connection for that of the answer
 
     # Choosing
 
-    async def _chosen(self, request: Arrived, key: str | None) -> InFlight:
-        """The arms for a request, and whether it is mirrored."""
-        reason = self._not_mirrored(request)
+    async def _chosen(self, request: Arrived, key: str | None, unset: str | None) -> InFlight:
+        """The arms for a request, and whether it is mirrored; `unset` is why no arm can set its fields."""
+        reason = self._not_mirrored(request, unset)
         if reason is None:
             try:
                 decision = await self._decision("both", key)
@@ -175,16 +148,6 @@ class Proxy:
             self._counts.not_sticky += 1
         return self._prefetch.take(mode)
 
-    def _not_mirrored(self, request: Arrived) -> str | None:
-        """Why a request is not mirrored; None if it is, and then a place for its copy is reserved."""
-        if self._share < 1.0 and self._chance.random() >= self._share:
-            return "share"
-        if not self._rules.allows(request.method, request.path, request.headers):
-            return "not_repeatable"
-        if request.length > self._body_limit:
-            return "too_large"
-        return None if self._copies.reserve() else "queue_full"
-
     # Serving
 
     async def _serve(
@@ -195,10 +158,9 @@ class Proxy:
         except NoAnswer as error:
             self._counts.failed[serving.exploit] += 1
             self._counts.served[serving.exploit, str(error.status)] += 1
-            _log.warning("%s", error)
             serving.served = Answer(serving.exploit, None, problem=error.problem)
             serving.begun = serving.whole = True
-            await _refuse(send, error.status, str(error))
+            await refuse(send, request.headers, error.status, str(error))
             return
         first, problem = time.perf_counter(), None
         recording = serving.recording
@@ -209,13 +171,13 @@ class Proxy:
                 "headers": for_client(response.headers),
             }
             serving.begun = True
-            await _sent(send, start)
+            await sent(send, start)
             async for part in response.parts():
                 if recording is not None:
                     recording.add(part)
-                await _sent(send, {"type": "http.response.body", "body": part, "more_body": True})
+                await sent(send, {"type": "http.response.body", "body": part, "more_body": True})
             watcher.stop()
-            await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
+            await sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
             serving.whole = True
             self._counts.served[arm.name, str(response.status)] += 1
         except (BrokenOff, TimeoutError) as error:
@@ -238,7 +200,7 @@ class Proxy:
         others = [name for name in self._arms if name != serving.exploit and self._health.up(name)]
         for name in (serving.exploit, *others):
             arm = self._arms[name]
-            passed = arm.headers(request.headers, request.client, request.scheme)
+            passed = self._passed(arm, request, serving)
             self._warn_of_withheld(arm, request)
             try:
                 return arm, await arm.serve(request.method, request.target, passed, serving.body)
@@ -250,6 +212,18 @@ class Proxy:
                 self._counts.failed_over[name] += 1
         assert failure is not None
         raise failure
+
+    def _passed(self, arm: Upstream, request: Arrived, serving: InFlight) -> list[tuple[bytes, bytes]]:
+        """The headers for an arm, whose fields are set in the body."""
+        passed = arm.headers(request.headers, request.client, request.scheme)
+        if serving.fields is None or not isinstance(serving.body, Upload):
+            if request.has_body and arm.config.fields:
+                self._counts.unchanged[arm.name] += 1
+            return passed
+        content = arm.body(serving.fields) if arm.config.fields else serving.content
+        serving.body.replace(content)
+        length = (b"content-length", str(len(content)).encode())
+        return [*(each for each in passed if each[0] not in LENGTH), length]
 
     def _warn_of_withheld(self, arm: Upstream, request: Arrived) -> None:
         for name, _ in request.headers:
@@ -272,37 +246,8 @@ class Proxy:
             whole = isinstance(serving.body, Upload) and serving.body.complete
             self._copies.give_up("too_large" if whole else "client_gone")
             return
-        arm = self._arms[serving.explore]
-        passed = arm.headers(request.headers, request.client, request.scheme, copy=True)
-        target = request.target.decode("latin-1")
-        sent = Request(request.method, target, as_text(passed), body)
-        shown = Request(request.method, target, as_text(passed, self._credentials), body)
-        copy = Copy(decision, arm.name, sent, shown, served)
-        if served.arm == arm.name and self._takes_served and served.problem != _GONE:
+        copy = self._copy(request, body, decision, serving.explore, served)
+        if served.arm == copy.arm and self._takes_served and served.problem != _GONE:
             copy.mirrored = served
-            self._counts.reused[arm.name] += 1
+            self._counts.reused[copy.arm] += 1
         self._copies.start(copy)
-
-
-async def _sent(send: Send, message: Message) -> None:
-    """Send; `ClientDisconnected` if the connection was closed and the server has not noticed yet."""
-    try:
-        await send(message)
-    except RuntimeError as error:
-        if "closed" not in str(error):
-            raise
-        raise ClientDisconnected from None
-
-
-async def _refuse(send: Send, status: int, problem: str, *, close: bool = False) -> None:
-    title = _TITLES[status]
-    kind = f"urn:decoupled:{title.lower().replace(' ', '-')}"
-    content = json.dumps({"type": kind, "title": title, "status": status, "detail": problem}).encode()
-    headers = [
-        (b"content-type", b"application/problem+json"),
-        (b"content-length", str(len(content)).encode()),
-    ]
-    if close:  # a body may follow that nobody reads
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})

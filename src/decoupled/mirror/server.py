@@ -116,7 +116,7 @@ async def serve(
             await mirror.close()
     if not started:
         return
-    proxy = _Server(server_settings(mirror.proxy, config.drain, config.client_timeout))
+    proxy = _Server(server_settings(mirror.front, config.drain, config.client_timeout))
     status: _Server | None = None
     if console is not None:
         shown = StatusApp(mirror.status, mirror.metrics, service)
@@ -128,7 +128,8 @@ async def serve(
     if status is not None and console is not None:
         running.append(asyncio.create_task(status.serve([console])))
         print(f"Console on {_address(console)}", flush=True)
-    print(f"Mirroring on {_address(listener)}", flush=True)
+    does = "Taking copies" if config.sink else "Mirroring"
+    print(f"{does} on {_address(listener)}", flush=True)
     await asyncio.wait([asyncio.create_task(ending.wait()), *running], return_when=asyncio.FIRST_COMPLETED)
     _log.info("ending: open answers are finished first")
     proxy.should_exit = True

@@ -1,10 +1,14 @@
 """Sends requests and copies to one arm."""
 
 import asyncio
+import json
+import logging
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import h11
@@ -13,16 +17,19 @@ from .arm_connection import ArmConnection
 from .arm_connection import BrokenOff as BrokenOff
 from .bodies import Content, Recording, Upload
 from .config import ArmConfig, CopyConfig
+from .costs import stated_cost
 from .exchange import Answer, Request
 from .headers import Raw, as_bytes, as_text, for_arm
+from .json_fields import json_object, with_fields
 from .pool import Pool
 
 CONNECT_SECONDS = 5.0
 # A huge answer to a copy must not fill buffers that it takes milliseconds to receive and to throw away.
 _SMALL_WINDOW = (socket.SOL_SOCKET, socket.SO_RCVBUF, 2**17)
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
-_LENGTH = frozenset((b"content-length", b"transfer-encoding"))
+LENGTH = frozenset((b"content-length", b"transfer-encoding"))
 _NOT_SHOWN = frozenset((b"set-cookie",))  # a credential that an arm hands out
+_log = logging.getLogger("decoupled.mirror")
 
 
 class NoAnswer(Exception):  # noqa: N818
@@ -73,6 +80,7 @@ class Upstream:
         self._copies = Pool((self.host, self.port), secure, _SMALL_WINDOW)
         self._seconds = arm.timeout
         self._limit, self._copy_seconds = copies.answer_limit, copies.timeout
+        self._warned = False
 
     @property
     def port(self) -> int:
@@ -84,6 +92,10 @@ class Upstream:
         """The host that it runs on."""
         return self._host.decode()
 
+    def body(self, content: Mapping[str, Any]) -> bytes:
+        """A JSON body with the fields that this arm sets."""
+        return json.dumps(with_fields(content, self.config.fields)).encode()
+
     def headers(
         self, headers: Raw, client: str | None, scheme: str, *, copy: bool = False
     ) -> list[tuple[bytes, bytes]]:
@@ -93,7 +105,7 @@ class Upstream:
             host = next((value for name, value in headers if name == b"host"), host)
         own = () if copy else self._own
         found = for_arm(headers, host=host, own=own, dropped=self._dropped, client=client, scheme=scheme)
-        return [each for each in found if each[0] not in _LENGTH] if copy else found
+        return [each for each in found if each[0] not in LENGTH] if copy else found
 
     async def serve(self, method: str, target: bytes, headers: Raw, body: Content | Upload) -> Opened:
         """Ask for a client. The body of the answer is still to be read, and the answer to be closed."""
@@ -101,12 +113,15 @@ class Upstream:
 
     async def copy(self, request: Request) -> Answer:
         """Ask once more with a copy that nobody waits for. Every failure is an answer without a status."""
-        body, recording = Content(request.body), Recording(self._limit)
+        content, recording = request.body, Recording(self._limit)
+        if self.config.fields and (parsed := json_object(content)) is not None:
+            content = self.body(parsed)
+        body = Content(content)
         added = [*self._own, *self._marks]
         replaced = {name for name, _ in added}
         headers = [each for each in as_bytes(request.headers) if each[0] not in replaced] + added
-        if request.body or request.method not in _SAFE:
-            headers.append((b"content-length", str(len(request.body)).encode()))
+        if content or request.method not in _SAFE:
+            headers.append((b"content-length", str(len(content)).encode()))
         target = request.target.encode("latin-1")
         start = time.perf_counter()
         response: Opened | None = None
@@ -141,7 +156,7 @@ class Upstream:
         problem: str | None = None,
     ) -> Answer:
         """What was recorded of an answer. `sent` and `first` are times: of the request's end, of the first byte."""
-        return Answer(
+        answer = Answer(
             self.name,
             None if response is None else response.status,
             () if response is None else as_text(response.headers, _NOT_SHOWN),
@@ -153,6 +168,18 @@ class Upstream:
             problem is None and recording.whole,
             problem,
         )
+        return self._with_cost(answer) if self.config.states_cost else answer
+
+    def _with_cost(self, answer: Answer) -> Answer:
+        config = self.config
+        stated = stated_cost(answer, config.cost_header, config.prices)
+        if stated is not None:
+            return replace(answer, cost=stated)
+        if not self._warned and answer.status is not None and answer.status < 300:
+            self._warned = True
+            told = "arm %r: an answer does not state its cost, and counts as cost = %g; this is said once"
+            _log.warning(told, self.name, config.cost)
+        return answer
 
     async def healthy(self, seconds: float) -> bool:
         """Whether the arm answers its health check; without one, whether it can be connected to."""

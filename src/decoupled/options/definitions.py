@@ -64,6 +64,7 @@ MIRROR = (
     Option(
         "listen", ADDRESS, ("127.0.0.1", 8080), "Address of the proxy; port 0 for a free one.", "listen"
     ),
+    Option("sink", SWITCH, False, "Take copies that another proxy makes; serve nobody.", "sink"),
     Option("console", CONSOLE, ("127.0.0.1", 8081), "Address of the console, on loopback.", "console"),
     Option("store", STORE, "mirror.db", "Store of the embedded decision service.", "store"),
     Option(
@@ -83,7 +84,13 @@ MIRROR = (
     Option("drain", whole(1), 30, "Seconds to finish open answers on shutdown.", "drain"),
     Option("experiment", EXPERIMENT, "mirror", "Name of the experiment.", "experiment.name"),
     Option("log-format", LOG_FORMAT, "text", "text, or json: one object a line.", "log_format"),
-    Option("share", number(0.0, 1.0), 0.05, "Share of the repeatable requests to mirror.", "mirror.share"),
+    Option(
+        "share",
+        number(0.0, 1.0),
+        0.05,
+        "Share of the repeatable requests to mirror; of a sink, all if not set.",
+        "mirror.share",
+    ),
 )
 
 # Variables that are no options of these two commands.

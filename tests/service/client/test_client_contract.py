@@ -93,6 +93,8 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     assert client.call("decision", decision["id"])["status"] == "applied"
     assert client.call("state", name)["applied"] == 1
     assert client.call("verdict", name)["experiment"] == name
+    gate = client.call("gate", name, "red", against="blue", margin=0.1)
+    assert (gate["open"], gate["state"], gate["margin"]) == (False, "waiting", 0.1)
     assert client.call("history", name, 5)["decisions"][-1] == 1
     assert client.call("evaluation", name)["observed"] == 1
     kept = client.call("decide", name, key="session-17")

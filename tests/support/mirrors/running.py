@@ -101,7 +101,7 @@ def upstreams(*names: str) -> Iterator[dict[str, UpstreamProcess]]:
 
 
 @dataclass
-class Fixed:
+class Fixed(Backend):
     """A backend whose decisions are always the same, and that notes the losses it gets."""
 
     exploit: str = "stable"
@@ -123,7 +123,7 @@ class Fixed:
             raise self.failing
         self.available, first = available, self.drawn
         self.drawn += count
-        explore = self.explore if mode == "both" else None
+        explore = None if mode == "exploit" else self.explore
         return [Routing(f"d-{first + number}", self.exploit, explore) for number in range(count)]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:

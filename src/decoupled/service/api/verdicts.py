@@ -1,4 +1,4 @@
-"""Verdicts: what the confidence sequences of an experiment say now."""
+"""Verdicts and gates: what the confidence sequences of an experiment say now."""
 
 from collections import OrderedDict
 from contextlib import suppress
@@ -10,6 +10,7 @@ from ..commits.background import Background
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..errors import StoreError
+from ..experiment.gates import Gate, gate_of
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.request_context import ITSELF, coming_from
@@ -43,6 +44,17 @@ class Verdicts:
         """Which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
         return self._background.submit(partial(self._get, Reference("name", tenant, name)))
 
+    def gate(
+        self, tenant: str, name: str, arm: str, against: str | None = None, margin: float = 0.0
+    ) -> Reply[Gate]:
+        """Whether an arm is shown to be no worse than another, or than every other, by more than a margin."""
+        about = Reference("name", tenant, name)
+        return self._background.submit(partial(self._gate, about, arm, against, margin))
+
+    def _gate(self, about: Reference, arm: str, against: str | None, margin: float) -> Gate:
+        watched = self._commits.submit(partial(_copied, about=about), about).result()
+        return gate_of(watched, arm, against, margin)
+
     def _get(self, about: Reference) -> Judged:
         look = partial(_look, about=about, last=self._last)
         asked: Reply[Judged | tuple[int, _State, WatchedExperiment]] = self._commits.submit(look, about)
@@ -60,6 +72,13 @@ class Verdicts:
         while len(self._last) > _KEPT:
             self._last.popitem(last=False)
         return judged
+
+
+def _copied(session: Session, *, about: Reference) -> WatchedExperiment:
+    running = session.get(about)
+    refuse_if_large(running.name, running.names, "a gate")
+    sweep(session, running)
+    return WatchedExperiment.of(running)
 
 
 def _look(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
 
@@ -146,6 +146,17 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
 
     async def verdict(self, name: str) -> dict[str, Any]:
         return await self._run(self._calls.verdict(name))
+
+    async def gate(
+        self,
+        name: str,
+        arm: Arm,
+        *,
+        against: Arm | None = None,
+        margin: float = 0.0,
+        when: Literal["passed", "failed"] = "passed",
+    ) -> dict[str, Any]:
+        return await self._run(self._calls.gate(name, arm, against, margin, when))
 
     async def history(self, name: str, points: int = 200) -> dict[str, Any]:
         return await self._run(self._calls.history(name, points))

@@ -240,6 +240,15 @@ class Operations:
     def verdict(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/verdict")
 
+    def gate(
+        self, name: str, arm: Arm, against: Arm | None, margin: float, when: Literal["passed", "failed"]
+    ) -> Exchange[Json]:
+        # A gate that is not open is an answer, and no error.
+        params: Json = {"arm": str(arm), "margin": margin, "when": when, "closed": "200"}
+        if against is not None:
+            params["against"] = str(against)
+        return self._json("GET", f"{_experiment(name)}/gate", params=params)
+
     def history(self, name: str, points: int) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/history", params={"points": points})
 

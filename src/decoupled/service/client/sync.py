@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
 
@@ -432,6 +432,32 @@ class Client(BaseClient[httpx.Client]):
         'too early: nothing was observed'
         """
         return self._run(self._calls.verdict(name))
+
+    def gate(
+        self,
+        name: str,
+        arm: Arm,
+        *,
+        against: Arm | None = None,
+        margin: float = 0.0,
+        when: Literal["passed", "failed"] = "passed",
+    ) -> dict[str, Any]:
+        """Return whether an arm is shown to be no worse than others by more than a margin.
+
+        The probability that it is ever wrong is at most the risk of the experiment: look as often as you like.
+
+        Args:
+            name: the name of the experiment.
+            arm: the arm.
+            against: the arm to compare it with; None for the incumbent, or else every other arm.
+            margin: how much higher its mean loss may be; below 0: how much lower it must be.
+            when: the state in which the gate is `open`: "passed", or "failed" to know when to roll back.
+
+        >>> gate = client.gate("models", "large", against="small", margin=0.02)
+        >>> gate["open"], gate["state"]
+        (False, 'waiting')
+        """
+        return self._run(self._calls.gate(name, arm, against, margin, when))
 
     def history(self, name: str, points: int = 200) -> dict[str, Any]:
         """Return counts and mean losses over time, with their intervals.

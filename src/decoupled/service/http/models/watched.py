@@ -1,4 +1,4 @@
-"""The models of verdicts, histories and evaluations, with their JSON."""
+"""The models of verdicts, gates, histories and evaluations, with their JSON."""
 
 from dataclasses import asdict
 from typing import Any, Literal
@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from ...analysis.evaluation import LogEvaluation
 from ...analysis.history import HistoryRecord
+from ...experiment.gates import Gate
 from ...experiment.records import moment
 from ...experiment.watched import Judged
 from .fields import Arm
@@ -64,6 +65,34 @@ class VerdictOut(BaseModel):
     )
 
 
+class ArmDifferenceOut(BaseModel):
+    """An arm that the one at the gate is compared with."""
+
+    arm: Arm
+    difference: IntervalOut = Field(
+        description="The mean loss of the arm at the gate minus that of this one: below 0 if the arm is better."
+    )
+
+
+class GateOut(BaseModel):
+    """Whether an arm is shown to be no worse than others by more than a margin."""
+
+    experiment: str
+    arm: Arm
+    open: bool = Field(description="Whether `state` is what was asked for with `when`.")
+    state: Literal["passed", "failed", "waiting"] = Field(
+        description="passed: every difference lies below `margin`; failed: one lies above it; waiting: neither is shown."
+    )
+    text: str = Field(examples=["next is not worse than current by more than 0.02 (95 %)"])
+    margin: float
+    against: list[ArmDifferenceOut]
+    risk: float = Field(
+        description="The probability, at most, that a gate of this experiment is ever wrong, whatever is asked and when."
+    )
+    observed: int
+    state_version: int
+
+
 class IntervalsOut(BaseModel):
     """A mean loss at each point; null where nothing was seen."""
 
@@ -113,6 +142,18 @@ def verdict_out(found: Judged) -> dict[str, Any]:
         "exploited": interval_out(found.exploited), "regret": interval_out(found.regret),
         "regret_against": found.regret_against, "compared": found.compared,
         "incumbent": found.incumbent, "incumbent_released": found.incumbent_released,
+    }  # fmt: skip
+
+
+def gate_out(found: Gate, when: str) -> dict[str, Any]:
+    """A gate as JSON; it is open in one of the states."""
+    return {
+        "experiment": found.experiment, "arm": found.arm, "open": found.state == when,
+        "state": found.state, "text": found.text, "margin": found.margin,
+        "against": [
+            {"arm": each.arm, "difference": interval_out(each.difference)} for each in found.against
+        ],
+        "risk": found.risk, "observed": found.observed, "state_version": found.state_version,
     }  # fmt: skip
 
 

@@ -17,7 +17,15 @@ from ..admission.limits import MOST_AT_ONCE, MOST_POINTS
 from ..framework import Admin, Reader, StrictRoute
 from ..models.fields import TagFilter
 from ..models.schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
-from ..models.watched import HistoryOut, VerdictOut, evaluation_out, history_out, verdict_out
+from ..models.watched import (
+    GateOut,
+    HistoryOut,
+    VerdictOut,
+    evaluation_out,
+    gate_out,
+    history_out,
+    verdict_out,
+)
 from ..openapi import refusals
 from .experiments import Name
 
@@ -82,6 +90,49 @@ def log_routes(service: DecisionService) -> APIRouter:
         All of it holds at every moment at once: look as often as you like, and stop when you like.
         """
         return JSONResponse(verdict_out(await service.verdicts.get(access.tenant, name)))
+
+    async def gate(
+        access: Reader,
+        name: Name,
+        arm: Annotated[str, Query(max_length=200, description="The arm, by its name.", examples=["next"])],
+        against: Annotated[
+            str | None,
+            Query(
+                max_length=200,
+                description="The arm to compare it with; by default the incumbent, or else every other arm.",
+                examples=["current"],
+            ),
+        ] = None,
+        margin: Annotated[
+            float,
+            Query(
+                allow_inf_nan=False,
+                description="How much higher its mean loss may be; below 0: how much lower it must be.",
+            ),
+        ] = 0.0,
+        when: Annotated[
+            Literal["passed", "failed"],
+            Query(description="The state in which the gate is open: failed for a hook that rolls back."),
+        ] = "passed",
+        closed: Annotated[
+            Literal["409", "200"],
+            Query(
+                description="The status while it is not open; 200 for programs that read the JSON, such as Argo Rollouts."
+            ),
+        ] = "409",
+    ) -> Response:
+        """May this arm be promoted? 200 if the losses seen show that it is no worse by more than `margin`, 409 if not yet.
+
+        The probability that a gate is ever wrong is at most the experiment's `risk`, however often it is asked.
+        """
+        found = gate_out(await service.verdicts.gate(access.tenant, name, arm, against, margin), when)
+        return JSONResponse(found, 200 if found["open"] else int(closed))
+
+    not_open = {"description": "The gate is not open.", "model": GateOut}
+    for_hooks = "Answer a hook that asks whether an arm may be promoted, as GET does. Its body is ignored."
+    for method, description in ((router.get, None), (router.post, for_hooks)):
+        responses = {**refusals(404), 409: not_open}
+        method("/gate", response_model=GateOut, responses=responses, description=description)(gate)
 
     @router.get("/history", response_model=HistoryOut, responses=refusals(404))
     async def get_history(

@@ -1,0 +1,142 @@
+"""What the proxy and the sink share: requests arrive, some are refused, and some become copies."""
+
+import json
+import logging
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+
+from starlette.types import Message, Receive, Scope, Send
+
+from ..service.experiment.request_context import Origin, coming_from
+from ..service.http.transport.responses import REQUEST_IDS
+from .arrived import Arrived, Refused, arrived
+from .bodies import ClientDisconnected
+from .clients import ClientConnection
+from .config import MirrorConfig
+from .copies import Copies, Copy
+from .counts import MirrorCounts
+from .exchange import Answer, Request
+from .headers import Raw, as_text
+from .prefetch import Prefetch
+from .upstream import Upstream
+
+_log = logging.getLogger("decoupled.mirror")
+
+
+class Front(ABC):
+    """Takes requests. What becomes of one is up to `_respond`."""
+
+    def __init__(
+        self,
+        arms: Sequence[Upstream],
+        config: MirrorConfig,
+        prefetch: Prefetch,
+        copies: Copies,
+        counts: MirrorCounts,
+    ) -> None:
+        self._arms: Mapping[str, Upstream] = {arm.name: arm for arm in arms}
+        self._prefetch, self._copies, self._counts = prefetch, copies, counts
+        self._clients, self._client_seconds = config.clients, config.client_timeout
+        self._share, self._body_limit = config.mirror.share, config.mirror.body_limit
+        self._rules, self._chance = config.mirror.rules(), random.Random(config.experiment.seed)
+        self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
+        self._sets_json = any(arm.fields for arm in config.arms)
+        self.in_flight = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        connection: ClientConnection = scope["state"]["connection"]
+        connection.begin()
+        self.in_flight += 1
+        try:
+            request = arrived(scope)
+            if self.in_flight > self._clients:
+                raise Refused("busy", 503, "too many requests at a time; ask again later")
+            await self._respond(request, connection, receive, send)
+        except Refused as refused:
+            self._counts.refused[refused.reason] += 1
+            await refuse(send, scope["headers"], refused.status, str(refused), close=True)
+        except Exception as error:
+            with suppress(RuntimeError):  # the answer has begun, so it can only be cut off
+                problem = "an error of the mirror itself; its log says more"
+                await refuse(send, scope["headers"], 500, problem, error, close=True)
+            raise
+        finally:
+            self.in_flight -= 1
+            connection.end()
+
+    @abstractmethod
+    async def _respond(
+        self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request."""
+
+    def _not_mirrored(self, request: Arrived, unset: str | None = None) -> str | None:
+        """Why a request is not mirrored; None if it is, and then a place for its copy is reserved."""
+        if self._share < 1.0 and self._chance.random() >= self._share:
+            return "share"
+        if not self._rules.allows(request.method, request.path, request.headers):
+            return "not_repeatable"
+        if request.length > self._body_limit:
+            return "too_large"
+        return unset or self._copies.reserve()
+
+    def _copy(
+        self, request: Arrived, body: bytes, decision: str, explore: str, served: Answer | None
+    ) -> Copy:
+        """The copy of a request for an arm, without credentials that are not meant for it."""
+        passed = self._arms[explore].headers(request.headers, request.client, request.scheme, copy=True)
+        target = request.target.decode("latin-1")
+        sent = Request(request.method, target, as_text(passed), body)
+        shown = Request(request.method, target, as_text(passed, self._credentials), body)
+        return Copy(decision, explore, sent, shown, served)
+
+
+async def sent(send: Send, message: Message) -> None:
+    """Send; `ClientDisconnected` if the connection was closed and the server has not noticed yet."""
+    try:
+        await send(message)
+    except RuntimeError as error:
+        if "closed" not in str(error):
+            raise
+        raise ClientDisconnected from None
+
+
+async def refuse(
+    send: Send,
+    headers: Raw,
+    status: int,
+    problem: str,
+    error: Exception | None = None,
+    *,
+    close: bool = False,
+) -> None:
+    """Answer with an error of the mirror's own, whose id the log has as well."""
+    given = next((value for name, value in headers if name == b"x-request-id"), None)
+    request, title = REQUEST_IDS.of(given), HTTPStatus(status).phrase
+    with coming_from(Origin(request)):
+        _log.log(
+            logging.WARNING if status >= 500 else logging.INFO, "%d: %s", status, problem, exc_info=error
+        )
+    content = {
+        "type": f"urn:decoupled:{title.lower().replace(' ', '-')}",
+        "title": title,
+        "status": status,
+        "detail": problem,
+        "request_id": request,
+    }
+    body = json.dumps(content).encode()
+    answered = [
+        (b"content-type", b"application/problem+json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"x-request-id", request.encode()),
+    ]
+    if close:  # a body may follow that nobody reads
+        answered.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": status, "headers": answered})
+    await send({"type": "http.response.body", "body": body})
