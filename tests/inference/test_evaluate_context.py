@@ -145,12 +145,12 @@ def test_the_regression_does_not_bias() -> None:
 
 
 def test_intervals_hold_together_at_several_looks() -> None:
-    # 40 experiments, each looked at twice: more are wrong by chance in 1 of 1,000, if a risk of 5 % is all used.
+    # 30 experiments, each looked at twice: more are wrong by chance in 1 of 1,000, if a risk of 5 % is all used.
     wrong = 0
-    for seed in range(40):
+    for seed in range(30):
         rows, _ = logged(300, seed)
         wrong += any(is_wrong(rows[:count]) for count in (100, 300))
-    assert wrong <= binom.isf(1e-3, 40, 0.05)
+    assert wrong <= binom.isf(1e-3, 30, 0.05)
 
 
 def is_wrong(rows: list[dict[str, Any]]) -> bool:
@@ -203,8 +203,11 @@ def test_a_contextual_policy_is_replayed_with_the_contexts(monkeypatch: pytest.M
     drawn = candidate(dc.evaluate(rows, policy=policy))
     assert drawn.low <= float(found.doubly_robust or 0.0) <= drawn.high
     # It learns what the best rule is: nearly as good on a longer log, and better than either arm.
-    long = dc.evaluate(ROWS[:2_000], policy=policy)
-    assert float(candidate(long).doubly_robust or 1.0) < min(arm.doubly_robust or 0.0 for arm in long.arms) - 0.05
+    long = dc.evaluate(ROWS[:800], policy=policy)
+    assert (
+        float(candidate(long).doubly_robust or 1.0)
+        < min(arm.doubly_robust or 0.0 for arm in long.arms) - 0.03
+    )
 
 
 def test_files_have_contexts_as_json(tmp_path: Path) -> None:

@@ -113,10 +113,10 @@ def test_f3_by_hand() -> None:
 
 
 def test_greedy_regression_stays_below_its_bound() -> None:
-    """Linear means, uniform exploration: the sum of what the greedy arm loses, over 20 runs of 500 rounds."""
-    rng, arms, size, rounds = np.random.default_rng(0), 3, 2, 500
+    """Linear means, uniform exploration: the sum of what the greedy arm loses, over 8 runs of 300 rounds."""
+    rng, arms, size, rounds = np.random.default_rng(0), 3, 2, 300
     regrets, errors = [], []
-    for _ in range(20):
+    for _ in range(8):
         theta = rng.uniform(0.0, 0.5, (arms, size))
         grams, sums = np.tile(np.eye(size), (arms, 1, 1)), np.zeros((arms, size))
         lost = squared = 0.0
