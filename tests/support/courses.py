@@ -38,6 +38,7 @@ from support.policies import examples
 ROUNDS = 60
 STRATA = dc.FTPL(ranking="strata")
 LADDER = dc.Ladder()
+CONTEXTUAL = dc.ContextualLadder(segments=("s",))
 
 
 def numbers_of_arms(policy: dc.Policy) -> tuple[int, ...]:
@@ -161,10 +162,15 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         LADDER.layout.row(ladder, name)[:] = value
     for name, value in (("rung_rate_0", 1.0), ("rung_rate_1", 16.0), ("rung_rate_2", -1.0)):
         LADDER.layout.row(ladder, name)[:] = value
-    learner = dc.ContextualLadder(segments=("s",)).start(6, seed=3)
-    for place in range(12):
-        learner.observe(learner.decide(context={"s": place % 3}), loss=place / 12)
-    known = learner._running.state
+    known = CONTEXTUAL.layout.new_state(6)
+    known.floats[:] = rng.random(known.floats.shape)
+    for rung, (weight, rate) in enumerate(((0.2, 1.0), (0.3, 16.0), (0.5, -1.0))):
+        CONTEXTUAL.layout.row(known, f"outer_weight_{rung}")[:] = weight
+        CONTEXTUAL.layout.row(known, f"outer_kind_{rung}")[:] = rung
+        for prefix in ("", "segment_"):
+            CONTEXTUAL.layout.row(known, f"{prefix}eta")[:] = 0.5
+            CONTEXTUAL.layout.row(known, f"{prefix}rung_weight_{rung}")[:] = weight
+            CONTEXTUAL.layout.row(known, f"{prefix}rung_rate_{rung}")[:] = rate
     for key in range(10**9, 10**9 + 20):
         yield f"keyed_contextual, {key}", keyed_contextual, (*known[:2], 3, 3, serials, key)
         yield f"keyed_leader, {key}", keyed.keyed_leader, (numbers, numbers[:1], 3.0, serials, key)

@@ -43,7 +43,10 @@ def pair_in_context(policy: ContextualLadder, segments: int) -> Callable[[], Non
     """The same with 2 arms, where each request comes with one of these segments and the numbers of the policy."""
     learner, luck = policy.start(2, seed=0), random.Random(0)
     contexts: list[dict[str, Any]] = [
-        {"segment": str(luck.randrange(segments)), **{name: luck.gauss(0.0, 1.0) for name in policy.numbers}}
+        {
+            "segment": str(luck.randrange(segments)),
+            **{name: luck.gauss(0.0, 1.0) for name in policy.numbers},
+        }
         for _ in range(1_000)
     ]
     rounds = 0
