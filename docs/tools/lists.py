@@ -90,12 +90,12 @@ def experiments(page: str) -> str:
 
 
 def settings_table(options: Iterable[Option]) -> str:
-    """The options for docs/settings.md: flag, variable, key, default and meaning."""
-    lines = ["| option | variable | key | default | what it sets |", "|---|---|---|---|---|"]
+    """The options for docs/settings.md: flag, key, default and meaning."""
+    lines = ["| option | key | default | what it sets |", "|---|---|---|---|"]
     for each in options:
         key = f"`{each.key}`" if each.key else ""
         default = f"`{each.shown_default}`" if each.shown_default else ""
-        lines.append(f"| `{each.flag}` | `{each.variable}` | {key} | {default} | {each.meaning} |")
+        lines.append(f"| `{each.flag}` | {key} | {default} | {each.meaning} |")
     return "\n".join(lines)
 
 

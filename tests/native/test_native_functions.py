@@ -17,7 +17,7 @@ from decoupled.environments.base import Adversary
 from decoupled.kernels import merging
 from decoupled.kernels.dispatch import Entries, compiled_entries, entries, register
 from decoupled.kernels.late import drive_adaptive_late, drive_late
-from decoupled.kernels.rounds import drive, drive_adaptive
+from decoupled.kernels.rounds import drive, drive_adaptive, drive_in_context
 from decoupled.native import load
 from decoupled.native.calls import NativeFunction
 from support import courses
@@ -80,6 +80,13 @@ def test_round_loops(policy: dc.Policy, interpreted: dict[str, list[str]]) -> No
     shipped_entries(policy)
     loop = native(drive, policy.params_type)
     assert [*map(courses.digest, courses.table_games(policy, loop))] == interpreted[policy.label]
+
+
+def test_the_round_loop_with_contexts(interpreted: dict[str, list[str]]) -> None:
+    policy = dc.ContextualLadder()
+    shipped_entries(policy)
+    game = courses.context_game(native(drive_in_context, policy.params_type))
+    assert [courses.digest(game)] == interpreted["contexts"]
 
 
 @pytest.mark.parametrize("policy", courses.without_forgetting(), ids=lambda policy: policy.label)

@@ -29,8 +29,9 @@ from decoupled.kernels.laws.ladder_rungs import keyed_ladder
 from decoupled.kernels.random import keyed
 from decoupled.kernels.random.noise import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
-from decoupled.kernels.rounds import against_best, drive, drive_adaptive
+from decoupled.kernels.rounds import against_best, drive, drive_adaptive, drive_in_context
 from decoupled.kernels.state import State
+from decoupled.simulation.contextual import play_in_context
 from decoupled.simulation.cpu import world
 from decoupled.simulation.traffic import Traffic, new_late
 from support.policies import examples
@@ -89,6 +90,25 @@ def table_games(policy: dc.Policy, loop: Any, *, late: bool = False) -> Iterator
         more = (room(policy, arms),) if late else ()
         loop(policy.params(), state, draws, noise, local, table, best, checkpoints, regret, plays, *more)
         yield b"".join(array.tobytes() for array in (*state, noise, draws, local, regret, plays))
+
+
+def context_game(loop: Any) -> bytes:
+    """All that the round loop with contexts leaves behind."""
+    policy = dc.ContextualLadder(segments=("s",), numbers=("x",))
+    policy.register()
+    draw = np.random.default_rng(0)
+    context = {"s": draw.integers(0, 3, ROUNDS), "x": draw.normal(size=ROUNDS)}
+    table = dc.environments.ContextTable(draw.random((ROUNDS, 3)).round(1), context)
+    found: list[Any] = []
+
+    def kept(params: Any, state: Any, *others: Any) -> None:
+        loop(params, state, *others)
+        found.extend((*state, others[0]))
+
+    plays, regret = np.zeros((2, 3), np.int64), np.zeros(2)
+    row_at = table.row_at(ROUNDS, 0, 0)
+    play_in_context(policy, kept, table, row_at, 0, np.array([7, ROUNDS]), 0, 0, regret, plays)
+    return b"".join(array.tobytes() for array in (*found, regret, plays))
 
 
 def adversary_game(policy: dc.Policy, adversary: Adversary, loop: Any, *, late: bool = False) -> bytes:
@@ -261,6 +281,7 @@ def interpreted() -> Iterator[tuple[str, list[str]]]:
             yield adversary_case(policy, adversary), [digest(game)]
             game = adversary_game(policy, adversary, drive_adaptive_late, late=True)
             yield late_case(policy, adversary), [digest(game)]
+    yield "contexts", [digest(context_game(drive_in_context))]
     for adversary in adversaries():
         for name, function, arguments in adversary_calls(adversary):
             yield name, [digest(outcome(function, arguments))]

@@ -1,8 +1,12 @@
-"""Kernels as plain Python, in a process of their own: nothing is compiled, and Python checks every index."""
+"""Kernels as plain Python: nothing is compiled, and Python checks every index."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
+from typing import Any
 
 
 def output_of(module: str) -> str:
@@ -15,3 +19,14 @@ def output_of(module: str) -> str:
     done = subprocess.run([sys.executable, "-m", module], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@cache
+def as_python(function: Any) -> Callable[..., Any]:
+    """A compiled function and all that it calls."""
+    source = getattr(function, "py_func", function)
+    known = dict(source.__globals__)
+    for name in source.__code__.co_names:
+        if hasattr(known.get(name), "py_func"):
+            known[name] = as_python(known[name])
+    return FunctionType(source.__code__, known, source.__name__, source.__defaults__)

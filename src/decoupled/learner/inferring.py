@@ -58,6 +58,11 @@ class Inference:
     >>> low, high = learner.inference.intervals()["large"][1:]
     >>> low < 0.2 < high
     True
+    >>> learner.inference.difference("small", "large").low > 0.0
+    True
+    >>> estimate, low, high = learner.inference.regret()
+    >>> low < estimate < high
+    True
     """
 
     _learner: Watched
@@ -144,16 +149,6 @@ class Inference:
 
         Args:
             drift: whether losses may drift; None for what `watch` was told.
-
-        >>> import decoupled as dc
-        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
-        >>> learner.watch()
-        >>> for _ in range(1_000):
-        ...     decision = learner.decide()
-        ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
-        >>> estimate, low, high = learner.inference.regret()
-        >>> low < estimate < high
-        True
         """
         from ..inference.regrets import regret
 
@@ -172,15 +167,6 @@ class Inference:
             arm: the arm.
             other: the arm to compare it with; None for what was exploited.
             drift: whether losses may drift; None for what `watch` was told.
-
-        >>> import decoupled as dc
-        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
-        >>> learner.watch()
-        >>> for _ in range(1_000):
-        ...     decision = learner.decide()
-        ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
-        >>> learner.inference.difference("small", "large").low > 0.0
-        True
         """
 
         def question(watch: "Watch", parts: Parts) -> "Interval":

@@ -17,7 +17,7 @@ from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.noise import NONE
 from ..kernels.random.stream import new_stream
-from ..kernels.rounds import RoundContexts, Table, drive_in_context
+from ..kernels.rounds import RoundContexts, Table
 from ..learner.context import Contexts
 from ..policies import Policy
 from .baselines.base import Baseline
@@ -65,10 +65,8 @@ def _check_columns(policy: Policy, table: ContextTable) -> None:
     for name in declared.numbers:
         check_number_column("numbers", name, table.context)
     if declared.advisers:
-        rule, remedy = (
-            "cannot give advice in a simulation",
-            "leave them out, or loop over decide(advice=...)",
-        )
+        rule = "cannot give advice in a simulation"
+        remedy = "leave them out, or call decide(advice=...) of a learner"
         raise ParameterError(invalid_value("advisers", declared.advisers, rule, remedy))
 
 
@@ -101,17 +99,24 @@ def play_blind(
 
 
 def play_in_context(
-    policy: Policy, table: ContextTable, row_at: Ints, best: int, checkpoints: Ints, seed: int, run: int,
-    regret: Floats, plays: Ints,
-) -> None:  # fmt: skip
-    """Play one run with a contextual policy, as a learner would."""
-    form: Any = policy.at(table.arms)
-    form.register()  # also in a process that has not seen the policy
+    policy: Policy,
+    loop: Callable[..., None],
+    table: ContextTable,
+    row_at: Ints,
+    best: int,
+    checkpoints: Ints,
+    seed: int,
+    run: int,
+    regret: Floats,
+    plays: Ints,
+) -> None:
+    """Play one run with a contextual policy in the loop `drive_in_context`, as a learner would."""
+    form: Any = policy
     draws = draws_of(seed, run)
     state = Contexts.room(form, form.layout.new_state(table.arms, secret_of(draws)))
     found = _contexts(form, table, row_at)
     played = Table(np.array(table.losses), row_at, NONE)
-    drive_in_context(form.params(), state, draws, played, found, best, checkpoints, regret, plays)
+    loop(form.params(), state, draws, played, found, best, checkpoints, regret, plays)
 
 
 def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:

@@ -15,10 +15,10 @@ from ..kernels.late import drive_adaptive_late, drive_late
 from ..kernels.lazy_numba import compiling_for
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.stream import new_stream
-from ..kernels.rounds import Table, against_best, drive, drive_adaptive
+from ..kernels.rounds import Table, against_best, drive, drive_adaptive, drive_in_context
 from ..policies import Policy
 from .baselines.base import Baseline
-from .contextual import best_arm, draws_of, play_blind, play_in_context, sees_context
+from .contextual import best_arm, draws_of, play_blind, play_in_context
 from .interpreted import interpreted
 from .keyed import play_keyed
 from .outside import find_outside, outside_range
@@ -56,70 +56,55 @@ def run_block(
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
     """Run `first` to `last - 1` of one policy, one after another."""
-    if isinstance(environment, ContextTable) and (
-        environment.order == "shuffled" or sees_context(policy, environment)
-    ):
-        return _context_block(policy, environment, horizon, checkpoints, seed, first, last)
+    regret, switches = np.empty((2, last - first, len(checkpoints)))
+    plays = np.zeros((2, environment.arms), np.int64)
+    if isinstance(environment, ContextTable) and (environment.order == "shuffled" or policy.contextual):
+        for at, run in enumerate(range(first, last)):
+            _play_table(policy, environment, horizon, checkpoints, seed, run, regret[at], plays)
+        return BlockResult(regret, plays)
     if traffic.keys:
-        return _keyed_block(policy, environment, horizon, checkpoints, seed, first, last, traffic)
+        known = world(environment, horizon)
+        for at, run in enumerate(range(first, last)):
+            noise, _ = run_streams(seed, run)
+            play_keyed(
+                policy, *known, noise, checkpoints, seed, run, traffic, regret[at], plays, switches[at]
+            )
+        return BlockResult(regret, plays, switches)
     policy = policy.at(environment.arms)
     policy.register()  # also in a process that has not seen the policy
     player = _adaptive_player if isinstance(environment, Adversary) else _table_player
     play = player(policy, environment, horizon, checkpoints, traffic)
     late = None if traffic.direct else new_late(policy, environment.arms, traffic, horizon)
-    regret = np.empty((last - first, len(checkpoints)))
-    plays = np.zeros((2, environment.arms), np.int64)
-    for run in range(first, last):
+    for at, run in enumerate(range(first, last)):
         noise, draws = run_streams(seed, run)
         more = () if late is None else (late._replace(key=traffic_key(seed, run)),)
-        play(draws, noise, more, regret[run - first], plays)
+        play(draws, noise, more, regret[at], plays)
     return BlockResult(regret, plays)
 
 
-def _keyed_block(
-    policy: Policy,
-    environment: Environment,
-    horizon: int,
-    checkpoints: Ints,
-    seed: int,
-    first: int,
-    last: int,
-    traffic: Traffic,
-) -> BlockResult:
-    known = world(environment, horizon)
-    regret, switches = np.empty((2, last - first, len(checkpoints)))
-    plays = np.zeros((2, environment.arms), np.int64)
-    for run in range(first, last):
-        noise, _ = run_streams(seed, run)
-        at = run - first
-        play_keyed(policy, *known, noise, checkpoints, seed, run, traffic, regret[at], plays, switches[at])
-    return BlockResult(regret, plays, switches)
-
-
-def _context_block(
+def _play_table(
     policy: Policy,
     table: ContextTable,
     horizon: int,
     checkpoints: Ints,
     seed: int,
-    first: int,
-    last: int,
-) -> BlockResult:
-    regret = np.empty((last - first, len(checkpoints)))
-    plays = np.zeros((2, table.arms), np.int64)
-    for run in range(first, last):
-        row_at, out = table.row_at(horizon, seed, run), regret[run - first]
-        best = best_arm(table, row_at)
-        if isinstance(policy, Baseline):
-            policy.play(table, row_at, best, checkpoints, seed, run, out, plays)
-        elif policy.contextual:
-            play_in_context(policy, table, row_at, best, checkpoints, seed, run, out, plays)
-        else:
-            form, rows = policy.at(table.arms), table.table(1).rows
-            form.register()  # also in a process that has not seen the policy
-            draws = draws_of(seed, run)
-            play_blind(form, table_loop(form), rows, row_at, draws, best, checkpoints, out, plays)
-    return BlockResult(regret, plays)
+    run: int,
+    regret: Floats,
+    plays: Ints,
+) -> None:
+    """Play one run in an order of its own, with contexts for those who see them."""
+    row_at = table.row_at(horizon, seed, run)
+    best = best_arm(table, row_at)
+    if isinstance(policy, Baseline):
+        policy.play(table, row_at, best, checkpoints, seed, run, regret, plays)
+        return
+    form = policy.at(table.arms)
+    form.register()  # also in a process that has not seen the policy
+    if policy.contextual:
+        play_in_context(form, drive_in_context, table, row_at, best, checkpoints, seed, run, regret, plays)
+    else:
+        rows, draws = table.table(1).rows, draws_of(seed, run)
+        play_blind(form, table_loop(form), rows, row_at, draws, best, checkpoints, regret, plays)
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decoupled.base.arrays import Floats, Ints
-from decoupled.kernels.jit import compiled
+from decoupled.base.arrays import Floats
 from decoupled.kernels.order.tier_lifts import lift_in_tiers
 from decoupled.kernels.order.tier_moves import move_in_tiers
 from decoupled.kernels.order.tiers import (
@@ -22,7 +21,12 @@ from decoupled.kernels.order.tiers import (
     slot_bits,
     value_at,
 )
+from support.plain_python import as_python
 from support.tiered import assert_sorted_as, tiers_from
+
+# As plain Python, which checks every index: they take a quarter of a minute to compile. The policies' tests run them
+# as machine code.
+move, lift = map(as_python, (move_in_tiers, lift_in_tiers))
 
 # Few distinct values, so that most arms are tied.
 VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))
@@ -34,51 +38,28 @@ BITS = st.integers(1, 5)  # from slots of two arms to slots of more than all arm
 MOVE = -1  # what to do: move an arm, or lift the first ranks, as many as the number says
 
 
-@compiled
-def act(
-    tiers: Tiers,
-    estimates: Floats,
-    steps: tuple[Ints, Ints, Floats],
-    given: tuple[Ints, Floats],
-    work: tuple[Ints, Floats, Floats, Ints],
-) -> int:
-    """Make some steps; then lift the given arms, each by its own amount. The largest number of blocks on the way.
-
-    All tests call this one function, because it takes seconds to compile.
-    """
-    most = 0
-    kinds, arms, values = steps
-    first, lifts, spare, spare_arms = work
-    for step in range(len(kinds) + 1):
-        count = len(given[0]) if step == len(kinds) else kinds[step]
-        if count == MOVE:
-            move_in_tiers(tiers, arms[step], estimates[arms[step]], values[step])
-            estimates[arms[step]] = values[step]
-        else:
-            for rank in range(count):
-                first[rank] = given[0][rank] if step == len(kinds) else arm_at(tiers, rank)
-                lifts[rank] = given[1][rank] if step == len(kinds) else values[step]
-            lift_in_tiers(tiers, estimates, first, lifts, count, spare, spare_arms)
-        most = max(most, int(tiers.counts[0]))
-    return most
-
-
 def do(
     tiers: Tiers,
     estimates: Floats,
     steps: list[tuple[int, int, float]],
     given: Mapping[int, float] | None = None,
 ) -> int:
-    kinds, arms, values = zip(*steps, strict=True) if steps else ((), (), ())
-    given = given or {}
-    space = len(estimates)
-    return act(
-        tiers,
-        estimates,
-        (np.array(kinds, np.int64), np.array(arms, np.int64), np.array(values, np.float64)),
-        (np.array(list(given), np.int64), np.array(list(given.values()), np.float64)),
-        (np.empty(space, np.int64), np.empty(space), np.empty(space), np.empty(space, np.int64)),
-    )
+    """Make some steps; then lift the given arms, each by its own amount. The largest number of blocks on the way."""
+    most = 0
+    for kind, arm, value in steps:
+        if kind == MOVE:
+            move(tiers, arm, estimates[arm], value)
+            estimates[arm] = value
+        else:
+            lift_all(tiers, estimates, {int(arm_at(tiers, rank)): value for rank in range(kind)})
+        most = max(most, int(tiers.counts[0]))
+    lift_all(tiers, estimates, given or {})
+    return max(most, int(tiers.counts[0]))
+
+
+def lift_all(tiers: Tiers, estimates: Floats, lifts: Mapping[int, float]) -> None:
+    arms, amounts = np.array(list(lifts), np.int64), np.array(list(lifts.values()))
+    lift(tiers, estimates, arms, amounts, len(lifts), np.empty(len(lifts)), np.empty(len(lifts), np.int64))
 
 
 @settings(deadline=None, max_examples=60)
@@ -135,7 +116,7 @@ def wandering(arms: int, distinct: int, rng: np.random.Generator) -> list[tuple[
     are lifted now and then."""
     steps = []
     for arm, value, low, lift, count in rng.integers(
-        0, [arms, distinct, 8, 8, min(64, arms) + 1], (20_000, 5)
+        0, [arms, distinct, 8, 8, min(64, arms) + 1], (400, 5)
     ):
         steps.append((MOVE, arm, 0.5 * value - (distinct if low == 0 else 0)))
         if lift == 0:
