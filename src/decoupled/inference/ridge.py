@@ -1,8 +1,8 @@
 """A ridge regression of losses on contexts, one for each arm: the model of the doubly robust estimate.
 
 A prediction may use the past alone, or the estimate would be biased. Decisions are cut into blocks, in the order in which
-they were made, and a block is predicted by a fit to the losses that were known before its first decision. Each block is
-a quarter longer than the last, so that a log of a million decisions takes fifty fits.
+they were made, and a block is predicted by a fit to the losses that were known before its first decision. Each block
+ends half as far again as the last, so that a log of a million decisions takes 28 fits.
 """
 
 import math
@@ -16,7 +16,7 @@ from ..base.validation import is_missing
 
 PENALTY = 5.0  # as many losses of a segment as the mean of all is worth
 FIRST = 16  # decisions of the first block, which is predicted by the mean alone
-GROWTH = 1.25
+GROWTH = 1.5
 MOST_VALUES = 64  # of a field that have a column of their own: those seen first; the others share one
 _CHUNK = 20_000  # rows that are held as a matrix at a time
 _FAR = 4.0  # standard deviations beyond which a number counts as this far
