@@ -49,9 +49,28 @@ def test_tags_lists_and_deleting_from_a_shell(tmp_path: Path, monkeypatch: pytes
         assert shown("evaluate", "colours", "--tag", "country:de")["decisions"] == 1
         assert "NAME:VALUE" in refused("decide", "colours", "--tag", "country")
 
+        fields = (
+            "--context",
+            '{"subject": "text"}',
+            "--unknown-context",
+            "ignore",
+            "--log-context",
+            "hashed",
+        )
+        assert shown("create", "known", "a", "b", "--policy", "FTPL", *fields)["log_context"] == "hashed"
+        made = shown("decide", "known", "--context", '{"subject": "law", "tokens": 3}')
+        assert (list(made["context"]), made["context"] != {"subject": "law"}) == (["subject"], True)
+        table = said("segments", "known", "--by", "subject")
+        assert "too early: no segment is decided" in table
+        assert f"{made['context']['subject']}  1          0" in table
+        [law] = shown("segments", "known", "--json")["segments"]
+        assert law["segment"] == made["context"]
+        assert "takes none" in refused("decide", "known", "--advice", '{"router": "a"}')
+
         assert said("list", "--policy", "Exp3").split()[0] == "other"
         assert [line.split()[0] for line in said("list", "--sort", "-name").splitlines()] == [
             "other",
+            "known",
             "colours",
         ]
         assert "sort" in refused("list", "--sort", "size")

@@ -204,7 +204,7 @@ def test_every_setting_of_a_mirror_is_documented() -> None:
     tables: dict[str, type[config.TableConfig]] = {
         "": config.MirrorConfig, "experiment.": config.ExperimentConfig, "mirror.": config.CopyConfig,
         "arm.": config.ArmConfig, "loss.": config.LossConfig, "loss.judge.": config.JudgeConfig, "webhook.": config.WebhookConfig,
-        "sticky.": config.StickyConfig,
+        "sticky.": config.StickyConfig, "context.": config.FieldConfig,
     }  # fmt: skip
     known = {f"{place}{name}" for place, kind in tables.items() for name in sorted(kind.keys())}
     known -= {
@@ -216,6 +216,7 @@ def test_every_setting_of_a_mirror_is_documented() -> None:
         "loss.judge",
         "webhook",
         "sticky",
+        "context",
     }  # tables, and what is no key
     known -= {"key"} | {
         option.key for option in definitions.MIRROR

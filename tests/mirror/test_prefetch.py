@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from decoupled.mirror.backend import Mode, Routing
+from decoupled.mirror.backend import UNKNOWN, Mode, Routing, Traits
 from decoupled.mirror.prefetch import FEWEST, MOST, Prefetch
 from support.mirrors.running import Fixed
 
@@ -17,7 +17,7 @@ class Gated(Fixed):
         self.open.set()
 
     async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
     ) -> list[Routing]:
         found = await super().decide(mode, count, available)
         await self.open.wait()

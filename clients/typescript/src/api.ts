@@ -128,6 +128,12 @@ export interface DecideIn {
    * The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. They are stored with it and make evaluations less noisy; they change nothing that is drawn or learned.
    */
   baseline?: Record<string, number> | null;
+  /**
+   * What is known of the request before it is decided, by the fields that the experiment declares. It is stored with the decision, and a contextual policy learns by it.
+   */
+  context?: Record<string, string | number | boolean | null> | null;
+  /** What the advisers that the policy names would exploit: an arm, or probabilities by arm. */
+  advice?: Record<string, string | number | Record<string, number>> | null;
 }
 
 /** The decisions of a request with `count`. */
@@ -175,6 +181,12 @@ export interface DecisionOut {
    * What is logged of the key that drew `exploit`: its keyed hash, or its text if the experiment's `log_keys` says so; null without a key, or if keys are not logged.
    */
   key: string | null;
+  /**
+   * What was known of the request, by field; texts are hashed if the experiment's `log_context` says so; null if nothing was.
+   */
+  context: Record<string, string | number | boolean> | null;
+  /** What advisers said: an arm, or probabilities by arm; null for none. */
+  advice: Record<string, string | number | Record<string, number>> | null;
 }
 
 /** A page of decisions. With filters it may be short, or empty, and not be the last. */
@@ -195,7 +207,11 @@ export interface DownIn {
   arms: (string | number)[];
 }
 
-/** Who a flag is evaluated for. Only the targeting key counts: the other fields are neither used nor stored. */
+/**
+ * Who a flag is evaluated for: the targeting key, and the fields that the experiment declares as its context.
+ *
+ * Other fields are neither used nor stored.
+ */
 export interface EvaluationContext {
   /**
    * The user or the session, the `key` of the decision: the same one is served the same arm again. Without one, or with an empty one, every evaluation is a draw of its own.
@@ -263,6 +279,16 @@ export interface ExperimentIn {
    */
   log_keys?: "hashed" | "plain" | "off";
   /**
+   * The fields of the contexts of decisions, and their types: text (also for whole numbers), number or boolean. Fields that a contextual policy learns by need not be declared: they are text and number.
+   */
+  context?: Record<string, "text" | "number" | "boolean">;
+  /** What becomes of a decision whose context has other fields. refuse: 422. ignore: they are dropped. */
+  unknown_context?: "refuse" | "ignore";
+  /**
+   * What the log holds of texts in contexts, by which a contextual policy learns, too. plain: the text. hashed: a hash under a secret of the experiment.
+   */
+  log_context?: "plain" | "hashed";
+  /**
    * A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, arms, loss range and random stream come with it, and so do guardrails, risk and drift unless they are given.
    */
   learner?: string | null;
@@ -307,6 +333,10 @@ export interface ExperimentOut {
   status: "compiling" | "ready" | "failed" | "archived";
   problem: string | null;
   log_keys: "hashed" | "plain" | "off";
+  /** The fields of contexts, and their types. */
+  context: Record<string, "text" | "number" | "boolean">;
+  unknown_context: "refuse" | "ignore";
+  log_context: "plain" | "hashed";
   /** The SHA-256 digest of the saved learner that it started from; null if it started anew. */
   imported: string | null;
 }
@@ -535,6 +565,46 @@ export interface RetentionOut {
   dropped: number;
 }
 
+/** What is known of one segment. */
+export interface SegmentOut {
+  /** The value of each field, null if it was missing; null for all segments beyond the limit, which share one. */
+  segment: Record<string, string | boolean | null> | null;
+  /** Its share of the risk, by the order in which segments appeared. */
+  risk: number;
+  decisions: number;
+  observed: number;
+  text: string;
+  state: "decided" | "narrowed" | "open";
+  best: string | number | null;
+  left: (string | number)[];
+  out: (string | number)[];
+  sure: number | null;
+  more_observations: number | null;
+  basis: "running" | "paired" | "stationary";
+  arms: ArmLossOut[];
+  /** The mean loss of what was exploited in it. */
+  exploited: IntervalOut | null;
+}
+
+/** A verdict for each segment. They hold all together, at every moment at once. */
+export interface SegmentsOut {
+  experiment: string;
+  /** The fields that tell segments apart. */
+  by: string[];
+  /** Which arm is best where, as far as that is decided. */
+  text: string;
+  /** The probability, at most, that a verdict of any segment ever rules out its best arm. */
+  risk: number;
+  drift: boolean;
+  /** The time from which losses count, if an earlier part of the log was dropped before sequences were kept. */
+  since: string | null;
+  state_version: number;
+  /** Those with the most losses first. */
+  segments: SegmentOut[];
+  /** How many segments are not listed. */
+  others: number;
+}
+
 /** What to send back, and where. */
 export interface SendFeedback {
   /** The explored arm: send the loss of this arm, and of no other. */
@@ -549,9 +619,11 @@ export interface StateOut {
   state_version: number;
   round: number;
   arms: (string | number)[];
-  /** The exact probability of exploiting each arm next. */
+  /**
+   * The exact probability of exploiting each arm next; with a contextual policy, in a request of which nothing is known.
+   */
   exploitation: number[];
-  /** The exact probability of exploring each arm next. */
+  /** The exact probability of exploring each arm next, likewise. */
   exploration: number[];
   estimates: number[];
   plays_exploit: number[];
@@ -827,6 +899,13 @@ export interface Operations {
     query: object;
     body: RetentionIn;
     response: RetentionOut;
+  };
+  /** A verdict for each segment: for which requests which arm is best */
+  "GET /v1/experiments/{name}/segments": {
+    path: { name: string };
+    query: { by?: string[]; limit?: number };
+    body: undefined;
+    response: SegmentsOut;
   };
   /** Exact probabilities, estimates, plays, pending decisions, and the regret with its interval */
   "GET /v1/experiments/{name}/state": {

@@ -2,7 +2,7 @@
 
 import type {
   BudgetIn, DecideIn, DecisionOut, EvaluationOut, ExperimentIn, ExperimentList, ExperimentOut, FeedbackIn, FeedbackItem,
-  GateOut, GuardrailsIn, HistoryOut, Operations, StateOut, VerdictOut,
+  GateOut, GuardrailsIn, HistoryOut, Operations, SegmentsOut, StateOut, VerdictOut,
 } from "./api.js";
 import { Compiling, NotCompiled, ParameterError, ServiceError, TEMPORARY, UndeliveredFeedback, isNotDelivered } from "./errors.js";
 import { CompileWait, RETRIES, retryAfter, send, sendForJson, type Endpoint, type Retries, type Sent } from "./exchange.js";
@@ -26,8 +26,8 @@ export interface ClientOptions {
 }
 
 /**
- * What to decide. `key` is a session or a user that is served the same arm again. `idempotencyKey` is the Idempotency-Key,
- * a new one by default: the same one gives the same decision again.
+ * What to decide. `key` is a session or a user that is served the same arm again, `context` what is known of the request.
+ * `idempotencyKey` is the Idempotency-Key, a new one by default: the same one gives the same decision again.
  */
 export type DecideOptions = Omit<DecideIn, "count"> & { idempotencyKey?: string };
 
@@ -221,6 +221,11 @@ export class Client {
   /** Which arm is best, as far as that is decided. It holds at every moment: look as often as you like. */
   verdict(name: string): Promise<VerdictOut> {
     return this.call("GET /v1/experiments/{name}/verdict", { path: { name } });
+  }
+
+  /** A verdict for each segment: for which requests which arm is best. They hold all together. */
+  segments(name: string, query: Operations["GET /v1/experiments/{name}/segments"]["query"] = {}): Promise<SegmentsOut> {
+    return this.call("GET /v1/experiments/{name}/segments", { path: { name }, query });
   }
 
   /**

@@ -144,6 +144,16 @@ def client_create(
     log_keys: Annotated[
         str, typer.Option(help="What the log holds of the keys of decisions: hashed, plain or off.")
     ] = "hashed",
+    context: Annotated[
+        str | None,
+        typer.Option(help='The fields of contexts, by type, as JSON, such as \'{"subject": "text"}\'.'),
+    ] = None,
+    unknown_context: Annotated[
+        str, typer.Option(help="What becomes of other fields in a context: refuse or ignore.")
+    ] = "refuse",
+    log_context: Annotated[
+        str, typer.Option(help="What the log holds of texts in contexts: plain or hashed.")
+    ] = "plain",
     guardrails: Annotated[
         str | None, typer.Option(help='Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
     ] = None,
@@ -156,8 +166,8 @@ def client_create(
     ] = None,
 ) -> None:
     """Create an experiment."""
-    kind: Any = feedback
-    logged: Any = log_keys
+    words: Any = {"feedback": feedback, "log_keys": log_keys}
+    words |= {"unknown_context": unknown_context, "log_context": log_context}
     if (learner is None) == (not arms):
         raise typer.BadParameter("give the arms, or --learner, which has them")
     begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
@@ -171,8 +181,8 @@ def client_create(
             deadline_seconds=deadline,
             expired_loss=expired_loss,
             demo=demo,
-            feedback=kind,
-            log_keys=logged,
+            **words,
+            context=None if context is None else _object("--context", context),
             guardrails=None if guardrails is None else _object("--guardrails", guardrails),
             budget=None if budget is None else _object("--budget", budget),
         )
@@ -191,12 +201,20 @@ def client_decide(
     baseline: Annotated[
         str | None, typer.Option(help="Losses that you expect, by arm, as JSON, such as '{\"a\": 0.3}'.")
     ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(help='What is known of the request, as JSON, such as \'{"subject": "law"}\'.'),
+    ] = None,
+    advice: Annotated[
+        str | None, typer.Option(help='What advisers would exploit, as JSON, such as \'{"router": "a"}\'.')
+    ] = None,
 ) -> None:
     """Ask for a decision. The loss to send back is that of its *explored* arm."""
     from dataclasses import asdict
 
-    predicted = None if baseline is None else _object("--baseline", baseline)
-    options: Any = {"mode": mode, "key": key, "tags": tags_of(tag), "baseline": predicted}
+    given = {"baseline": baseline, "context": context, "advice": advice}
+    objects = {name: None if text is None else _object(f"--{name}", text) for name, text in given.items()}
+    options: Any = {"mode": mode, "key": key, "tags": tags_of(tag), **objects}
     decision = service.decide(name, **options)
     show({**asdict(decision), "send_back_the_loss_of": decision.explore})
 
@@ -261,6 +279,27 @@ def client_verdict(
         show(found)
     else:
         typer.echo(verdict_text(found))
+
+
+@service_command("segments")
+def client_segments(
+    service: "Client",
+    name: Experiment,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="A field of the context that tells segments apart; repeat it for several."),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="How many segments at most, the most observed first.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+) -> None:
+    """Say for which requests which arm is best. The verdicts of all segments hold together."""
+    from .verdict import segments_text
+
+    found = service.segments(name, by=by or (), limit=limit)
+    if as_json:
+        show(found)
+    else:
+        typer.echo(segments_text(found))
 
 
 @service_command("gate")

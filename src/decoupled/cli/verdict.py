@@ -45,11 +45,45 @@ def verdict_text(found: dict[str, Any]) -> str:
     lines += ["", *_arms(found["arms"]), ""]
     if found["regret"] is not None:
         lines.append(_regret(found["regret"], found["regret_against"]))
+    return "\n".join(lines + _validity(found))
+
+
+def _validity(found: dict[str, Any]) -> list[str]:
     level = f"{100.0 * (1.0 - found['risk']):.6g} %"
-    lines.append(f"All of this holds at every moment at once, with a probability of {level}.")
+    lines = [f"All of this holds at every moment at once, with a probability of {level}."]
     if found["since"] is not None:
         lines.append(f"It counts what was observed since {found['since']}.")
-    return "\n".join(lines)
+    return lines
+
+
+def segments_text(found: dict[str, Any]) -> str:
+    """The sentence, and a line for each segment.
+
+    >>> law = {"segment": {"subject": "law"}, "decisions": 120, "observed": 100, "text": "large is better than small (99.1 %)"}
+    >>> print(segments_text({
+    ...     "by": ["subject"], "text": "large is best for law", "risk": 0.05, "since": None, "others": 2, "segments": [law],
+    ... }))
+    large is best for law
+    <BLANKLINE>
+    subject  decisions  observed  verdict
+    law      120        100       large is better than small (99.1 %)
+    <BLANKLINE>
+    2 more segments are not listed.
+    All of this holds at every moment at once, with a probability of 95 %.
+    """
+    by, rows = found["by"], [(*found["by"], "decisions", "observed", "verdict")]
+    for each in found["segments"]:
+        values = each["segment"] or dict.fromkeys(by, "(all others)")
+        named = (_value(values[name]) for name in by)
+        rows.append((*named, f"{each['decisions']:,}", f"{each['observed']:,}", each["text"]))
+    lines = [found["text"], "", *_table(rows), ""]
+    if found["others"]:
+        lines.append(f"{found['others']:,} more segments are not listed.")
+    return "\n".join(lines + _validity(found))
+
+
+def _value(value: object) -> str:
+    return "(none)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _incumbent(arm: object, released: bool) -> str:
@@ -59,11 +93,15 @@ def _incumbent(arm: object, released: bool) -> str:
 
 
 def _arms(arms: list[dict[str, Any]]) -> list[str]:
-    rows = [("arm", "mean loss", "from", "to", "observed")]
+    rows: list[tuple[str, ...]] = [("arm", "mean loss", "from", "to", "observed")]
     for each in arms:
         ends = (_number(each["loss"][end]) for end in ("estimate", "low", "high"))
-        rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))  # type: ignore[arg-type]
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))
+    return _table(rows)
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows

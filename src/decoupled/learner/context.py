@@ -45,8 +45,8 @@ class Encoder:
         self.segments = segments or []
         self._places = {each: place for place, each in enumerate(self.segments)}
 
-    def encode(self, context: Context | None) -> tuple[int, list[float]]:
-        """The number of a context's segment, and its numbers."""
+    def encode(self, context: Context | None, *, new: bool = True) -> tuple[int, list[float]]:
+        """The number of a context's segment, and its numbers. Unless it may be `new`, it has the next number for now."""
         given: object = {} if context is None else context
         if not isinstance(given, Mapping):
             rule = "must be a mapping from the names of fields to their values"
@@ -54,16 +54,17 @@ class Encoder:
         numbers = [_number(name, given.get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
-        return self._place(tuple([_text(name, given.get(name)) for name in self._fields])), numbers
+        return self._place(tuple([_text(name, given.get(name)) for name in self._fields]), new), numbers
 
-    def _place(self, segment: Segment) -> int:
+    def _place(self, segment: Segment, new: bool) -> int:
         place = self._places.get(segment)
         if place is None:
             place = len(self.segments)
             if place >= self._most:
                 return self._most
-            self.segments.append(segment)
-            self._places[segment] = place
+            if new:
+                self.segments.append(segment)
+                self._places[segment] = place
         return place
 
     def name(self, place: int) -> Segment:
@@ -101,12 +102,13 @@ class Contexts:
 
     # The context at hand
 
-    def enter(self, context: Context | None, advice: Floats | None = None) -> Baseline:
+    def enter(self, context: Context | None, advice: Floats | None = None, *, new: bool = True) -> Baseline:
         """Put a context into the state, for the next call, and the advice of each adviser: a law, or zeros for none.
 
-        Return what a decision keeps until its feedback comes; `fill` fills it.
+        Return what a decision keeps until its feedback comes; `fill` fills it. Only with `new`, an unknown segment gets a
+        number: a replay makes all decisions again, but not what else was asked in between.
         """
-        segment, numbers = self.encoder.encode(context)
+        segment, numbers = self.encoder.encode(context, new=new)
         record = self.new_record()
         self._put(segment, numbers)
         if advice is not None or self._advised:
@@ -155,6 +157,12 @@ class Contexts:
         if numbers:
             self._given[:] = numbers
         scalars[at_place.ENTERING] = 1.0
+
+    def leave(self) -> None:
+        """Enter the first segment: what is saved, or follows, must not depend on the context of the last call."""
+        self._put(0, [])
+        self._at_hand[0] = None
+        self._derive()
 
     def copy_context(self, part: Ints, state: State) -> None:
         """Put the context at hand into the state of a copy with some of the arms only."""

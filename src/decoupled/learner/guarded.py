@@ -74,18 +74,18 @@ class Guarded(TakesTurns):
 
     @in_turn
     def _serve(self, some: list[object] | None, key: str | None, told: Told | None = None) -> Served:
-        self._enter(told)
+        self._enter(told, new=False)
         part, word = self._part(some), self._word(key)
         drawn = self._running.draw_exploited(part, word)
         exploit, guard = self._served(drawn, part, word)
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
-    def _enter(self, told: Told | None) -> None:
-        """Put a request's context and advice where a contextual policy reads them."""
+    def _enter(self, told: Told | None, *, new: bool = True) -> None:
+        """Put a request's context and advice where a contextual policy reads them; its segment may be `new`."""
         contexts = self._running.contexts
         if contexts is not None:
             context, advice = told or (None, None)
-            contexts.enter(context, checked_advice(advice, contexts.policy, self._arms))
+            contexts.enter(context, checked_advice(advice, contexts.policy, self._arms), new=new)
             contexts.derive()
         elif told is not None:
             refuse_context(self._running.policy)

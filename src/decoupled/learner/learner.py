@@ -853,7 +853,7 @@ class Learner(Guarded):
     def _law(
         self, name: str, some: list[object] | None, told: Told | None, *, guarded: bool = False
     ) -> Floats:
-        self._enter(told)
+        self._enter(told, new=False)
         part = self._part(some)
         law = self._running.law(name, part)
         return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law

@@ -337,16 +337,22 @@ class Running:
 
     # Adding and retiring arms
 
+    def rest(self) -> None:
+        """Leave the round and the context at hand, because what is saved or copied must not depend on the last call."""
+        self.record_baselines()
+        if self.contexts is not None:
+            self.contexts.leave()
+
     def extended(self, newcomers: int) -> "Running":
         """A copy with this many more arms."""
-        self.record_baselines()
+        self.rest()
         serials = self.serials.extended(newcomers)
         new = Running(self.policy, self._extended(newcomers), self.stream, serials)
         return self._followed(new, np.arange(self.state.floats.shape[1]))
 
     def without(self, gone: Ints) -> "Running":
         """A copy without the arms at these places."""
-        self.record_baselines()
+        self.rest()
         left = np.delete(np.arange(self.state.floats.shape[1]), gone)
         form = self.policy.at(len(left))
         state = self.layout.restrict(self.state, left, form.layout)

@@ -41,7 +41,7 @@ def to_content(parts: Parts) -> dict[str, Any]:
     """A copy of everything, for `as_text`. It is quick, and `as_text` need not be called before something changes."""
     arms, losses, running, waiting, guard, watch = parts
     layout, serials = running.layout, running.serials
-    running.record_baselines()
+    running.rest()
     return {
         "policy": running.policy.to_dict(),
         "arms": arms.to_json(),

@@ -57,6 +57,7 @@ class Watch:
         # What was observed since an incumbent was set, if that is not all: by decisions that were not pending then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
+        self.newest: Observation | None = None  # the last one added, for whoever keeps further sequences
 
     @classmethod
     def start(
@@ -162,6 +163,7 @@ class Watch:
     def settle(self, key: str, seen: Observation, place: Place) -> None:
         """Add the feedback of a decision; this may be repeated."""
         self.forget(key)
+        self.newest = seen
         self.sequences.add_once(place.number, seen)
         if self.trial is not None and place.of_trial is not None:
             self.trial.add_once(place.of_trial, seen)

@@ -15,8 +15,9 @@ from ..service.client.aio import AsyncClient
 from ..service.client.errors import UndeliveredFeedback
 from ..service.client.exchange import Retries
 from ..service.errors import HOW_LONG, Compiling, Conflict, Gone, NotCompiled, NotFound, ServiceError
+from ..service.experiment.context import Value, with_fields_of
 from ..service.experiment.guarding import changed_guardrails, checked_budget
-from ..service.experiment.records import Settings
+from ..service.experiment.records import FieldType, Settings
 from ..service.experiment.settings import checked_policy
 from ..service.http.models.schemas import experiment_out
 from ..service.http.models.watched import verdict_out
@@ -39,6 +40,16 @@ class Routing(NamedTuple):
     explore: str | None
 
 
+class Traits(NamedTuple):
+    """What a decision is made for: the key of a request, and its context; None if it has none."""
+
+    key: str | None = None
+    context: dict[str, Value] | None = None
+
+
+UNKNOWN = Traits()
+
+
 def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
     """The settings of the experiment as the service takes them.
 
@@ -53,6 +64,8 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
         "policy": experiment.policy,
         "deadline_seconds": experiment.deadline_seconds,
     }
+    if config.context:
+        settings["context"] = {name: field.type for name, field in config.context.items()}
     if experiment.seed is not None:
         settings["seed"] = experiment.seed
     return settings
@@ -80,10 +93,12 @@ class LocalService:
         arms: Sequence[str],
         policy: Any,
         deadline_seconds: float,
+        context: dict[str, FieldType] | None = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
         """Create an experiment."""
-        settings = Settings(checked_policy(policy).to_dict(), tuple(arms), deadline=deadline_seconds)
+        described = checked_policy(policy).to_dict()
+        settings = Settings(described, tuple(arms), deadline=deadline_seconds, context=context or {})
         found, _ = await self._experiments.put(TENANT, name, settings, seed)
         return experiment_out(found)
 
@@ -144,7 +159,9 @@ class Backend(ABC):
         except NotFound:
             found = await self._service.create(self._name, arms=arms, **settings)
         else:  # The arms may change from one start to the next; all else is fixed.
-            wanted = {**settings, "policy": checked_policy(settings["policy"]).to_dict()}
+            policy = checked_policy(settings["policy"])
+            fields = with_fields_of(settings.get("context", {}), policy)
+            wanted = {**settings, "policy": policy.to_dict(), "context": fields}
             for name, value in wanted.items():
                 if found.get(name, value) != value:
                     other = "another seed" if name == "seed" else f"{name} = {shown(found[name])}"
@@ -167,10 +184,12 @@ class Backend(ABC):
             await self._service.set_budget(self._name, **limits)
 
     async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
     ) -> list[Routing]:
         """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
-        found = await self._service.decide(self._name, count=count, mode=mode, available=available, key=key)
+        found = await self._service.decide(
+            self._name, count=count, mode=mode, available=available, key=about.key, context=about.context
+        )
         return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
 from ..base.secret_files import read_secret
 from ..errors import (
@@ -22,6 +22,9 @@ from ..errors import (
 from ..learner.budget import Budget
 from ..options import readers
 from ..policies import Policy
+from ..service.errors import Invalid
+from ..service.experiment.context import checked_fields
+from ..service.experiment.records import FIELD_TYPES, FieldType
 from ..service.http.observe.log_format import LogFormat
 from .headers import CREDENTIALS
 from .repeatable import Repeatable, Rule
@@ -116,6 +119,13 @@ def _policy(name: str, value: object) -> dict[str, Any]:
             invalid_value(name, value.get("name"), rule, "use a decoupled policy such as FTPL")
         )
     return value
+
+
+def _field_type(name: str, value: object) -> str:
+    if value in FIELD_TYPES:
+        return str(value)
+    rule = "must be 'text', 'number' or 'boolean'"
+    raise ParameterError(invalid_value(name, value, rule, 'leave it out for "text"'))
 
 
 Text: TypeAlias = Annotated[str, _read_by(readers.text)]
@@ -287,9 +297,41 @@ class StickyConfig(TableConfig):
         if sum(place is not None for place in (self.header, self.cookie, self.body)) != 1:
             remedy = 'for example header = "X-Session-Id"'
             raise ParameterError(f"must have exactly one of header, cookie and json; {remedy}")
-        if self.body is not None and not all(self.body.split(".")):
-            rule = "must be names with dots between them"
-            raise ParameterError(invalid_value("json", self.body, rule, 'for example "user.id"'))
+        _check_dots(self.body)
+        return self
+
+
+def _check_dots(place: str | None) -> None:
+    if place is not None and not all(place.split(".")):
+        rule = "must be names with dots between them"
+        raise ParameterError(invalid_value("json", place, rule, 'for example "user.id"'))
+
+
+class FieldConfig(TableConfig):
+    """Where a field of the context of a request is. Exactly one place is given.
+
+    Attributes:
+        header: the name of a header.
+        body: a field of a JSON body, `json` in the file, such as "model.name". Bodies longer than `mirror.body_limit` are
+            not looked at.
+        path: a part of the path, 1 for the first; 0 for all of it.
+        method: true for the method.
+        type: "text", "number" or "boolean".
+    """
+
+    header: HeaderName | None = None
+    body: Text | None = Field(default=None, alias="json")
+    path: Natural | None = None
+    method: Flag = False
+    type: Annotated[FieldType, _read_by(_field_type)] = "text"
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        places = (self.header, self.body, self.path, self.method or None)
+        if sum(place is not None for place in places) != 1:
+            remedy = 'for example header = "X-Subject"'
+            raise ParameterError(f"must have exactly one of header, json, path and method; {remedy}")
+        _check_dots(self.body)
         return self
 
 
@@ -397,6 +439,14 @@ class WebhookConfig(TableConfig):
     attempts: Count = 10
 
 
+def _named_fields(fields: dict[str, FieldConfig]) -> dict[str, FieldConfig]:
+    try:
+        checked_fields({name: field.type for name, field in fields.items()})
+    except Invalid as error:
+        raise ParameterError(*error.args) from None
+    return fields
+
+
 class MirrorConfig(TableConfig):
     """A whole configuration.
 
@@ -418,6 +468,7 @@ class MirrorConfig(TableConfig):
         log_format: "text", or "json": one object a line.
         webhook: who is told when something is decided; None for nobody.
         sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
+        context: where the fields of a request's context are, by their names.
         budget: the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the
             answers to copies.
         guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
@@ -441,6 +492,7 @@ class MirrorConfig(TableConfig):
     log_format: LogFormat = "text"
     webhook: WebhookConfig | None = None
     sticky: StickyConfig | None = None
+    context: Annotated[dict[str, FieldConfig], AfterValidator(_named_fields)] = {}
     budget: dict[str, Any] = {}
     guardrails: dict[str, Any] = {}
     folder: Path = Path()

@@ -16,7 +16,7 @@ from ..options.definitions import MIRROR
 from ..options.kinds import STORE, shown, shown_store
 from ..options.readers import A_URL
 from ..options.sources import FILE, OptionValues, read_file, resolved
-from .config import LossConfig, MirrorConfig, check_keys
+from .config import FieldConfig, LossConfig, MirrorConfig, check_keys
 from .judge_worker import function_named
 
 
@@ -142,6 +142,8 @@ def explained(config: MirrorConfig) -> str:
     if config.sticky is not None:
         [(kind, place)] = config.sticky.model_dump(by_alias=True, exclude_none=True).items()
         lines.append(f"serves requests with the same {kind} {place!r} by the same arm")
+    if config.context:
+        lines.append(f"knows of a request: {', '.join(map(_shown_field, config.context.items()))}")
     lines.append(f"loss: {_shown_loss(config.loss)}")
     return "\n".join(lines)
 
@@ -164,6 +166,12 @@ def doubts(config: MirrorConfig) -> list[str]:
         "arm.pass_credentials: no arm gets the Authorization of clients, or has one of its own under headers; if the arms "
         f"ask for it, every {gets} gets 401: add pass_credentials to each arm"
     ]
+
+
+def _shown_field(named: tuple[str, FieldConfig]) -> str:
+    name, field = named
+    [(place, where)] = field.model_dump(by_alias=True, exclude_defaults=True, exclude={"type"}).items()
+    return f"{name} ({field.type} of {place}{'' if where is True else f' {where!r}'})"
 
 
 def _shown_loss(loss: LossConfig) -> str:

@@ -48,6 +48,7 @@ class MirrorCounts:
     not_sticky: int = (
         0  # requests with a key whose decision did not come in time, served like those without
     )
+    no_context: int = 0  # those with a context, in the same way
     received: int = 0  # copies that came to a sink
     refused: Counter[str] = field(default_factory=Counter)
     webhook: Counter[str] = field(default_factory=Counter)
@@ -77,6 +78,7 @@ class MirrorCounts:
             **reasons,
             "repeated": self.repeated,
             "not_sticky": self.not_sticky,
+            "no_context": self.no_context,
             "received": self.received,
         }
 
@@ -137,6 +139,11 @@ class MirrorMetrics(Collector):
             "decoupled_mirror_not_sticky",
             "Requests with a key whose decision did not come in time, and that were served like those without.",
             value=content["not_sticky"],
+        )
+        yield CounterMetricFamily(
+            "decoupled_mirror_no_context",
+            "Requests with a context whose decision did not come in time, and that were served like those without.",
+            value=content["no_context"],
         )
         yield CounterMetricFamily(
             "decoupled_mirror_received", "Copies that came to a sink.", value=content["received"]

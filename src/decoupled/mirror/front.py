@@ -10,12 +10,14 @@ from http import HTTPStatus
 
 from starlette.types import Message, Receive, Scope, Send
 
+from ..service.experiment.context import Value
 from ..service.experiment.request_context import Origin, coming_from
 from ..service.http.transport.responses import REQUEST_IDS
 from .arrived import Arrived, Refused, arrived
 from .bodies import ClientDisconnected
 from .clients import ClientConnection
 from .config import MirrorConfig
+from .context import ContextFinder
 from .copies import Copies, Copy
 from .counts import MirrorCounts
 from .exchange import Answer, Request
@@ -44,6 +46,7 @@ class Front(ABC):
         self._rules, self._chance = config.mirror.rules(), random.Random(config.experiment.seed)
         self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
         self._sets_json = any(arm.fields for arm in config.arms)
+        self._context = ContextFinder(config.context)
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,6 +88,10 @@ class Front(ABC):
         if request.length > self._body_limit:
             return "too_large"
         return unset or self._copies.reserve()
+
+    def _known(self, request: Arrived, body: bytes | None) -> dict[str, Value] | None:
+        """The context of a request; None if nothing is known."""
+        return self._context.find(request.method, request.path, request.headers, body) or None
 
     def _copy(
         self, request: Arrived, body: bytes, decision: str, explore: str, served: Answer | None

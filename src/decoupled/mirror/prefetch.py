@@ -5,7 +5,7 @@ already; drawing more goes on in the background. Each decision carries its own p
 correctly however old its decision is. The price is that a decision knows nothing of the few losses that arrived
 after it was drawn.
 
-Keys are not known ahead, so a request with a key waits for its own decision, but never long.
+Keys and contexts are not known ahead, so a request with either waits for its own decision, but never long.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from collections import deque
 from contextlib import suppress
 
 from ..errors import DecoupledError
-from .backend import Backend, Mode, Routing
+from .backend import Backend, Mode, Routing, Traits
 
 # How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.
 FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
@@ -65,14 +65,14 @@ class Prefetch:
             self._needed.set()
         return decision
 
-    async def draw_for(self, key: str | None, mode: Mode, seconds: float = _PATIENCE) -> Routing | None:
+    async def draw_for(self, about: Traits, mode: Mode, seconds: float = _PATIENCE) -> Routing | None:
         """A decision of its own for a request; None if there is none in time, or the service has just failed to make one."""
         now = asyncio.get_running_loop().time
         if now() < self._resting_until:
             return None
         try:
             async with asyncio.timeout(seconds):
-                [decision] = await self._backend.decide(mode, 1, self._available, key)
+                [decision] = await self._backend.decide(mode, 1, self._available, about)
                 return decision
         except (DecoupledError, TimeoutError):  # the draws for other requests fail as well, and say why
             self._resting_until = now() + _PAUSE

@@ -11,7 +11,7 @@ from starlette.types import Receive, Send
 
 from .arm_health import ArmHealth
 from .arrived import Arrived
-from .backend import Mode, Routing
+from .backend import UNKNOWN, Mode, Routing, Traits
 from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .clients import ClientConnection
 from .config import MirrorConfig
@@ -66,6 +66,8 @@ class Proxy(Front):
         read = config.loss.judge is not None or any(arm.prices for arm in config.arms)
         self._served_limit = config.mirror.answer_limit if read else 0
         self._keys = None if config.sticky is None else KeyFinder(config.sticky)
+        by_key = self._keys is not None and self._keys.in_body
+        self._reads_body = self._sets_json or self._context.in_body or by_key
         self._warned: set[tuple[str, bytes]] = set()
 
     async def _respond(
@@ -73,16 +75,17 @@ class Proxy(Front):
     ) -> None:
         ahead: Upload | None = None
         content: bytes | None = None
-        if request.has_body and (self._sets_json or (self._keys is not None and self._keys.in_body)):
+        if request.has_body and self._reads_body:
             ahead = Upload(receive, self._body_limit, self._client_seconds)
             content = await ahead.read_ahead()
         key = None if self._keys is None else self._keys.find(request.headers, content)
+        about = Traits(key, self._known(request, content))
         fields: dict[str, Any] | None = None
         unset: str | None = None
         if self._sets_json and request.has_body:
             fields = None if content is None else json_object(content)
             unset = "too_large" if content is None else "not_json" if fields is None else None
-        serving = await self._chosen(request, key, unset)
+        serving = await self._chosen(request, about, unset)
         serving.content, serving.fields = content or b"", fields
         if ahead is not None:
             serving.body = ahead
@@ -115,12 +118,12 @@ class Proxy(Front):
 
     # Choosing
 
-    async def _chosen(self, request: Arrived, key: str | None, unset: str | None) -> InFlight:
+    async def _chosen(self, request: Arrived, about: Traits, unset: str | None) -> InFlight:
         """The arms for a request, and whether it is mirrored; `unset` is why no arm can set its fields."""
         reason = self._not_mirrored(request, unset)
         if reason is None:
             try:
-                decision = await self._decision("both", key)
+                decision = await self._decision("both", about)
             except asyncio.CancelledError:
                 self._copies.release()
                 raise
@@ -129,23 +132,24 @@ class Proxy(Front):
                 return InFlight(decision.id, decision.exploit, decision.explore, Content(), recording)
             self._copies.release()
             reason = "no_decision" if decision is None else "budget"
-            key = None  # it has a decision, or gets none now
+            about = UNKNOWN  # it has a decision, or gets none of its own now
         else:
             decision = None
         self._counts.not_mirrored[reason] += 1
-        decision = decision or await self._decision("exploit", key)
+        decision = decision or await self._decision("exploit", about)
         if decision is not None:
             return InFlight(None, decision.exploit, None, Content(), None)
         self._counts.repeated += 1
         return InFlight(None, self._prefetch.last or next(iter(self._arms)), None, Content(), None)
 
-    async def _decision(self, mode: Mode, key: str | None) -> Routing | None:
-        """The decision of a key, or one that is ready; None, without waiting for long, if there is none."""
-        if key is not None:
-            decision = await self._prefetch.draw_for(key, mode)
+    async def _decision(self, mode: Mode, about: Traits) -> Routing | None:
+        """The decision of a key or a context, or one that is ready; None, without waiting for long, if there is none."""
+        if about != UNKNOWN:
+            decision = await self._prefetch.draw_for(about, mode)
             if decision is not None:
                 return decision
-            self._counts.not_sticky += 1
+            self._counts.not_sticky += about.key is not None
+            self._counts.no_context += about.context is not None
         return self._prefetch.take(mode)
 
     # Serving

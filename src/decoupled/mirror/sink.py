@@ -6,6 +6,7 @@ from contextlib import suppress
 from starlette.types import Receive, Send
 
 from .arrived import Arrived
+from .backend import Traits
 from .bodies import ClientDisconnected, Upload, UploadTimeout
 from .clients import ClientConnection
 from .front import Front, refuse, sent
@@ -62,7 +63,8 @@ class Sink(Front):
 
     async def _explore(self, request: Arrived, body: bytes) -> None:
         """Hand the copy on to the arm that is explored, or count why not."""
-        decision = await self._prefetch.draw_for(None, "explore", _PATIENCE)
+        about = Traits(context=self._known(request, body))
+        decision = await self._prefetch.draw_for(about, "explore", _PATIENCE)
         if decision is None or decision.explore is None:
             self._leave("no_decision" if decision is None else "budget")
         else:

@@ -101,6 +101,12 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     again = [client.call("decide", name, mode="exploit", key="session-17") for _ in range(8)]
     assert {each["exploit"] for each in again} == {kept["exploit"]}
     assert {each["key"] for each in again} == {kept["key"]} != {"session-17"}
+    aware = client.call("create", f"aware-{kind[0]}", **FTPL, context={"subject": "text"})
+    assert (aware["context"], aware["unknown_context"]) == ({"subject": "text"}, "refuse")
+    about = client.call("decide", aware["name"], context={"subject": "law"})
+    assert (about["context"], about["advice"]) == ({"subject": "law"}, None)
+    [law] = client.call("segments", aware["name"])["segments"]
+    assert (law["segment"], law["decisions"]) == ({"subject": "law"}, 1)
     assert client.call("pin", name, "blue")["guardrails"]["pinned"] == "blue"
     assert client.call("decide", name)["exploit"] == "blue"
     assert client.call("unpin", name)["guardrails"]["pinned"] is None

@@ -514,6 +514,24 @@ def test_a_key_is_served_one_arm(tab: Tab, service: Service) -> None:
     assert "(10)" not in said.inner_text()
 
 
+def test_a_segment_is_picked_and_its_arms_are_shown(tab: Tab, service: Service) -> None:
+    service.create("aware", context={"subject": "text", "tokens": "number"})
+    for subject, decisions in (("law", 3), ("<b>art</b>", 2), (None, 1)):
+        for turn in range(decisions):
+            made = service.decide("aware", context={"subject": subject, "tokens": 7})
+            path = f"/v1/decisions/{made['id']}/feedback"
+            assert service.http.put(path, json={"loss": turn / 4}).status_code == 200
+    page = tab.open("experiments/aware")
+    page.locator("#segments").wait_for()
+    assert page.locator("#segment option").all_inner_texts() == ["law", "<b>art</b>", "(none)"]
+    assert page.locator("#segments-text").inner_text() == "too early: no segment is decided"
+    page.select_option("#segment", "<b>art</b>")
+    page.get_by_text("from 2 losses of 2 decisions").wait_for()
+    rows = page.locator("#segments tbody tr").all()
+    assert [row.locator("th").inner_text() for row in rows] == ["red", "green", "blue"]
+    assert sum(int(row.locator("td").last.inner_text()) for row in rows) == 2
+
+
 def test_what_users_name_is_text(tab: Tab, service: Service) -> None:
     service.create("hostile", arms=HOSTILE, demo=True)
     service.http.post("/v1/experiments/hostile/decisions", json={"count": 5})

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import uvloop
 
-from decoupled.mirror.backend import Backend, Mode, Routing
+from decoupled.mirror.backend import UNKNOWN, Backend, Mode, Routing, Traits
 from decoupled.mirror.config import MirrorConfig
 from decoupled.mirror.config_file import read_config
 from decoupled.mirror.news import Known
@@ -117,7 +117,7 @@ class Fixed(Backend):
         pass
 
     async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, key: str | None = None
+        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
     ) -> list[Routing]:
         if self.failing is not None:
             raise self.failing

@@ -17,6 +17,7 @@ from ...decision import Arm
 from ...errors import invalid_value
 from ..errors import Invalid
 from ..experiment.annotations import matches, shown_baseline, shown_tags
+from ..experiment.context import shown_advice, shown_context
 from ..experiment.numbered_arms import from_stored, is_large
 from ..experiment.records import microseconds, moment
 from ..experiment.rows import Decided, ExperimentRow
@@ -58,6 +59,8 @@ class LoggedDecision:
     tags: dict[str, str] | None = None
     baseline: dict[str, float] | None = None
     key: str | None = None
+    context: dict[str, Any] | None = None
+    advice: dict[str, Any] | None = None
 
 
 # The Parquet type of each column. Arms become text, since a column has one type.
@@ -119,6 +122,8 @@ def _logged(
             own or None,
             shown_baseline(decided.baseline, names),
             decided.key or None,
+            shown_context(decided.context),
+            shown_advice(decided.advice, names),
         )
 
 
@@ -171,7 +176,7 @@ def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, 
         values[name] = None if values[name] is None else str(values[name])
     if decision.available is not None:
         values["available"] = json.dumps(decision.available)
-    for name in ("tags", "baseline"):
+    for name in ("tags", "baseline", "context", "advice"):
         values[name] = None if values[name] is None else json.dumps(values[name], ensure_ascii=False)
     for name in TIMES:
         values[name] = None if values[name] is None else time(values[name])

@@ -16,8 +16,10 @@ from ...errors import DecoupledError, Message, invalid_value, near_name, shown
 from ...inference.evaluation import wrong_propensities
 from ...inference.log_columns import Log, columns_of, read_log
 from ..errors import Invalid
+from ..experiment.context import Declared, stored_context
 
 LogFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+ForeignRecord: TypeAlias = tuple[Arm, float, float, str | None]
 _NAMED = 10  # arms that a warning names
 NO_PROPENSITY = (
     "log the probability with which each arm was explored. A log without it shows how often an arm was tried, not how "
@@ -38,13 +40,14 @@ class ForeignLog(NamedTuple):
     """What can be learned from a log.
 
     Attributes:
-        records: the explored arm, its propensity and its loss, in the order in which losses became known.
+        records: the explored arm, its propensity, its loss, and its context as it is stored, in the order in which losses
+            became known.
         rows: the rows of the log.
         left_out: rows with a loss that could not explore every arm.
         warnings: what its sender should know.
     """
 
-    records: list[tuple[Arm, float, float]]
+    records: list[ForeignRecord]
     rows: int
     left_out: int
     warnings: list[str]
@@ -58,13 +61,19 @@ def read(
     *,
     unrandomised: bool,
     unseen: Sequence[Arm],
+    declared: Declared | None = None,
 ) -> ForeignLog:
-    """Read and check a log; `unseen` are the arms that the learner knows nothing about. `Invalid` if it cannot be used."""
+    """Read and check a log; `Invalid` if it cannot be used.
+
+    `unseen` are the arms that the learner knows nothing about. `declared` is what the experiment says of contexts, None if
+    its policy does not learn by them.
+    """
     try:
         columns = _columns(path, kind)
         columns.pop("exploit", None)  # nobody saw its loss
         for name in ("tags", "baseline"):
             columns.pop(name, None)
+        given = columns.pop("context", None)
         if "explore" in columns:
             columns["explore"] = [_text(each) for each in _listed(columns["explore"])]
         if unrandomised and "explore" in columns:
@@ -81,7 +90,10 @@ def read(
     order = np.argsort(log.settled, kind="stable")
     propensity = np.where(np.isnan(log.propensity), 1.0, log.propensity)[order].tolist()
     explored = [arms[place] for place in log.explore[order].tolist()]
-    records = list(zip(explored, propensity, log.given[order].tolist(), strict=True))
+    contexts: list[str | None] = [None] * len(explored)
+    if declared is not None and given is not None:
+        contexts = [_context(row, given[row], declared) for row in log.rows[order].tolist()]
+    records = list(zip(explored, propensity, log.given[order].tolist(), contexts, strict=True))
     return ForeignLog(records, log.size, log.left_out, _warnings(log, arms, unseen, unrandomised))
 
 
@@ -128,6 +140,17 @@ def _texts(arms: Sequence[Arm]) -> list[Arm]:
 
 
 # Checking
+
+
+def _context(row: int, given: Any, declared: Declared) -> str | None:
+    """The context of a row as it is stored: an object, or its JSON in a file whose columns are texts."""
+    try:
+        found = json.loads(given) if isinstance(given, str) and given else given
+        return None if is_missing(found) or found == "" else stored_context(found, declared)
+    except ValueError:
+        raise Invalid(f"log[{row}].context: is not JSON; give an object, or leave it empty") from None
+    except Invalid as error:
+        raise Invalid(f"log[{row}].{error}") from None
 
 
 def _check_arms(log: Log, arms: Sequence[Arm]) -> None:

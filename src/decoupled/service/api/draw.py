@@ -11,7 +11,8 @@ from ...errors import invalid_value, near_name, shown
 from ...learner.keys import Key
 from ..commits.loop import SLICE, Continuation
 from ..errors import Conflict, Invalid
-from ..experiment.annotations import NOTHING, Annotations, stored_baseline, stored_tags
+from ..experiment.annotations import Annotations, stored_baseline, stored_tags
+from ..experiment.context import stored_advice, stored_context
 from ..experiment.live import Form, LiveExperiment, T
 from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.records import MODES, MOST_DECISIONS, Mode
@@ -33,6 +34,9 @@ class DrawOptions(TypedDict, total=False):
         idempotency_key: the same again returns the decisions that it made.
         tags: stored with each of them.
         baseline: predictions of the losses of their arms, which are stored as well.
+        context: what is known of the request, by the fields that the experiment declares.
+        advice: what the policy's advisers would exploit: an arm, or probabilities by arm.
+        ignore_unknown: drop fields of the context that are not declared, whatever the experiment says.
     """
 
     mode: Mode
@@ -42,6 +46,9 @@ class DrawOptions(TypedDict, total=False):
     idempotency_key: str | None
     tags: Mapping[str, str] | None
     baseline: Mapping[Any, float] | Sequence[float] | None
+    context: Mapping[str, Any] | None
+    advice: Mapping[str, Any] | None
+    ignore_unknown: bool
 
 
 def draw(
@@ -57,6 +64,9 @@ def draw(
     idempotency_key: str | None = None,
     tags: Mapping[str, str] | None = None,
     baseline: Mapping[Any, float] | Sequence[float] | None = None,
+    context: Mapping[str, Any] | None = None,
+    advice: Mapping[str, Any] | None = None,
+    ignore_unknown: bool = False,
     made: Sequence[T] = (),
 ) -> list[T] | Continuation:
     """Draw `count` decisions and log them, or return those that the idempotency key made before.
@@ -68,7 +78,13 @@ def draw(
     if available is not None:
         refuse_if_large(running.name, running.names, "choosing from some of the arms")
     places = None if available is None else _places(running, available)
-    attached = NOTHING if tags is None and baseline is None else _attached(running, tags, baseline)
+    declared = running.declared._replace(unknown="ignore") if ignore_unknown else running.declared
+    attached = Annotations(
+        None if tags is None else stored_tags(tags),
+        None if baseline is None else _baseline(running, baseline),
+        None if context is None else stored_context(context, declared),
+        None if advice is None else _advice(running, advice),
+    )
     text = None if key is None else _key(running, key, mode)
     request = ""
     if idempotency_key:
@@ -82,7 +98,8 @@ def draw(
             again = None if places is None else [running.names[each] for each in json.loads(places)]
             rest = partial(
                 draw, form=form, about=about, mode=mode, count=count, available=again, key=key,
-                idempotency_key=idempotency_key, max_pending=max_pending, tags=tags, baseline=baseline, made=done,
+                idempotency_key=idempotency_key, max_pending=max_pending, tags=tags, baseline=baseline, context=context,
+                advice=advice, ignore_unknown=ignore_unknown, made=done,
             )  # fmt: skip
             return Continuation(rest)
         part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
@@ -169,11 +186,12 @@ def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
     return json.dumps(sorted(places), separators=(",", ":"))
 
 
-def _attached(running: LiveExperiment, tags: object, baseline: object) -> Annotations:
-    predicted = None
-    if baseline is not None:
-        predicted = stored_baseline(baseline, running.places, running.losses, running.names)
-    return Annotations(stored_tags(tags), predicted)
+def _baseline(running: LiveExperiment, baseline: object) -> str | None:
+    return stored_baseline(baseline, running.places, running.losses, running.names)
+
+
+def _advice(running: LiveExperiment, advice: object) -> str | None:
+    return stored_advice(advice, running.advisers, running.places, running.names)
 
 
 @lru_cache(1024)

@@ -15,11 +15,13 @@ class ExperimentHealth(NamedTuple):
         pending: decisions that wait for feedback; 0 if the experiment is not in memory.
         leader_share: the share of the decisions that exploited the arm exploited most, over the whole life of the
             experiment; None if it is not known.
+        segments: how many segments its policy tells apart; None if it has none.
     """
 
     counts: Counts
     pending: int = 0
     leader_share: float | None = None
+    segments: int | None = None
 
 
 class Health(NamedTuple):
@@ -58,7 +60,8 @@ def by_experiment(
     for each in running:
         place = (each.tenant, each.name)
         if place in found:
-            found[place] = ExperimentHealth(found[place].counts, len(each.pending), _leader_share(each))
+            counts, waiting = found[place].counts, len(each.pending)
+            found[place] = ExperimentHealth(counts, waiting, _leader_share(each), each.segments)
         else:
             others = found[OTHER]
             found[OTHER] = others._replace(pending=others.pending + len(each.pending))

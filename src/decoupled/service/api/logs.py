@@ -6,7 +6,7 @@ Everything here runs in the background, on the store as it is at the time of the
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from ..analysis import export
 from ..analysis.evaluation import LogEvaluation, evaluate
 from ..analysis.export import LoggedDecision
 from ..analysis.history import History, HistoryRecord
+from ..analysis.segments import Segments, SegmentsRecord, checked_by
 from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
@@ -35,6 +36,7 @@ from .experiments import as_experiment
 Tags: TypeAlias = Mapping[str, str]
 
 _HISTORIES = 64  # kept in memory, those that were last asked for
+_SEGMENTED = 16
 AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits long
 
 
@@ -43,8 +45,9 @@ class Logs:
 
     def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
         self._commits, self._background, self._for_histories = commits, background, for_histories
-        # Only the thread of `for_histories` uses it.
+        # Only the thread of `for_histories` uses them.
         self._histories: OrderedDict[int, History] = OrderedDict()
+        self._segments: OrderedDict[tuple[int, tuple[str, ...]], Segments] = OrderedDict()
 
     def read(
         self, tenant: str, name: str, after: int = 0, limit: int | None = None
@@ -73,6 +76,13 @@ class Logs:
     def history(self, tenant: str, name: str, points: int = 200) -> Reply[HistoryRecord]:
         """Counts and mean losses at some points of the log; the log is read once, and then only what is new."""
         return self._for_histories.submit(partial(self._history, tenant, name, points))
+
+    def segments(self, tenant: str, name: str, by: Sequence[str] = ()) -> Reply[SegmentsRecord]:
+        """Verdicts by segment, which hold all together; `by` are the fields of the context that tell segments apart.
+
+        The log is read once, and then only what is new.
+        """
+        return self._for_histories.submit(partial(self._by_segment, tenant, name, by))
 
     def retention(self, tenant: str, name: str, before: float) -> Reply[int]:
         """Drop the log up to a time, except decisions that were pending then; returns the number of rows dropped."""
@@ -120,6 +130,20 @@ class Logs:
                 self._histories.popitem(last=False)
             return found.record(row, points)
 
+    def _by_segment(self, tenant: str, name: str, by: Sequence[str]) -> SegmentsRecord:
+        with reading(self._commits, tenant, name) as (reader, row):
+            settings = as_settings(json.loads(row.settings))
+            refuse_if_large(name, settings.arms, "a verdict by segment")
+            fields = checked_by(by, settings, _segments_of(Policy.from_dict(settings.policy)))
+            found = self._segments.pop((row.id, fields), None)
+            if found is None or not found.still_holds(reader, row):
+                found = Segments.start(reader, row, fields)
+            found.read(reader.rows_since(row.id, found.running.head))
+            self._segments[row.id, fields] = found
+            while len(self._segments) > _SEGMENTED:
+                self._segments.popitem(last=False)
+            return found.record()
+
     def _retention(self, tenant: str, name: str, before: float) -> int:
         with reading(self._commits, tenant, name) as (reader, row):
             base = _cut(reader, row, before)
@@ -135,6 +159,12 @@ class Logs:
                 partial(_drop, about=about, base=base, first=first), about, alone=True
             ).result()
         return dropped
+
+
+def _segments_of(policy: Policy) -> tuple[str, ...]:
+    """The fields that a contextual policy has segments of."""
+    fields: tuple[str, ...] = getattr(policy, "segments", ())
+    return fields
 
 
 def _comparable(reader: Store, experiment: int) -> int:

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple, TypeVar
 from ...decision import Arm
 from ...errors import shown
 from ...learner.portable import unseen_arms
-from ..analysis.foreign_log import LogFormat, read
+from ..analysis.foreign_log import ForeignRecord, LogFormat, read
 from ..commits.background import Background
 from ..commits.loop import CLOSED, CommitLoop
 from ..commits.replies import Reply
 from ..errors import Conflict, Invalid, StoreError
+from ..experiment.context import Declared
 from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session
 from .deadlines import sweep
@@ -58,6 +59,7 @@ class _Target(NamedTuple):
     unseen: list[Arm]
     done: int
     version: int
+    declared: Declared | None
 
 
 class Replaying:
@@ -87,8 +89,9 @@ class Replaying:
         digest = _digest(path, unrandomised)
         target = self._submit(_look, about, digest=digest)
         log = read(
-            path, kind, target.arms, target.loss_range, unrandomised=unrandomised, unseen=target.unseen
-        )
+            path, kind, target.arms, target.loss_range,
+            unrandomised=unrandomised, unseen=target.unseen, declared=target.declared,
+        )  # fmt: skip
         done, version = target.done, target.version
         for first in range(done, len(log.records), AT_ONCE):
             part = log.records[first : first + AT_ONCE]
@@ -124,6 +127,7 @@ def _look(session: Session, *, about: Reference, digest: str) -> _Target:
         unseen_arms(running.learner),
         running.replayed.get(digest, 0),
         running.version,
+        running.declared._replace(unknown="ignore") if running.contextual else None,
     )
 
 
@@ -133,7 +137,7 @@ def _learn(
     about: Reference,
     digest: str,
     first: int,
-    records: list[tuple[Arm, float, float]],
+    records: list[ForeignRecord],
 ) -> int:
     """Learn a slice, and return the row of the experiment's log that holds it."""
     running = _open(session, about)
@@ -142,12 +146,14 @@ def _learn(
         raise Conflict(
             "log: another request is replaying it; wait for that, and send it again to see the result"
         )
-    for arm, _, _ in records:
+    for arm, *_ in records:
         if arm not in running.places:
             raise Conflict(
                 f"log: its arm {shown(arm)} was retired after {first} records were learned; leave it out and send the rest"
             )
-    places = [(running.places[arm], propensity, loss) for arm, propensity, loss in records]
+    places = [(running.places[arm], *rest) for arm, *rest in records]
+    if not running.contextual:
+        places = [each[:3] for each in places]
     content = json.dumps({"log": digest, "records": places}, separators=(",", ":"), allow_nan=False)
     row = running.change("replayed", content, running.now(session.clock()))
     session.append(running, row)

@@ -147,6 +147,9 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def verdict(self, name: str) -> dict[str, Any]:
         return await self._run(self._calls.verdict(name))
 
+    async def segments(self, name: str, *, by: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
+        return await self._run(self._calls.segments(name, by, limit))
+
     async def gate(
         self,
         name: str,

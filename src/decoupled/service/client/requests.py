@@ -47,6 +47,10 @@ class ExperimentSettings(TypedDict, total=False):
         risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
         drift: whether losses may drift; True by default.
         log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
+        context: the fields of the contexts of decisions, each with its type: "text", "number" or "boolean". Those that a
+            contextual policy learns by need not be declared.
+        unknown_context: what becomes of a decision whose context has other fields: "refuse" (the default) or "ignore".
+        log_context: what the log holds of texts in contexts: "plain" (the default) or "hashed".
         learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,
             `loss_range` and `seed`. The experiment goes on from there, bit for bit; decisions that are pending there stay
             there.
@@ -69,6 +73,9 @@ class ExperimentSettings(TypedDict, total=False):
     risk: float | None
     drift: bool
     log_keys: Literal["hashed", "plain", "off"]
+    context: Mapping[str, Literal["text", "number", "boolean"]] | None
+    unknown_context: Literal["refuse", "ignore"]
+    log_context: Literal["plain", "hashed"]
     learner: Union["Learner", str, None]
 
 
@@ -83,6 +90,9 @@ class DecideOptions(TypedDict, total=False):
         tags: strings that are stored with the decision, to find and filter it by.
         baseline: the losses that you expect of the arms, by arm; stored with the decision for evaluations. They change
             nothing that is drawn or learned.
+        context: what is known of the request, by the fields that the experiment declares. It is stored with the decision,
+            and a contextual policy learns by it.
+        advice: what the advisers that the policy names would exploit: an arm, or probabilities by arm.
 
     >>> options: DecideOptions = {"available": ["small", "medium"], "idempotency_key": "request-4711"}
     >>> client.decide("models", **options) == client.decide("models", **options)
@@ -97,6 +107,8 @@ class DecideOptions(TypedDict, total=False):
     idempotency_key: str | None
     tags: Mapping[str, str] | None
     baseline: ByArm | None
+    context: Mapping[str, str | float | bool | None] | None
+    advice: Mapping[str, Arm | Mapping[Any, float]] | None
 
 
 class ExperimentFilters(TypedDict, total=False):
@@ -168,6 +180,9 @@ class Operations:
         risk: float | None = None,
         drift: bool | None = None,
         log_keys: str | None = None,
+        context: Mapping[str, str] | None = None,
+        unknown_context: str | None = None,
+        log_context: str | None = None,
         learner: "Learner | str | None" = None,
     ) -> Exchange[Json]:
         settings = {
@@ -184,6 +199,9 @@ class Operations:
             "risk": risk,
             "drift": drift,
             "log_keys": log_keys,
+            "context": None if context is None else dict(context),
+            "unknown_context": unknown_context,
+            "log_context": log_context,
             "learner": learner if learner is None or isinstance(learner, str) else learner.to_json(),
         }
         given = {field: value for field, value in settings.items() if value is not None}
@@ -240,6 +258,10 @@ class Operations:
     def verdict(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/verdict")
 
+    def segments(self, name: str, by: Sequence[str], limit: int) -> Exchange[Json]:
+        params = {"by": list(by), "limit": limit}
+        return self._json("GET", f"{_experiment(name)}/segments", params=params)
+
     def gate(
         self, name: str, arm: Arm, against: Arm | None, margin: float, when: Literal["passed", "failed"]
     ) -> Exchange[Json]:
@@ -283,6 +305,8 @@ class Operations:
         idempotency_key: str | None = None,
         tags: Mapping[str, str] | None = None,
         baseline: Mapping[Any, float] | None = None,
+        context: Mapping[str, Any] | None = None,
+        advice: Mapping[str, Any] | None = None,
     ) -> Exchange[Any]:
         body: Json = {"mode": mode}
         if count is not None:
@@ -294,7 +318,13 @@ class Operations:
         if tags is not None:
             body["tags"] = dict(tags)
         if baseline is not None:
-            body["baseline"] = {str(arm): loss for arm, loss in baseline.items()}
+            body["baseline"] = _by_text(baseline)
+        if context is not None:
+            body["context"] = dict(context)
+        if advice is not None:
+            body["advice"] = {
+                name: _by_text(each) if isinstance(each, Mapping) else each for name, each in advice.items()
+            }
         # Every attempt carries the same one, so a lost answer does not draw a second decision.
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         found = yield from self._json("POST", f"{_experiment(name)}/decisions", json=body, headers=headers)
@@ -359,6 +389,10 @@ class Operations:
         if items and self._outbox.path is None:
             rule = f"outbox: {len(items)} losses were not delivered, and no file keeps them"
             raise UndeliveredFeedback(f"{rule}; they are in `items` of this error", items)
+
+
+def _by_text(by_arm: Mapping[Any, float]) -> dict[str, float]:
+    return {str(arm): value for arm, value in by_arm.items()}
 
 
 def _tags(tags: Mapping[str, str] | None) -> dict[str, Any]:

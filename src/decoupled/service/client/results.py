@@ -34,6 +34,8 @@ class RemoteDecision:
         tags: the tags it was made with.
         baseline: the losses that were predicted for the arms, by arm; None if there were none.
         key: what the service logs of the key that drew `exploit`, by default a keyed hash; None without a key.
+        context: what was known of the request, by field, as the service logs it; None if nothing was.
+        advice: what advisers said, by their names; None if there was none.
 
     >>> decision = client.decide("models")
     >>> decision.exploit, decision.explore, decision.status
@@ -60,6 +62,8 @@ class RemoteDecision:
     tags: dict[str, str] = field(default_factory=dict, hash=False)
     baseline: dict[str, float] | None = field(default=None, hash=False)
     key: str | None = None
+    context: dict[str, Any] | None = field(default=None, hash=False)
+    advice: dict[str, Any] | None = field(default=None, hash=False)
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "RemoteDecision":

@@ -433,6 +433,25 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.verdict(name))
 
+    def segments(self, name: str, *, by: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
+        """Return a verdict for each segment: for which requests which arm is best.
+
+        The verdicts of all segments hold together, at every moment at once.
+
+        Args:
+            name: the name of the experiment.
+            by: the fields of the context that tell segments apart; those that the policy has segments of, or all but
+                numbers, if none is named.
+            limit: how many segments are listed at most, those with the most losses first.
+
+        >>> settings: ExperimentSettings = {"context": {"subject": "text"}}
+        >>> made = client.create("answers", arms=["small", "large"], **settings)
+        >>> decision = client.decide("answers", context={"subject": "law"})
+        >>> [each["segment"] for each in client.segments("answers")["segments"]]
+        [{'subject': 'law'}]
+        """
+        return self._run(self._calls.segments(name, by, limit))
+
     def gate(
         self,
         name: str,

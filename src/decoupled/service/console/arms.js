@@ -57,7 +57,7 @@ export function armsTable(experiment) {
   const body = el("tbody", { role: "rowgroup" });
   const more = el("button", { type: "button", class: "quiet", hidden: true });
   const hint = el("p", { class: "hint" },
-    "Exploited next, explored next: the exact probabilities for the next decision. Mean loss: over all observed decisions that could explore the arm, with an interval that holds at every moment at once.");
+    `Exploited next, explored next: the exact probabilities for the next decision${experiment.policy.segments ? ", if nothing is known of its request" : ""}. Mean loss: over all observed decisions that could explore the arm, with an interval that holds at every moment at once.`);
   const node = el("div", {},
     el("table", { class: "arms", role: "table", "aria-label": "Arms" },
       el("thead", { role: "rowgroup" }, el("tr", { role: "row" },

@@ -8,6 +8,7 @@ import { historyPanel } from "./history.js";
 import { poll } from "./live.js";
 import { managePanel } from "./manage.js";
 import { mirrorPanel, programPanel } from "./program.js";
+import { segmentsPanel } from "./segments.js";
 import { trafficPanel } from "./traffic.js";
 import { regretText, verdictPanel } from "./verdict.js";
 
@@ -34,6 +35,7 @@ export function experimentPanel(host, experiment, changed, news) {
   const table = armsTable(experiment);
   const verdict = verdictPanel();
   const history = historyPanel(experiment);
+  const segments = segmentsPanel(experiment);
   const guards = guardPanel(experiment, changed);
   const sender = senderPanel(experiment);
   host.replaceChildren(
@@ -45,7 +47,7 @@ export function experimentPanel(host, experiment, changed, news) {
     verdict.node, el("p", { class: "lead small" }, about(experiment)),
     ...(experiment.status === "compiling" ? [el("p", { class: "notice", role: "status" }, COMPILING)] : []),
     problem, tiles, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node,
-      cost), ...history.nodes,
+      cost), ...(segments ? [segments.node] : []), ...history.nodes,
     guards.node, ...(sender ? [sender.node] : []),
     managePanel(experiment, changed, news));
   if (news) host.querySelector("#managed").focus();
@@ -63,6 +65,7 @@ export function experimentPanel(host, experiment, changed, news) {
       setText(regret, regretText(judged, experiment.loss_range));
       cost.hidden = false;
       history.update(past);
+      await segments?.look();
       seen = happened;
     } catch (error) {
       problem.textContent = error.message;

@@ -1,7 +1,7 @@
 """What callers attach to a decision: tags to find it by, and a baseline, predictions of the losses of its arms.
 
 Neither changes what is drawn or learned. Both are stored with the decision as JSON: tags sorted by name, predictions by
-the places of their arms.
+the places of their arms. A context and advice are attached, too; `context` has their rules.
 """
 
 import json
@@ -24,7 +24,7 @@ _EXAMPLE = "for example {'country': 'de'}"
 
 
 class Annotations(NamedTuple):
-    """The tags and the baseline of a decision as they are stored; None for none.
+    """The tags, the baseline, the context and the advice of a decision as they are stored; None for none.
 
     >>> Annotations(tags='{"country":"de"}').baseline is None
     True
@@ -32,6 +32,8 @@ class Annotations(NamedTuple):
 
     tags: str | None = None
     baseline: str | None = None
+    context: str | None = None
+    advice: str | None = None
 
 
 NOTHING = Annotations()

@@ -17,6 +17,7 @@ from ...base.packed import pack_ints, unpack_ints
 from ...decision import Arm, Decision, Served
 from ...learner.budget import Budget
 from ...learner.columns import place_in_stream
+from ...learner.guarded import Told
 from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
@@ -25,6 +26,7 @@ from ...policies import Policy
 from ..errors import ReplayError
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
 from .clock import PACE
+from .context import Declared, given_advice, shown_advice, shown_context
 from .numbered_arms import Places, is_large
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
@@ -110,6 +112,14 @@ class LiveExperiment:
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
+        self.declared = Declared(
+            self.settings.context,
+            self.settings.unknown_context,
+            self.settings.log_context,
+            self.key_secret,
+        )
+        self.contextual = policy.contextual
+        self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
         self.names: Sequence[Arm] = _own(self.settings.arms)
         self.places: Mapping[Arm, int] = places_of(self.names)
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
@@ -152,6 +162,12 @@ class LiveExperiment:
     def arms(self) -> Sequence[Arm]:
         """The arms that can be chosen."""
         return self.names if self.large else self.learner.arms
+
+    @property
+    def segments(self) -> int | None:
+        """How many segments a contextual policy tells apart; None for others."""
+        contexts = self.learner._running.contexts
+        return None if contexts is None else len(contexts.encoder.segments)
 
     def now(self, clock: float) -> float:
         """The time of the next row: the log's times never go back.
@@ -209,14 +225,15 @@ class LiveExperiment:
         expires: float | None = None
         decision: Decision | None = None
         guard, drawn = None, None
+        told = self._told(attached)
         if mode == "exploit":
-            served = self._served(logged) if logged else learner.exploit(key=key, available=arms)
+            served = self._served(logged) if logged else self._exploited(arms, told, key)
             exploit: int | None = places[served.exploit]
             explore, propensity, weight, turn = None, None, None, learner.round
             if served.guard is not None:
                 drawn, guard = places[served.drawn], served.guard
         else:
-            decision = self._decided(mode, arms, key, logged)
+            decision = self._decided(mode, arms, told, key, logged)
             _, turn, chosen, tried, propensity, weight = decision
             exploit = None if chosen is None else places[chosen]
             explore = places[tried]
@@ -247,15 +264,29 @@ class LiveExperiment:
         return row
 
     def _decided(
-        self, mode: Mode, arms: list[Arm] | None, key: str | None, logged: Decided | None
+        self,
+        mode: Mode,
+        arms: list[Arm] | None,
+        told: Told,
+        key: str | None,
+        logged: Decided | None,
     ) -> Decision:
         learner = self.learner
         if mode == "explore":
-            return learner.explore(available=arms)
+            return learner.explore(available=arms, context=told[0])
         if logged is None:
-            return learner.decide(key=key, available=arms)
+            return learner.decide(key=key, available=arms, context=told[0], advice=told[1])
         some: list[object] | None = None if arms is None else [*arms]
-        return learner._decide_again(some, self._served(logged))
+        return learner._decide_again(some, self._served(logged), told if self.contextual else None)
+
+    def _exploited(self, arms: list[Arm] | None, told: Told, key: str | None) -> Served:
+        return self.learner.exploit(key=key, available=arms, context=told[0], advice=told[1])
+
+    def _told(self, attached: Annotations) -> Told:
+        """The context and the advice of a decision as a contextual policy takes them; nothing for others."""
+        if not self.contextual:
+            return None, None
+        return shown_context(attached.context) or {}, given_advice(attached.advice, self.names)
 
     def _served(self, row: Decided) -> Served:
         """What a row served."""
@@ -326,10 +357,16 @@ class LiveExperiment:
         self.places = places_of(self.names, self.retired)
         self.tallies.widen(len(self.names))
 
-    def _learn_records(self, log: str, records: list[tuple[int, float, float]]) -> None:
-        """Learn a slice of another log: places, propensities and losses. The whole log was checked before."""
-        for place, propensity, loss in records:
-            self.learner.replay([(self.names[place], propensity, loss)], unrandomised=True)
+    def _learn_records(self, log: str, records: list[list[Any]]) -> None:
+        """Learn a slice of another log: places, propensities, losses, and contexts where the policy learns by them.
+
+        The whole log was checked before.
+        """
+        for place, propensity, loss, *context in records:
+            record = {"explore": self.names[place], "propensity": propensity, "loss": loss}
+            if context:
+                record["context"] = shown_context(context[0]) or {}
+            self.learner.replay([record], unrandomised=True)
         self.replayed[log] = self.replayed.get(log, 0) + len(records)
 
     def _change_budget(self, budget: Budget) -> None:
@@ -346,7 +383,7 @@ class LiveExperiment:
         if isinstance(row, Decided):
             # A decision that the budget limited asked for more; which mode it was does not matter.
             mode: Mode = row.mode if row.limited_by is None else "both"
-            attached = Annotations(row.tags, row.baseline)
+            attached = Annotations(row.tags, row.baseline, row.context, row.advice)
             logged = None if row.key is None else row
             again = self.draw(mode, row.available, row.made_at, attached, logged=logged)
         elif isinstance(row, Settled):
@@ -412,5 +449,5 @@ def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment
         exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,
         {} if row.tags is None else shown_tags(row.tags),
         None if row.baseline is None else shown_baseline(row.baseline, names),
-        row.key or None,
+        row.key or None, shown_context(row.context), shown_advice(row.advice, names),
     )  # fmt: skip

@@ -22,6 +22,12 @@ FeedbackKind: TypeAlias = Literal["loss", "preference"]
 FEEDBACK_KINDS: tuple[FeedbackKind, ...] = get_args(FeedbackKind)
 KeyLog: TypeAlias = Literal["hashed", "plain", "off"]
 KEY_LOGS: tuple[KeyLog, ...] = get_args(KeyLog)
+FieldType: TypeAlias = Literal["text", "number", "boolean"]
+FIELD_TYPES: tuple[FieldType, ...] = get_args(FieldType)
+UnknownFields: TypeAlias = Literal["refuse", "ignore"]
+UNKNOWN_FIELDS: tuple[UnknownFields, ...] = get_args(UnknownFields)
+ContextLog: TypeAlias = Literal["plain", "hashed"]
+CONTEXT_LOGS: tuple[ContextLog, ...] = get_args(ContextLog)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
 ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
@@ -115,6 +121,9 @@ class Settings:
         drift: whether losses may drift; False narrows the intervals if no arm's mean loss ever changes.
         imported: the SHA-256 digest of the saved learner that it starts from, in hexadecimal; None if it starts anew.
         log_keys: what is logged of the keys of decisions: a keyed hash ("hashed"), the text ("plain"), or nothing ("off").
+        context: the fields of the contexts of decisions, with their types: "text", "number" or "boolean".
+        unknown_context: whether a context with other fields is refused ("refuse"), or these are dropped ("ignore").
+        log_context: what is logged of texts in contexts, and learned by: the text ("plain"), or a keyed hash ("hashed").
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -133,6 +142,9 @@ class Settings:
     drift: bool = True
     imported: str | None = None
     log_keys: KeyLog = "hashed"
+    context: dict[str, FieldType] = field(default_factory=dict, hash=False)
+    unknown_context: UnknownFields = "refuse"
+    log_context: ContextLog = "plain"
 
 
 class Feedback(NamedTuple):
@@ -195,6 +207,8 @@ class DecisionRecord:
         baseline: the losses that the caller predicted, by the text of each arm; None for none.
         key: what is logged of the key that drew `exploit`: its keyed hash, or its text; None without a key, or if keys are
             not logged.
+        context: what was known of the request, by field; None if nothing was.
+        advice: what advisers said, by their names: an arm, or probabilities by the text of each arm; None for none.
     """
 
     id: str
@@ -217,6 +231,8 @@ class DecisionRecord:
     tags: dict[str, str] = field(default_factory=dict, hash=False)
     baseline: dict[str, float] | None = field(default=None, hash=False)
     key: str | None = None
+    context: dict[str, Any] | None = field(default=None, hash=False)
+    advice: dict[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +242,8 @@ class ExperimentState:
     With more than 10,000 arms, `arms` are those that were exploited most, and the probabilities are left out.
 
     Attributes:
-        exploitation, exploration: the exact probabilities of the next decision.
+        exploitation, exploration: the exact probabilities of the next decision; with a contextual policy, of one without a
+            context.
         estimates: the policy's estimate for each arm, from losses scaled to [0, 1].
         late: decisions whose feedback came after their deadline.
         regret: of the exploited arms against the arm that looks best now, on the experiment's own scale of losses, over

@@ -11,8 +11,8 @@ class Decided(NamedTuple):
     `available` is a JSON list of places, None for all arms; `stream` is the random stream before the draw;
     `version` is the last row that was part of the learned state. `drawn` is what the policy drew if a guardrail, `guard`,
     chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags` and `baseline` are
-    what the caller attached: see `annotations`. `key` is what is logged of the key that drew `exploit`, None without one:
-    see `sticky`.
+    what the caller attached, and so are `context` and `advice`: see `annotations` and `context`. `key` is what is logged
+    of the key that drew `exploit`, None without one: see `sticky`.
     """
 
     seq: int
@@ -32,6 +32,8 @@ class Decided(NamedTuple):
     limited_by: str | None = None
     tags: str | None = None
     baseline: str | None = None
+    context: str | None = None
+    advice: str | None = None
     key: str | None = None
 
 

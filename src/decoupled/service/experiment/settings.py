@@ -13,12 +13,28 @@ from ...learner.loss_range import LossRange
 from ...learner.seeds import randomness
 from ...policies import Ladder, Policy
 from ..errors import Invalid, ServiceError
+from .context import with_fields_of
 from .guarding import changed_guardrails, checked_budget
 from .numbered_arms import as_stored, check_settings, from_stored, is_large
-from .records import FEEDBACK_KINDS, KEY_LOGS, LONGEST_DEADLINE, RISK, Settings
+from .records import (
+    CONTEXT_LOGS,
+    FEEDBACK_KINDS,
+    KEY_LOGS,
+    LONGEST_DEADLINE,
+    RISK,
+    UNKNOWN_FIELDS,
+    Settings,
+)
 
 LONGEST_TEXT = 255
 _A_POLICY = 'for example {"name": "FTPL"}'
+# The words that a setting may have, the default first.
+_KINDS = {
+    "feedback": FEEDBACK_KINDS,
+    "log_keys": KEY_LOGS,
+    "unknown_context": UNKNOWN_FIELDS,
+    "log_context": CONTEXT_LOGS,
+}
 
 
 def plain_text(argument: str, value: object) -> str:
@@ -97,12 +113,11 @@ def _completed(settings: Settings) -> Settings:
     if expired is not None and deadline is None:
         remedy = "set a deadline, or leave both out"
         raise Invalid(invalid_value("expired_loss", expired, "needs a deadline", remedy))
-    if settings.feedback not in FEEDBACK_KINDS:
-        rule = "must be 'loss' or 'preference'"
-        raise Invalid(invalid_value("feedback", settings.feedback, rule, "leave it out for 'loss'"))
-    if settings.log_keys not in KEY_LOGS:
-        rule = "must be 'hashed', 'plain' or 'off'"
-        raise Invalid(invalid_value("log_keys", settings.log_keys, rule, "leave it out for 'hashed'"))
+    for name, kinds in _KINDS.items():
+        if (value := getattr(settings, name)) not in kinds:
+            *first, last = map(repr, kinds)
+            rule, remedy = f"must be {', '.join(first)} or {last}", f"leave it out for {kinds[0]!r}"
+            raise Invalid(invalid_value(name, value, rule, remedy))
     if settings.feedback == "preference" and policy.coupled:
         rule = f"needs two arms, and {type(policy).__name__} plays the standard game"
         raise Invalid(
@@ -126,6 +141,9 @@ def _completed(settings: Settings) -> Settings:
         _flag("drift", settings.drift, "true"),
         settings.imported,
         settings.log_keys,
+        with_fields_of(settings.context, policy),
+        settings.unknown_context,
+        settings.log_context,
     )
 
 

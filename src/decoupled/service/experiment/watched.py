@@ -4,6 +4,7 @@
 runs outside the commit loop.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...decision import Arm
@@ -22,6 +23,14 @@ class ArmLoss:
     arm: Arm
     observed: int
     loss: Interval
+
+
+def arm_losses(sequences: Sequences, names: Sequence[Arm], losses: LossRange) -> tuple[ArmLoss, ...]:
+    """The mean loss of each arm that is not retired."""
+    found = sequences.arms()
+    return tuple(
+        ArmLoss(names[arm], sequences.seen(arm), found[arm].scaled(*losses)) for arm in sequences.live
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +103,7 @@ class WatchedExperiment:
     def judged(self) -> Judged:
         """The verdict and the intervals."""
         sequences = self.sequences
-        found = sequences.arms()
-        arms = tuple(
-            ArmLoss(self.names[arm], sequences.seen(arm), found[arm].scaled(*self.losses))
-            for arm in sequences.live
-        )
+        arms = arm_losses(sequences, self.names, self.losses)
         best = best_looking(sequences)
         against_best = regret(sequences, best)
         exploited = sequences.served() if sequences.used().any() else None

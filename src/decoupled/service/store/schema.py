@@ -54,7 +54,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             experiment {integer} NOT NULL, seq {integer} NOT NULL, mode TEXT NOT NULL, available TEXT,
             exploit {integer}, explore {integer}, propensity {real}, weight {real}, round {integer} NOT NULL,
             version {integer} NOT NULL, stream {blob} NOT NULL, made_at {real} NOT NULL, expires_at {real},
-            drawn {integer}, guard TEXT, limited_by TEXT, tags TEXT, baseline TEXT, key TEXT,
+            drawn {integer}, guard TEXT, limited_by TEXT, tags TEXT, baseline TEXT, context TEXT, advice TEXT, key TEXT,
             PRIMARY KEY (experiment, seq)){clustered}""",
         # The primary key guarantees that no decision is settled twice.
         """CREATE TABLE settled (

@@ -13,11 +13,12 @@ from ....decision import Arm as AnyArm
 from ....learner.preferences import Preference
 from ...errors import neither_or_both
 from ...experiment.annotations import shown_baseline
+from ...experiment.context import shown_advice
 from ...experiment.live import LiveExperiment
 from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Mode, Status, moment
 from ...experiment.rows import Decided, Settled
 from ..admission.limits import MOST_FEEDBACK
-from .fields import Arm, Loss, Model, Number, Problem, StickyKey, Tags, Whole
+from .fields import Advice, Arm, ContextValue, Loss, Model, Number, Problem, StickyKey, Tags, Whole
 from .strict_json import broken
 
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
@@ -61,6 +62,17 @@ class DecideIn(Model):
         description="The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. "
         "They are stored with it and make evaluations less noisy; they change nothing that is drawn or learned.",
         examples=[{"a": 0.3, "b": 0.5}],
+    )
+    context: dict[str, ContextValue] | None = Field(
+        default=None,
+        description="What is known of the request before it is decided, by the fields that the experiment declares. It is "
+        "stored with the decision, and a contextual policy learns by it.",
+        examples=[{"subject": "law", "tokens": 312}],
+    )
+    advice: dict[str, Advice] | None = Field(
+        default=None,
+        description="What the advisers that the policy names would exploit: an arm, or probabilities by arm.",
+        examples=[{"router-v2": "a"}],
     )
 
 
@@ -114,6 +126,15 @@ class DecisionOut(BaseModel):
     key: str | None = Field(
         description="What is logged of the key that drew `exploit`: its keyed hash, or its text if the experiment's "
         "`log_keys` says so; null without a key, or if keys are not logged."
+    )
+    context: dict[str, str | float | bool] | None = Field(
+        description="What was known of the request, by field; texts are hashed if the experiment's `log_context` says so; "
+        "null if nothing was.",
+        examples=[{"subject": "law", "tokens": 312.0}],
+    )
+    advice: dict[str, Arm | dict[str, float]] | None = Field(
+        description="What advisers said: an arm, or probabilities by arm; null for none.",
+        examples=[{"router-v2": "a"}],
     )
 
 
@@ -217,6 +238,7 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
         "status": record.status, "loss": record.loss, "settled_at": moment(record.settled_at),
         "drawn": record.drawn, "guard": record.guard, "limited_by": record.limited_by,
         "tags": record.tags, "baseline": record.baseline, "key": record.key,
+        "context": record.context, "advice": record.advice,
     }  # fmt: skip
 
 
@@ -224,7 +246,7 @@ def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None
     """A decision as JSON, from its experiment, its row, and the row that settled it if there is one."""
     (
         seq, mode, _, exploited, explored, propensity, weight, _, version, _, made_at, expires_at, drew, guard, limited_by,
-        tags, baseline, key,
+        tags, baseline, context, advice, key,
     ) = row  # fmt: skip
     names, id = running.names, f"{running.tag}-{seq}"  # noqa: A001
     exploit = "null" if exploited is None else _spelled(names[exploited])
@@ -249,7 +271,8 @@ def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None
         f'"limited_by":{"null" if limited_by is None else _quoted(limited_by)},'
         f'"tags":{"{}" if tags is None else tags},'
         f'"baseline":{"null" if baseline is None else _spell(shown_baseline(baseline, names))},'
-        f'"key":{_spell(key) if key else "null"}}}'
+        f'"key":{_spell(key) if key else "null"},"context":{"null" if context is None else context},'
+        f'"advice":{"null" if advice is None else _spell(shown_advice(advice, names))}}}'
     )
 
 

@@ -1,6 +1,6 @@
 """The fields and models that the bodies of several routes share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, WithJsonSchema
@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, S
 from ....base.names import SHAPE
 from ....kernels.random.keyed import MOST_BYTES
 from ...experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
+from ...experiment.context import LONGEST_VALUE
 from .strict_json import hidden_key, one_rule, truth, whole
 
 Whole = BeforeValidator(whole)
@@ -20,6 +21,16 @@ Arm = Annotated[
 ]
 StickyKey = Annotated[str | int, BeforeValidator(hidden_key), WithJsonSchema(KEY_SCHEMA)]
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+CONTEXT_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "maxLength": LONGEST_VALUE},
+        *({"type": kind} for kind in ("number", "boolean", "null")),
+    ]
+}
+ContextValue = Annotated[Any, WithJsonSchema(CONTEXT_SCHEMA)]
+Advice = Annotated[
+    Arm | dict[str, Number], one_rule("must be an arm, or an object of probabilities by arm")
+]
 Tags = Annotated[
     dict[
         Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{SHAPE}$")],

@@ -27,16 +27,20 @@ from ....errors import DecoupledError
 from ....inference.interval import Interval
 from ....policies import Policy
 from ...errors import Invalid
+from ...experiment.context import MOST_FIELDS
 from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import as_stored
 from ...experiment.records import (
     LONGEST_DEADLINE,
     RISK,
+    ContextLog,
     Experiment,
     ExperimentState,
     ExperimentStatus,
     FeedbackKind,
+    FieldType,
     KeyLog,
+    UnknownFields,
     moment,
 )
 from ...experiment.settings import default_policy
@@ -144,6 +148,21 @@ class ExperimentIn(Model):
         description="What the log holds of the keys of decisions. hashed: a hash under a secret of the experiment, never "
         "the text. plain: the text. off: nothing. The arm of a key is the same with each.",
     )
+    context: Annotated[dict[str, FieldType], Field(max_length=MOST_FIELDS)] = Field(
+        default={},
+        description="The fields of the contexts of decisions, and their types: text (also for whole numbers), number or "
+        "boolean. Fields that a contextual policy learns by need not be declared: they are text and number.",
+        examples=[{"subject": "text", "tokens": "number"}],
+    )
+    unknown_context: UnknownFields = Field(
+        default="refuse",
+        description="What becomes of a decision whose context has other fields. refuse: 422. ignore: they are dropped.",
+    )
+    log_context: ContextLog = Field(
+        default="plain",
+        description="What the log holds of texts in contexts, by which a contextual policy learns, too. plain: the text. "
+        "hashed: a hash under a secret of the experiment.",
+    )
     learner: StrictStr | None = Field(
         default=None,
         description="A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, "
@@ -197,6 +216,9 @@ class ExperimentOut(BaseModel):
     )
     problem: str | None
     log_keys: KeyLog
+    context: dict[str, FieldType] = Field(description="The fields of contexts, and their types.")
+    unknown_context: UnknownFields
+    log_context: ContextLog
     imported: str | None = Field(
         description="The SHA-256 digest of the saved learner that it started from; null if it started anew."
     )
@@ -245,8 +267,13 @@ class StateOut(BaseModel):
     state_version: int
     round: int
     arms: list[Arm]
-    exploitation: list[float] = Field(description="The exact probability of exploiting each arm next.")
-    exploration: list[float] = Field(description="The exact probability of exploring each arm next.")
+    exploitation: list[float] = Field(
+        description="The exact probability of exploiting each arm next; with a contextual policy, in a request of which "
+        "nothing is known."
+    )
+    exploration: list[float] = Field(
+        description="The exact probability of exploring each arm next, likewise."
+    )
     estimates: list[float]
     plays_exploit: list[int]
     plays_explore: list[int]
@@ -334,7 +361,8 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
         "state_version": experiment.state_version,
         "status": experiment.status, "problem": experiment.problem, "imported": settings.imported,
-        "log_keys": settings.log_keys,
+        "log_keys": settings.log_keys, "context": settings.context,
+        "unknown_context": settings.unknown_context, "log_context": settings.log_context,
     }  # fmt: skip
 
 

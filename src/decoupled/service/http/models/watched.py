@@ -7,9 +7,10 @@ from pydantic import BaseModel, Field
 
 from ...analysis.evaluation import LogEvaluation
 from ...analysis.history import HistoryRecord
+from ...analysis.segments import SegmentsRecord
 from ...experiment.gates import Gate
 from ...experiment.records import moment
-from ...experiment.watched import Judged
+from ...experiment.watched import ArmLoss, Judged
 from .fields import Arm
 from .schemas import IntervalOut, interval_out
 
@@ -63,6 +64,48 @@ class VerdictOut(BaseModel):
     incumbent_released: bool | None = Field(
         description="Whether another was found to be better; null if there is no incumbent."
     )
+
+
+class SegmentOut(BaseModel):
+    """What is known of one segment."""
+
+    segment: dict[str, str | bool | None] | None = Field(
+        description="The value of each field, null if it was missing; null for all segments beyond the limit, which share "
+        "one.",
+        examples=[{"subject": "law"}],
+    )
+    risk: float = Field(description="Its share of the risk, by the order in which segments appeared.")
+    decisions: int
+    observed: int
+    text: str
+    state: Literal["decided", "narrowed", "open"]
+    best: Arm | None
+    left: list[Arm]
+    out: list[Arm]
+    sure: float | None
+    more_observations: int | None
+    basis: Literal["running", "paired", "stationary"]
+    arms: list[ArmLossOut]
+    exploited: IntervalOut | None = Field(description="The mean loss of what was exploited in it.")
+
+
+class SegmentsOut(BaseModel):
+    """A verdict for each segment. They hold all together, at every moment at once."""
+
+    experiment: str
+    by: list[str] = Field(description="The fields that tell segments apart.")
+    text: str = Field(
+        description="Which arm is best where, as far as that is decided.",
+        examples=["large is best for law; small is best for art; 12 are open"],
+    )
+    risk: float = Field(
+        description="The probability, at most, that a verdict of any segment ever rules out its best arm."
+    )
+    drift: bool
+    since: str | None = Field(description=SINCE)
+    state_version: int
+    segments: list[SegmentOut] = Field(description="Those with the most losses first.")
+    others: int = Field(description="How many segments are not listed.")
 
 
 class ArmDifferenceOut(BaseModel):
@@ -136,12 +179,31 @@ def verdict_out(found: Judged) -> dict[str, Any]:
         "experiment": found.experiment, **found.verdict.to_dict(),
         "risk": found.risk, "drift": found.drift, "observed": found.observed, "since": moment(found.since),
         "state_version": found.state_version,
-        "arms": [
-            {"arm": each.arm, "observed": each.observed, "loss": interval_out(each.loss)} for each in found.arms
-        ],
+        "arms": _arms_out(found.arms),
         "exploited": interval_out(found.exploited), "regret": interval_out(found.regret),
         "regret_against": found.regret_against, "compared": found.compared,
         "incumbent": found.incumbent, "incumbent_released": found.incumbent_released,
+    }  # fmt: skip
+
+
+def _arms_out(arms: tuple[ArmLoss, ...]) -> list[dict[str, Any]]:
+    return [{"arm": each.arm, "observed": each.observed, "loss": interval_out(each.loss)} for each in arms]
+
+
+def segments_out(found: SegmentsRecord, limit: int) -> dict[str, Any]:
+    """Verdicts by segment as JSON."""
+    segments = [
+        {
+            "segment": None if each.values is None else dict(zip(found.by, each.values, strict=True)),
+            "risk": each.risk, "decisions": each.decisions, "observed": each.observed,
+            **each.verdict.to_dict(), "arms": _arms_out(each.arms), "exploited": interval_out(each.exploited),
+        }
+        for each in found.segments[:limit]
+    ]  # fmt: skip
+    return {
+        "experiment": found.experiment, "by": list(found.by), "text": found.text,
+        "risk": found.risk, "drift": found.drift, "since": moment(found.since), "state_version": found.state_version,
+        "segments": segments, "others": len(found.segments) - len(segments),
     }  # fmt: skip
 
 

@@ -209,9 +209,12 @@ def _by_experiment(experiments: Mapping[tuple[str, str], ExperimentHealth]) -> I
     pending = GaugeMetricFamily("decoupled_experiment_pending", text, labels=labels)
     text = "The share of the arm exploited most among all decisions that exploited one, by experiment."
     leaders = GaugeMetricFamily("decoupled_experiment_leader_share", text, labels=labels)
+    text = "The segments that a contextual policy tells apart, by experiment, of those in memory."
+    segments = GaugeMetricFamily("decoupled_experiment_segments", text, labels=labels)
     for place, found in experiments.items():
         pending.add_metric(place, found.pending)
+        if found.segments is not None:
+            segments.add_metric(place, found.segments)
         if found.leader_share is not None:
             leaders.add_metric(place, found.leader_share)
-    yield pending
-    yield leaders
+    yield from (pending, leaders, segments)

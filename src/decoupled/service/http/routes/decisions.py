@@ -103,7 +103,8 @@ class FastRoutes:
         self._admission.charge(access, count - 1)
         reply = self._decisions.decide_as(
             decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available,
-            key=wanted.key, idempotency_key=again, tags=wanted.tags, baseline=wanted.baseline, permit=access.permit,
+            key=wanted.key, idempotency_key=again, tags=wanted.tags, baseline=wanted.baseline, context=wanted.context,
+            advice=wanted.advice, permit=access.permit,
         )  # fmt: skip
         return Begun(reply, 201, _only if wanted.count is None else _listed)
 

@@ -91,6 +91,9 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             risk=body.risk,
             drift=body.drift,
             log_keys=body.log_keys,
+            context=body.context,
+            unknown_context=body.unknown_context,
+            log_context=body.log_context,
         )
         found, created = await experiments.put(
             access.tenant, name, settings, seed=body.seed, learner=body.learner

@@ -12,18 +12,21 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from ...errors import TooMany
 from ...experiment.annotations import tag_filter
+from ...experiment.context import MOST_FIELDS
 from ...service import DecisionService
-from ..admission.limits import MOST_AT_ONCE, MOST_POINTS
+from ..admission.limits import MOST_AT_ONCE, MOST_LISTED, MOST_POINTS
 from ..framework import Admin, Reader, StrictRoute
 from ..models.fields import TagFilter
 from ..models.schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
 from ..models.watched import (
     GateOut,
     HistoryOut,
+    SegmentsOut,
     VerdictOut,
     evaluation_out,
     gate_out,
     history_out,
+    segments_out,
     verdict_out,
 )
 from ..openapi import refusals
@@ -31,6 +34,16 @@ from .experiments import Name
 
 KINDS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 CHUNK = 1 << 18
+SegmentFields = Annotated[
+    list[str],
+    Query(
+        default_factory=list,
+        description="The fields of the context that tell segments apart, texts or booleans; by default those that the "
+        "policy has segments of, or all.",
+        examples=[["subject"]],
+        max_length=MOST_FIELDS,
+    ),
+]
 _LOG: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One row for each decision, in the order of the log.",
@@ -90,6 +103,21 @@ def log_routes(service: DecisionService) -> APIRouter:
         All of it holds at every moment at once: look as often as you like, and stop when you like.
         """
         return JSONResponse(verdict_out(await service.verdicts.get(access.tenant, name)))
+
+    @router.get("/segments", response_model=SegmentsOut, responses=refusals(404))
+    async def get_segments(
+        access: Reader,
+        name: Name,
+        by: SegmentFields,
+        limit: Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many segments at most.")] = 100,
+    ) -> Response:
+        """A verdict for each segment: for which requests which arm is best. They hold all together, at every moment.
+
+        The log is read once, and later requests read only what is new. They hold for each choice of `by` by itself.
+        """
+        with turns.one(access.tenant):
+            found = await logs.segments(access.tenant, name, by)
+        return JSONResponse(segments_out(found, limit))
 
     async def gate(
         access: Reader,

@@ -8,7 +8,7 @@ these two fields and the key added.
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Header, Path, Request, Response
@@ -62,7 +62,10 @@ def _targeting_key(value: Any) -> Any:
 
 
 class EvaluationContext(BaseModel):
-    """Who a flag is evaluated for. Only the targeting key counts: the other fields are neither used nor stored."""
+    """Who a flag is evaluated for: the targeting key, and the fields that the experiment declares as its context.
+
+    Other fields are neither used nor stored.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -75,6 +78,11 @@ class EvaluationContext(BaseModel):
         "Without one, or with an empty one, every evaluation is a draw of its own.",
         examples=["user-4711"],
     )
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What is known besides the targeting key."""
+        return dict(self.model_extra or {})
 
 
 class EvaluationIn(BaseModel):
@@ -177,23 +185,28 @@ def _code(error: ServiceError) -> tuple[ErrorCode, int]:
         return "FLAG_NOT_FOUND", 404
     if isinstance(error, BadRequest):
         return "PARSE_ERROR", 400
+    if isinstance(error, Invalid) and str(error).startswith("context."):
+        return "INVALID_CONTEXT", 400
     if isinstance(error, Invalid) and error.errors:
         in_context = all(each["field"].split(".")[0] == "context" for each in error.errors)
         return ("INVALID_CONTEXT" if in_context else "PARSE_ERROR"), 400
     return "GENERAL", 500 if error.status >= 500 else 400
 
 
-def etag(experiments: Iterable[Experiment], key: str | None = None) -> str:
-    """A tag that changes when something was learned, and with the targeting key, the experiments, their arms and guardrails.
+def etag(experiments: Sequence[Experiment], context: EvaluationContext) -> str:
+    """A tag that changes when something was learned, and with the context, the experiments, their arms and guardrails.
 
     As long as it is the same, evaluations would be drawn from the same distributions, so a provider may keep what it has.
-    The seeds, which nobody is shown, keep others from guessing the targeting key.
+    Of the context, the targeting key counts and what an experiment declares. The seeds, which nobody is shown, keep others
+    from guessing it.
     """
     known = [
         (each.name, each.seed, each.created_at, each.state_version, each.status, each.guardrails.to_dict())
         for each in experiments
     ]
-    text = json.dumps([known, key], sort_keys=True, default=str)
+    declared = {name for each in experiments for name in each.settings.context}
+    given = {name: value for name, value in context.fields.items() if name in declared}
+    text = json.dumps([known, context.targeting_key, given], sort_keys=True, default=str)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
@@ -232,8 +245,8 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
         draw of its own, and only the same Idempotency-Key gives the same arm again.
         """
         try:
-            user = read_evaluation(await request.body()).context.targeting_key
-            return JSONResponse(await _evaluated(access.tenant, key, user, again))
+            about = read_evaluation(await request.body()).context
+            return JSONResponse(await _evaluated(access.tenant, key, about, again))
         except ServiceError as error:
             return _failed(error, key)
 
@@ -254,13 +267,13 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
         A flag that cannot be evaluated has its error in the list.
         """
         try:
-            user = read_evaluation(await request.body()).context.targeting_key
+            about = read_evaluation(await request.body()).context
             found = await _unarchived(access.tenant)
-            tag = etag(found, user)
+            tag = etag(found, about)
             if is_known(tag, known):
                 return Response(status_code=304, headers={"ETag": tag})
             admission.charge(access, len(found) - 1)
-            flags = await asyncio.gather(*(_flag(access.tenant, each.name, user) for each in found))
+            flags = await asyncio.gather(*(_flag(access.tenant, each.name, about) for each in found))
             return JSONResponse({"flags": flags}, headers={"ETag": tag})
         except TooMany:
             raise
@@ -268,16 +281,17 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
             return _failed(error)
 
     async def _evaluated(
-        tenant: str, flag: str, user: str | None, again: str | None = None
+        tenant: str, flag: str, about: EvaluationContext, again: str | None = None
     ) -> dict[str, Any]:
         [made] = await service.decisions.decide(
-            tenant, checked_key(flag), mode="exploit", key=user, idempotency_key=again
-        )
+            tenant, checked_key(flag), mode="exploit", key=about.targeting_key, idempotency_key=again,
+            context=about.fields, ignore_unknown=True,
+        )  # fmt: skip
         return flag_out(made)
 
-    async def _flag(tenant: str, key: str, user: str | None) -> dict[str, Any]:
+    async def _flag(tenant: str, key: str, about: EvaluationContext) -> dict[str, Any]:
         try:
-            return await _evaluated(tenant, key, user)
+            return await _evaluated(tenant, key, about)
         except ServiceError as error:
             return flag_problem(error, key)
 
