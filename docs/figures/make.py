@@ -283,6 +283,54 @@ def regret_shares() -> Any:
     return figure
 
 
+def context_gains() -> Any:
+    """What policies gain over the best single arm by the price, with a context that tells and one that does not."""
+    names = {
+        "contextual": 'ContextualLadder(segments=("subject",))',
+        "by-hand": "a Ladder() for each subject",
+        "thompson": "Thompson sampling for each, in the standard game",
+        "pooled": "Ladder(), blind",
+    }
+    titles = {"subject": "57 subjects", "noise": "the same labels, shuffled: they tell nothing"}
+    prices = np.array([5, 10, 15, 20])
+    figure, panels = canvas(5.6, panels=2)
+    for axes, (context, title) in zip(panels, titles.items(), strict=True):
+        for at, (name, label) in enumerate(names.items()):
+            records = [measured_tables.KNOWN[f"context.{context}.{price}.{name}"] for price in prices]
+            low, mean, high = (
+                np.array([getattr(each, end) for each in records]) for end in ("low", "value", "high")
+            )
+            axes.errorbar(
+                prices / 100 + 0.0012 * (at - 1.5),
+                mean,
+                [mean - low, high - mean],
+                fmt="os^v"[at],
+                linestyle=DASHES[at],
+                color=(BLUE, GREEN, RED, GREY)[at],
+                capsize=3,
+                markersize=5,
+                label=label,
+            )
+        axes.axhline(0.0, color="black", linewidth=0.8)
+        axes.set_title(title, fontsize=10)
+        axes.set_xticks(prices / 100)
+        axes.set_ylabel("gain over the best arm")
+    most = [measured_tables.value(f"context.subject.{price}.available") for price in prices]
+    panels[0].plot(
+        prices / 100,
+        most,
+        "_",
+        color="black",
+        markersize=14,
+        label="the best arm of each subject, in hindsight",
+    )
+    panels[1].set_xlabel("price of the dear model, in wrong answers")
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), frameon=False, loc="outside upper left", fontsize=SMALL
+    )
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "understand-arms": two_arms,
     "understand-perturbations": perturbations,
@@ -293,6 +341,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "beyond-regret": regret_shares,
     "beyond-rungs": rung_weights,
     "how-to-slice": slices,
+    "context-gains": context_gains,
     "traffic-games": traffic.games,
     "traffic-models": partial(traffic.models, canvas),
     "gpu-map-ftpl": lambda: tuned_map(0),

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+import context_gains
 import extras
 import late_table
 import measurements
@@ -105,6 +106,11 @@ def from_late(held: dict[str, Any], options: argparse.Namespace) -> Found:
     return late_table.measure()
 
 
+def from_context(held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Measure what a context is worth."""
+    return context_gains.measure()
+
+
 def from_extras(held: dict[str, Any], options: argparse.Namespace) -> Found:
     """Measure what each extra takes."""
     return extras.measure()
@@ -114,6 +120,7 @@ GROUPS: dict[str, Any] = {
     "regret": from_regrets,
     "traffic": from_traffic,
     "late": from_late,
+    "context": from_context,
     "steps": from_steps,
     "extras": from_extras,
     **{name: partial(from_bench, name) for name in BENCHES},
@@ -134,7 +141,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=measurements.FILE, help="another file, to try it")
     options = parser.parse_args()
     for name in options.groups:
-        machine = SEEDED if name in ("regret", "traffic", "late") else options.machine
+        machine = SEEDED if name in ("regret", "traffic", "late", "context") else options.machine
         if machine is None:
             parser.error(f"--machine: is needed for {name}; it is one of {', '.join(content['machines'])}")
         group = content["groups"][name]

@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+import runpy
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -49,6 +50,9 @@ def test_every_record_is_on_a_page() -> None:
     try:
         for name in listed & set(tables.TABLES):
             tables.TABLES[name]("")
+        runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))[
+            "context_gains"
+        ]()  # a picture, and no table
     finally:
         tables.KNOWN = whole
     assert sorted(set(KNOWN) - used) == []

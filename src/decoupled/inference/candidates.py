@@ -1,7 +1,7 @@
 """A candidate to be judged on a log: the probability with which it would have exploited each arm in each row."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..errors import ParameterError, UnseenArmWarning, invalid_value
 from .log_columns import Log
 
 EXACT = 20_000  # rows; beyond that a replayed policy draws its arm, which is quicker than computing its law
-_KINDS = "give an arm, a mapping from arms to shares, an array of laws, a function of a row, or a policy"
+_KINDS = "give an arm, a mapping from arms to shares, an array of laws, a function of a context or a row, or a policy"
 
 # The shares of an arm, given its place: one for all rows, or one for each.
 Shares: TypeAlias = Callable[[int], float | Floats]
@@ -27,12 +27,17 @@ class Startable(Protocol):
         """A learner."""
 
 
-Candidate: TypeAlias = Arm | ByArm | ArrayLike | Callable[[int], ArrayLike | ByArm] | Startable
-"""What `evaluate` can judge: an arm, shares of arms, laws, a function from a row to a law, or a policy."""
+Candidate: TypeAlias = (
+    Arm | ByArm | ArrayLike | Callable[[Any], ArrayLike | ByArm] | Mapping[Any, Arm | ByArm] | Startable
+)
+"""What `evaluate` can judge: an arm, shares of arms, laws, a function from a context or a row to an arm or a law, a
+mapping from segments to these, or a policy."""
 
 
-def shares_of(candidate: Any, log: Log) -> tuple[str, Shares]:
-    """The name of a candidate, and its shares."""
+def shares_of(candidate: Any, log: Log, segments: Any = None) -> tuple[str, Shares]:
+    """The name of a candidate, and its shares; with `segments`, a mapping from the values of these fields."""
+    if segments is not None:
+        candidate = _by_segment(candidate, log, _fields(segments))
     if hasattr(candidate, "start"):
         return repr(candidate), _of_columns(_replayed(candidate, log))
     if isinstance(candidate, (str, int)) and not isinstance(candidate, bool):
@@ -44,9 +49,9 @@ def shares_of(candidate: Any, log: Log) -> tuple[str, Shares]:
             f"{100 * share:.4g} % {arm}" for arm, share in candidate.items()
         ), lambda place: float(law[place])
     if callable(candidate):
-        return "the function", _of_columns(
-            _checked(np.array([_called(candidate, row, log) for row in log.rows.tolist()]), log)
-        )
+        given = log.rows.tolist() if log.context is None else log.context
+        name = "the function" if segments is None else "the mapping"
+        return name, _of_columns(_checked(np.array([_called(candidate, each, log) for each in given]), log))
     try:
         laws = np.asarray(candidate, np.float64)
     except (TypeError, ValueError):
@@ -63,9 +68,44 @@ def _of_columns(laws: Floats) -> Shares:
     return lambda place: laws[:, place]
 
 
-def _called(candidate: Callable[[int], Any], row: int, log: Log) -> Any:
-    found = candidate(row)
+def _called(candidate: Callable[[Any], Any], given: Any, log: Log) -> Any:
+    found = candidate(given)
+    if isinstance(found, (str, int)):
+        return np.arange(len(log.arms)) == log.place(found)
     return _mapped(found, log) if isinstance(found, Mapping) else found
+
+
+def _fields(segments: Any) -> tuple[str, ...]:
+    names = (segments,) if isinstance(segments, str) else segments
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
+        rule = "must be names of fields of the context"
+        raise ParameterError(invalid_value("segments", segments, rule, "for example ('subject',)"))
+    return tuple(names)
+
+
+def _by_segment(candidate: Any, log: Log, fields: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Any]:
+    """The function that looks a context up in a mapping; the key of one field is its value, with or without a tuple."""
+    if not isinstance(candidate, Mapping):
+        rule = "must be a mapping from the values of the fields in `segments` to an arm or a law"
+        raise ParameterError(invalid_value("policy", candidate, rule, "leave `segments` out for others"))
+    if log.context is None:
+        remedy = "log a column `context`, or leave `segments` out"
+        raise ParameterError(
+            invalid_value("segments", fields, "need a context, and the log has none", remedy)
+        )
+
+    def rule_of(context: Mapping[str, Any]) -> Any:
+        key = tuple(context.get(name) for name in fields)
+        plain = key[0] if len(key) == 1 and key not in candidate else key
+        try:
+            return candidate[plain]
+        except KeyError:
+            remedy = "add it, or give a collections.defaultdict"
+            raise ParameterError(
+                invalid_value("policy", plain, "is a segment of the log that the mapping lacks", remedy)
+            ) from None
+
+    return rule_of
 
 
 def _mapped(shares: Mapping[Arm, float], log: Log) -> Floats:
@@ -98,7 +138,16 @@ def _replayed(policy: Startable, log: Log) -> Floats:
     laws = np.zeros((len(log), len(log.arms)))
     arrivals, decisions = np.argsort(log.settled, kind="stable"), np.argsort(log.made, kind="stable")
     names = [log.arms[place] for place in log.explore[arrivals].tolist()]
-    records = list(zip(names, log.propensity[arrivals].tolist(), log.loss[arrivals].tolist(), strict=True))
+    told = [{"context": each} for each in log.context or ()] if learner.policy.contextual else None
+    records: list[Any] = list(
+        zip(names, log.propensity[arrivals].tolist(), log.loss[arrivals].tolist(), strict=True)
+    )
+    if told:
+        columns = ("explore", "propensity", "loss")
+        records = [
+            dict(zip(columns, record, strict=True)) | told[row]
+            for record, row in zip(records, arrivals.tolist(), strict=True)
+        ]
     known = np.searchsorted(log.settled[arrivals], log.made[decisions], side="left").tolist()
     done = 0
     with warnings.catch_warnings():
@@ -107,8 +156,9 @@ def _replayed(policy: Startable, log: Log) -> Floats:
             if count > done:
                 learner.replay(records[done:count])
                 done = count
+            context = told[row] if told else {}
             if exact:
-                laws[row] = learner.exploitation_probabilities()
+                laws[row] = learner.exploitation_probabilities(**context)
             else:
-                laws[row, numbers[learner.exploit().exploit]] = 1.0
+                laws[row, numbers[learner.exploit(**context).exploit]] = 1.0
     return laws

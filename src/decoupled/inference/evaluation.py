@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import Floats
+from ..base.arrays import Bools, Floats
 from ..base.validation import as_float, number_in
 from ..decision import Arm
 from ..errors import Message, ParameterError, invalid_value
@@ -15,6 +15,7 @@ from .candidates import Candidate, Shares, shares_of
 from .evaluated import Evaluated, Evaluation
 from .interval import Interval
 from .log_columns import Log, LogLike, read_log
+from .ridge import Design, ridge
 
 _SURE = math.log(1e-6)
 _OFF = 5.0  # standard errors by which the mean of an arm's weights may differ from 1
@@ -30,22 +31,26 @@ def evaluate(
     arms: Sequence[Arm] | None = None,
     coupled: bool | None = None,
     tags: Mapping[str, str] | None = None,
+    segments: str | Sequence[str] | None = None,
+    least_propensity: float | None = None,
 ) -> Evaluation:
     """Estimate from a log what every arm would have cost, what was served did cost, and a candidate would have.
 
     All values are mean losses over the decisions of the log whose loss was observed and that could explore every arm.
     There are three estimates of each: by *importance weighting*, which is unbiased; *self-normalised*, which divides by
-    the sum of the weights; and *doubly robust*, which weights only the difference from a model, the mean of the losses
-    that were known of the arm, or the loss that the log's column `baseline` predicted for it. The intervals hold
-    together, and for a log that you evaluate again whenever it has grown.
+    the sum of the weights; and *doubly robust*, which weights only the difference from a model: the mean of the losses
+    that were known of the arm; a ridge regression of these on the context, if the log has the column `context`; or the
+    loss that the column `baseline` predicted. The intervals hold together, and for a log that you evaluate again whenever
+    it has grown.
 
     Args:
         log: what `export` wrote, as the path of a CSV or Parquet file; a data frame; columns by name; or a list of rows.
             It needs the columns `explore`, `propensity` and `loss`. If it has `baseline`, losses that were predicted for
             the arms when a decision was made (a mapping, or its JSON), they are the model of the doubly robust estimate.
+            `context` has what was known of each request: a mapping of names to texts, numbers, booleans or None, or its JSON.
         policy: the candidate; None judges none. An arm; a mapping from arms to shares; an array with a law over `arms` for each row of the
-            log; a function that gives one for the number of a row; or a policy, which is replayed: in each row, its law
-            of exploitation given the losses known by then.
+            log; a function that gives an arm or a law for the context of a row, or for its number if the log has no contexts; with `segments`,
+            a mapping; or a policy, which is replayed: in each row, its law of exploitation given the losses known by then.
         loss_range: the lowest and highest possible loss.
         risk: the probability with which an interval may fail.
         drift: whether losses may drift. If no mean ever changes, False gives narrower intervals, and needs no
@@ -54,6 +59,10 @@ def evaluate(
         coupled: whether the arm exploited is the arm explored; if None, the log tells.
         tags: evaluate only the decisions that have all these tags; None for all decisions. The intervals hold for each choice of tags; if you
             look at many, some will be wrong by chance.
+        segments: the fields of the context whose values are the keys of the mapping `policy`, which gives an arm or a law for each
+            (a tuple of values if there are several fields); None if `policy` is no such mapping.
+        least_propensity: a probability below which no arm was ever explored, known beforehand, such as the uniform share of the policy over the number of arms. Then
+            intervals may use the doubly robust estimate, and are narrower where its model is good. None if you know of none.
 
     >>> import decoupled as dc
     >>> rows = [
@@ -65,15 +74,23 @@ def evaluate(
     (0.45, 0.2)
     >>> result.candidate_minus_served.low > 0.0
     True
+
+    A rule that looks at the context:
+
+    >>> for n, row in enumerate(rows):
+    ...     row["context"] = {"kind": "xy"[n // 2 % 2]}
+    >>> dc.evaluate(rows, policy={"x": "a", "y": "b"}, segments="kind").candidate.importance_weighted
+    0.45
     """
     ends = _checked_range(loss_range)
     limit = number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
     read = read_log(log, ends, arms, tags)
     _refuse_blind(read, drift)
-    name, shares = ("", None) if policy is None else shares_of(policy, read)
+    least = _checked_least(least_propensity, read)
+    name, shares = ("", None) if policy is None else shares_of(policy, read, segments)
     if shares is not None:
         _refuse_unexplored(read, shares)
-    judge = _Judge(read, limit, drift, shares)
+    judge = _Judge(read, limit, drift, shares, least)
     values = tuple(judge.arm(place) for place in range(len(read.arms)))
     served = judge.served(_is_coupled(read) if coupled is None else coupled)
     candidate = None if shares is None else judge.candidate(name)
@@ -106,6 +123,20 @@ def _checked_range(loss_range: Any) -> tuple[float, float]:
     return low, high
 
 
+def _checked_least(least: Any, log: Log) -> float | None:
+    if least is None:
+        return None
+    limit = number_in("least_propensity", least, 0.0, 1.0, "leave it out if you know of none")
+    found = float(np.nanmin(log.propensity, initial=1.0))
+    if limit > found:
+        rule, remedy = (
+            f"must be at most {found:.4g}, which the log has",
+            "give what holds for every decision",
+        )
+        raise ParameterError(invalid_value("least_propensity", least, rule, remedy))
+    return limit
+
+
 def _refuse_blind(log: Log, drift: bool) -> None:
     unknown = int(np.isnan(log.propensity).sum())
     if len(log) == 0 and log.left_out > 0:
@@ -119,6 +150,14 @@ def _refuse_blind(log: Log, drift: bool) -> None:
     if len(log) == 0:
         remedy = "evaluate it when feedback has come"
         raise ParameterError(Message(f"log: has {log.decisions} decisions and no loss", remedy))
+    if log.context is not None and not drift:
+        raise ParameterError(
+            Message(
+                "drift = False: assumes that an arm has one mean for all decisions, and these have contexts, on which "
+                "losses and exploration may depend",
+                "leave it out, or leave the column `context` out of the log if nothing depends on it",
+            )
+        )
     if unknown > 0 and drift:
         raise ParameterError(
             Message(
@@ -149,8 +188,11 @@ def _is_coupled(log: Log) -> bool:
 class _Judge:
     """The estimates of one log, on losses in [0, 1]."""
 
-    def __init__(self, log: Log, risk: float, drift: bool, shares: Shares | None) -> None:
-        self.log, self.drift = log, drift
+    def __init__(
+        self, log: Log, risk: float, drift: bool, shares: Shares | None, least: float | None
+    ) -> None:
+        self.log, self.drift, self.least = log, drift, least
+        self.design = None if log.context is None else Design(log.context)
         # Shared by the arms, what was served, and the candidate with its difference; each has two ends.
         self.risk = risk / (2 * (len(log.arms) + 1 + 2 * (shares is not None)))
         self.inverse = 1.0 / log.propensity
@@ -175,7 +217,7 @@ class _Judge:
 
     def _model(self, place: int) -> Floats:
         """For each decision, the loss that was predicted for an arm; without a prediction, the mean of the losses that
-        were known of it before, and of one loss of 1/2.
+        were known of it before, and of one loss of 1/2, with what the context adds to it.
         """
         log = self.log
         mine = np.flatnonzero(log.explore == place)
@@ -183,6 +225,8 @@ class _Judge:
         known = np.searchsorted(log.settled[mine], log.made, side="left")
         sums = np.concatenate([[0.5], 0.5 + np.cumsum(log.loss[mine])])
         model: Floats = sums[known] / (known + 1.0)
+        if self.design is not None:
+            model = ridge(self.design, mine, log.loss[mine], log.settled[mine], log.made, model)
         if place in log.predicted:
             rows, values = log.predicted[place]
             model[rows] = values
@@ -203,7 +247,7 @@ class _Judge:
         if not mine.any():
             return Evaluated(name, 0, None, None, None, 0.0, 1.0)
         plain = None if self.drift else (float(self.lows[place]), float(self.highs[place]))
-        return self._value(name, mine * self.inverse, self.log.loss, self.robust[place], plain)
+        return self._value(name, mine * self.inverse, slice(None), self.robust[place], plain)
 
     def served(self, coupled: bool) -> Evaluated | None:
         """The value of what was exploited; None if nothing was."""
@@ -211,20 +255,20 @@ class _Judge:
         if not used.any():
             return None
         weights = np.ones(len(log)) if coupled else (log.explore == log.exploit) * self.inverse
-        self.used, self.served_weights = used, weights
         model = self.explored if coupled else self.exploited
+        self.used, self.served_weights, self.served_model = used, weights, model
         robust = float((model + weights * (log.loss - self.explored))[used].mean())
         plain = None
         if not self.drift:
             plain = self._mixed(np.bincount(log.exploit[used], minlength=len(log.arms)) / used.sum())
-        return self._value("what was served", weights[used], log.loss[used], robust, plain)
+        return self._value("what was served", weights[used], used, robust, plain)
 
     def candidate(self, name: str) -> Evaluated:
         """The value of the candidate."""
         weights = self.candidate_weights
         robust = float((self.expected + weights * (self.log.loss - self.explored)).mean())
         plain = None if self.drift else self._mixed(self.candidate_means)
-        return self._value(name, weights, self.log.loss, robust, plain)
+        return self._value(name, weights, slice(None), robust, plain)
 
     def candidate_minus_served(self, candidate: Evaluated, served: Evaluated | None) -> Interval | None:
         """The difference of both values; None if nothing was served."""
@@ -233,23 +277,35 @@ class _Judge:
         estimate = candidate.doubly_robust - served.doubly_robust
         if not self.drift:
             return Interval.around(estimate, candidate.low - served.high, candidate.high - served.low)
-        mine, theirs, loss = (
-            each[self.used] for each in (self.candidate_weights, self.served_weights, self.log.loss)
+        mine, theirs, loss, model = (
+            each[self.used]
+            for each in (self.candidate_weights, self.served_weights, self.log.loss, self.explored)
         )
-        low = _lower_difference(mine * loss + theirs * (1.0 - loss) - 1.0, self.risk)
-        high = -_lower_difference(theirs * loss + mine * (1.0 - loss) - 1.0, self.risk)
-        return Interval.around(estimate, low, high)
+        risk = self._risk_of_each()
+        low = _lower_difference(mine * loss + theirs * (1.0 - loss) - 1.0, risk)
+        high = -_lower_difference(theirs * loss + mine * (1.0 - loss) - 1.0, risk)
+        level = float((self.expected - self.served_model)[self.used].mean())
+        ends = self._narrowed((low, high), level, (mine - theirs) * (loss - model))
+        return Interval.around(estimate, *ends)
 
     def _mixed(self, means: Floats) -> tuple[float, float]:
         """The ends of a mixture of arms, if no mean changes."""
         return float(means @ self.lows), float(means @ self.highs)
 
     def _value(
-        self, name: str, weight: Floats, loss: Floats, robust: float, ends: tuple[float, float] | None
+        self,
+        name: str,
+        weight: Floats,
+        rows: Bools | slice,
+        robust: float,
+        ends: tuple[float, float] | None,
     ) -> Evaluated:
+        loss = self.log.loss[rows]
         weighted = weight * loss
         if ends is None:
-            ends = _lower_mean(weighted, self.risk), 1.0 - _lower_mean(weight - weighted, self.risk)
+            risk, rest = self._risk_of_each(), weight * (loss - self.explored[rows])
+            ends = _lower_mean(weighted, risk), 1.0 - _lower_mean(weight - weighted, risk)
+            ends = self._narrowed(ends, robust - float(rest.mean()), rest)
         known = not np.isnan(weighted).any()  # else some propensities are not
         return Evaluated(
             name,
@@ -260,6 +316,22 @@ class _Judge:
             ends[0],
             max(ends),
         )
+
+    def _risk_of_each(self) -> float:
+        """The risk of an end: one by importance weighting, or that and one by the doubly robust estimate."""
+        return self.risk if self.least is None else 0.5 * self.risk
+
+    def _narrowed(self, ends: tuple[float, float], level: float, rest: Floats) -> tuple[float, float]:
+        """The better of these ends and those by what a model leaves, whose mean is what the model's mean lacks.
+
+        A weight is at most 1 / least, so what is left, times least, lies in [-1, 1].
+        """
+        if self.least is None:
+            return ends
+        risk, scaled = self._risk_of_each(), self.least * rest
+        low = level + _lower_difference(scaled, risk) / self.least
+        high = level - _lower_difference(-scaled, risk) / self.least
+        return max(ends[0], low), min(ends[1], high)
 
     def remarks(self) -> list[str]:
         """What a reader should know about the log."""

@@ -1,6 +1,7 @@
-"""The columns `tags` and `baseline` of a log: what callers attached to their decisions."""
+"""The columns `tags`, `baseline` and `context` of a log: what callers attached to their decisions."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ from ..errors import ParameterError, invalid_value
 # For the place of an arm: the decisions that have a prediction of its loss, and the predictions, scaled to [0, 1].
 Predicted: TypeAlias = Mapping[int, tuple[Ints, Floats]]
 
+_CONTEXT = "give its fields by their names, or leave it empty"
 _BASELINE = "give the prediction for each arm by its name, or leave it empty"
 
 
@@ -71,6 +73,28 @@ def predictions(
                 seen.append(decision)
                 values.append((number - low) / (high - low))
     return {arm: (np.array(seen, np.int64), np.array(values)) for arm, (seen, values) in found.items()}
+
+
+def contexts(column: Sequence[Any], rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any], ...] | None:
+    """The contexts of some rows of a column; None if none has one. `numbers` are the rows that errors name.
+
+    >>> numbers = np.array([0, 1])
+    >>> contexts(['{"subject": "law", "tokens": 312}', None], numbers, numbers)
+    ({'subject': 'law', 'tokens': 312}, {})
+    """
+    found = []
+    for row in rows.tolist():
+        given = _object(numbers[row], "context", column[row], _CONTEXT)
+        for name, value in given.items():
+            if not isinstance(value, (str, int, float, type(None))) or (
+                isinstance(value, float) and not math.isfinite(value)
+            ):
+                rule = "must be a text, a finite number, a boolean or None"
+                raise ParameterError(
+                    invalid_value(f"log[{numbers[row]}].context[{name!r}]", value, rule, _CONTEXT)
+                )
+        found.append({str(name): value for name, value in given.items()})
+    return tuple(found) if any(found) else None
 
 
 def _object(row: int, name: str, value: Any, remedy: str) -> Mapping[Arm, Any]:

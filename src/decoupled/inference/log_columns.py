@@ -16,7 +16,7 @@ from ..base.extras import needed_for
 from ..base.validation import LEAST_PROPENSITY, is_missing, kind_of
 from ..decision import Arm
 from ..errors import ArmError, LossError, Message, ParameterError, invalid_value, near_name, shown
-from .log_annotations import Predicted, predictions, tagged
+from .log_annotations import Predicted, contexts, predictions, tagged
 
 NEEDED = ("explore", "propensity", "loss")
 OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq", "tags", "baseline", "context")
@@ -57,6 +57,7 @@ class Log:
         settled: when its loss was observed, on the same scale.
         given: its loss as it was logged.
         predicted: the losses that were predicted when the decisions were made.
+        context: the context of each decision; None if none has one.
     """
 
     arms: tuple[Arm, ...]
@@ -72,6 +73,7 @@ class Log:
     settled: Floats
     given: Floats
     predicted: Predicted
+    context: tuple[Mapping[str, Any], ...] | None
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -138,6 +140,7 @@ def read_log(
         np.where(np.isnan(settled[kept]), made[kept] + 0.5, settled[kept]),
         loss[kept],
         _predicted(columns.get("baseline"), kept, rows, names, loss_range),
+        contexts(columns["context"], kept, rows) if "context" in columns else None,
     )
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..base.arrays import Floats
-from ..policies import Ladder
+from ..policies import ContextualLadder, Ladder
 from .bounds.gates import Gate
 from .bounds.ladder import RECORD, ladder_numbers
 from .centred_round import CentredRound
-from .inequality import Tally
+from .inequality import Sides, Tally
 from .ladder_round import LadderRound
-from .lemmas import hedge, in_order, ladder_round, one_round, running_mean, switches
+from .lemmas import contexts, hedge, in_order, ladder_round, one_round, running_mean, switches
 from .moment import Moment
 from .report import Report
 
@@ -24,7 +24,7 @@ def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
 
     With them S2 and S3 of sticky serving in these rounds, and how the weights move in these sequences.
 
-    At alpha = 3, the shape of `Ladder`, also L9 to L14 in random rounds of ladders.
+    At alpha = 3, the shape of `Ladder`, also L9 to L14 in random rounds of ladders, and the steps of theorem F.
     """
     rng = np.random.default_rng([seed, round(1e6 * alpha)])
     tally = Tally()
@@ -42,6 +42,8 @@ def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
         )
     for at in drawn_ladder_rounds(rng, count) if alpha == 3.0 else ():
         tally.add(ladder_round.sides(at), at.moment)
+    for _ in range(count if alpha == 3.0 else 0):
+        tally.add(drawn_contexts(rng), Moment(np.zeros(2), 1.0, alpha))
     return Report(in_order(tally))
 
 
@@ -132,3 +134,44 @@ def _drawn_losses(rng: np.random.Generator, arms: int) -> Floats:
     # All 0, all 1, or each one of the two.
     losses: Floats = np.full(arms, float(kind)) if kind < 2 else rng.integers(0, 2, arms).astype(np.float64)
     return losses
+
+
+def drawn_contexts(rng: np.random.Generator) -> Iterator[Sides]:
+    """A random round of rungs of every kind, one of greedy regression, and a sequence for its forecaster."""
+    arms, even = int(rng.integers(2, 9)), float(rng.uniform(0.05, 1.0))
+    shifts = rng.exponential(1.0, (2, arms)) * 10.0 ** rng.uniform(-1.0, 2.0)
+    q = np.minimum(
+        (1.0 + shifts[0] - shifts[0].min()) ** -2.0, (1.0 + shifts[0].argsort().argsort()) ** (-2 / 3)
+    )
+    two_best, other = rng.multinomial(2, np.full(arms, 1.0 / arms)) / 2.0, rng.dirichlet(np.full(arms, 0.5))
+    for segments in ((), ("s",)):
+        policy = ContextualLadder(segments=segments, uniform_share=even)
+        yield from contexts.shared_sides(q, two_best, other, policy)
+    explored = (1.0 - even) * other + even / arms
+    leaders = np.eye(arms)[
+        rng.integers(arms, size=3) if rng.random() < 0.5 else np.full(3, rng.integers(arms))
+    ]
+    chances = np.stack(
+        [np.vstack([_drawn_chances(rng, each) for each in shifts] + [leaders]) for _ in range(20)]
+    )
+    weights, level = rng.dirichlet(np.full(5, 0.5)), float(rng.random())
+    losses = _drawn_losses(rng, arms)
+    yield from contexts.judged_sides(contexts.JudgedRound(chances, weights, explored, losses, level, even))
+    truth = _drawn_losses(rng, arms)
+    noise = rng.normal(0.0, 10.0 ** rng.uniform(-2.0, 0.0), arms)
+    yield from contexts.greedy_sides(truth, truth + noise, explored, even)
+    # The least error with which greedy takes another arm: both are off by half of their gap.
+    close = np.where(truth <= np.sort(truth)[1], np.sort(truth)[:2].mean(), truth)
+    close[truth.argmin()] += 1e-12
+    yield from contexts.greedy_sides(truth, close, explored, even)
+    features = rng.normal(0.0, 1.0, (60, int(rng.integers(1, 5))))
+    features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1.0)
+    yield from contexts.forecast_sides(features, rng.random(60).round(), float(rng.uniform(0.1, 5.0)))
+
+
+def _drawn_chances(rng: np.random.Generator, shifts: Floats) -> Floats:
+    """An unbiased estimate of each arm's chance to be the perturbed leader, from draws of the others."""
+    draws = (1.0 - rng.random((len(shifts), len(shifts)))) ** (-1.0 / 3.0) - shifts
+    np.fill_diagonal(draws, -np.inf)
+    chances: Floats = np.maximum(draws.max(axis=1) + shifts, 1.0) ** -3.0
+    return chances

@@ -6,7 +6,7 @@ not available, the docstring says so and explains what is used instead.
 
 `theorem_a` to `theorem_e3`, `theorem_t2` and `theorem_t2b` are this project's own. The page "The ladder: theorems and
 proofs" of the documentation proves them, and `compare` shows them next to the paper's. `switches` is about sticky
-serving, which has a page of its own.
+serving, and `theorem_f1` to `theorem_f3` are about contexts; both have pages of their own.
 """
 
 from .adversarial import first_round_constant, penalty_constant, stability_constant, theorem1
@@ -22,6 +22,7 @@ from .constrained import (
     self_bounding_factor,
     theorem_c,
 )
+from .contexts import forecaster_regret, shared_terms, theorem_f1, theorem_f2, theorem_f2b, theorem_f3
 from .gates import Gate
 from .ladder import LadderTerms, ladder_terms, theorem_t2, theorem_t2b
 from .others import (
@@ -48,6 +49,7 @@ __all__ = [
     "curvature_constant",
     "early_rounds",
     "first_round_constant",
+    "forecaster_regret",
     "gap_constant",
     "ladder_terms",
     "largest_spread",
@@ -70,6 +72,7 @@ __all__ = [
     "rouyer_seldin_order",
     "self_bounding_constant",
     "self_bounding_factor",
+    "shared_terms",
     "square_sum",
     "stability_constant",
     "surrogate_sum_bound",
@@ -86,6 +89,10 @@ __all__ = [
     "theorem_e1",
     "theorem_e2",
     "theorem_e3",
+    "theorem_f1",
+    "theorem_f2",
+    "theorem_f2b",
+    "theorem_f3",
     "theorem_t2",
     "theorem_t2b",
     "useful_from",

@@ -219,8 +219,12 @@ def ladder_terms(arms: int, policy: Ladder | None = None) -> LadderTerms:
     >>> round(dc.theory.bounds.ladder_terms(8).constant)
     2049
     """
-    of = ladder_numbers(arms, policy)
-    k, theta, rate = float(arms), of.policy.least_spread, of.policy.hedge_rate
+    return terms_of(ladder_numbers(arms, policy))
+
+
+def terms_of(of: Numbers) -> LadderTerms:
+    """The terms of T2a from its numbers."""
+    k, theta, rate = float(of.arms), of.policy.least_spread, of.policy.hedge_rate
     penalty = winner_constant() / of.policy.rungs[0] * math.sqrt(k)
     spread = 2.0 * math.sqrt(1.0 + theta)
     # sqrt(n) <= spread sqrt(T) + excess: the drift, and what n begins with.
@@ -273,10 +277,14 @@ def theorem_t2b(gaps: Sequence[float], policy: Ladder | None = None, zeta: float
     '7e+09'
     """
     others = positive_gaps(gaps)
-    of = ladder_numbers(len(others) + 1, policy)
+    return constrained_of(ladder_numbers(len(others) + 1, policy), float(others.min()), zeta)
+
+
+def constrained_of(of: Numbers, least: float, zeta: float = 0.1) -> float:
+    """T2b from its numbers, for this least gap."""
     zeta = number_in("zeta", zeta, 0.0, 0.5 + 1e-12, "ours is 0.1")
     theta = number_in("least_spread", of.policy.least_spread, 0.0, 1.0, "with 0 there is no such bound")
-    k, least, c = float(of.arms), float(others.min()), of.policy.rungs[0]
+    k, c = float(of.arms), of.policy.rungs[0]
     grown = 4.0 * of.penalty_step / c
     # A0 and A1, the factors of sqrt(K) and of K^(1/6) sum (8 w)^(2/3).
     any_state = c * math.pow(k, -2.0 / 3.0) * of.any_state + grown * winner_constant()

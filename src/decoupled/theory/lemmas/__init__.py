@@ -2,7 +2,7 @@
 
 The paper's lemmas come first. The lemmas of the ladder, L1 to L8, are in `winner`, `jumps`, `one_round`, `hedge`,
 `running_mean` and, for L1, in `path`. Those of theorem T2, L9 to L14, are in `ladder_round` and `ladder_path`,
-and those of sticky serving, S1 to S3, in `switches`.
+those of sticky serving, S1 to S3, in `switches`, and the steps of theorem F in `contexts`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,6 +11,7 @@ from ..inequality import Inequality, Line, Sides
 from ..moment import Moment
 from . import (
     best_arm,
+    contexts,
     exploration,
     hedge,
     jumps,
@@ -29,7 +30,17 @@ from . import (
 _GROUPS = (probabilities, exploration, penalty, stability, best_arm, winner, jumps)
 _ORDER = [
     inequality
-    for group in (*_GROUPS, path, one_round, hedge, running_mean, ladder_round, ladder_path, switches)
+    for group in (
+        *_GROUPS,
+        path,
+        one_round,
+        hedge,
+        running_mean,
+        ladder_round,
+        ladder_path,
+        switches,
+        contexts,
+    )
     for inequality in vars(group).values()
     if isinstance(inequality, Inequality)
 ]

@@ -1,0 +1,87 @@
+"""Measures what a context is worth: the numbers and the picture of `context.md`.
+
+    DECOUPLED_DATA=folder python docs/tools/measure.py context
+
+The folder holds `context/mmlu.npz`: `wrong`, questions x 2, 1 where a model's answer is wrong, the cheap model first;
+`segment`, the number of each question's subject; and `names`, the subjects. It comes from public data of RouteLLM and is
+not part of this package. Without it, `table` is of made-up questions, and nothing is measured.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import decoupled as dc
+from decoupled.base.arrays import Floats
+from decoupled.environments import ContextTable
+from decoupled.report.claims import mean_of
+
+PRICES = (0.05, 0.10, 0.15, 0.20)
+CONTEXTS = {"subject": "the subject of a question", "noise": "57 labels that tell nothing"}
+RUNS, SEED = 40, 0
+FIELD = "subject"
+POLICIES: dict[str, dc.Policy] = {
+    "contextual": dc.ContextualLadder(segments=(FIELD,)),
+    "by-hand": dc.baselines.PerSegment(dc.Ladder(), [FIELD]),
+    "thompson": dc.baselines.PerSegment(dc.ThompsonSampling(), [FIELD]),
+    "pooled": dc.Ladder(),
+}
+
+
+def questions() -> tuple[Floats, list[str]] | None:
+    """Who answers what wrong, and the subjects; None if the data is not at hand."""
+    folder = os.environ.get("DECOUPLED_DATA")
+    file = Path(folder or ".") / "context/mmlu.npz"
+    if folder is None or not file.is_file():
+        return None
+    with np.load(file) as kept:
+        return np.asarray(kept["wrong"], float), kept["names"][kept["segment"]].tolist()
+
+
+def made_up(rounds: int = 14_000, seed: int = 0) -> tuple[Floats, list[str]]:
+    """The same of made-up questions: 57 subjects, in which the dear model is better by between 0 and 0.35."""
+    draw = np.random.default_rng(seed)
+    subject = draw.integers(57, size=rounds)
+    dear = draw.uniform(0.05, 0.35, 57)
+    means = np.stack([dear + draw.uniform(0.0, 0.35, 57), dear], axis=1)
+    wrong = (draw.random((rounds, 2)) < means[subject]).astype(float)
+    return wrong, [f"subject {number}" for number in subject]
+
+
+def table(wrong: Floats, subjects: list[str], price: float, context: str) -> ContextTable:
+    """The losses at a price of the dear model, with the subjects, or with labels that tell nothing."""
+    losses = (wrong + np.array([0.0, price])) / (1.0 + price)
+    if context == "noise":
+        subjects = np.random.default_rng(1).permutation(subjects).tolist()
+    return ContextTable(losses, {FIELD: subjects}, order="shuffled")
+
+
+def gains(world: ContextTable, runs: int = RUNS) -> dict[str, Floats]:
+    """What each policy gains over the best single arm, one number per run."""
+    rounds = len(world.losses)
+    results = dc.simulate(list(POLICIES.values()), world, rounds, runs, seed=SEED, checkpoints=1)
+    return {name: -results.final_regret(policy) for name, policy in POLICIES.items()}
+
+
+def measure() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every record of this group."""
+    found = questions()
+    if found is None:
+        raise SystemExit("DECOUPLED_DATA: names no folder with context/mmlu.npz, so nothing is measured")
+    for context, told in CONTEXTS.items():
+        for price in PRICES:
+            world, place = table(*found, price, context), f"context.{context}.{100 * price:.0f}"
+            shared = {"unit": "loss", "decimals": 0}
+            about = f"on MMLU at a price of {price}, with {told}"
+            if context == FIELD:
+                most = world.available(np.arange(len(world.losses)))
+                what = f"what the best arm for each segment gains over the best single arm {about}"
+                yield f"{place}.available", {"value": most, **shared, "what": what}
+            for name, gained in gains(world).items():
+                mean, what = mean_of("", gained), f"mean gain of {POLICIES[name].label} {about}"
+                ends = {"value": mean.value, "low": mean.low, "high": mean.high}
+                print(place, name, round(mean.value), flush=True)
+                yield f"{place}.{name}", {**ends, **shared, "what": what}
