@@ -2,7 +2,7 @@
 
     DECOUPLED_DATA=folder python docs/tools/measure.py context
 
-The folder holds `context/mmlu.npz`: `wrong`, questions x 2, 1 where a model's answer is wrong, the cheap model first;
+The folder also holds `real/*.npz`, tables of `losses`, rounds x arms, for a table of 58 arms. It holds `context/mmlu.npz`: `wrong`, questions x 2, 1 where a model's answer is wrong, the cheap model first;
 `segment`, the number of each question's subject; and `names`, the subjects. It comes from public data of RouteLLM and is
 not part of this package. Without it, `table` is of made-up questions, and nothing is measured.
 """
@@ -66,6 +66,33 @@ def gains(world: ContextTable, runs: int = RUNS) -> dict[str, Floats]:
     return {name: -results.final_regret(policy) for name, policy in POLICIES.items()}
 
 
+def many_arms(order: str) -> ContextTable:
+    """Every recorded table side by side, and the mean of each, with 5 labels that tell nothing: 58 arms."""
+    tables = []
+    for file in sorted((Path(os.environ["DECOUPLED_DATA"]) / "real").glob("*.npz")):
+        with np.load(file) as kept:
+            tables.append(np.asarray(kept["losses"], float))
+    rounds = max(len(each) for each in tables)
+    long = [np.resize(each, (rounds, each.shape[1])) for each in tables]  # shorter ones again and again
+    losses = np.hstack([*long, *(each.mean(axis=1, keepdims=True) for each in long)])
+    labels = np.random.default_rng(1).integers(5, size=rounds)
+    return ContextTable(losses, {FIELD: labels.astype(str).tolist()}, order=order)
+
+
+def measure_many_arms() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Regret where there are many arms and the context tells nothing."""
+    for order in ("given", "shuffled"):
+        world = many_arms(order)
+        rounds, policies = len(world.losses), [POLICIES["contextual"], POLICIES["pooled"]]
+        results = dc.simulate(policies, world, rounds, 60, seed=SEED, checkpoints=1)
+        for name in ("contextual", "pooled"):
+            mean = mean_of("", results.final_regret(POLICIES[name]))
+            what = f"mean regret of {POLICIES[name].label} with {world.arms} recorded arms, order {order}"
+            ends = {"value": mean.value, "low": mean.low, "high": mean.high}
+            print("many", order, name, ends, flush=True)
+            yield f"context.many.{order}.{name}", {**ends, "unit": "loss", "decimals": 0, "what": what}
+
+
 def measure() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every record of this group."""
     found = questions()
@@ -85,3 +112,4 @@ def measure() -> Iterator[tuple[str, dict[str, Any]]]:
                 ends = {"value": mean.value, "low": mean.low, "high": mean.high}
                 print(place, name, round(mean.value), flush=True)
                 yield f"{place}.{name}", {**ends, **shared, "what": what}
+    yield from measure_many_arms()
