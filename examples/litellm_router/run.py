@@ -9,6 +9,7 @@ The plug-in learns from shadows of a fifth of the requests, which a judge compar
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ from decoupled.integrations.litellm import Plugin  # noqa: E402
 from decoupled.report.claims import Claim, judged_below, mean_of, ratio_of  # noqa: E402
 
 TOKENS, TURNS, CLIENTS = 4, 4, 4
-OURS, THEIRS = "the plug-in", "LiteLLM's adaptive router"
+OURS, TOLD = "the plug-in", "LiteLLM's adaptive router, told by clients"
+NOT_TOLD = "LiteLLM's adaptive router, not told"
 RIGHT, WRONG, SILENT = "Thanks, perfect. ", "This is not working. ", ""
 ARMS = ["openai/medium", "openai/small", "openai/large"]
 LOW, HIGH = (
@@ -153,59 +155,74 @@ def less(name: str, what: str, above: Floats, below: Floats, rival: str) -> Clai
     return judged_below(name, "ours", statement, f"{what}, over that of {rival}", [part], 1.0)
 
 
-async def compare(count: int, repetitions: int, share: float) -> tuple[list[str], list[Claim]]:
-    """All runs: the mean losses as lines, and the claims."""
-    found: dict[str, list[float]] = {}
-    spent: dict[str, list[float]] = {}
+async def one(seed: int, count: int, share: float, ports: dict[str, int]) -> dict[str, Any]:
+    """The mean losses and the dollars of all rivals with the same questions."""
+    asked = questions(count, seed)
+    found = {
+        OURS: await ours(ports, asked, seed, share),
+        TOLD: await theirs(ports, asked, seed, tells=True),
+        NOT_TOLD: await theirs(ports, asked, seed, tells=False),
+        **{f"always {model}": Run([(model, each) for each in asked]) for model in MODELS},
+    }
+    return {
+        "run": [seed, count, share],
+        "loss": {
+            label: float(np.mean([loss(*each) for each in run.served])) for label, run in found.items()
+        },
+        "dollars": {
+            label: sum(MODELS[model].price for model, _ in run.served) / 100.0 + run.shadows
+            for label, run in found.items()
+        },
+    }
 
-    def note(label: str, run: Run) -> None:
-        found.setdefault(label, []).append(float(np.mean([loss(*each) for each in run.served])))
-        dollars = sum(MODELS[model].price for model, _ in run.served) / 100.0 + run.shadows
-        spent.setdefault(label, []).append(dollars)
 
-    talking, silent = f"{THEIRS}, clients that tell", f"{THEIRS}, clients that do not"
-    with runs.upstreams(HERE.parent / "llm_router" / "models.py") as ports:
-        for seed in range(repetitions):
-            asked = questions(count, seed)
-            note(OURS, await ours(ports, asked, seed, share))
-            note(talking, await theirs(ports, asked, seed, tells=True))
-            note(silent, await theirs(ports, asked, seed, tells=False))
-            for model in MODELS:
-                note(f"always {model}", Run([(model, each) for each in asked]))
-            print(f"run {seed + 1} of {repetitions}", flush=True)
-    losses = {label: np.array(each) for label, each in found.items()}
+def compared(played: Sequence[dict[str, Any]]) -> tuple[list[str], list[Claim]]:
+    """The means with their intervals, as lines, and the claims."""
+    losses, dollars = (
+        {label: np.array([each[what][label] for each in played]) for label in played[0][what]}
+        for what in ("loss", "dollars")
+    )
     lines = []
-    for label, each in losses.items():
-        mean = mean_of(label, each)
-        lines.append(
-            f"{label:45} loss {mean.value:.4f} ({mean.low:.4f} to {mean.high:.4f}), ${np.mean(spent[label]):.2f}"
-        )
+    for label, values in losses.items():
+        mean = mean_of(label, values)
+        interval = f"{mean.value:.3f} ({mean.low:.3f} to {mean.high:.3f})"
+        lines.append(f"{label:48} loss {interval}, ${np.mean(dollars[label]):.2f}")
     rivals = [label for label in losses if label != OURS]
     claims = [less("litellm-loss", "mean loss served", losses[OURS], losses[each], each) for each in rivals]
     bills = [
-        less("litellm-bill", "dollars", np.array(spent[OURS]), np.array(spent[each]), each)
-        for each in rivals[:2]
+        less("litellm-bill", "dollars, with shadows", dollars[OURS], dollars[each], each) for each in rivals
     ]
     return lines, [*claims, *bills]
 
 
 def main() -> None:
-    """Run the example."""
+    """Run the example, or what is left of it."""
     parser = argparse.ArgumentParser(
         description="The plug-in for LiteLLM against LiteLLM's adaptive router."
     )
     parser.add_argument("--requests", type=int, default=500)
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--share", type=float, default=0.2, help="of the requests that have a shadow")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/litellm_router.jsonl"), help="runs that are done"
+    )
     options = parser.parse_args()
     litellm.suppress_debug_info = True
-    lines, claims = asyncio.run(compare(options.requests, options.runs, options.share))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    lines = options.out.read_text().splitlines() if options.out.exists() else []
+    done = {tuple(each["run"]): each for each in map(json.loads, lines)}
+    wanted = [(seed, options.requests, options.share) for seed in range(options.runs)]
+    with runs.upstreams(HERE.parent / "llm_router" / "models.py") as ports, options.out.open("a") as file:
+        for run in wanted:
+            if run not in done:
+                done[run] = asyncio.run(one(*run, ports))
+                print(json.dumps(done[run]), file=file, flush=True)
+                print(f"run {run[0] + 1} of {options.runs}", flush=True)
+    told, claims = compared([done[run] for run in wanted])
     print(
-        f"{options.runs} runs of {options.requests} requests, shadows for {options.share:.0%}; 95 % intervals",
-        *lines,
-        sep="\n",
+        f"{options.runs} runs of {options.requests} requests, shadows for {options.share:.0%}; 95 % intervals"
     )
-    print(runs.printed(claims))
+    print(*told, runs.printed(claims), sep="\n")
 
 
 if __name__ == "__main__":

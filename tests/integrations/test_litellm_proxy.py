@@ -207,6 +207,8 @@ def test_every_kind_of_call_has_a_shadow(
         assert "I am " in answer.text
     seen = wait_for(lambda: len(found := judged(folder, f"{path} {stream}")) == 8 and found, "8 verdicts")
     copies = [each for each in seen if each["mirrored"]["arm"] != each["served"]["arm"]]
+    ours = {"cache", "cooldown_time", "disable_fallbacks", "litellm_metadata", "metadata", "num_retries"}
+    assert not any(ours & each["body"].keys() for each in models.asked)
     assert copies  # else the seed makes this a test of nothing
     for each in copies:
         for answer in (each["served"], each["mirrored"]):  # a judge sees a streamed answer whole
@@ -367,3 +369,23 @@ def test_retries_are_not_decided_again(models: StubModels) -> None:
     assert asked[0] == "small"
     assert len(plugin.learner.pending) == 1
     assert plugin.routing.counts.dropped["client_gone"] == 1
+
+
+def test_the_example_runs_and_judges_its_claims(tmp_path: Path) -> None:
+    program = Path(__file__).parents[2] / "examples" / "litellm_router" / "run.py"
+    command = [
+        sys.executable,
+        str(program),
+        "--requests",
+        "16",
+        "--runs",
+        "1",
+        "--out",
+        str(tmp_path / "runs.jsonl"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout.count("undecided") == 10
+    )  # one run has no interval, so nothing can be claimed from it
+    assert (tmp_path / "runs.jsonl").read_text().count("\n") == 1

@@ -39,9 +39,19 @@ class Open:
 
     decision: str
     explore: str
-    request: Request
-    shown: Request  # without credentials, for the judge
+    target: str
+    body: Mapping[str, Any]
+    headers: tuple[tuple[str, str], ...]
     began: float
+
+    def copy(self, served: Answer) -> Copy:
+        """The shadow. It is made when the client has its answer, because a long body takes time to write."""
+        content = json.dumps(self.body, default=str).encode()
+        seen = tuple(each for each in self.headers if each[0] not in CREDENTIALS)
+        request = Request("POST", self.target, self.headers, content)
+        return Copy(
+            self.decision, self.explore, request, Request("POST", self.target, seen, content), served
+        )
 
 
 class ShadowLoss:
@@ -97,9 +107,10 @@ class Routing:
         self._copy_fields = tuple(copy_fields)
         self._open: OrderedDict[str, Open] = OrderedDict()
         self._last: str | None = None
+        self._config = CopyConfig(concurrency=concurrency)
         self.copies = Copies(
             cast(Any, {arm.name: arm for arm in arms}),
-            CopyConfig(concurrency=concurrency),
+            self._config,
             cast(Any, ShadowLoss(loss, judge, spending, failures)),
             cast(Any, decider),
             self.counts,
@@ -146,11 +157,12 @@ class Routing:
         each = self._open.pop(mark, None)
         if each is None:
             return
-        if each.request.target != target or len(self.copies) >= self._queue:
+        full = len(self.copies) >= self._queue or self.copies.bytes >= self._config.queue_bytes
+        if each.target != target or full:
             self._give_up(each, "refused")
             return
         served = answer()
-        copy = Copy(each.decision, each.explore, each.request, each.shown, served)
+        copy = each.copy(served)
         if served.arm == each.explore:  # nothing is sent twice to the model that served
             copy.mirrored = served
             self.counts.reused[served.arm] += 1
@@ -183,12 +195,8 @@ class Routing:
             len(self._open) >= self._queue or next(iter(self._open.values())).began < now - OPEN_SECONDS
         ):
             self._give_up(self._open.popitem(last=False)[1], "client_gone")
-        content = json.dumps(body, default=str).encode()
         passed = tuple((name, headers[name]) for name in self._forward if name in headers)
-        seen = tuple(each for each in passed if each[0] not in CREDENTIALS)
-        self._open[decision] = Open(
-            decision, explore, Request("POST", target, passed, content), Request("POST", target, seen, content), now
-        )  # fmt: skip
+        self._open[decision] = Open(decision, explore, target, body, passed, now)
 
     def _give_up(self, each: Open, reason: str) -> None:
         self._spending.end(each.decision, 0.0)
