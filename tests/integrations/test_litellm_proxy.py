@@ -195,7 +195,7 @@ def test_serves_the_better_model_and_sends_nothing_twice(
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 def test_every_kind_of_call_has_a_shadow(
-    proxy: httpx.Client, folder: Path, path: str, stream: bool
+    proxy: httpx.Client, models: StubModels, folder: Path, path: str, stream: bool
 ) -> None:
     for number in range(8):
         prompt = f"{path} {stream} {number}."
