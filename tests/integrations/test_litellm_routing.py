@@ -3,14 +3,16 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import decoupled as dc
 from decoupled.errors import MissingExtraError, ParameterError
-from decoupled.integrations.litellm.deciding import NOTHING, About, InProcess
+from decoupled.integrations.litellm import deciding
+from decoupled.integrations.litellm.deciding import NOTHING, About, InProcess, OnService
 from decoupled.integrations.litellm.requests import CHAT, RESPONSES, copied, headers_of
 from decoupled.integrations.litellm.routing import Mark, Routing
 from decoupled.integrations.litellm.shadow_arm import SHADOW, ShadowArm, answer_of
@@ -18,6 +20,9 @@ from decoupled.integrations.litellm.spending import Spending
 from decoupled.mirror.backend import Routing as Decision
 from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled.mirror.exchange import Answer, Request
+from decoupled.service.client.aio import AsyncClient
+from decoupled.service.client.exchange import Retries
+from support.http_service import served as http_service
 
 ARMS = ["small", "large"]
 HI = [{"role": "user", "content": "hi"}]
@@ -59,10 +64,12 @@ class Alternating:
     def __init__(self, explore: str = "large", exploit: str = "small") -> None:
         self.learned: list[tuple[str, str, float]] = []
         self.drawn: list[tuple[str, str | None]] = []
+        self.contexts: list[dict[str, Any] | None] = []
         self._explore, self._exploit = explore, exploit
 
     async def draw(self, mode: str, available: Any, about: About) -> Decision | None:
         self.drawn.append((mode, about.key))
+        self.contexts.append(about.context)
         return Decision(f"d{len(self.drawn)}", self._exploit, self._explore if mode == "both" else None)
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
@@ -202,6 +209,76 @@ def test_a_key_comes_from_its_header_and_headers_are_forwarded_by_name() -> None
     assert decider.drawn == [("both", "s1")]
     assert router.asked[0]["extra_headers"] == {"x-tenant": "blue", "cookie": "sid=1"}
     assert judge.shown[0][0].headers == (("x-tenant", "blue"),)
+
+
+def test_a_context_comes_from_the_metadata_that_the_client_sent() -> None:
+    decider = Alternating()
+    routing = routing_of(MadeUpRouter(), decider, context=["subject", "tokens"])
+    sent = {"subject": "law", "tokens": 31, "secret": "s"}
+
+    async def steps() -> None:
+        await served(routing, {"metadata": {"requester_metadata": sent, "tokens": 7}})  # a chat
+        await served(routing, {"litellm_metadata": {"requester_metadata": sent}, "metadata": sent})
+        await served(routing, {"metadata": sent})  # without the proxy
+        await served(routing, {"metadata": {"subject": ["law"]}})
+
+    run(steps, routing)
+    assert decider.contexts == [{"subject": "law", "tokens": 31}] * 3 + [{"subject": None, "tokens": None}]
+
+
+def test_a_learner_is_told_the_key_and_the_context() -> None:
+    told: list[dict[str, Any]] = []
+
+    class Told:
+        arms = ("a", "b")
+
+        def decide(self, **options: Any) -> Any:
+            told.append(options)
+            return Decision("d", "a", "b")
+
+        exploit = decide
+
+    learner = InProcess(cast(Any, Told()))
+    about = About("s1", {"subject": "law"})
+    for mode in ("both", "exploit"):
+        asyncio.run(learner.draw(mode, ["a", "b"], about))
+    asyncio.run(learner.draw("both", ["a"], NOTHING))
+    assert told == [{"key": "s1", "context": {"subject": "law"}}] * 2 + [{"available": ["a"]}]
+
+
+def test_a_service_decides_and_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deciding, "PATIENCE", 30.0)  # a busy machine must not cost a decision
+    with http_service(tmp_path) as service:
+
+        async def steps() -> tuple[str, int, int]:
+            async with AsyncClient(service.url) as client:
+                decider = OnService(client, "router", partial(client.create, "router", arms=ARMS))
+                routing = routing_of(MadeUpRouter(), decider, session_header="X-Session-Id")
+                first = await served(routing, {})
+                while decider.starting:
+                    await asyncio.sleep(0.01)
+                keyed = {"metadata": {"headers": {"x-session-id": "s1"}}}
+                kept = {await served(routing, keyed) for _ in range(5)}
+                for _ in range(5):
+                    await served(routing, {})
+                assert await routing.copies.drain(10.0) == []
+                await decider.close()
+                return first, len(kept), routing.counts.learned["applied"] + routing.counts.repeated
+
+        # The first request finds no decision, and others may overtake the draws ahead; all that are drawn are learned.
+        assert asyncio.run(steps()) == ("small", 1, 11)
+
+
+def test_a_service_that_is_away_holds_up_nothing() -> None:
+    async def steps() -> None:
+        async with AsyncClient("http://127.0.0.1:9", retries=Retries(attempts=1)) as client:
+            decider = OnService(client, "router", partial(client.create, "router", arms=ARMS))
+            routing = routing_of(MadeUpRouter(), decider)
+            assert [await served(routing, {}) for _ in range(3)] == ["small"] * 3
+            assert routing.counts.repeated == 3
+            await decider.close()
+
+    asyncio.run(steps())
 
 
 def test_streamed_requests_have_no_shadow_where_time_counts() -> None:

@@ -163,6 +163,17 @@ class OnService:
             return "late"
         return "kept" if applied is None else "applied"
 
+    @property
+    def starting(self) -> bool:
+        """Whether the first decisions are still being drawn."""
+        return not self._ready
+
+    async def close(self) -> None:
+        """Draw nothing more."""
+        if self._starting is not None:
+            self._starting.cancel()
+        await self._prefetch.stop()
+
     async def _waited_for(self, mode: Mode, about: About) -> Routing | None:
         now = asyncio.get_running_loop().time
         if now() < self._resting_until:
