@@ -36,7 +36,12 @@ from decoupled.report.claims import Claim, judged_below, mean_of, ratio_of  # no
 TOKENS, TURNS, CLIENTS = 4, 4, 4
 OURS, TOLD = "the plug-in", "LiteLLM's adaptive router, told by clients"
 NOT_TOLD = "LiteLLM's adaptive router, not told"
-RIGHT, WRONG, SILENT = "Thanks, perfect. ", "This is not working. ", ""
+# What clients say after an answer, by turn. The adaptive router knows these words. Consecutive messages share no other
+# word: it would take that for a question that had to be asked again.
+RIGHT, WRONG = (
+    ("Thanks. ", "Perfect. ", "Great. ", "Exactly. "),
+    ("Cancel. ", "Stop. ", "Abort. ", "Never mind. "),
+)
 ARMS = ["openai/medium", "openai/small", "openai/large"]
 LOW, HIGH = (
     min(each.price for each in MODELS.values()) / 100.0,
@@ -110,9 +115,9 @@ async def played(
     async def client() -> None:
         for number, session in enumerate(sessions):
             history: list[dict[str, str]] = []
-            said = SILENT
-            for question in session:
-                history.append({"role": "user", "content": f"{said}What is {question}?"})
+            said = ""
+            for turn, question in enumerate(session):
+                history.append({"role": "user", "content": f"{said}{question}"})
                 answer = await router.acompletion(
                     model="chat", messages=history, litellm_session_id=f"{seed}-{session[0]}-{number}"
                 )
@@ -122,7 +127,7 @@ async def played(
                 )
                 history.append({"role": "assistant", "content": text})
                 if tells:
-                    said = RIGHT if text == str(product(question)) else WRONG
+                    said = (RIGHT if text == str(product(question)) else WRONG)[turn]
 
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
     return served
