@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 import decoupled as dc
 from support.stub_models import StubModels, stub_models
@@ -26,6 +28,7 @@ from support.stub_models import StubModels, stub_models
 if find_spec("litellm") is None:
     pytest.skip("LiteLLM is not installed here; make test-litellm installs it", allow_module_level=True)
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "litellm_router"
 KEY = "sk-7d1a90c4e2f85b36d1a90c4e2f85b36a7d1a90c4e2f85b36d1a90c4e2f85b36a"
 PLUGIN = """
 from pathlib import Path
@@ -371,11 +374,22 @@ def test_retries_are_not_decided_again(models: StubModels) -> None:
     assert plugin.routing.counts.dropped["client_gone"] == 1
 
 
+def test_the_configuration_of_the_example_names_its_arms(tmp_path: Path) -> None:
+    from litellm.proxy.types_utils.utils import get_instance_fn
+
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    config = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    plugin = get_instance_fn(config["litellm_settings"]["callbacks"], str(tmp_path / "config.yaml"))
+    models: dict[str, set[str]] = {each["model_name"]: set() for each in config["model_list"]}
+    for each in config["model_list"]:
+        models[each["model_name"]].add(each["litellm_params"]["model"])
+    assert models == {plugin.group: set(plugin.routing.arms)}
+
+
 def test_the_example_runs_and_judges_its_claims(tmp_path: Path) -> None:
-    program = Path(__file__).parents[2] / "examples" / "litellm_router" / "run.py"
     command = [
         sys.executable,
-        str(program),
+        str(EXAMPLE / "run.py"),
         "--requests",
         "16",
         "--runs",
