@@ -363,6 +363,8 @@ def test_a_learner_is_saved_and_loaded_with_the_arms_of_today(tmp_path: Path) ->
     with pytest.raises(ParameterError, match="one worker"):
         InProcess.of(dc.Ladder(), ["a", "b"], file)
     first.close()
+    with pytest.raises(ParameterError, match="has a learner of Ladder"):
+        InProcess.of(dc.FTPL(), ["a", "b"], file)
     again = InProcess.of(dc.Ladder(), ["b", "c"], file, guardrails=dc.Guardrails(pinned="c"))
     assert (again.learner.round, again.learner.arms) == (5, ("b", "c"))
     assert again.learner.exploit().exploit == "c"

@@ -13,7 +13,7 @@ from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
 from ...mirror.backend import Mode, Routing
 from ...mirror.prefetch import Prefetch
-from ...policies import Policy
+from ...policies import Ladder, Policy
 from ...service.client.aio import AsyncClient
 from ...service.errors import Gone, NotFound
 from .saving import SavedSoon
@@ -69,7 +69,7 @@ class InProcess:
     @classmethod
     def of(
         cls,
-        policy: Policy,
+        policy: Policy | None,
         arms: Sequence[str],
         file: Path | None = None,
         *,
@@ -83,10 +83,13 @@ class InProcess:
         ('small', 'large')
         """
         if file is None or not file.exists():
-            learner = Learner(policy, list(arms), seed, guardrails=guardrails)
+            learner = Learner(policy or Ladder(), list(arms), seed, guardrails=guardrails)
             learner.watch()  # so that the file can be asked for a verdict
             return cls(learner, file)
         learner = Learner.load(file)
+        if policy is not None and policy != learner.policy:
+            remedy = "give the same policy, or another file"
+            raise ParameterError(f"save = {str(file)!r}: has a learner of {learner.policy!r}; {remedy}")
         learner.add_arms([arm for arm in arms if arm not in learner.arms])
         learner.retire_arms([arm for arm in learner.arms if arm not in arms])
         if guardrails is not None:

@@ -40,7 +40,8 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             other model.
         loss: what is learned, with the keys of a mirror's `[loss]`; costs are in dollars.
         save: the file of the learner in this process. What the shadows cost is beside it, in `<save>.spent`.
-        policy: the policy to run; `Ladder()` by default.
+        policy: the policy to run; that of the file or `Ladder()` by default. A contextual one finds its fields in the
+            metadata that clients send.
         guardrails: rules about the arm that is served, for a learner in this process.
         seed: its seed; None draws fresh randomness.
         service: a decision service in place of a learner in this process: its address, or a client.
@@ -49,7 +50,6 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             until its real price is known.
         failures: "loss": a shadow that fails has the loss 1. "missing": nothing is learned, so that an arm gains by failing.
         session_header: the header whose value is the key of a request; None for no keys.
-        context: fields of the metadata that clients send, which are the context of a request; the policy must take one.
         forward_headers: headers of clients that shadows carry; by default none, and no judge sees credentials.
         copy_fields: fields of requests that shadows carry besides those of OpenAI's API, such as "top_k".
         timeout: seconds that a shadow may take.
@@ -77,7 +77,6 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         budget: Budget | None = None,
         failures: Failures = "loss",
         session_header: str | None = None,
-        context: Sequence[str] = (),
         forward_headers: Sequence[str] = (),
         copy_fields: Sequence[str] = (),
         timeout: float = 60.0,
@@ -103,11 +102,12 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         self.learner = None
         decider: Decider
         if service is None:
-            decider = InProcess.of(policy or Ladder(), arms, file, guardrails=guardrails, seed=seed)
-            self.learner = decider.learner
+            decider = InProcess.of(policy, arms, file, guardrails=guardrails, seed=seed)
+            self.learner, chosen = decider.learner, decider.learner.policy
         else:
             client = AsyncClient(service) if isinstance(service, str) else service
-            create = partial(client.create, experiment, arms=list(arms), policy=policy or Ladder())
+            chosen = policy or Ladder()
+            create = partial(client.create, experiment, arms=list(arms), policy=chosen)
             decider = OnService(client, experiment, create)
         self.routing = Routing(
             [ShadowArm(arm, group, self._router, timeout) for arm in arms],
@@ -117,7 +117,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             Spending(limits, arms, spent),
             failures=failures,
             session_header=session_header,
-            context=context,
+            context=_fields_of(chosen),
             forward_headers=forward_headers,
             copy_fields=copy_fields,
             concurrency=concurrency,
@@ -239,6 +239,10 @@ def _notes(kwargs: Fields) -> dict[str, Any]:
         if isinstance(found, dict) and isinstance(found.get(MARK), Mark):
             return found
     return {}
+
+
+def _fields_of(policy: Any) -> tuple[str, ...]:
+    return (*policy.segments, *policy.numbers) if policy.contextual else ()
 
 
 def _checked_loss(loss: LossConfig | Mapping[str, Any]) -> LossConfig:
