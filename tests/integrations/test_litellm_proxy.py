@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import doctest
 import json
 import os
 import re
@@ -372,6 +373,45 @@ def test_retries_are_not_decided_again(models: StubModels) -> None:
     assert asked[0] == "small"
     assert len(plugin.learner.pending) == 1
     assert plugin.routing.counts.dropped["client_gone"] == 1
+
+
+def test_the_example_in_the_docstring_runs() -> None:
+    from decoupled.integrations.litellm import plugin
+
+    assert doctest.testmod(plugin) == doctest.TestResults(failed=0, attempted=2)
+
+
+def test_a_failing_shadow_cools_no_deployment_down(models: StubModels) -> None:
+    import litellm
+    from litellm.router_utils.cooldown_handlers import _async_get_cooldown_deployments
+
+    from decoupled.integrations.litellm import Plugin
+
+    arms = ["openai/small", "openai/large"]
+    keys = {"api_base": models.url, "api_key": "sk-operator"}
+    deployments = [{"model_name": "cool", "litellm_params": {"model": arm, **keys}} for arm in arms]
+    router = litellm.Router(model_list=deployments, num_retries=0, allowed_fails=0, cooldown_time=60)
+    settings: dict[str, Any] = {
+        "guardrails": dc.Guardrails(pinned=arms[0]),
+        "policy": dc.FollowTheLeader(),
+        "seed": 1,
+    }
+    plugin = Plugin("cool", arms, {"status": 1.0}, budget=dc.Budget(), router=router, **settings)
+
+    async def steps() -> list[str]:
+        for number in range(8):
+            messages = [{"role": "user", "content": f"cool {number}."}]
+            await router.acompletion(model="cool", messages=messages)
+        await asyncio.sleep(1.0)  # LiteLLM tells its callbacks later
+        await plugin.routing.copies.drain(10.0)
+        return list(await _async_get_cooldown_deployments(router, None))
+
+    before, litellm.callbacks, models.failing = litellm.callbacks, [plugin], {"large"}
+    try:
+        assert asyncio.run(steps()) == []
+    finally:
+        litellm.callbacks, models.failing = before, set()
+    assert "large" in models.of("cool ")
 
 
 def test_the_configuration_of_the_example_names_its_arms(tmp_path: Path) -> None:
