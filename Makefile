@@ -14,6 +14,9 @@ BYTECODE_STAMP := $(VENV)/.bytecode
 # A wheel is built in an environment of its own: .venv takes five times the disk, and most of it is of no use there.
 WHEEL_VENV := .venv-wheel
 WHEEL_STAMP := $(WHEEL_VENV)/.installed
+# LiteLLM is a hundred packages, some of them in other versions than ours.
+LITELLM_VENV := .venv-litellm
+LITELLM_STAMP := $(LITELLM_VENV)/.installed
 
 # All extras except cuda, which takes half a gigabyte and needs a GPU; the simulator is part of Numba.
 LOCKED_EXTRAS := --extra all
@@ -50,7 +53,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper mirror notebooks docs build native client test test-docs quick install ready check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
+.PHONY: help run paper mirror litellm notebooks docs build native client test test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -64,6 +67,18 @@ paper: $(RUN_STAMP) ## Reproduce the paper in full: about half an hour
 mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain (some minutes)
 	@$(BIN)/python examples/llm_router/run.py
 	@$(BIN)/python examples/bad_deploy/run.py
+
+$(LITELLM_STAMP): requirements/litellm.txt pyproject.toml | $(LITELLM_VENV)/bin/python $(MANIFEST)
+	@echo "Installing LiteLLM, and the package beside it ..."
+	@$(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-compile --require-hashes -r requirements/litellm.txt
+	@DECOUPLED_NATIVE=off $(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+litellm: $(LITELLM_STAMP) ## Run the example of the plug-in for LiteLLM, against LiteLLM's own adaptive router (some minutes)
+	@$(LITELLM_VENV)/bin/python examples/litellm_router/run.py
+
+test-litellm: $(LITELLM_STAMP) ## Test the plug-in for LiteLLM with the real proxy (two minutes)
+	@$(LITELLM_VENV)/bin/pytest -q -rs -p no:cacheprovider -W default tests/integrations
 
 # JupyterLab is a hundred packages that nothing else needs.
 $(LAB_STAMP): requirements/notebooks.txt $(DEV_STAMP)
@@ -121,7 +136,7 @@ $(BYTECODE_STAMP): $(DEV_STAMP)
 $(MANIFEST): | $(COMPILER_STAMP)
 	@[ "$(DECOUPLED_NATIVE)" = off ] || $(NATIVE) || true
 
-$(VENV)/bin/python $(WHEEL_VENV)/bin/python:
+$(VENV)/bin/python $(WHEEL_VENV)/bin/python $(LITELLM_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
 	  { echo "decoupled needs Python 3.11, 3.12, 3.13 or 3.14; choose one with: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Creating $(@:/bin/python=) with $$($(PYTHON) --version) ..."
@@ -226,6 +241,9 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade requirements/notebooks.in \
 	  -c requirements/dev.txt -o requirements/notebooks.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in requirements/litellm.in \
+	  --extra litellm --extra jit --extra plots --extra simulate -o requirements/litellm.txt
 
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) $(WHEEL_VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WHEEL_VENV) $(LITELLM_VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

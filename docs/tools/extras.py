@@ -2,7 +2,8 @@
 
     .venv/bin/python docs/tools/measure.py extras --machine virtual-xeon      # make install cuda first
 
-It reads the packages of this environment, which has the locked versions of all extras. The files of the packages that
+It reads the packages of this environment, which has the locked versions of the extras; one that is not installed is left
+out. `litellm` has an environment of its own, made by `make litellm`: run this with its Python. The files of the packages that
 an extra needs are added up, without bytecode. A time is the least of five processes.
 """
 
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ FIRST_USE = {
     "postgres": "import psycopg",
     "service": "import decoupled.service.http.app",
     "cuda": "import numba.cuda",
+    "litellm": "from decoupled.integrations.litellm import Plugin; Plugin('chat', ['a', 'b'], {'status': 1.0})",
     "all": FIRST_DECISION,
 }
 
@@ -95,5 +97,9 @@ def measure() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every record of this group."""
     with tempfile.TemporaryDirectory() as folder:
         for extra, code in FIRST_USE.items():
+            try:
+                packages(extra)
+            except PackageNotFoundError:
+                continue
             yield f"extras.{extra}.size", {"value": round(size(extra) / 1e6, 1)}
             yield f"extras.{extra}.first-use", {"value": seconds(code, folder)}

@@ -117,7 +117,8 @@ WHAT_EXTRAS_ADD = {
     "otel": "OpenTelemetry for the service: traces and metrics over OTLP",
     "postgres": "PostgreSQL as the store of the service",
     "cuda": "simulations on NVIDIA GPUs, with `jit` and `simulate`",
-    "all": "all of these except `cuda`",
+    "litellm": "the plug-in for LiteLLM, and its proxy, with `service`",
+    "all": "all of these except `cuda` and `litellm`",
 }
 
 

@@ -9,6 +9,7 @@ always the same ones.
 import argparse
 import json
 import random
+import re
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,7 +50,9 @@ def completion(name: str, request: dict[str, object]) -> dict[str, object]:
     """What the API answers."""
     messages = request["messages"]
     assert isinstance(messages, list)
-    question = messages[-1]["content"]
+    found = re.search(r"\d+ \* \d+", messages[-1]["content"])
+    assert found is not None
+    question = found[0]
     content = str(product(question) + is_wrong(name, question))
     return {
         "object": "chat.completion",
