@@ -65,6 +65,7 @@ CONTRACTS = {
 # The nearest tests of a file or folder, where they are not in the test file of the same name.
 NEAREST = {
     "environments/movielens/": "tests/environments",
+    "kernels/laws/contextual": "tests/policies/test_contextual.py",
     "kernels/late.py": "tests/simulation/test_traffic.py",
     "kernels/laws/leader_tiered.py": "tests/policies/test_ftpl_strata.py tests/policies/test_ties.py",
     "kernels/laws/winner_law.py": "tests/kernels/laws/test_winner_law.py tests/kernels/random/test_frechet.py",
@@ -109,6 +110,12 @@ MISTAKES = [
     ("kernels/random/keyed.py", "serials[index])) / weights[index]", "serials[index])) / weights[index] ** 1.02"),
     ("kernels/random/keyed.py", "serial * _PURPOSES + purpose", "serial * _PURPOSES"),
     ("kernels/laws/ladder_rungs.py", "mean == least and place < first", "mean == least and place < 0.0"),
+    ("kernels/laws/contextual.py", "return 0.5 * rest if", "return 0.49 * rest if"),
+    ("kernels/laws/contextual.py", "scalars[CHANCE + rung] * (surprise * weight)", "scalars[CHANCE + rung] * surprise"),
+    ("kernels/laws/contextual.py", "least + law[arm] * (half_unit", "least + 1.02 * law[arm] * (half_unit"),
+    ("kernels/laws/contextual_rungs.py", "(seen * variety + noise)", "(seen * variety + 1.02 * noise)"),
+    ("kernels/laws/contextual_rungs.py", "RIDGE = 1.0", "RIDGE = 1.02"),
+    ("kernels/laws/contextual_state.py", "scalars[own] = scalars[at + each]", "scalars[own] = 0.98 * scalars[at + each]"),
     ("kernels/random/stream.py", "int((1.0 - uniform(stream)) * count)", "int((1.0 - uniform(stream) ** 1.02) * count)"),
     ("kernels/order/ranked.py", "goal = rank_of(ranked, order, after, arm, 0)", "goal = 0"),
     ("kernels/order/ranked.py", "order[k] = order[k + 1]", "order[k] = order[k]"),
