@@ -258,12 +258,19 @@ def test_a_service_decides_and_learns(tmp_path: Path, monkeypatch: pytest.Monkey
                 while decider.starting:
                     await asyncio.sleep(0.01)
                 keyed = {"metadata": {"headers": {"x-session-id": "s1"}}}
-                kept = {await served(routing, keyed) for _ in range(5)}
+                # What is learned may move a key, so nothing is until all are served.
+                kept = [await routing.choose(keyed, HI, ARMS) for _ in range(5)]
+                for _, mark in kept:
+                    routing.served(mark, CHAT, lambda: SERVED)
                 for _ in range(5):
                     await served(routing, {})
                 assert await routing.copies.drain(10.0) == []
                 await decider.close()
-                return first, len(kept), routing.counts.learned["applied"] + routing.counts.repeated
+                return (
+                    first,
+                    len({arm for arm, _ in kept}),
+                    routing.counts.learned["applied"] + routing.counts.repeated,
+                )
 
         # The first request finds no decision, and others may overtake the draws ahead; all that are drawn are learned.
         assert asyncio.run(steps()) == ("small", 1, 11)
