@@ -1,12 +1,7 @@
-"""Measures the table of late feedback in `ladder-proof.md`: `python docs/tools/measure.py late`.
+"""Measures the table of late feedback in `ladder-proof.md`: `python docs/tools/measure.py late`."""
 
-A decision of the ladder keeps what its rungs will be judged with. `AtArrival` does not, so that its rungs are judged with
-the laws of the state in which the loss arrives: it shows what that would cost, and is not part of the package.
-"""
-
-from collections import defaultdict, namedtuple
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,37 +9,14 @@ import regrets
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.kernels.jit import compiled
-from decoupled.kernels.laws import ladder, ladder_state
-
-Params: Any = namedtuple("Params", ladder_state.PARAMS)  # type: ignore[misc]
-
-
-@compiled
-def update(params: Any, state: Any, arm: int, weight: float, loss: float) -> None:
-    """Judge the rungs anew, in this state."""
-    state.scalars[ladder_state.JUDGED] = ladder_state.NOBODY
-    ladder.update(params, state, arm, weight, loss)
-
-
-@dataclass(frozen=True, repr=False)
-class AtArrival(dc.Ladder):
-    """The ladder, judging its rungs with the laws at the arrival of a loss."""
-
-    params_type = Params
-    functions = ladder.FUNCTIONS._replace(update=update)
-    kept = ()
-
 
 POLICIES: dict[str, dc.Policy] = {
     "recommended": dc.Ladder(),
-    "at-arrival": AtArrival(),
     "ftpl": dc.FTPL(),
     "tsallis": dc.TsallisINF(),
 }
 DELAYS: dict[str, Any] = {
     "0": 0,
-    "10": 10,
     "40": 40,
     "200": 200,
     "geometric": ("geometric", 40),

@@ -86,10 +86,9 @@ LATE_ON = {
     "alternating": "alternating, K = 8, gap 0.125",
     "easy": "stochastic, easy",
 }
-LATE = {"0": "0", "10": "10", "40": "40", "200": "200", "geometric": "geometric, mean 40"}
+LATE = {"0": "0", "40": "40", "200": "200", "geometric": "geometric, mean 40"}
 LATE_POLICIES = {
     "recommended": "`Ladder()`",
-    "at-arrival": "judged at the arrival",
     "ftpl": "`FTPL()`",
     "tsallis": "`TsallisINF()`",
 }
@@ -233,7 +232,7 @@ def traffic(instance: str, title: str) -> str:
 
 
 def late() -> str:
-    """Regret with late feedback, of the ladder as it is and judged with other laws, and of two others."""
+    """Regret with late feedback, of the ladder and of two others."""
     rows = []
     for world, title in LATE_ON.items():
         for kind, delay in LATE.items():
