@@ -90,12 +90,20 @@ def experiments(page: str) -> str:
 
 
 def settings_table(options: Iterable[Option]) -> str:
-    """The options for docs/settings.md: flag, key, default and meaning."""
+    """The options for docs/settings.md: flag, default and meaning."""
+    lines = ["| option | default | what it sets |", "|---|---|---|"]
+    for each in options:
+        default = f"`{each.shown_default}`" if each.shown_default else ""
+        lines.append(f"| `{each.flag}` | {default} | {each.meaning} |")
+    return "\n".join(lines)
+
+
+def mirror_settings_table(options: Iterable[Option]) -> str:
+    """The same with the key of each, which does not follow from its flag."""
     lines = ["| option | key | default | what it sets |", "|---|---|---|---|"]
     for each in options:
-        key = f"`{each.key}`" if each.key else ""
         default = f"`{each.shown_default}`" if each.shown_default else ""
-        lines.append(f"| `{each.flag}` | {key} | {default} | {each.meaning} |")
+        lines.append(f"| `{each.flag}` | `{each.key}` | {default} | {each.meaning} |")
     return "\n".join(lines)
 
 
@@ -111,7 +119,7 @@ LISTS: dict[str, Callable[[str], str]] = {
     "environments": environments,
     "experiments": experiments,
     "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
-    "mirror_settings": _of_options(settings_table, MIRROR),
+    "mirror_settings": _of_options(mirror_settings_table, MIRROR),
     "commands": program_lists.commands,
     "requests": program_lists.requests,
     "service_errors": _service_errors,

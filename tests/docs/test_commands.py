@@ -199,18 +199,26 @@ def test_every_setting_is_documented(heading: str, known: set[str]) -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", found, re.MULTILINE)) == known
 
 
-@pytest.mark.parametrize(
-    ("heading", "options"),
-    [("The service", (definitions.CONFIG, *definitions.SERVE)), ("A mirror", definitions.MIRROR)],
-)
-def test_every_option_is_documented_with_its_key(heading: str, options: tuple[Option, ...]) -> None:
-    found = SETTINGS.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `(--[\w-]+)` \| `?([\w.]*)`? \| `?([^|`]*)`? \|", found, re.MULTILINE)
-    assert rows == [(each.flag, each.key, each.shown_default) for each in options]
-    # The page has one variable for an example.
-    assert [each.variable for each in options] == [
-        f"DECOUPLED_{each.flag.removeprefix('--').replace('-', '_').upper()}" for each in options
-    ]
+def named(option: Option) -> str:
+    """The flag of an option as a name."""
+    return option.flag.removeprefix("--").replace("-", "_")
+
+
+def test_every_option_is_documented() -> None:
+    tables = {
+        heading: SETTINGS.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        for heading in ("The service", "A mirror")
+    }
+    served = [(each.flag, each.shown_default) for each in (definitions.CONFIG, *definitions.SERVE)]
+    pattern = r"^\| `(--[\w-]+)` \| `?([^|`]*)`? \| [^|]+ \|$"
+    assert re.findall(pattern, tables["The service"], re.MULTILINE) == served
+    mirrored = [(each.flag, each.key, each.shown_default) for each in definitions.MIRROR]
+    pattern = r"^\| `(--[\w-]+)` \| `([\w.]+)` \| `?([^|`]*)`? \|"
+    assert re.findall(pattern, tables["A mirror"], re.MULTILINE) == mirrored
+    # The page has one key of the service and one variable for examples.
+    assert all(each.key == f"serve.{named(each)}" for each in definitions.SERVE)
+    options = (definitions.CONFIG, *definitions.SERVE, *definitions.MIRROR)
+    assert all(each.variable == f"DECOUPLED_{named(each).upper()}" for each in options)
 
 
 def test_every_setting_of_a_mirror_is_documented() -> None:
