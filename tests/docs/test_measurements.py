@@ -94,7 +94,6 @@ OWN_TABLES = {
 }
 # Other numbers that look the same.
 CHANCE = {
-    ("docs/choosing.md", "144"): "settings",
     ("docs/deploy.md", "75 seconds"): "a default of the service",
     ("docs/examples.md", "125"): "the judged calls of an example",
     ("docs/gpu.md", "15 s"): "the time of compiling a kernel",
