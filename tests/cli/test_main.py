@@ -50,7 +50,7 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])
     assert result.exit_code == 0, result.output
     lines = json.loads(file.read_text())["lines"]
-    assert len(lines) == 12
+    assert len(lines) == 14
     assert all(line["lowest"] <= line["ratio"] <= line["highest"] for line in lines)
 
 

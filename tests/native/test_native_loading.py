@@ -37,8 +37,15 @@ dc.simulate([dc.Ladder()], easy, horizon=100, runs=2, seed=0, traffic=dc.Traffic
 dc.simulate([dc.Forgetting(dc.FTPL())], easy, horizon=100, runs=2, seed=0)
 for name, kind in dc.Policy.known().items():
     for policy in kind.forms():
-        for arms in (2, 5_000) if "duels" not in policy.layout.pairs else (2,):
+        for arms in (2, 5_000) if "duels" not in policy.layout.pairs and not policy.contextual else (2,):
             warm(policy, arms)
+routing = dc.ContextualLadder(segments=("s",), numbers=("x",), advisers=("a",)).start(arms=2, seed=0)
+routing.observe(routing.decide(context={"s": "t", "x": 1.0}, advice={"a": 1}, key="k"), loss=0.5)
+routing.replay([{"explore": 0, "propensity": 0.5, "loss": 0.5, "context": {"s": "u"}}])
+routing.add_arms([2])
+dc.Learner.from_json(routing.to_json()).exploitation_probabilities(context={"s": "t"})
+world = dc.environments.ContextTable([[0.1, 0.2]] * 50, {"s": ["t", "u"] * 25})
+dc.simulate([dc.ContextualLadder(segments=("s",))], world, horizon=50, runs=2, seed=0)
 warm(dc.Ladder(), 3)
 warm(dc.Ladder(), 5_000)
 warm(dc.Forgetting(dc.TsallisINF(), discount=0.9), 3)

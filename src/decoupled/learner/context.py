@@ -15,7 +15,7 @@ from ..base.packed import pack_floats, unpack_floats
 from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnsupportedError, invalid_value, shown
 from ..kernels.laws import contextual_state as at_place
-from ..kernels.state import State
+from ..kernels.state import SHARED_SCALARS, State
 from .arms import ArmNames
 from .pending import Baseline
 from .protocol import ContextualPolicy, RunnablePolicy
@@ -176,19 +176,27 @@ class Contexts:
     @staticmethod
     def room(policy: ContextualPolicy, state: State) -> State:
         """The same state with room for all segments. Memory is taken when a segment is first seen."""
-        first, arms = at_place.end_of_names(len(policy.numbers)), state.floats.shape[1]
-        scalars = np.zeros(first + (policy.max_segments + 1) * _width(arms))
+        first = _first_kept(policy)
+        scalars = np.zeros(first + (policy.max_segments + 1) * _width(state.floats.shape[1]))
         scalars[:first] = state.scalars[:first]
         return State(scalars, state.floats, state.ints)
 
     def _kept(self) -> Floats:
         """What is kept of each segment that was seen, and of the one that others share, in this state."""
         self.derive()
-        size, numbers = _width(self._state.floats.shape[1]), len(self.policy.numbers)
-        at_place.exchange(
-            self._state, at_place.end_of_names(numbers) + size * int(self._scalars[at_place.CURRENT]), False
+        scalars, floats = self._scalars, self._state.floats
+        room = scalars[_first_kept(self.policy) :].reshape(-1, _width(floats.shape[1]))
+        # The segment at hand, as the kernel `exchange` keeps it.
+        learned, count = (
+            slice(at_place.FIRST_LEARNED, at_place.FIRST_LEARNED + at_place.LEARNED),
+            at_place.LEARNED,
         )
-        room = self._scalars[at_place.end_of_names(numbers) :].reshape(-1, size)
+        mine = room[int(scalars[at_place.CURRENT])]
+        mine[:count] = scalars[learned]
+        mine[count : at_place.KEPT_SCALARS] = scalars[at_place.OWN_BETWEEN : at_place.OWN_SIZE + 1]
+        mine[at_place.KEPT_SCALARS :] = floats[
+            [at_place.LADDER_ROWS + row for row in at_place.ROWS]
+        ].ravel()
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
 
@@ -199,8 +207,7 @@ class Contexts:
         mine = self._kept()
         new = Contexts(self.policy, state, derive, at_hand, self.encoder.segments)
         arms, count = state.floats.shape[1], at_place.KEPT_SCALARS
-        size, first = _width(arms), at_place.end_of_names(len(self.policy.numbers))
-        theirs = state.scalars[first:].reshape(-1, size)[: len(mine)]
+        theirs = state.scalars[_first_kept(self.policy) :].reshape(-1, _width(arms))[: len(mine)]
         theirs[:, :count] = mine[:, :count]
         old = mine[:, count:].reshape(len(mine), len(at_place.ROWS), -1)
         rows = np.zeros((len(mine), len(at_place.ROWS), arms))
@@ -236,7 +243,7 @@ class Contexts:
         if not sound or type(current) is not int or not 0 <= current < len(kept) // size <= most + 1:
             raise ParameterError("segments: have numbers that cannot be; they were changed")
         self.encoder = Encoder(self.policy, segments)
-        first = at_place.end_of_names(len(self.policy.numbers))
+        first = _first_kept(self.policy)
         self._scalars[first : first + len(kept)] = kept
         self._scalars[at_place.WANTED] = self._scalars[at_place.CURRENT] = current
 
@@ -248,6 +255,10 @@ class Contexts:
         fits = len(numbers) == 1 + len(self._given) + len(self._rungs)
         if not fits or not 0 <= numbers[0] <= len(self.encoder.segments):
             raise ParameterError("pending: a context that cannot be; it was changed")
+
+
+def _first_kept(policy: ContextualPolicy) -> int:
+    return len(SHARED_SCALARS) + len(policy.layout.scalars)
 
 
 def _width(arms: int) -> int:
