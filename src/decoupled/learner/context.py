@@ -48,13 +48,14 @@ class Encoder:
     def encode(self, context: Context | None, *, new: bool = True) -> tuple[int, list[float]]:
         """The number of a context's segment, and its numbers. Unless it may be `new`, it has the next number for now."""
         given: object = {} if context is None else context
-        if not isinstance(given, Mapping):
+        if type(given) is not dict and not isinstance(given, Mapping):  # the first is quicker
             rule = "must be a mapping from the names of fields to their values"
             raise ParameterError(invalid_value("context", given, rule, "for example {'subject': 'law'}"))
-        numbers = [_number(name, given.get(name)) for name in self._numbers]
+        get: Any = given.get
+        numbers = [_number(name, get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
-        return self._place(tuple([_text(name, given.get(name)) for name in self._fields]), new), numbers
+        return self._place(tuple([_text(name, get(name)) for name in self._fields]), new), numbers
 
     def _place(self, segment: Segment, new: bool) -> int:
         place = self._places.get(segment)

@@ -340,6 +340,8 @@ class Learner(Guarded):
         ('a', [0.9, 0.2, 0.4])
         """
         told = None if context is None and advice is None else (context, advice)
+        if count is None and available is None and baseline is None and self._running.contexts is not None:
+            return self._decide_quickly(told or (None, None), None if key is None else self._key(key))
         if count is None and available is None and baseline is None and told is None:
             decision: Decision | None = self._quick_decide() if key is None else self._quick_decide(key)
             if decision is not None:  # nearly always
@@ -347,8 +349,6 @@ class Learner(Guarded):
         text = None if key is None else self._key(key)
         some, expected = listed_available(available), self._predictions(baseline)
         if count is None:
-            if some is None and expected is None and self._running.contexts is not None:
-                return self._decide_quickly(told or (None, None), text)
             return self._decide(some, expected, text, told=told)
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
