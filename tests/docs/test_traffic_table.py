@@ -10,7 +10,8 @@ from support.pages import ROOT
 
 measured_tables, regrets, traffic_table = map(tool, ("measured_tables", "regrets", "traffic_table"))
 
-SECTION = (ROOT / "docs" / "simulation.md").read_text().split("## Under real traffic")[1].split("\n## ")[0]
+PAGE = tool("lists").on_page_markdown((ROOT / "docs" / "simulation.md").read_text())  # as on the site
+SECTION = PAGE.split("## Under real traffic")[1].split("\n## ")[0]
 WORLDS = {measured_tables.INSTANCES[name]: name for name in traffic_table.WORLDS}
 FEWER = 100  # runs; the page has 1,000
 
