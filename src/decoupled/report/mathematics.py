@@ -7,7 +7,7 @@ from html import escape
 from ..errors import ParameterError, invalid_value
 
 # As on a forge: no space inside the dollars, and a price such as "$5 or $6" is no formula.
-_FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
+FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
 _TOKEN = re.compile(r"\\[A-Za-z]+|\d[\d,.]*\d|\d|&\w+;|\S")
 _GREEK = ("alpha", "beta", "gamma", "eta", "kappa", "lambda", "mu", "Delta", "infty")
 _LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))
@@ -26,7 +26,7 @@ def typeset(text: str) -> str:
     >>> typeset("for $5 or $6")
     'for $5 or $6'
     """
-    return _FORMULA.sub(lambda found: f"<math>{''.join(_row(_tokens(found[1])))}</math>", text)
+    return FORMULA.sub(lambda found: f"<math>{''.join(_row(_tokens(found[1])))}</math>", text)
 
 
 def readable(text: str) -> str:
@@ -35,7 +35,7 @@ def readable(text: str) -> str:
     >>> readable(r"at most $\sqrt{KT}$ for $\eta \le 3$")
     'at most √(KT) for η ≤ 3'
     """
-    return _FORMULA.sub(lambda found: _plain(found[1]), text)
+    return FORMULA.sub(lambda found: _plain(found[1]), text)
 
 
 def _plain(formula: str) -> str:
