@@ -41,6 +41,9 @@ DOTS_PER_INCH = 150
 
 WORST = 10.0  # the value of a map's darkest colour
 
+# Publishers refuse the fonts that Matplotlib writes to a PDF unless told otherwise (Type 3).
+EMBEDDED: Any = {"pdf.fonttype": 42, "ps.fonttype": 42}
+
 # Keep the time and random names out of files, so that the same picture gives the same bytes.
 _REPRODUCIBLE: dict[str, Any] = {
     "png": {"metadata": {"Software": None}},
@@ -314,7 +317,7 @@ def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
 
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}):
+    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none", **EMBEDDED}):
         figure = draw(picture)
         for kind, options in _REPRODUCIBLE.items():
             figure.savefig(target / f"{picture.name}.{kind}", dpi=DOTS_PER_INCH, **options)

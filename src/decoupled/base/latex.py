@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import groupby
-from numbers import Integral
 from typing import NamedTuple, TypeAlias
 
 from .tex_text import Markup as Markup
@@ -13,6 +12,8 @@ from .tex_text import escape as escape
 
 ABSENT = "{--}"
 _LONGEST = 16  # characters; a number without declared decimals that is longer is written with an exponent
+_WIDE = 70  # characters, of about 75 on a line
+_SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # only if it is too wide; needs graphicx
 # All of it is local to the table, so a document needs only the packages.
 _SETUP = r"""\sisetup{detect-weight = true, mode = text, separate-uncertainty = true, table-align-uncertainty = true,
   group-digits = integer, group-minimum-digits = 4, group-separator = {,}}
@@ -97,12 +98,22 @@ class Table(NamedTuple):
         else:
             start = [r"\begin{table}[htbp]", r"\centering", r"\setlength{\belowcaptionskip}{6pt}"]
             body = [rf"\begin{{tabular}}{{{layout}}}", head, *rows, r"\bottomrule", r"\end{tabular}"]
+            body = [_SHRUNK, *body, "}"] if self._is_wide() else body
             lines = [*start, caption, r"\small", _SETUP, *body, r"\end{table}"]
         return "\n".join(lines) + "\n"
 
     def _cells(self, row: Row) -> Iterator[str]:
         for column, cell in zip(self.columns, row, strict=True):
             yield _shown(_cell(cell), column)
+
+    def _is_wide(self) -> bool:
+        """Whether it may be wider than a page; columns with a width of their own are not."""
+        lines = [
+            [column.head for column in self.columns],
+            *(list(self._cells(row)) for row in self.rows if row),
+        ]
+        widths = [max(len(line[number]) for line in lines) + 2 for number in range(len(self.columns))]
+        return sum(widths) > _WIDE and not any(column.width for column in self.columns)
 
     def _heads(self) -> Iterator[str]:
         """One line of heads, and one above it where columns share words."""
@@ -160,11 +171,7 @@ def _digits(value: float, decimals: int | None) -> str:
     """A number without an exponent; without decimals, all of its digits."""
     if decimals is not None:
         return f"{value:z.{decimals}f}"
-    return (
-        str(int(value))
-        if isinstance(value, Integral)
-        else format(Decimal(repr(float(value))), "f").removesuffix(".0")
-    )
+    return format(Decimal(str(value)), "f").removesuffix(".0")
 
 
 def _cell(cell: Cell | str | float | None) -> Cell:

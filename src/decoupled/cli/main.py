@@ -24,6 +24,10 @@ _experiments = ", ".join(
     (*EXPERIMENTS, *(f"{group} ({', '.join(some)})" for group, some in GROUPS.items()))
 )
 
+Latex = Annotated[
+    bool, typer.Option("--latex", help="Write tables and a document for LaTeX as well: report.tex.")
+]
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -77,6 +81,7 @@ def reproduce(
     resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with MovieLens 100K (u.data).")] = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
+    latex: Latex = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Run the paper's experiments, draw its figures and judge its claims."""
@@ -94,8 +99,10 @@ def reproduce(
         os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
     kept = "finished work is kept; run the same command with --resume to continue"
     with report_errors(kept, arguments=("experiment", "device")):
-        sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
-        print_claims(sections, folder)
+        sections = paper.reproduce(
+            experiments or [], scale, folder, resume=resume, quiet=quiet, latex=latex
+        )
+        print_claims(sections, folder, latex=latex)
     if quick:
         typer.echo("For the full version, about half an hour: make paper, or decoupled reproduce")
 
@@ -103,13 +110,14 @@ def reproduce(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that decoupled reproduce wrote.")],
+    latex: Latex = False,
 ) -> None:
     """Judge the claims and write report.html again from saved results, without running anything."""
     from ..paper import runner as paper
     from .reproduce import print_claims
 
     with report_errors():
-        print_claims(paper.rebuild(folder), folder)
+        print_claims(paper.rebuild(folder, latex=latex), folder, latex=latex)
 
 
 @app.command()
@@ -121,6 +129,9 @@ def simulate(
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and an estimate of its time.")
+    ] = False,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Write table.tex and regret.pdf as well, for a paper.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")] = False,
 ) -> None:
@@ -134,7 +145,7 @@ def simulate(
         if dry_run:
             typer.echo(estimate(plans, workers, device))
         else:
-            run_all(plans, out, workers=workers, dask=dask, device=device, quiet=quiet)
+            run_all(plans, out, workers=workers, dask=dask, device=device, quiet=quiet, latex=latex)
 
 
 @app.command()

@@ -10,10 +10,11 @@ from ..report.claims import FAILS, HOLDS, UNDECIDED
 from ..report.folder import CLAIMS_FILE, PAGE_FILE
 from ..report.mathematics import readable
 from ..report.page import counted, formatted, needed_runs
+from ..report.paper_tables import CLAIMS_TABLE_FILE, DOCUMENT_FILE, TABLE_FILE
 from ..report.section import Section
 
 
-def print_claims(sections: Sequence[Section], folder: Path) -> None:
+def print_claims(sections: Sequence[Section], folder: Path, *, latex: bool = False) -> None:
     """The claims table, for a terminal."""
     table = Table(title="What the paper says, and what was measured", show_lines=False)
     table.add_column("verdict")
@@ -37,4 +38,8 @@ def print_claims(sections: Sequence[Section], folder: Path) -> None:
     for warning in [each for section in sections for each in section.warnings]:
         console.print(warning, style="bold red", markup=False)
     print(f"Figures and data are in {folder}; the claims as data in {folder / CLAIMS_FILE}.")
+    if latex:
+        print(
+            f"For LaTeX: {folder / CLAIMS_TABLE_FILE}, {TABLE_FILE} beside the figures, {folder / DOCUMENT_FILE}."
+        )
     print(f"The report is {folder / PAGE_FILE}: open it in a browser.")

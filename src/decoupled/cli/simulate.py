@@ -21,6 +21,7 @@ from ..base.extras import needed_for
 from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
 from ..report.comparison import regret_table
+from ..report.paper_tables import TABLE_FILE
 from ..simulation.api import run_plan
 from ..simulation.blocks import RESULTS_FILE
 from ..simulation.cpu import run_block
@@ -36,6 +37,7 @@ def run_all(
     dask: str | None = None,
     device: str = "cpu",
     quiet: bool = False,
+    latex: bool = False,
 ) -> None:
     """Run every plan into a folder of its own under `out`."""
     with dask_executor(dask) as (executor, size):
@@ -48,6 +50,7 @@ def run_all(
                 workers=workers,
                 executor=executor,
                 quiet=quiet,
+                latex=latex,
             )
 
 
@@ -58,6 +61,7 @@ def show(
     workers: int | None = None,
     executor: Executor | None = None,
     quiet: bool = False,
+    latex: bool = False,
 ) -> None:
     """Run one plan, or resume it; print its table and write its figure."""
     folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
@@ -66,7 +70,11 @@ def show(
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")
     (folder / "summary.csv").write_text(summary_csv(results), encoding="utf-8")
-    print(f"{RESULTS_FILE}, summary.csv and regret.png are in {folder}")
+    if latex:
+        results.plot(folder / "regret.pdf")
+        (folder / TABLE_FILE).write_text(results.to_latex(), encoding="utf-8")
+    also = f"{TABLE_FILE}, regret.pdf, " if latex else ""
+    print(f"{RESULTS_FILE}, {also}summary.csv and regret.png are in {folder}")
 
 
 def summary_table(plan: Plan, results: Results) -> Table:

@@ -37,7 +37,9 @@ FULL_RUNS, QUICK_RUNS = 1_000, 40
 TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
 
 
-def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, quiet: bool) -> list[Section]:
+def reproduce(
+    names: Sequence[str], scale: Scale, out: Path, *, resume: bool, quiet: bool, latex: bool = False
+) -> list[Section]:
     """Run the experiments named, or all, and write the report; with `resume`, keep what is finished."""
     for name in names:
         if name not in EXPERIMENTS and name not in GROUPS:
@@ -68,7 +70,7 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
         write_atomically(out / RUN_FILE, json.dumps(record, indent=1))
         if not quiet:
             print(f"{label}: {duration(seconds)}", flush=True)
-    return rebuild(out)
+    return rebuild(out, latex=latex)
 
 
 def fit_for_devices(wanted: Sequence[str], asked: bool) -> list[str]:
@@ -119,15 +121,15 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def rebuild(folder: Path) -> list[Section]:
-    """Judge and draw everything again from what is saved; nothing is run."""
+def rebuild(folder: Path, *, latex: bool = False) -> list[Section]:
+    """Judge and draw everything again from what is saved, also for LaTeX if wanted; nothing is run."""
     record = read_record(folder)
     sections = [
         section_of(name, load(name), folder / name, record)
         for name in EXPERIMENTS
         if name in record["experiments"]
     ]
-    write_report(folder, TITLE, lead(record, sections), facts(record), sections)
+    write_report(folder, TITLE, lead(record, sections), facts(record), sections, latex=latex)
     return sections
 
 

@@ -9,6 +9,7 @@ from ..plots import Panel, Picture
 from ..policies import Policy
 from ..simulation import Results
 from ..simulation.bands import Band, checked_band, described
+from ..simulation.latex import regret_table as latex_table
 from ..simulation.naming import Labels
 from .folder import write_report
 from .section import ReportTable, Section
@@ -22,6 +23,7 @@ def compare(
     band: Band = "mean",
     labels: Labels | None = None,
     against: Policy | str | None = None,
+    latex: bool = False,
 ) -> Path:
     """Write a folder with report.html, the figure in every format and its data; return the path of the page.
 
@@ -35,6 +37,7 @@ def compare(
         band: what the bands around the curves show, as in `Results.plot`.
         labels: names of the policies, as in `Results.plot`.
         against: the policy, or its label, that the others are compared with run by run.
+        latex: whether to write the table and a whole document for LaTeX as well: comparison/table.tex and report.tex.
 
     >>> import decoupled as dc, tempfile
     >>> worlds = {"easy": dc.environments.Bernoulli([0.2, 0.7]), "hard": dc.environments.Bernoulli([0.5, 0.6])}
@@ -61,7 +64,7 @@ def compare(
     }
     table = regret_table("Final regret", results, labels, _rivals(results, against))
     section = Section("", (), (picture,), (table,), name="comparison", title=title)
-    return write_report(Path(out), title, _what_was_met(results), facts, [section])
+    return write_report(Path(out), title, _what_was_met(results), facts, [section], latex=latex)
 
 
 def regret_table(
@@ -74,11 +77,11 @@ def regret_table(
 
     If all cells have contexts, two columns have the gain over the best single arm and the regret against segments. Where a cell has a rival, the label of one of its policies, two columns have the paired difference from it.
     """
+    names = {cell: results.names(_labels_of(results, labels)) for cell, results in cells.items()}
     rows, segmented = [], all(results.has_segments for results in cells.values())
     for cell, results in cells.items():
-        names = results.names(_labels_of(results, labels))
         rival = (rivals or {}).get(cell)
-        for name, (label, line) in zip(names, results.statistics(rival).items(), strict=True):
+        for name, (label, line) in zip(names[cell], results.statistics(rival).items(), strict=True):
             mean, median, p99 = (f"{line[key]:,.1f}" for key in ("mean", "median", "p99"))
             row: tuple[str, ...]
             row = (f"{cell}: {name}" if cell else name, mean, _ends(line, "low", "high"), median, p99)
@@ -87,7 +90,8 @@ def regret_table(
             rows.append((*row, *difference) if rivals else row)
     head: tuple[str, ...] = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
     head += ("gain", "regret against segments") if segmented else ()
-    return ReportTable(title, (*head, *_heads(cells, labels, rivals)) if rivals else head, tuple(rows))
+    head += _heads(cells, labels, rivals) if rivals else ()
+    return ReportTable(title, head, tuple(rows), latex_table(cells, names))
 
 
 def _ends(line: Mapping[str, float], low: str, high: str) -> str:

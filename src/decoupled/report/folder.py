@@ -1,4 +1,4 @@
-"""Writes the folder of a report: claims.json, report.html, and every figure with its data."""
+"""Writes the folder of a report: claims.json, report.html, every figure with its data, and the same for LaTeX."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 from ..base.files import write_atomically
 from ..plots import save_static
 from .page import build_page
+from .paper_tables import write_latex
 from .section import Section
 
 CLAIMS_FILE = "claims.json"
@@ -14,7 +15,13 @@ PAGE_FILE = "report.html"
 
 
 def write_report(
-    folder: Path, title: str, lead: str, facts: Mapping[str, str], sections: Sequence[Section]
+    folder: Path,
+    title: str,
+    lead: str,
+    facts: Mapping[str, str],
+    sections: Sequence[Section],
+    *,
+    latex: bool = False,
 ) -> Path:
     """Write the report; return the path of the page."""
     for section in sections:
@@ -23,4 +30,6 @@ def write_report(
     claims = [claim.to_dict() for section in sections for claim in section.claims]
     write_atomically(folder / CLAIMS_FILE, json.dumps(claims, indent=1, allow_nan=False) + "\n")
     write_atomically(folder / PAGE_FILE, build_page(title, lead, facts, sections))
+    if latex:
+        write_latex(folder, title, sections)
     return folder / PAGE_FILE

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from ..base.latex import Table
 from ..plots import Picture
 from .claims import Claim
 
@@ -12,6 +13,7 @@ class ReportTable(NamedTuple):
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    latex: Table | None = None  # its form in a paper, if that is not these words in columns
 
 
 class Section(NamedTuple):

@@ -16,11 +16,12 @@ from ..base.validation import number_in, one_of
 from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, invalid_value, near_name
-from ..plots import DOTS_PER_INCH, NAMES, Panel, Picture, Series, draw, fill, styles
+from ..plots import DOTS_PER_INCH, EMBEDDED, NAMES, Panel, Picture, Series, draw, fill, styles
 from ..policies import Policy
 from .bands import Band, between_quantiles, checked_band, described, half_width
 from .intervals import interval, paired
 from .labelled import Labelled
+from .latex import Spread, regret_table
 from .naming import Labels, renamed
 from .plan import Plan, policy_of
 from .traffic import traffic_of
@@ -290,6 +291,39 @@ class Results:
                 lines[label]["segment_regret"] = float(self.segment_regret(label).mean())
         return lines
 
+    def to_latex(
+        self,
+        *,
+        spread: Spread = "error",
+        level: float = 0.95,
+        labels: Labels | None = None,
+        caption: str | None = None,
+        label: str = "tab:regret",
+    ) -> str:
+        r"""The table of final regret in LaTeX, for a paper with the packages booktabs and siunitx.
+
+        The columns are the mean, the median and the 99th percentile. The lowest mean is bold if it is significant: the
+        mean difference from every other policy, run by run, has an interval below zero, with Bonferroni's correction
+        for the number of others. A column shows two digits of its smallest standard error. `compare(..., latex=True)`
+        makes one table of several environments.
+
+        Args:
+            spread: what follows ±: "error" for the standard error, "interval" for half the interval of the mean.
+            level: the level of the intervals, in (0, 1).
+            labels: names of the policies, as in `plot`.
+            caption: None for one with environment, runs, rounds, seed, the rule for bold and the version.
+            label: what the text refers to the table by.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=100, runs=20, seed=0)
+        >>> [line for line in results.to_latex().splitlines() if line.startswith("FTPL")]
+        []
+        """
+        return regret_table(
+            {"": self}, {"": self.names(labels)}, spread=spread, level=level, caption=caption, label=label
+        ).to_latex()
+
     def plot(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -333,8 +367,11 @@ class Results:
             ax.legend(frameon=False)
             figure = cast("Figure", ax.get_figure(root=True))
         if path is not None:
+            from matplotlib import rc_context
+
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path, dpi=DOTS_PER_INCH)
+            with rc_context(EMBEDDED):
+                figure.savefig(path, dpi=DOTS_PER_INCH)
         return figure
 
     def series(
