@@ -184,9 +184,9 @@ unit: install ## Run the tests: unit, property and statistical tests, doctests
 	@echo "Running the tests ..."
 	@$(PYTEST) -rs -m "not pages" --ignore tests/docs
 
-test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, and pages in a browser
+test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, LaTeX, and pages in a browser
 	@echo "Testing the documentation, the report of the reproduction, and pages in a browser ..."
-	@$(PYTEST) -rs -m pages tests/docs tests/service/console tests/paper
+	@$(PYTEST) -rs -m pages tests/docs tests/service/console tests/paper tests/report
 
 # `make test` compares them for a few policies, and for all with plain Python.
 TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warmup.py

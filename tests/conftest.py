@@ -41,7 +41,9 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if DOCS in item.path.parents or {"browser", "quick"} & {*getattr(item, "fixturenames", ())}:
+        if DOCS in item.path.parents or {"browser", "pdflatex", "quick"} & {
+            *getattr(item, "fixturenames", ())
+        }:
             item.add_marker("pages")
     if config.getoption("--quick"):
         kept = sample(items)

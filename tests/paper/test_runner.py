@@ -133,7 +133,9 @@ def test_report_rebuilds_the_same_page_without_running(quick: Quick, tmp_path: P
     folder = tmp_path / "copy"
     shutil.copytree(quick.folder, folder)
     keep_only(folder, "stochastic-easy")
-    assert run_here(["report", str(folder)]).exit_code == 0
+    assert run_here(["report", str(folder), "--latex"]).exit_code == 0
+    assert "stochastic-easy/table.tex" in (folder / "report.tex").read_text()
+    assert r"\textbackslash" not in (folder / "claims.tex").read_text()  # formulas are kept
     page, claims = (folder / "report.html").read_bytes(), (folder / "claims.json").read_bytes()
     results = {path: path.stat().st_mtime_ns for path in folder.rglob("results.nc")}
     for name in ("report.html", "claims.json", "stochastic-easy/stochastic-easy.png"):

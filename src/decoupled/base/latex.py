@@ -88,11 +88,18 @@ class Table(NamedTuple):
         """The table as a float, or with `long` as a table that may break over pages."""
         label = re.sub(r"[^A-Za-z0-9:.-]+", "-", self.label)
         caption = rf"\caption{{{escape(self.caption)}}}\label{{{label}}}"
-        rows = [r"\midrule" if not row else " & ".join(self._cells(row)) + r" \\" for row in self.rows]
+        end = r" \\ \addlinespace" if any(column.width for column in self.columns) else r" \\"
+        rows = [r"\midrule" if not row else " & ".join(self._cells(row)) + end for row in self.rows]
         head = "\n".join([r"\toprule", *self._heads(), r"\midrule"])
         layout = " ".join(self._layout())
         if self.long:
-            start = ["{", r"\small", _SETUP, rf"\begin{{longtable}}{{{layout}}}"]
+            start = [
+                "{",
+                r"\small",
+                r"\setlength{\LTcapwidth}{\linewidth}",
+                _SETUP,
+                rf"\begin{{longtable}}{{{layout}}}",
+            ]
             again = [head, r"\endfirsthead", head, r"\endhead", r"\bottomrule", r"\endfoot"]
             lines = [*start, rf"{caption} \\", *again, *rows, r"\end{longtable}", "}"]
         else:

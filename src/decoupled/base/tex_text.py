@@ -47,6 +47,8 @@ _DOTLESS = {"i": r"\i", "j": r"\j"}
 # Characters that fonts join with their neighbour to another one.
 _JOINED = re.compile(r"(?<=-)(?=-)|(?<=')(?=')|(?<=`)(?=`)|(?<=[?!])(?=`)|(?<=,)(?=,)")
 
+_PERCENT = re.compile(r"(?<=\d) %")  # a line must not break here
+
 
 class Markup(str):
     """A text that is LaTeX already, so that `escape` leaves it alone."""
@@ -59,13 +61,14 @@ def escape(text: str) -> str:
     fonts do not have, such as a Chinese one, is shown by its number: nothing is left out.
 
     >>> print(escape("my_policy: 95 % & α ≤ 2 ± é"))
-    my\_policy: 95 \% \& \ensuremath{\alpha} \ensuremath{\le} 2 \ensuremath{\pm} \'{e}
+    my\_policy: 95\,\% \& \ensuremath{\alpha} \ensuremath{\le} 2 \ensuremath{\pm} \'{e}
     >>> print(escape("中"))
     {[}U+4E2D{]}
     """
     if isinstance(text, Markup):
         return text
-    return "".join(_escaped(each) for each in _JOINED.sub("\u200c", unicodedata.normalize("NFC", text)))
+    kept = _PERCENT.sub("\u202f%", _JOINED.sub("\u200c", unicodedata.normalize("NFC", text)))
+    return "".join(_escaped(each) for each in kept)
 
 
 def _escaped(character: str) -> str:
@@ -98,10 +101,9 @@ def _accented(character: str) -> str:
     codes = [chr(int(each, 16)) for each in parts.split()]
     if len(codes) == 2 and not kind and codes[1] in _ACCENTS:
         return rf"\{_ACCENTS[codes[1]]}{{{_DOTLESS.get(codes[0]) or _escaped(codes[0])}}}"
-    if kind in ("<super", "<sub"):
-        return rf"\ensuremath{{{'^' if kind == '<super' else '_'}{{{''.join(codes).replace('−', '-')}}}}}"
-    if (
-        character.isprintable() and kind and len(codes) == 1
-    ):  # another form of a character, such as a wide one
+    plain = "".join(codes).replace("−", "-")
+    if kind in ("<super", "<sub") and plain.isascii():
+        return rf"\ensuremath{{{'^' if kind == '<super' else '_'}{{{plain}}}}}"
+    if kind == "<wide" and len(codes) == 1:
         return _escaped(codes[0])
     return escape(f"[U+{ord(character):04X}]")

@@ -29,7 +29,7 @@ def prose(text: str) -> Markup:
     r"""A text as LaTeX, with its formulas between dollars kept; other texts are escaped.
 
     >>> prose("at most $K^2$, 5 %")
-    'at most $K^2$, 5 \\%'
+    'at most $K^2$, 5\\,\\%'
     """
     parts, end = [], 0
     for found in FORMULA.finditer(text):

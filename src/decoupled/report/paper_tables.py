@@ -54,7 +54,7 @@ def claims_table(claims: Sequence[Claim]) -> Table:
         for claim in claims
     ]
     caption = (
-        "Verdicts on the claims. A claim holds if all of its 95\u202f% intervals lie on its side of the threshold, which hold "
+        "Verdicts on the claims. A claim holds if all of its 95 % intervals lie on its side of the threshold, which hold "
         "jointly (Bonferroni). It fails if one lies entirely on the other side; otherwise it is undecided. The measurement "
         f"is the one that is closest to the threshold, with its interval. Made with decoupled {__version__}."
     )

@@ -22,9 +22,9 @@ def lowest(regrets: Sequence[Floats], level: float = 0.95) -> int | None:
     """The policy whose regret is significantly lower than that of every other; None if there is none.
 
     The mean difference from each other policy, run by run, has an interval (Student's t) at the level that Bonferroni's
-    correction asks for, and all of them lie below zero. A policy that is not the best can pass only if its interval
-    against the best one is wrong on one side. So the chance that any passes is at most half of 1 - `level`. This needs
-    the runs to be independent of each other, and nothing of the two policies in a run: it is right against adversaries.
+    correction asks for, and all of them lie below zero. A policy that is no better than another passes only if its
+    interval against the best of the others is wrong, so the chance that one passes is at most 1 - `level`. This needs
+    runs that are independent of each other. It is right against adversaries, too, where two policies share only seeds.
 
     >>> import numpy as np
     >>> lowest([np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.1, 5.9])]), lowest([np.array([1.0, 2.0]), np.array([1.1, 1.9])])
@@ -142,7 +142,7 @@ def _decimals(cell: Cell | None) -> int | None:
 def _caption(cells: Mapping[str, "Results"], spread: Spread, level: float) -> str:
     """What was run, what is shown, and what bold means."""
     single = all(results.runs < 2 for results in cells.values())
-    percent = f"{100 * level:g}\u202f%"
+    percent = f"{100 * level:g} %"
     sizes = {
         cell: f"{each.runs:,} run{'s' if each.runs > 1 else ''} of {each.horizon:,} rounds, seed {each.specification['seed']}"
         for cell, each in cells.items()
