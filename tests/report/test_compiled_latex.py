@@ -12,7 +12,7 @@ import decoupled as dc
 from decoupled.base import tex_text
 from decoupled.report import latex
 from decoupled.report.claims import Claim, Measure
-from decoupled.report.latex import Cell, Column, Table
+from decoupled.report.latex import Cell, Column, Row, Table
 from decoupled.report.paper_tables import claims_table
 from support.tex import compiled, pdflatex_or_skip
 
@@ -30,7 +30,7 @@ def test_a_table_shows_its_numbers(tmp_path: Path) -> None:
         Column("Rest", over="α & β"),
         Column("Text", "c"),
     ]
-    rows = [
+    rows: list[Row] = [
         ["my_policy(c='x')", Cell(12345.678, 12.3), Cell(-1.5, 0.25, bold=True), "[a]"],
         ["*star", Cell(0.25, 0.01, bold=True), None, Cell("bold", bold=True)],
         (),

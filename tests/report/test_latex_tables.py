@@ -10,7 +10,7 @@ import pytest
 
 from decoupled.base import tex_text
 from decoupled.report.claims import Claim, Measure
-from decoupled.report.latex import Cell, Column, Markup, Table, document, escape, prose
+from decoupled.report.latex import Cell, Column, Markup, Row, Table, document, escape, prose
 from decoupled.report.paper_tables import claims_table, table_of
 from decoupled.report.section import ReportTable, Section
 
@@ -126,7 +126,7 @@ def test_numbers_in_columns_of_text_are_set_as_numbers() -> None:
 
 
 def test_a_column_keeps_room_for_its_widest_number() -> None:
-    rows = [["a", Cell(12345.6, 432.1)], ["b", Cell(-1.234, 0.056)], ["c", None], ["d", "words"]]
+    rows: list[Row] = [["a", Cell(12345.6, 432.1)], ["b", Cell(-1.234, 0.056)], ["c", None], ["d", "words"]]
     assert room(Table(COLUMNS, rows, "", "tab:a")) == "-5.3(6)"
     assert room(Table(COLUMNS, [["a", None]], "", "tab:a")) == "1.0"
     same = [Column("Policy", "l"), Column("Regret", decimals=1)]

@@ -17,8 +17,8 @@ PUNISHER = dc.environments.PunishLast(arms=2)
 POLICIES = [dc.Ladder(), dc.FTPL(), dc.Exp3()]
 
 
-def simulated(world: dc.environments.Environment = EASY, runs: int = 20, **options: int) -> dc.Results:
-    return dc.simulate(POLICIES, world, horizon=400, runs=runs, seed=3, **options)
+def simulated(world: dc.environments.Environment = EASY, runs: int = 20) -> dc.Results:
+    return dc.simulate(POLICIES, world, horizon=400, runs=runs, seed=3)
 
 
 def bold(table: str) -> list[str]:

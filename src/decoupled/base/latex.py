@@ -165,13 +165,11 @@ def written(cell: Cell, decimals: int | None = None) -> tuple[str, str] | None:
     value, error = cell.value, cell.error
     if value is None or isinstance(value, str) or not math.isfinite(value):
         return None
-    known = error is not None and math.isfinite(error)
-    if decimals is None and known:
-        decimals = decimals_of(error)  # type: ignore[arg-type] # it is known
-    number = _digits(value, decimals)
-    if len(number) > _LONGEST and decimals is None and not known:
-        return None
-    return number, _digits(error, decimals) if known else ""  # type: ignore[arg-type]
+    if error is None or not math.isfinite(error):
+        number = _digits(value, decimals)
+        return (number, "") if decimals is not None or len(number) <= _LONGEST else None
+    decimals = decimals_of(error) if decimals is None else decimals
+    return _digits(value, decimals), _digits(error, decimals)
 
 
 def _digits(value: float, decimals: int | None) -> str:

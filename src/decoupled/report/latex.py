@@ -10,6 +10,7 @@ from pathlib import Path
 from ..base.latex import Cell as Cell
 from ..base.latex import Column as Column
 from ..base.latex import Markup as Markup
+from ..base.latex import Row as Row
 from ..base.latex import Table as Table
 from ..base.latex import escape as escape
 from ..errors import ParameterError, UnsupportedError, invalid_value
