@@ -83,7 +83,7 @@ def test_the_table_of_one_environment(world: dc.environments.Environment) -> Non
         shown = [line[key] for key in ("mean", "standard_error", "median", "p99")]
         assert [*found.groups()] == [f"{value:.{decimals}f}" for value in shown]
         assert line["standard_error"] * 10**decimals >= 9.5  # two digits of every error
-    assert "20 runs of 400 rounds, seed 3." in table
+    assert r"mean \ensuremath{\pm} standard error over 20 runs of 400 rounds, seed 3." in table
     assert f"Made with decoupled {dc.__version__}." in table
     assert r"95\,\% intervals with Bonferroni's correction" in table
 
@@ -133,7 +133,7 @@ def test_absent_policies_are_dashes_and_different_extents_are_told() -> None:
     other = dc.simulate(dc.FTPL(), EASY, horizon=100, runs=4, seed=5)
     table = regret_table({"one": simulated(), "two": other}).to_latex()
     assert re.search(r"^Ladder & .* & \{--\} \\\\$", table, re.MULTILINE)
-    assert "one: 20 runs of 400 rounds, seed 3; two: 4 runs of 100 rounds, seed 5." in table
+    assert "the runs (one: 20 runs of 400 rounds, seed 3; two: 4 runs of 100 rounds, seed 5)." in table
 
 
 @pytest.mark.pages  # drawing the figure takes longest

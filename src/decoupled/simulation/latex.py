@@ -149,12 +149,13 @@ def _caption(cells: Mapping[str, "Results"], spread: Spread, level: float) -> st
     }
     where = f" on {next(iter(cells.values())).world}" if len(cells) == 1 else ""
     around = "standard error" if spread == "error" else f"half-width of its {percent} interval"
-    what = "Final regret" if single else f"Final regret, mean ± {around}"
-    same = len(set(sizes.values())) == 1
-    extent = (
-        next(iter(sizes.values())) if same else "; ".join(f"{cell}: {size}" for cell, size in sizes.items())
-    )
-    parts = [f"{what}{where}: {extent}."]
+    what = "" if single else f"mean ± {around} over "
+    extent = "; ".join(f"{cell}: {size}" for cell, size in sizes.items())
+    if len(set(sizes.values())) == 1:
+        extent = next(iter(sizes.values()))
+    elif not single:
+        extent = f"the runs ({extent})"
+    parts = [f"Final regret{where}: {what}{extent}."]
     if not single and any(len(each.labels) > 1 for each in cells.values()):
         parts.append(
             f"Bold: significantly lower than every other policy (paired by run, {percent} intervals with Bonferroni's "
