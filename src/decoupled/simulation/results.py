@@ -300,7 +300,7 @@ class Results:
         caption: str | None = None,
         label: str = "tab:regret",
     ) -> str:
-        r"""The table of final regret in LaTeX, for a paper with the packages booktabs and siunitx.
+        r"""The table of final regret in LaTeX, for a paper with the packages booktabs and siunitx, and graphicx if it is wide.
 
         The columns are the mean, the median and the 99th percentile. The lowest mean is bold if it is significant: the
         mean difference from every other policy, run by run, has an interval below zero, with Bonferroni's correction
