@@ -32,6 +32,7 @@ def test_a_table_shows_its_numbers(tmp_path: Path) -> None:
     ]
     rows: list[Row] = [
         ["my_policy(c='x')", Cell(12345.678, 12.3), Cell(-1.5, 0.25, bold=True), "[a]"],
+        ["none", Cell(11.25, 0.0), 7, "x"],
         ["*star", Cell(0.25, 0.01, bold=True), None, Cell("bold", bold=True)],
         (),
         ["λ ≤ 2", Cell(1e22), 1e-9, Cell(2.5, 0.5)],
@@ -42,7 +43,7 @@ def test_a_table_shows_its_numbers(tmp_path: Path) -> None:
     if not text:
         pytest.skip("no pdftotext here, so the text was NOT read: apt-get install poppler-utils")
     words = " ".join(text.split())
-    for part in ("Title", "Table 1: 5 % of ± 1", "12,346 ± 12", "−1.50 ± 0.25", "0.250 ± 0.010", "[a]", "*star", "λ≤2", "2.50 ± 0.50"):  # fmt: skip
+    for part in ("Title", "Table 1: 5 % of ± 1", "12,346 ± 12", "−1.50 ± 0.25", "0.250 ± 0.010", "[a]", "none 11.25 ± 0", "*star", "λ≤2", "2.50 ± 0.50"):  # fmt: skip
         assert part.replace(" ", "") in words.replace(" ", ""), part
 
 

@@ -15,7 +15,7 @@ _LONGEST = 16  # characters; a number without declared decimals that is longer i
 _WIDE = 70  # characters, of about 75 on a line
 _SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # only if it is too wide; needs graphicx
 # All of it is local to the table, so a document needs only the packages.
-_SETUP = r"""\sisetup{detect-weight = true, mode = text, separate-uncertainty = true, table-align-uncertainty = true,
+_SETUP = r"""\sisetup{detect-weight = true, mode = text, separate-uncertainty = true, table-align-uncertainty = true, retain-zero-uncertainty = true,
   group-digits = integer, group-minimum-digits = 4, group-separator = {,}}
 % The signs of formulas: those of text fonts are often bitmaps. And a bold series with digits as wide as the plain ones.
 \def\textminus{\ensuremath{-}}\def\textpm{\ensuremath{\pm}}\def\texttimes{\ensuremath{\times}}
