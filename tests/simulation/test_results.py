@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import decoupled as dc
 from decoupled.simulation.curves import GROUP, CurveMoments
+from decoupled.simulation.intervals import paired
 from decoupled.simulation.labelled import Labelled
 from decoupled.simulation.plan import checkpoint_rounds
 
@@ -62,11 +63,17 @@ def test_summary_is_right(results: dc.Results) -> None:
     assert np.isclose(line["median"], np.median(ftpl))
     assert np.isclose(line["p99"], np.quantile(ftpl, 0.99))
     test = scipy.stats.ttest_rel(ftpl, exp3)
-    paired = test.confidence_interval(0.9)
+    ends = test.confidence_interval(0.9)
     assert np.isclose(line["p_value"], test.pvalue)
-    assert np.allclose([line["difference_low"], line["difference_high"]], [paired.low, paired.high])
+    assert np.allclose([line["difference_low"], line["difference_high"]], [ends.low, ends.high])
     assert table.loc["Exp3", "p_value"] == 1.0
     assert "90%" in table.attrs["interval"]
+
+
+def test_the_same_difference_in_every_run_is_no_chance() -> None:
+    assert paired(np.full(3, 2.0), 0.95) == dict(
+        difference=2.0, difference_low=2.0, difference_high=2.0, p_value=0.0
+    )
 
 
 def test_unknown_policies_are_refused(results: dc.Results) -> None:

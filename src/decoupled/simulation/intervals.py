@@ -21,7 +21,10 @@ def paired(differences: Floats, level: float) -> dict[str, float]:
     from scipy.special import stdtr  # scipy.stats takes half a second to load
 
     mean, error, low, high = interval(differences, level)
-    # A policy compared with itself differs by exactly zero, where the t statistic is undefined.
-    same = error == 0.0 and mean == 0.0
-    chance = 1.0 if same else 2.0 * float(stdtr(len(differences) - 1, -abs(mean) / error))
+    if (
+        error == 0.0
+    ):  # the same difference in every run: none for a policy compared with itself, and otherwise no chance
+        chance = 1.0 if mean == 0.0 else 0.0
+    else:
+        chance = 2.0 * float(stdtr(len(differences) - 1, -abs(mean) / error))
     return {"difference": mean, "difference_low": low, "difference_high": high, "p_value": chance}
