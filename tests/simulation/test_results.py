@@ -71,9 +71,12 @@ def test_summary_is_right(results: dc.Results) -> None:
 
 
 def test_the_same_difference_in_every_run_is_no_chance() -> None:
-    assert paired(np.full(3, 2.0), 0.95) == dict(
-        difference=2.0, difference_low=2.0, difference_high=2.0, p_value=0.0
-    )
+    assert paired(np.full(3, 2.0), 0.95) == {
+        "difference": 2.0,
+        "difference_low": 2.0,
+        "difference_high": 2.0,
+        "p_value": 0.0,
+    }
 
 
 def test_unknown_policies_are_refused(results: dc.Results) -> None:
