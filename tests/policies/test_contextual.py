@@ -1,7 +1,8 @@
 """The contextual ladder: its laws in any context, what it keeps of segments, and what it refuses."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.learner.columns import as_text, from_columns, to_columns
+from support.interrupts import at_every_point
 from support.statistics import chi_square_p
 from support.twins.contextual import ContextualTwin
 
@@ -218,6 +220,28 @@ def test_what_cannot_be_a_context_is_refused_by_name_and_changes_nothing(
         learner.decide(**told)
     assert said in str(refusal.value)
     assert learner.to_json() == before
+
+
+def test_a_log_that_is_refused_or_interrupted_leaves_no_segment_behind() -> None:
+    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 5)
+    before = learner.to_json()
+    rows = [
+        {"explore": "a", "propensity": 0.5, "loss": 0.5, "context": {"subject": each}}
+        for each in ("new", 1.5)
+    ]
+    with pytest.raises(
+        dc.ParameterError, match=r"records\[1\]: context\['subject'\] = 1.5: must be a string"
+    ):
+        learner.replay(rows)
+    assert learner.to_json() == before
+    copies: list[dc.Learner] = []
+
+    def prepared() -> Callable[[], object]:
+        copies.append(dc.Learner.from_json(before))
+        return partial(copies[-1].replay, rows[:1])
+
+    found = [copies[-1].to_json() for _ in at_every_point(prepared)]
+    assert {before} < set(found) <= {before, copies[0].to_json()}
 
 
 def test_a_policy_that_knows_no_context_refuses_one() -> None:

@@ -50,7 +50,7 @@ class ArmNames:
     def _find(self, name: object) -> int | None:
         try:
             # 1.0 and True equal 1, but they are not names of arms.
-            key = _checked_name(name)
+            key = checked_name(name)
             if self._places is not None:
                 return self._places[key]
             return int(key) if key in self.names else None
@@ -79,7 +79,7 @@ class ArmNames:
         return ArmNames(left, None if self._places is None else self._places.without(gone, left))
 
     def _newcomers(self, names: Iterable[object]) -> list[Arm]:
-        newcomers = [_checked_name(name, "names") for name in names]
+        newcomers = [checked_name(name, "names") for name in names]
         seen: set[Arm] = set()
         for name in newcomers:
             if name in seen:
@@ -104,7 +104,7 @@ def _checked(arms: Arms) -> Sequence[Arm]:
     if isinstance(arms, (str, bytes, bool)):
         raise ArmError(f"arms = {arms!r}: must be a number or a list of names; put the names in a list")
     if isinstance(arms, Iterable) and getattr(arms, "ndim", 1) == 1:
-        names = [_checked_name(name) for name in arms]
+        names = [checked_name(name) for name in arms]
     else:
         try:
             count = operator.index(arms)  # type: ignore[arg-type]
@@ -136,7 +136,8 @@ def listed_available(available: Iterable[Arm] | None) -> list[object] | None:
     return some
 
 
-def _checked_name(name: object, argument: str = "arms") -> Arm:
+def checked_name(name: object, argument: str = "arms") -> Arm:
+    """The name of an arm as a string or a whole number of Python."""
     if isinstance(name, str):
         return str(name)
     if not isinstance(name, bool):

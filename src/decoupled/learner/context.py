@@ -68,6 +68,12 @@ class Encoder:
                 self._places[segment] = place
         return place
 
+    def forget_from(self, count: int) -> None:
+        """Keep the first segments only."""
+        for segment in self.segments[count:]:
+            self._places.pop(segment, None)  # an interrupt may have come before it was there
+        del self.segments[count:]
+
     def name(self, place: int) -> Segment:
         """The values of a segment."""
         return self.segments[place] if place < len(self.segments) else OTHERS

@@ -37,6 +37,7 @@ from .preferences import Preference, preference_loss
 from .protocol import RunnablePolicy
 from .replay import (
     RecordLike,
+    check_contexts,
     check_randomised,
     checked_records,
     listed_records,
@@ -705,6 +706,8 @@ class Learner(Guarded):
     @in_turn
     def _replay(self, given: list[Any], unrandomised: bool) -> int:
         checked = checked_records(given, self._arms, self._losses)
+        if self._running.contexts is not None:
+            check_contexts(checked, self._running.contexts)
         if not unrandomised:
             check_randomised(checked, self._arms, self._running)
         warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors

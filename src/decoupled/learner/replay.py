@@ -9,7 +9,7 @@ import numpy as np
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
 from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarning, invalid_value, shown
 from .arms import ArmNames
-from .context import Context
+from .context import Context, Contexts
 from .loss_range import LossRange
 from .runner import Running
 
@@ -45,6 +45,15 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
 def checked_records(records: list[Any], arms: ArmNames, losses: LossRange) -> list[Record]:
     """Check every record."""
     return [_checked(i, record, arms, losses) for i, record in enumerate(records)]
+
+
+def check_contexts(records: list[Record], contexts: Contexts) -> None:
+    """Check the context of every record, for a contextual policy."""
+    for place, record in enumerate(records):
+        try:
+            contexts.encoder.encode(record.context, new=False)
+        except ParameterError as error:
+            raise error.within(f"records[{place}]") from None
 
 
 def check_randomised(records: list[Record], arms: ArmNames, running: Running) -> None:

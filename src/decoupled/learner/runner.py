@@ -190,13 +190,16 @@ class Running:
         """What takes back everything that is learned from now on."""
         scalars, floats, ints = self.state
         state = State(scalars.copy(), floats.copy(), ints.copy())
-        return partial(self._restore, state, self.shared[0])
+        segments = 0 if self.contexts is None else len(self.contexts.encoder.segments)
+        return partial(self._restore, state, self.shared[0], segments)
 
-    def _restore(self, state: State, shared: RoundBaseline | None) -> None:
+    def _restore(self, state: State, shared: RoundBaseline | None, segments: int) -> None:
         for mine, saved in zip(self.state, state, strict=True):
             mine[:] = saved
         self.shared[0] = shared
         self.sharing.value = max(self.sharing.value, 2)  # it may have been computed
+        if self.contexts is not None:
+            self.contexts.encoder.forget_from(segments)
 
     def settle(self, pending: Pending, loss: float) -> None:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
