@@ -26,6 +26,7 @@ EXTRA_OF = {
     "pyarrow": "parquet",
     "psycopg": "postgres",
     "opentelemetry": "otel",
+    "sklearn": "sklearn",
     "litellm": "litellm",
     "apsw": "service",
     "fastapi": "service",

@@ -1,1 +1,1 @@
-"""Plug-ins for gateways that others make."""
+"""Plug-ins for gateways, and adapters for libraries, that others make."""
