@@ -21,6 +21,7 @@ MODULES = {
     "opentelemetry-sdk": "opentelemetry",
     "prometheus-client": "prometheus_client",
     "numba-cuda": "numba",
+    "scikit-learn": "sklearn",
 }
 
 # Every optional package is hidden; so is what they bring along. Each line is tried by itself.
@@ -70,12 +71,14 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
         "dc.FTPL().start(arms=3, seed=0).decide()",
         "dc.simulate(dc.FTPL(), world, horizon=10, runs=2)",
         "from decoupled.plots import draw, Picture; draw(Picture('a', 'b', 'c', ()))",
+        "from decoupled.integrations.sklearn import DecoupledBandit",
         "from decoupled.service.store.open import open_store; open_store('store.db', create=False)",
         hidden=optional,
     ) == [
         "works",
         f"a simulation: needs the package xarray, which is not installed; {how_to_install('simulate')}",
         f"a picture: needs the package matplotlib, which is not installed; {how_to_install('plots')}",
+        f"decoupled.integrations.sklearn: needs the package sklearn, which is not installed; {how_to_install('sklearn')}",
         f"store: needs the package apsw, which is not installed; {how_to_install('service')}",
     ]
 

@@ -81,7 +81,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         arms: Iterable[Arm],
         losses: Iterable[float],
         propensities: Iterable[float] | float,
-        contexts: Iterable[Context] | None = None,
+        contexts: Iterable[Any] | None = None,
     ) -> Self:
         """Learn from a log, and forget what was learned before.
 
@@ -108,7 +108,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         arms: Iterable[Arm],
         losses: Iterable[float],
         propensities: Iterable[float] | float,
-        contexts: Iterable[Context] | None = None,
+        contexts: Iterable[Any] | None = None,
     ) -> Self:
         """Learn from more of a log: what one `fit` on all of it learns, to the bit.
 
@@ -150,10 +150,10 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
     @overload
     def predict(self, contexts: Context | None = None, *, count: int) -> list[Arm]: ...
     @overload
-    def predict(self, contexts: Iterable[Context], *, count: None = None) -> list[Arm]: ...
+    def predict(self, contexts: Iterable[Any], *, count: None = None) -> list[Arm]: ...
 
     def predict(
-        self, contexts: Iterable[Context] | Context | None = None, *, count: int | None = None
+        self, contexts: Iterable[Any] | Context | None = None, *, count: int | None = None
     ) -> Arm | list[Arm]:
         """Draw the arm to exploit. It changes nothing but the random stream.
 
@@ -168,14 +168,15 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         """
         learner, given = self._fitted(), _contexts(contexts)
         if count is None:
-            return _each(given, lambda context: _exploited(learner, context))
+            drawn: Arm | list[Arm] = _each(given, lambda context: _exploited(learner, context))
+            return drawn
         repeats = whole_number("count", count, 1, "leave it out for a single arm")
         if isinstance(given, list):
             rule, remedy = "was given with a list of contexts, which has its own length", "leave it out"
             raise ParameterError(invalid_value("count", count, rule, remedy))
         return [_exploited(learner, given) for _ in range(repeats)]
 
-    def predict_proba(self, contexts: Iterable[Context] | Context | None = None) -> Floats:
+    def predict_proba(self, contexts: Iterable[Any] | Context | None = None) -> Floats:
         """The exact probability with which `predict` draws each of `arms_`.
 
         Args:
@@ -186,7 +187,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
             _each(_contexts(contexts), lambda each: learner.exploitation_probabilities(context=each))
         )
 
-    def explore_proba(self, contexts: Iterable[Context] | Context | None = None) -> Floats:
+    def explore_proba(self, contexts: Iterable[Any] | Context | None = None) -> Floats:
         """The exact probability with which `learner_.decide()` explores each of `arms_`: the propensities to log.
 
         Args:
