@@ -39,6 +39,7 @@ FIRST_USE = {
     "parquet": "import pandas, pyarrow.parquet",
     "postgres": "import psycopg",
     "service": "import decoupled.service.http.app",
+    "sklearn": "from decoupled.integrations.sklearn import DecoupledBandit; DecoupledBandit(arms=2).fit([0, 1], [0, 1], 0.5)",
     "cuda": "import numba.cuda",
     "litellm": "from decoupled.integrations.litellm import Plugin; Plugin('chat', ['a', 'b'], {'status': 1.0})",
     "all": FIRST_DECISION,

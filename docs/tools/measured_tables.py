@@ -115,6 +115,7 @@ WHAT_EXTRAS_ADD = {
     "parquet": "Parquet files",
     "otel": "OpenTelemetry for the service: traces and metrics over OTLP",
     "postgres": "PostgreSQL as the store of the service",
+    "sklearn": "learning a log with `fit` and `predict`, as in scikit-learn",
     "cuda": "simulations on NVIDIA GPUs, with `jit` and `simulate`",
     "litellm": "the plug-in for LiteLLM, and its proxy, with `service`",
     "all": "all of these except `cuda` and `litellm`",
