@@ -136,6 +136,29 @@ def test_over_http(service: Service) -> None:
         assert (answer.status_code, words in answer.text) == (422, True), answer.text
 
 
+def test_why_an_arm_was_drawn_is_said_where_it_is_asked_for(service: Service) -> None:
+    service.create("why", policy=LADDER.to_dict(), arms=list(ARMS), seed=7)
+    twin = LADDER.start(ARMS, seed=7)
+    for turn in range(12):
+        context = {"subject": SUBJECTS[turn % 4], "tokens": 10.0 * turn}
+        made, same = service.decide("why", context=context, why=True), twin.decide(context=context)
+        assert same.why is not None
+        assert made["why"] == {**same.why._asdict(), "segment": list(same.why.segment)}
+        if turn % 2:
+            service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": turn / 12})
+            twin.observe(same, turn / 12)
+    key = {"headers": {"Idempotency-Key": "again"}, "json": {"why": True}}
+    answers = [service.http.post("/v1/experiments/why/decisions", **key).json() for _ in range(2)]  # type: ignore[arg-type]
+    assert answers[0] == answers[1]
+    assert answers[0]["why"]["segment"] == [None]
+    assert "why" not in service.decide("why")
+    assert [each["why"] for each in service.decide("why", why=True, count=2)["decisions"]] != [None, None]
+    unknown = [service.decide("why", why=True, mode=mode)["why"] for mode in ("exploit", "explore")]
+    assert [*unknown, service.decide("one", why=True)["why"]] == [None, None, None]
+    service.http.put(f"/v1/decisions/{answers[0]['id']}/feedback", json={"loss": 0.5})
+    assert service.http.post("/v1/experiments/why/decisions", **key).json()["why"] is None  # type: ignore[arg-type]
+
+
 def test_flags_are_evaluated_in_their_context(service: Service) -> None:
     flags = "/ofrep/v1/evaluate/flags"
     context = {"targetingKey": "user", "subject": "law", "plan": {"deep": [1]}}

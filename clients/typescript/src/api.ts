@@ -134,6 +134,8 @@ export interface DecideIn {
   context?: Record<string, string | number | boolean | null> | null;
   /** What the advisers that the policy names would exploit: an arm, or probabilities by arm. */
   advice?: Record<string, string | number | Record<string, number>> | null;
+  /** Answer with why a contextual policy drew `exploit`, as well. */
+  why?: boolean;
 }
 
 /** The decisions of a request with `count`. */
@@ -187,6 +189,10 @@ export interface DecisionOut {
   context: Record<string, string | number | boolean> | null;
   /** What advisers said: an arm, or probabilities by arm; null for none. */
   advice: Record<string, string | number | Record<string, number>> | null;
+  /**
+   * Only where a request asks for it, in mode both: why a contextual policy drew `exploit`. It is not stored: null if the request is repeated after the feedback, or after a restart.
+   */
+  why?: WhyOut | null;
 }
 
 /** A page of decisions. With filters it may be short, or empty, and not be the last. */
@@ -686,6 +692,18 @@ export interface VerdictOut {
   incumbent: string | number | null;
   /** Whether another was found to be better; null if there is no incumbent. */
   incumbent_released: boolean | null;
+}
+
+/** Why a contextual policy drew the arm that it exploits. */
+export interface WhyOut {
+  /** The rung that drew it. */
+  rung: string;
+  /**
+   * The values that tell the segment apart, in the order of the policy's `segments`; null for what is not known. Texts are hashed if the experiment's `log_context` says so.
+   */
+  segment: (string | null)[];
+  /** The probability with which each rung was drawn. */
+  weights: Record<string, number>;
 }
 
 /** Every operation: what it takes in its path, its query and its body, and what it returns. */

@@ -208,13 +208,16 @@ def client_decide(
     advice: Annotated[
         str | None, typer.Option(help='What advisers would exploit, as JSON, such as \'{"router": "a"}\'.')
     ] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say why a contextual policy drew the arm to exploit, too.")
+    ] = False,
 ) -> None:
     """Ask for a decision. The loss to send back is that of its *explored* arm."""
     from dataclasses import asdict
 
     given = {"baseline": baseline, "context": context, "advice": advice}
     objects = {name: None if text is None else _object(f"--{name}", text) for name, text in given.items()}
-    options: Any = {"mode": mode, "key": key, "tags": tags_of(tag), **objects}
+    options: Any = {"mode": mode, "key": key, "tags": tags_of(tag), "why": why, **objects}
     decision = service.decide(name, **options)
     show({**asdict(decision), "send_back_the_loss_of": decision.explore})
 

@@ -105,6 +105,10 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     assert (aware["context"], aware["unknown_context"]) == ({"subject": "text"}, "refuse")
     about = client.call("decide", aware["name"], context={"subject": "law"})
     assert (about["context"], about["advice"]) == ({"subject": "law"}, None)
+    contextual = {"name": "ContextualLadder", "segments": ["subject"]}
+    client.call("create", f"why-{kind[0]}", arms=["red", "blue"], policy=contextual)
+    about = client.call("decide", f"why-{kind[0]}", context={"subject": "law"}, why=True)
+    assert about["why"]["segment"] == ["law"]
     [law] = client.call("segments", aware["name"])["segments"]
     assert (law["segment"], law["decisions"]) == ({"subject": "law"}, 1)
     assert client.call("pin", name, "blue")["guardrails"]["pinned"] == "blue"

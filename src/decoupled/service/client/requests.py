@@ -93,6 +93,7 @@ class DecideOptions(TypedDict, total=False):
         context: what is known of the request, by the fields that the experiment declares. It is stored with the decision,
             and a contextual policy learns by it.
         advice: what the advisers that the policy names would exploit: an arm, or probabilities by arm.
+        why: whether to say why a contextual policy drew `exploit`.
 
     >>> options: DecideOptions = {"available": ["small", "medium"], "idempotency_key": "request-4711"}
     >>> client.decide("models", **options) == client.decide("models", **options)
@@ -109,6 +110,7 @@ class DecideOptions(TypedDict, total=False):
     baseline: ByArm | None
     context: Mapping[str, str | float | bool | None] | None
     advice: Mapping[str, Arm | Mapping[Any, float]] | None
+    why: bool
 
 
 class ExperimentFilters(TypedDict, total=False):
@@ -307,8 +309,11 @@ class Operations:
         baseline: Mapping[Any, float] | None = None,
         context: Mapping[str, Any] | None = None,
         advice: Mapping[str, Any] | None = None,
+        why: bool = False,
     ) -> Exchange[Any]:
         body: Json = {"mode": mode}
+        if why:
+            body["why"] = True
         if count is not None:
             body["count"] = count
         if available is not None:

@@ -36,6 +36,8 @@ class RemoteDecision:
         key: what the service logs of the key that drew `exploit`, by default a keyed hash; None without a key.
         context: what was known of the request, by field, as the service logs it; None if nothing was.
         advice: what advisers said, by their names; None if there was none.
+        why: if that was asked for, why a contextual policy drew `exploit`: the "rung", the "segment", and the "weights" of
+            the rungs; None otherwise.
 
     >>> decision = client.decide("models")
     >>> decision.exploit, decision.explore, decision.status
@@ -64,6 +66,7 @@ class RemoteDecision:
     key: str | None = None
     context: dict[str, Any] | None = field(default=None, hash=False)
     advice: dict[str, Any] | None = field(default=None, hash=False)
+    why: dict[str, Any] | None = field(default=None, hash=False)
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "RemoteDecision":

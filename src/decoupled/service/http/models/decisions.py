@@ -7,7 +7,7 @@ import json
 from functools import lru_cache
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from ....decision import Arm as AnyArm
 from ....learner.preferences import Preference
@@ -74,6 +74,20 @@ class DecideIn(Model):
         description="What the advisers that the policy names would exploit: an arm, or probabilities by arm.",
         examples=[{"router-v2": "a"}],
     )
+    why: StrictBool = Field(
+        default=False, description="Answer with why a contextual policy drew `exploit`, as well."
+    )
+
+
+class WhyOut(BaseModel):
+    """Why a contextual policy drew the arm that it exploits."""
+
+    rung: str = Field(description="The rung that drew it.", examples=["segments"])
+    segment: list[str | None] = Field(
+        description="The values that tell the segment apart, in the order of the policy's `segments`; null for what is not "
+        "known. Texts are hashed if the experiment's `log_context` says so."
+    )
+    weights: dict[str, float] = Field(description="The probability with which each rung was drawn.")
 
 
 class SendFeedback(BaseModel):
@@ -135,6 +149,11 @@ class DecisionOut(BaseModel):
     advice: dict[str, Arm | dict[str, float]] | None = Field(
         description="What advisers said: an arm, or probabilities by arm; null for none.",
         examples=[{"router-v2": "a"}],
+    )
+    why: WhyOut | None = Field(
+        default=None,
+        description="Only where a request asks for it, in mode both: why a contextual policy drew `exploit`. It is not "
+        "stored: null if the request is repeated after the feedback, or after a restart.",
     )
 
 
@@ -274,6 +293,14 @@ def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None
         f'"key":{_spell(key) if key else "null"},"context":{"null" if context is None else context},'
         f'"advice":{"null" if advice is None else _spell(shown_advice(advice, names))}}}'
     )
+
+
+def decision_text_with_why(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
+    """A decision as JSON, with why its arm was drawn, as far as that is still known."""
+    pending = running.pending.get(row.seq)
+    why = None if pending is None or row.exploit is None else pending[1].why
+    said = "null" if why is None else _spell(why._asdict())
+    return f'{decision_text(running, row, settled)[:-1]},"why":{said}}}'
 
 
 @lru_cache(65_536, typed=True)  # the number 1 and the truth value are equal

@@ -34,6 +34,7 @@ from ..models.decisions import (
     FeedbackIn,
     decision_out,
     decision_text,
+    decision_text_with_why,
 )
 from ..models.fields import TagFilter
 from ..models.problem_json import problem_of
@@ -102,7 +103,7 @@ class FastRoutes:
         count = wanted.count or 1
         self._admission.charge(access, count - 1)
         reply = self._decisions.decide_as(
-            decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available,
+            decision_text_with_why if wanted.why else decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available,
             key=wanted.key, idempotency_key=again, tags=wanted.tags, baseline=wanted.baseline, context=wanted.context,
             advice=wanted.advice, permit=access.permit,
         )  # fmt: skip
