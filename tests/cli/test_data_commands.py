@@ -66,6 +66,9 @@ def test_tags_lists_and_deleting_from_a_shell(tmp_path: Path, monkeypatch: pytes
         [law] = shown("segments", "known", "--json")["segments"]
         assert law["segment"] == made["context"]
         assert "takes none" in refused("decide", "known", "--advice", '{"router": "a"}')
+        assert shown("decide", "known", "--why")["why"] is None
+        assert shown("show", "known", "--context", '{"subject": "law"}')["exploration"] == [0.5, 0.5]
+        assert "must be a JSON object" in refused("show", "known", "--context", "[]")
 
         assert said("list", "--policy", "Exp3").split()[0] == "other"
         assert [line.split()[0] for line in said("list", "--sort", "-name").splitlines()] == [

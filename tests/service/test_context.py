@@ -125,7 +125,14 @@ def test_over_http(service: Service) -> None:
     assert "declares no fields" in (
         service.http.post("/v1/experiments/none/decisions", json={"context": {"a": 1}}).text
     )
-    assert service.http.get("/v1/experiments/one/state").json() == before
+    state = "/v1/experiments/one/state"
+    assert service.http.get(state).json() == before
+    assert service.http.get(state, params={"context": json.dumps(CONTEXT)}).json() == before
+    bad = [(json.dumps(context), rule) for context, rule in BAD]
+    for text, rule in (*bad, ("zebra", "context: must be a JSON object"), ('["zebra"]', "must be a JSON")):
+        answer = service.http.get(state, params={"context": text})
+        assert (answer.status_code, rule in answer.json()["detail"]) == (422, True), answer.text
+        assert "zebra" not in answer.text
     for given, words in (
         ({"context": {"a": "int"}}, "context.a"),
         ({"context": {"../a": "text"}}, "the name of a field must be"),
@@ -136,7 +143,7 @@ def test_over_http(service: Service) -> None:
         assert (answer.status_code, words in answer.text) == (422, True), answer.text
 
 
-def test_why_an_arm_was_drawn_is_said_where_it_is_asked_for(service: Service) -> None:
+def test_why_an_arm_was_drawn_and_the_law_of_a_context_are_said_where_asked_for(service: Service) -> None:
     service.create("why", policy=LADDER.to_dict(), arms=list(ARMS), seed=7)
     twin = LADDER.start(ARMS, seed=7)
     for turn in range(12):
@@ -147,6 +154,11 @@ def test_why_an_arm_was_drawn_is_said_where_it_is_asked_for(service: Service) ->
         if turn % 2:
             service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": turn / 12})
             twin.observe(same, turn / 12)
+    for context in ({"subject": "art", "tokens": 5}, {"subject": "never seen"}, {}, None):
+        asked = {} if context is None else {"context": json.dumps(context)}
+        state = service.http.get("/v1/experiments/why/state", params=asked).json()
+        assert state["exploitation"] == twin.exploitation_probabilities(context=context).tolist()
+        assert state["exploration"] == twin.exploration_probabilities(context=context).tolist()
     key = {"headers": {"Idempotency-Key": "again"}, "json": {"why": True}}
     answers = [service.http.post("/v1/experiments/why/decisions", **key).json() for _ in range(2)]  # type: ignore[arg-type]
     assert answers[0] == answers[1]

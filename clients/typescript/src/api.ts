@@ -626,7 +626,7 @@ export interface StateOut {
   round: number;
   arms: (string | number)[];
   /**
-   * The exact probability of exploiting each arm next; with a contextual policy, in a request of which nothing is known.
+   * The exact probability of exploiting each arm next; with a contextual policy, in the `context` that is asked about, or in a request of which nothing is known.
    */
   exploitation: number[];
   /** The exact probability of exploring each arm next, likewise. */
@@ -928,7 +928,7 @@ export interface Operations {
   /** Exact probabilities, estimates, plays, pending decisions, and the regret with its interval */
   "GET /v1/experiments/{name}/state": {
     path: { name: string };
-    query: object;
+    query: { context?: string | null };
     body: undefined;
     response: StateOut;
   };

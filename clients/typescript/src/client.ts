@@ -213,9 +213,10 @@ export class Client {
 
   // Looking
 
-  /** What an experiment has learned: probabilities, estimates, counts and the regret. */
-  state(name: string): Promise<StateOut> {
-    return this.call("GET /v1/experiments/{name}/state", { path: { name } });
+  /** What an experiment has learned: probabilities (of a decision in a context), estimates, counts and the regret. */
+  state(name: string, options: { context?: DecideIn["context"] } = {}): Promise<StateOut> {
+    const query = options.context ? { context: JSON.stringify(options.context) } : {};
+    return this.call("GET /v1/experiments/{name}/state", { path: { name }, query });
   }
 
   /** Which arm is best, as far as that is decided. It holds at every moment: look as often as you like. */

@@ -259,12 +259,16 @@ def client_show(
     name: Annotated[
         str | None, typer.Argument(help="An experiment; all are listed if none is named.")
     ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(help="The context of the decision whose probabilities to show, as JSON."),
+    ] = None,
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
     if name is None:
         show(service.experiments())
         return
-    show(service.state(name))
+    show(service.state(name, context=None if context is None else _object("--context", context)))
 
 
 @service_command("verdict")

@@ -106,9 +106,16 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     about = client.call("decide", aware["name"], context={"subject": "law"})
     assert (about["context"], about["advice"]) == ({"subject": "law"}, None)
     contextual = {"name": "ContextualLadder", "segments": ["subject"]}
-    client.call("create", f"why-{kind[0]}", arms=["red", "blue"], policy=contextual)
-    about = client.call("decide", f"why-{kind[0]}", context={"subject": "law"}, why=True)
-    assert about["why"]["segment"] == ["law"]
+    routed = client.call("create", f"why-{kind[0]}", arms=["red", "blue"], policy=contextual, seed=7)[
+        "name"
+    ]
+    for _ in range(8):
+        about = client.call("decide", routed, context={"subject": "law"}, why=True)
+        assert about["why"]["segment"] == ["law"]
+        client.call("feedback", about["id"], loss=float(about["explore"] == "red"))
+    subjects = ({"subject": "law"}, {"subject": "art"})
+    one, two = (client.call("state", routed, context=each)["exploitation"] for each in subjects)
+    assert one[0] < two[0]
     [law] = client.call("segments", aware["name"])["segments"]
     assert (law["segment"], law["decisions"]) == ({"subject": "law"}, 1)
     assert client.call("pin", name, "blue")["guardrails"]["pinned"] == "blue"

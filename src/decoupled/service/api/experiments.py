@@ -18,6 +18,8 @@ from ..commits.background import Background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
 from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
+from ..experiment.annotations import Annotations
+from ..experiment.context import stored_context
 from ..experiment.differences import differences
 from ..experiment.imported import adopted, digest_of, first_snapshot
 from ..experiment.live import LiveExperiment
@@ -159,10 +161,12 @@ class Experiments:
         text = self._commits.submit(partial(_saved, about=about), about).result()
         return portable(text, DEFAULT_PENDING)
 
-    def state(self, tenant: str, name: str) -> Reply[ExperimentState]:
-        """What an experiment has learned."""
+    def state(
+        self, tenant: str, name: str, context: Mapping[str, Any] | None = None
+    ) -> Reply[ExperimentState]:
+        """What an experiment has learned, with the probabilities of a decision in this context."""
         about = Reference("name", tenant, name)
-        return self._commits.submit(partial(_state, about=about), about)
+        return self._commits.submit(partial(_state, about=about, context=context), about)
 
 
 # Commands
@@ -279,8 +283,10 @@ def _among(arm: object, known: Collection[Arm]) -> bool:
     return type(arm) in (str, int) and arm in known
 
 
-def _state(session: Session, *, about: Reference) -> ExperimentState:
+def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | None) -> ExperimentState:
     running = session.get(about)
+    known = None if context is None else stored_context(context, running.declared)
+    told, _ = running.told(Annotations(context=known))
     sweep(session, running)
     learner, tallies = running.learner, running.tallies
     if running.large:
@@ -289,8 +295,8 @@ def _state(session: Session, *, about: Reference) -> ExperimentState:
         exploitation, exploration = (), ()
     else:
         at, estimates = [running.places[name] for name in learner.arms], learner.estimates()
-        exploitation = tuple(learner.exploitation_probabilities().tolist())
-        exploration = tuple(learner.exploration_probabilities().tolist())
+        exploitation = tuple(learner.exploitation_probabilities(context=told).tolist())
+        exploration = tuple(learner.exploration_probabilities(context=told).tolist())
     exploit, explore = ([plays[place] for place in at] for plays in (tallies.exploit, tallies.explore))
     return ExperimentState(
         running.name, running.version, learner.round, tuple(running.names[place] for place in at),

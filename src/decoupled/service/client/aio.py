@@ -141,8 +141,10 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def flush(self) -> Flushed:
         return await self._run(self._calls.flush())
 
-    async def state(self, name: str) -> dict[str, Any]:
-        return await self._run(self._calls.state(name))
+    async def state(
+        self, name: str, *, context: Mapping[str, str | float | bool | None] | None = None
+    ) -> dict[str, Any]:
+        return await self._run(self._calls.state(name, context))
 
     async def verdict(self, name: str) -> dict[str, Any]:
         return await self._run(self._calls.verdict(name))

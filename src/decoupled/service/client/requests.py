@@ -1,5 +1,6 @@
 """Every operation of the service, described once: what is sent, and how the answer is read."""
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Union
@@ -254,8 +255,9 @@ class Operations:
     def set_budget(self, name: str, limits: Mapping[str, Any]) -> Exchange[Json]:
         return self._json("PUT", f"{_experiment(name)}/budget", json=as_json(limits))
 
-    def state(self, name: str) -> Exchange[Json]:
-        return self._json("GET", f"{_experiment(name)}/state")
+    def state(self, name: str, context: Mapping[str, Any] | None) -> Exchange[Json]:
+        params = {} if context is None else {"context": json.dumps(dict(context))}
+        return self._json("GET", f"{_experiment(name)}/state", params=params)
 
     def verdict(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/verdict")

@@ -409,16 +409,20 @@ class Client(BaseClient[httpx.Client]):
 
     # Results
 
-    def state(self, name: str) -> dict[str, Any]:
+    def state(
+        self, name: str, *, context: Mapping[str, str | float | bool | None] | None = None
+    ) -> dict[str, Any]:
         """Return what an experiment has learned: probabilities, estimates, counts and the regret.
 
         Args:
             name: the name of the experiment.
+            context: the context of the decision whose probabilities to return, for a contextual policy; None for a
+                request of which nothing is known.
 
         >>> [round(probability, 3) for probability in client.state("models")["exploration"]]
         [0.333, 0.333, 0.333]
         """
-        return self._run(self._calls.state(name))
+        return self._run(self._calls.state(name, context))
 
     def verdict(self, name: str) -> dict[str, Any]:
         """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.

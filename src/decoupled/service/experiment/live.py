@@ -225,7 +225,7 @@ class LiveExperiment:
         expires: float | None = None
         decision: Decision | None = None
         guard, drawn = None, None
-        told = self._told(attached)
+        told = self.told(attached)
         if mode == "exploit":
             served = self._served(logged) if logged else self._exploited(arms, told, key)
             exploit: int | None = places[served.exploit]
@@ -282,7 +282,7 @@ class LiveExperiment:
     def _exploited(self, arms: list[Arm] | None, told: Told, key: str | None) -> Served:
         return self.learner.exploit(key=key, available=arms, context=told[0], advice=told[1])
 
-    def _told(self, attached: Annotations) -> Told:
+    def told(self, attached: Annotations) -> Told:
         """The context and the advice of a decision as a contextual policy takes them; nothing for others."""
         if not self.contextual:
             return None, None

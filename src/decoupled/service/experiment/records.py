@@ -242,8 +242,8 @@ class ExperimentState:
     With more than 10,000 arms, `arms` are those that were exploited most, and the probabilities are left out.
 
     Attributes:
-        exploitation, exploration: the exact probabilities of the next decision; with a contextual policy, of one without a
-            context.
+        exploitation, exploration: the exact probabilities of the next decision; with a contextual policy, of one in the context that
+            was asked about, or of which nothing is known.
         estimates: the policy's estimate for each arm, from losses scaled to [0, 1].
         late: decisions whose feedback came after their deadline.
         regret: of the exploited arms against the arm that looks best now, on the experiment's own scale of losses, over

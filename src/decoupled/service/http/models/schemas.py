@@ -268,8 +268,8 @@ class StateOut(BaseModel):
     round: int
     arms: list[Arm]
     exploitation: list[float] = Field(
-        description="The exact probability of exploiting each arm next; with a contextual policy, in a request of which "
-        "nothing is known."
+        description="The exact probability of exploiting each arm next; with a contextual policy, in the `context` that is "
+        "asked about, or in a request of which nothing is known."
     )
     exploration: list[float] = Field(
         description="The exact probability of exploring each arm next, likewise."

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from ...errors import TooMany
+from ...errors import BadRequest, Invalid, TooMany
 from ...experiment.annotations import tag_filter
 from ...experiment.context import MOST_FIELDS
 from ...service import DecisionService
@@ -18,6 +18,7 @@ from ..admission.limits import MOST_AT_ONCE, MOST_LISTED, MOST_POINTS
 from ..framework import Admin, Reader, StrictRoute
 from ..models.fields import TagFilter
 from ..models.schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
+from ..models.strict_json import parsed
 from ..models.watched import (
     GateOut,
     HistoryOut,
@@ -42,6 +43,14 @@ SegmentFields = Annotated[
         "policy has segments of, or all.",
         examples=[["subject"]],
         max_length=MOST_FIELDS,
+    ),
+]
+StateContext = Annotated[
+    str | None,
+    Query(
+        description="The context of a decision, as a JSON object by field, to see the probabilities with which a contextual "
+        "policy would draw the arms in it.",
+        examples=['{"subject": "law"}'],
     ),
 ]
 _LOG: dict[int | str, dict[str, Any]] = {
@@ -75,15 +84,27 @@ class Turns:
             self._taken[tenant] -= 1
 
 
+def _read_context(text: str | None) -> dict[str, Any] | None:
+    """The context in a query; an error does not show it, because it may be about a user."""
+    try:
+        found = None if text is None else parsed(text.encode())
+    except BadRequest:  # it is about the body
+        found = text
+    if found is not None and not isinstance(found, dict):
+        raise Invalid('context: must be a JSON object by field; for example {"subject": "law"}')
+    return found
+
+
 def log_routes(service: DecisionService) -> APIRouter:
     """Look at an experiment, and drop the old part of its log."""
     router = APIRouter(prefix="/v1/experiments/{name}", tags=["looking"], route_class=StrictRoute)
     turns, logs = Turns(), service.logs
 
     @router.get("/state", response_model=StateOut, responses=refusals(404))
-    async def get_state(access: Reader, name: Name) -> Response:
+    async def get_state(access: Reader, name: Name, context: StateContext = None) -> Response:
         """Exact probabilities, estimates, plays, pending decisions, and the regret with its interval."""
-        return JSONResponse(state_out(await service.experiments.state(access.tenant, name)))
+        state = await service.experiments.state(access.tenant, name, _read_context(context))
+        return JSONResponse(state_out(state))
 
     @router.get("/evaluation", response_model=EvaluationOut, responses=refusals(404))
     async def get_evaluation(access: Reader, name: Name, tag: TagFilter) -> Response:
