@@ -154,11 +154,12 @@ def test_why_an_arm_was_drawn_and_the_law_of_a_context_are_said_where_asked_for(
         if turn % 2:
             service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": turn / 12})
             twin.observe(same, turn / 12)
-    for context in ({"subject": "art", "tokens": 5}, {"subject": "never seen"}, {}, None):
-        asked = {} if context is None else {"context": json.dumps(context)}
+    known: tuple[Any, ...] = ({"subject": "art", "tokens": 5}, {"subject": "never seen"}, {}, None)
+    for each in known:
+        asked = {} if each is None else {"context": json.dumps(each)}
         state = service.http.get("/v1/experiments/why/state", params=asked).json()
-        assert state["exploitation"] == twin.exploitation_probabilities(context=context).tolist()
-        assert state["exploration"] == twin.exploration_probabilities(context=context).tolist()
+        assert state["exploitation"] == twin.exploitation_probabilities(context=each).tolist()
+        assert state["exploration"] == twin.exploration_probabilities(context=each).tolist()
     key = {"headers": {"Idempotency-Key": "again"}, "json": {"why": True}}
     answers = [service.http.post("/v1/experiments/why/decisions", **key).json() for _ in range(2)]  # type: ignore[arg-type]
     assert answers[0] == answers[1]

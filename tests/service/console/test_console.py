@@ -514,6 +514,29 @@ def test_a_key_is_served_one_arm(tab: Tab, service: Service) -> None:
     assert "(10)" not in said.inner_text()
 
 
+def test_an_experiment_that_learns_by_requests_is_created(tab: Tab, service: Service) -> None:
+    page = tab.open("new")
+    page.locator("#policy option", has_text="ContextualLadder").wait_for(state="attached")
+    page.fill("#name", "by-request")
+    page.select_option("#policy", "by context")
+    page.locator("#context").wait_for()
+    for text, words in (
+        ("", "needs one at least"),
+        ("subject", "“subject” must be"),
+        ("a: text\na: text", "“a: text”"),
+    ):
+        page.fill("#context", text)
+        page.click("#create button[type=submit]")
+        page.locator("#create .problem", has_text=words).wait_for()
+    assert tab.changes == []
+    page.fill("#context", "subject: text\ntokens number\n\n new : boolean ")
+    page.click("#create button[type=submit]")
+    page.locator("table.arms tbody tr").first.wait_for(timeout=COMPILING)
+    made = service.http.get("/v1/experiments/by-request").json()
+    assert made["context"] == {"subject": "text", "tokens": "number", "new": "boolean"}
+    assert (made["policy"]["segments"], made["policy"]["numbers"]) == (["subject", "new"], ["tokens"])
+
+
 def test_a_segment_is_picked_and_its_arms_are_shown(tab: Tab, service: Service) -> None:
     service.create("aware", context={"subject": "text", "tokens": "number"})
     for subject, decisions in (("law", 3), ("<b>art</b>", 2), (None, 1)):

@@ -4,6 +4,8 @@ import { access, ask, experimentPath, experiments, may } from "./api.js";
 import { el, field, select } from "./dom.js";
 
 const OTHER = "other";
+const BY_CONTEXT = "by context";
+const TYPES = ["text", "number", "boolean"];
 
 export function createView(host, kind) {
   let left = false;
@@ -37,13 +39,20 @@ function showForm(host, isDemo) {
   const high = el("input", { id: "high", name: "high", type: "number", step: "any", value: 1, required: true });
   const deadline = el("input", { id: "deadline", name: "deadline", type: "number", step: "any", min: 0.001, placeholder: "none" });
   const expired = el("input", { id: "expired", name: "expired", type: "number", step: "any", placeholder: "none" });
+  const context = el("textarea", { id: "context", name: "context", rows: 3, spellcheck: "false", placeholder: "subject: text\ntokens: number" });
   const risk = el("input", { id: "risk", name: "risk", type: "number", step: "any", min: 0, max: 1, value: 0.05, required: true });
   const incumbent = el("input", { id: "incumbent-arm", name: "incumbent-arm", autocomplete: "off", spellcheck: "false", placeholder: "none" });
   const demo = el("input", { id: "demo", name: "demo", type: "checkbox", checked: isDemo });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const submit = el("button", { type: "submit", class: "primary" }, "Create experiment");
   customField.hidden = true;
-  policy.addEventListener("change", () => { customField.hidden = policy.value !== OTHER; });
+  const requests = el("details", {},
+    el("summary", {}, "Different requests"),
+    field("What is known of a request, one field per line", context, "A name and a type: text, number or boolean. It is sent with each decision, and logged. To learn by it, choose the policy ContextualLadder."));
+  policy.addEventListener("change", () => {
+    customField.hidden = policy.value !== OTHER;
+    if (policy.value === BY_CONTEXT) requests.open = true;
+  });
 
   const form = el("form", { class: "card form", id: "create" },
     el("div", { class: "two" },
@@ -57,6 +66,7 @@ function showForm(host, isDemo) {
         field("Lowest loss", low), field("Highest loss", high),
         field("Deadline for feedback, in seconds", deadline, "Later feedback is rejected and counted. Empty: no deadline."),
         field("Loss of an expired decision", expired, "Empty: expired decisions do not count."))),
+    requests,
     el("details", {},
       el("summary", {}, "Verdict and safe start"),
       el("div", { class: "two" },
@@ -77,6 +87,7 @@ function showForm(host, isDemo) {
   // Neither of these may overwrite what the visitor has typed in the meantime.
   const offer = (found) => policy.replaceChildren(
     ...found.map(({ label, policy: described }) => el("option", { value: JSON.stringify(described) }, label)),
+    el("option", { value: BY_CONTEXT }, "ContextualLadder, by request"),
     el("option", { value: OTHER }, "Other, as JSON"));
   ask("console/policies.json").then(offer).catch((error) => {
     offer([]);
@@ -99,10 +110,12 @@ function showForm(host, isDemo) {
     problem.hidden = true;
     submit.disabled = true;
     try {
+      const fields = fieldsOf(context.value);
       const made = await ask(experimentPath(name.value), {
         method: "PUT",
         body: {
-          policy: JSON.parse(policy.value === OTHER ? custom.value : policy.value),
+          policy: policy.value === BY_CONTEXT ? byContext(fields) : JSON.parse(policy.value === OTHER ? custom.value : policy.value),
+          context: fields,
           arms: arms.value.split("\n").map((arm) => arm.trim()).filter(Boolean),
           loss_range: [number(low), number(high)],
           deadline_seconds: number(deadline),
@@ -119,4 +132,23 @@ function showForm(host, isDemo) {
       submit.disabled = false;
     }
   });
+}
+
+// The fields of a context by their types, from lines such as "subject: text".
+function fieldsOf(text) {
+  const fields = Object.create(null);  // a field may be called as a property of every object is
+  for (const line of text.split("\n").map((each) => each.trim()).filter(Boolean)) {
+    const [, name, type] = line.match(/^([^\s:]+)\s*:?\s*(\S*)$/) ?? [];
+    if (!TYPES.includes(type) || name in fields) throw new Error(`Fields of a request: “${line}” must be a new name and text, number or boolean, such as “subject: text”.`);
+    fields[name] = type;
+  }
+  return fields;
+}
+
+// Texts and booleans tell segments apart, and numbers are for the regression.
+function byContext(fields) {
+  const names = Object.keys(fields);
+  if (!names.length) throw new Error("Fields of a request: ContextualLadder needs one at least, such as “subject: text”.");
+  const numbers = names.filter((name) => fields[name] === "number");
+  return { name: "ContextualLadder", segments: names.filter((name) => !numbers.includes(name)), numbers };
 }
