@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from .timing import Ratio
 
 ROUNDS = 10_000
@@ -73,9 +73,7 @@ def measure(against: Path, repetitions: int = 15) -> Iterator[Ratio]:
     """One line for each policy and number of arms; a ratio above 1 means that this version is faster."""
     if not (against / "src" / "decoupled" / "__init__.py").is_file():
         rule = "is not a checkout of decoupled"
-        raise ParameterError(
-            invalid_value("--against", str(against), rule, "try one made by git worktree add")
-        )
+        raise ParameterError.of("--against", str(against), rule, "try one made by git worktree add")
     this, other = Version(Path(__file__).parents[3]), Version(against.resolve())
     try:
         for policy, arms in CASES:

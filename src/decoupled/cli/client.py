@@ -77,29 +77,25 @@ def tags_of(tags: list[str] | None) -> dict[str, str] | None:
     >>> tags_of(["country:de"])
     {'country': 'de'}
     """
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     for text in tags or ():
         if ":" not in text:
-            raise ParameterError(
-                invalid_value("--tag", text, "must be NAME:VALUE", "for example country:de")
-            )
+            raise ParameterError.of("--tag", text, "must be NAME:VALUE", "for example country:de")
     return {name: value for name, _, value in (text.partition(":") for text in tags)} if tags else None
 
 
 def _described(policy: str) -> dict[str, Any]:
     """A policy as the service takes it, from its name or its JSON."""
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     if not policy.lstrip().startswith("{"):
         return {"name": policy}
     try:
         described: dict[str, Any] = json.loads(policy)
     except ValueError as error:
-        raise ParameterError(
-            invalid_value(
-                "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
-            )
+        raise ParameterError.of(
+            "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
         ) from None
     return described
 
@@ -369,11 +365,11 @@ def client_log(
 
 def check_new(file: Path, force: bool) -> None:
     """Refuse to replace a file before any work is done, unless forced."""
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     if file.is_file() and not force:
         rule, remedy = "exists already", "choose another name, or replace it with --force"
-        raise ParameterError(invalid_value("FILE", str(file), rule, remedy))
+        raise ParameterError.of("FILE", str(file), rule, remedy)
 
 
 @service_command("archive")
@@ -443,12 +439,12 @@ def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:
 
 
 def _object(argument: str, text: str) -> Any:
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ParameterError(invalid_value(argument, text, f"is not JSON ({error})", "quote it")) from None
+        raise ParameterError.of(argument, text, f"is not JSON ({error})", "quote it") from None
     if not isinstance(found, dict):
-        raise ParameterError(invalid_value(argument, text, "must be a JSON object", "for example '{}'"))
+        raise ParameterError.of(argument, text, "must be a JSON object", "for example '{}'")
     return found

@@ -15,7 +15,7 @@ from ..base.files import write_atomically
 from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
 from ..bench.machine import describe
-from ..errors import ParameterError, StorageError, invalid_value, near_name
+from ..errors import ParameterError, StorageError, near_name
 from ..report.folder import write_report
 from ..report.section import Section
 from ..simulation.plan import DEVICES
@@ -44,7 +44,7 @@ def reproduce(
     for name in names:
         if name not in EXPERIMENTS and name not in GROUPS:
             known = (*EXPERIMENTS, *GROUPS)
-            raise ParameterError(invalid_value("experiment", name, "is not known", near_name(name, known)))
+            raise ParameterError.of("experiment", name, "is not known", near_name(name, known))
     default = [name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick]
     wanted = [each for name in names for each in GROUPS.get(name, (name,))] or default
     if one_of("device", scale.device, DEVICES) != "cpu":
@@ -78,9 +78,7 @@ def fit_for_devices(wanted: Sequence[str], asked: bool) -> list[str]:
     unfit = [name for name in wanted if not load(name).on_device]
     rule = "cannot run on a GPU: it times the CPU, or has too many arms"
     if asked and unfit:
-        raise ParameterError(
-            invalid_value("experiment", unfit[0], rule, "leave it out, or use --device cpu")
-        )
+        raise ParameterError.of("experiment", unfit[0], rule, "leave it out, or use --device cpu")
     if unfit:
         print(f"Left out with --device cuda: {', '.join(unfit)}; they time the CPU, or have too many arms.")
     return [name for name in wanted if name not in unfit]

@@ -7,7 +7,7 @@ from ..base.memory import as_memory, whole_memory
 from ..base.validation import MOST_ROUNDS, whole_number
 from ..environments import Environment
 from ..environments.base import Adversary
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 A_ROUND = 16  # bytes: the number of its row in the table of losses, and a copy while that is checked
 A_RUN = 24  # bytes: its regret, for every policy, while results are put together
@@ -38,7 +38,7 @@ def check_curves(policies: int, runs: int, checkpoints: int) -> None:
 def _bounded(name: str, value: object, remedy: str) -> int:
     number = whole_number(name, value, 1, remedy)
     if number > MOST_ROUNDS:
-        raise ParameterError(invalid_value(name, value, f"must not exceed {MOST_ROUNDS:,}", remedy))
+        raise ParameterError.of(name, value, f"must not exceed {MOST_ROUNDS:,}", remedy)
     return number
 
 
@@ -56,4 +56,4 @@ def _points(checkpoints: Any, horizon: int) -> int | None:
 def _check(name: str, value: object, needed: int, remedy: str) -> None:
     if needed > whole_memory():
         rule = f"needs {as_memory(needed)} of memory, and there are {as_memory(whole_memory())}"
-        raise ParameterError(invalid_value(name, value, rule, remedy))
+        raise ParameterError.of(name, value, rule, remedy)

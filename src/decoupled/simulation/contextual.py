@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints, Words
 from ..environments import ContextTable, Environment
 from ..environments.context_table import check_number_column, check_segment_column
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.noise import NONE
@@ -52,7 +52,7 @@ def check_context(
             raise UnsupportedError(f"device = {device!r}: cannot play {what}; leave it out, for the CPU")
         if not traffic.direct:
             rule = f"cannot be combined with {what}"
-            raise ParameterError(invalid_value("traffic", traffic.label, rule, "leave it out"))
+            raise ParameterError.of("traffic", traffic.label, rule, "leave it out")
 
 
 def _check_columns(policy: Policy, table: ContextTable) -> None:
@@ -67,7 +67,7 @@ def _check_columns(policy: Policy, table: ContextTable) -> None:
     if declared.advisers:
         rule = "cannot give advice in a simulation"
         remedy = "leave them out, or call decide(advice=...) of a learner"
-        raise ParameterError(invalid_value("advisers", declared.advisers, rule, remedy))
+        raise ParameterError.of("advisers", declared.advisers, rule, remedy)
 
 
 def draws_of(seed: int, run: int, *of: int) -> Words:

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypedDict
 
 from ...decision import Arm
-from ...errors import invalid_value, near_name, shown
+from ...errors import near_name, shown
 from ...learner.keys import Key
 from ..commits.loop import SLICE, Continuation
 from ..errors import Conflict, Invalid
@@ -133,7 +133,7 @@ def _slice(
     if running.coupled and mode != "both":
         rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
         remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
-        raise Invalid(invalid_value("mode", mode, rule, remedy))
+        raise Invalid.of("mode", mode, rule, remedy)
     if running.learner.guardrails.down and running.up(places) == "[]":
         raise Conflict(
             f"experiment {running.name!r}: every arm of this decision is down; bring one up again"
@@ -152,10 +152,10 @@ def _slice(
 def _check(mode: str, count: int, idempotency_key: str | None) -> None:
     if mode not in MODES:
         rule = "must be 'both', 'exploit' or 'explore'"
-        raise Invalid(invalid_value("mode", mode, rule, near_name(mode, MODES)))
+        raise Invalid.of("mode", mode, rule, near_name(mode, MODES))
     if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
         rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
-        raise Invalid(invalid_value("count", count, rule, "leave it out for a single decision"))
+        raise Invalid.of("count", count, rule, "leave it out for a single decision")
     if idempotency_key is not None:
         plain_text("idempotency_key", idempotency_key)
 
@@ -173,7 +173,7 @@ def _key(running: LiveExperiment, key: Key, mode: Mode) -> str:
 def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
     if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
         rule = "must be a list of arms"
-        raise Invalid(invalid_value("available", available, rule, "put the names in a list"))
+        raise Invalid.of("available", available, rule, "put the names in a list")
     places = set()
     for name in available:
         place = running.places.get(name) if isinstance(name, (str, int)) else None

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ...base.names import is_name, name_rule
 from ...decision import Arm
-from ...errors import DecoupledError, invalid_value, near_name, reworded, shown
+from ...errors import DecoupledError, near_name, reworded, shown
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...learner.learner import DEFAULT_PENDING
@@ -83,7 +83,7 @@ class Experiments:
         try:
             plain_text("tenant", about.tenant)
             if not is_name(about.text):
-                raise Invalid(invalid_value("name", about.text, name_rule(), "choose another name"))
+                raise Invalid.of("name", about.text, name_rule(), "choose another name")
             ready, state = checked(settings, seed), None
             if learner is not None:
                 self._compiler.require(about.text, ready.policy, {len(ready.arms)})
@@ -241,11 +241,11 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
     running = session.get(about)
     refuse_if_large(running.name, running.names, "changing the arms")
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
-        raise Invalid(invalid_value("arms", arms, "must be a list of arms", "put the names in a list"))
+        raise Invalid.of("arms", arms, "must be a list of arms", "put the names in a list")
     known = running.places if kind == "added" else set(_gone(running.names, running.retired))
     new = [arm for arm in arms if not _among(arm, known)]
     if len({repr(arm) for arm in new}) < len(new):  # repr, because what is not a name may not be hashable
-        raise Invalid(invalid_value("arms", new, "names an arm twice", "name each once"))
+        raise Invalid.of("arms", new, "names an arm twice", "name each once")
     if kind == "retired":
         _check_known(running, new)
     if new:

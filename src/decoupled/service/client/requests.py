@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from ...base.spec import Description
 from ...decision import Arm, ByArm
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...learner.keys import Key, key_text
 from ...learner.preferences import Preference
 from ..errors import ServiceError
@@ -411,7 +411,7 @@ def _segment(argument: str, name: str) -> str:
     """A name as one segment of a path; with a slash in it, the path would lead somewhere else."""
     if not name or "/" in name or set(name) == {"."}:
         rule = "must be one segment of a path, without '/'"
-        raise ParameterError(invalid_value(argument, name, rule, "check it"))
+        raise ParameterError.of(argument, name, rule, "check it")
     return quote(name, safe="")
 
 
@@ -423,4 +423,4 @@ def _described(policy: object) -> Json:
     if isinstance(policy, Mapping):
         return dict(policy)
     rule = "must be a policy, a policy's to_dict(), or its name"
-    raise ParameterError(invalid_value("policy", policy, rule, "for example dc.Ladder()"))
+    raise ParameterError.of("policy", policy, rule, "for example dc.Ladder()")

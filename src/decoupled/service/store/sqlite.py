@@ -7,7 +7,6 @@ from typing import Any
 
 import apsw
 
-from ...errors import invalid_value
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from . import sqlite_files
@@ -71,9 +70,9 @@ class SqliteStore(Store):
     def _check_files(self, create: bool) -> None:
         found = sqlite_files.mismatch(self.path)
         if found is not None:
-            raise StoreError(invalid_value(self.called, self.where, *found))
+            raise StoreError.of(self.called, self.where, *found)
         if not create and not os.path.lexists(self.path):
-            raise StoreError(invalid_value(self.called, self.where, "does not exist", self.creation()))
+            raise StoreError.of(self.called, self.where, "does not exist", self.creation())
 
     def _open(self, create: bool) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)

@@ -11,7 +11,7 @@ from ...base.arrays import Floats, Ints, Words
 from ...base.validation import set_number
 from ...environments import ContextTable
 from ...environments.context_table import check_number_column, check_segment_column
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...kernels.jit import compiled
 from ...kernels.random.stream import below
 from ..contextual import draws_of, fill_regret
@@ -114,9 +114,7 @@ class LinUCB(Baseline):
             object.__setattr__(self, name, field_names(name, getattr(self, name), 0))
         if not self.segments and not self.numbers:
             rule = "must not both be empty"
-            raise ParameterError(
-                invalid_value("segments, numbers", (), rule, 'such as segments=["subject"]')
-            )
+            raise ParameterError.of("segments, numbers", (), rule, 'such as segments=["subject"]')
         set_number(self, "alpha", 0.0, 1e6, "the default is 1")
         set_number(self, "ridge", 0.0, 1e6, "the default is 1")
 

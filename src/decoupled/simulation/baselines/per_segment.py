@@ -9,7 +9,7 @@ import numpy as np
 from ...base.arrays import Floats, Ints
 from ...environments import ContextTable
 from ...environments.context_table import check_segment_column
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...policies import Ladder, Policy
 from ..contextual import draws_of, play_blind
 from ..cpu import table_loop
@@ -44,7 +44,7 @@ class PerSegment(Baseline):
         policy = Policy.from_dict(given) if isinstance(given, dict) else given
         if not isinstance(policy, Policy):
             rule = "must be a policy"
-            raise ParameterError(invalid_value("policy", policy, rule, "for example dc.Ladder()"))
+            raise ParameterError.of("policy", policy, rule, "for example dc.Ladder()")
         if policy.contextual:
             rule = "knows the context itself, so it needs no segments of its own"
             raise ParameterError(f"policy: {policy.label} {rule}; use dc.Ladder()")
@@ -109,5 +109,5 @@ def field_names(argument: str, given: object, least: int = 1) -> tuple[str, ...]
         or not all(isinstance(each, str) for each in names)
     ):
         rule = "must be a list of names of columns"
-        raise ParameterError(invalid_value(argument, given, rule, 'such as ["subject"]'))
+        raise ParameterError.of(argument, given, rule, 'such as ["subject"]')
     return names

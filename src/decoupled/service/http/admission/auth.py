@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ....errors import ParameterError, invalid_value, near_name
+from ....errors import ParameterError, near_name
 from ...api.keys import Keys
 from ...errors import Forbidden, TooMany, Unauthorized
 from ...experiment.audited import OPERATOR
@@ -52,7 +52,7 @@ def checked_role(role: str) -> str:
     'decide'
     """
     if role not in ROLES:
-        raise ParameterError(invalid_value("role", role, "is not a role", near_name(role, ROLES)))
+        raise ParameterError.of("role", role, "is not a role", near_name(role, ROLES))
     return role
 
 
