@@ -92,15 +92,5 @@ def _race(this: Version, other: Version, policy: str, arms: int, repetitions: in
             for _ in range(repetitions)
         ]
     ) / (ROUNDS * runs)
-    ratios = pairs[:, 1] / pairs[:, 0]
     same = "same regret" if regrets[0] == regrets[1] else "another regret"
-    ours, theirs = np.median(pairs, axis=0)
-    return Ratio(
-        f"{policy}, K = {arms}",
-        float(ours),
-        f"the other version ({same})",
-        float(theirs),
-        float(np.median(ratios)),
-        float(ratios.min()),
-        float(ratios.max()),
-    )
+    return Ratio.of(f"{policy}, K = {arms}", f"the other version ({same})", pairs)

@@ -1,10 +1,13 @@
 """Runs the experiments and writes their report: `decoupled reproduce` and `decoupled report`."""
 
+import hashlib
 import json
+import multiprocessing
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
@@ -16,12 +19,12 @@ from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
 from ..bench.machine import describe
 from ..errors import ParameterError, StorageError, near_name
+from ..kernels.jit import cache_folder
 from ..report.folder import write_report
 from ..report.section import Section
 from ..simulation.plan import DEVICES
 from . import EXPERIMENTS, GROUPS
 from .base import PaperExperiment, Scale
-from .prepare import compile_all
 
 
 def load(name: str) -> PaperExperiment:
@@ -183,3 +186,22 @@ def facts(record: dict[str, Any]) -> dict[str, str]:
         "time": f"{duration(whole)} in all: {times}",
         **{name: str(value) for name, value in record["machine"].items()},
     }
+
+
+MOST_PROCESSES = 16  # each may also use a GPU
+
+
+def compile_all(code: Mapping[object, Callable[[], object]]) -> None:
+    """Make every call in another process, so that its machine code is cached; once per version of the code."""
+    folder, cores = cache_folder(), min(os.cpu_count() or 1, MOST_PROCESSES)
+    if folder is None or cores < 2 or len(code) < 2:
+        return
+    done = Path(folder) / hashlib.sha256(repr(sorted(map(str, code))).encode()).hexdigest()[:16]
+    if done.exists():
+        return
+    # A forked child would inherit the locks of threads that it does not have.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context) as processes:
+        for future in [processes.submit(call) for call in code.values()]:
+            future.result()
+    done.touch()

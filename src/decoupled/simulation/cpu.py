@@ -1,7 +1,8 @@
 """Running a block on the CPU: the result depends only on the plan and the run numbers."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..environments import ContextTable, Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
-from ..kernels.late import drive_adaptive_late, drive_late
+from ..kernels.late import drive_adaptive_late, drive_late, learn_arrived
 from ..kernels.lazy_numba import compiling_for
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.stream import new_stream
@@ -19,7 +20,6 @@ from ..kernels.rounds import Table, against_best, drive, drive_adaptive, drive_i
 from ..policies import Policy
 from .baselines.base import Baseline, TableRun
 from .contextual import best_arm, draws_of, play_blind, play_in_context
-from .interpreted import interpreted
 from .keyed import play_keyed
 from .outside import find_outside, outside_range
 from .traffic import DIRECT, Traffic, new_late, traffic_key
@@ -207,3 +207,12 @@ def _adaptive_player(
             raise outside_range(environment, find_outside(again, checkpoints, arm_losses))
 
     return play
+
+
+@cache
+def interpreted(loop: Any) -> Callable[..., None]:
+    """A round loop as plain Python, for a policy that is. What does not depend on the policy stays machine code."""
+    source = getattr(loop, "py_func", loop)
+    # The one function that a loop calls, and that calls the policy in its turn.
+    known = {**source.__globals__, learn_arrived.__name__: getattr(learn_arrived, "py_func", learn_arrived)}
+    return FunctionType(source.__code__, known, source.__name__)
