@@ -13,9 +13,8 @@ from ..options.sources import OptionValues
 from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant, audit_line
 from .client_data import client
 from .errors import report_errors
-from .loading import loading
 from .options import takes_serve_options, takes_store
-from .sigterm import ends_on_sigterm
+from .starting import ends_on_sigterm, loading
 
 if TYPE_CHECKING:
     from ..service.api.keys import ApiKey

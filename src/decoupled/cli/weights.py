@@ -10,7 +10,7 @@ import typer
 from ..errors import ParameterError
 from .client import URL, Experiment, KeyFile, Url, connected
 from .errors import report_errors
-from .sigterm import ends_on_sigterm
+from .starting import ends_on_sigterm
 
 if TYPE_CHECKING:
     from ..weights.documents import Document

@@ -1,11 +1,15 @@
 """Sends copies of requests to an arm, has them judged, and passes the losses on; a bounded number at a time."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
+from ..base.files import replacing
 from ..service.errors import ServiceError
 from .backend import Backend
 from .config import CopyConfig
@@ -198,3 +202,34 @@ class Copies:
             else:
                 self._counts.learned[outcome] += 1
                 return
+
+
+def keep_copies(path: Path, copies: Iterable[Copy]) -> int:
+    """Write copies for the next start; returns how many.
+
+    A copy that is on its way is left out, because it must not arrive twice, and so is one that still needs credentials:
+    they never reach the disk. Only the user who runs the mirror can read the file.
+    """
+    kept = [copy for copy in copies if copy.can_be_kept]
+    if kept:
+        with replacing(path) as temporary:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(copy.to_dict()) + "\n" for copy in kept)
+    return len(kept)
+
+
+def take_copies(path: Path) -> list[Copy]:
+    """The copies of an earlier run; the file is removed. Lines that cannot be read are left out."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(Copy.from_dict(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("%s: a copy cannot be read and is left out: %s", path.name, error)
+    path.unlink()
+    return found

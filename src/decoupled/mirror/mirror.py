@@ -11,7 +11,7 @@ from ..learner.budget import Budget
 from .arm_health import ArmHealth
 from .backend import Backend
 from .config import MirrorConfig
-from .copies import Copies
+from .copies import Copies, keep_copies, take_copies
 from .counts import MirrorCounts, MirrorMetrics
 from .front import Front
 from .judges import Judge, judge_of
@@ -21,7 +21,6 @@ from .prefetch import Prefetch
 from .proxy import Proxy
 from .sink import Sink
 from .spending import Spending
-from .spool import keep_copies, take_copies
 from .upstream import Upstream, trust_of
 
 LOOK_EVERY = 10.0  # seconds between two looks at the verdict

@@ -12,12 +12,11 @@ from starlette.types import Receive, Send
 from .arm_health import ArmHealth
 from .arrived import Arrived
 from .backend import UNKNOWN, Mode, Routing, Traits
-from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
+from .bodies import CancelOnDisconnect, ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .clients import ClientConnection
 from .config import MirrorConfig
 from .copies import Copies
 from .counts import MirrorCounts
-from .disconnect import CancelOnDisconnect
 from .exchange import Answer
 from .front import Front, refuse, sent
 from .headers import for_client

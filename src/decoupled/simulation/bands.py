@@ -8,7 +8,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.validation import as_float
 from ..errors import ParameterError
-from .student import t_quantile
+from .intervals import t_quantile
 
 Band: TypeAlias = Literal["mean", "std"] | tuple[float, float] | None
 """What the band around a curve shows; see `Results.plot`."""

@@ -18,7 +18,6 @@ from ..commits.background import Background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
 from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
-from ..experiment.differences import differences
 from ..experiment.imported import adopted, digest_of, first_snapshot
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import (
@@ -31,7 +30,7 @@ from ..experiment.numbered_arms import (
 )
 from ..experiment.records import Experiment, ExperimentState, Settings
 from ..experiment.rows import ExperimentRow
-from ..experiment.settings import as_settings, as_text, checked, plain_text
+from ..experiment.settings import as_settings, as_text, checked, differences, plain_text
 from ..experiment.sticky import new_secret
 from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session

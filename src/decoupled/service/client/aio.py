@@ -1,7 +1,8 @@
 """`AsyncClient`, whose calls are awaited."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import inspect
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
@@ -12,7 +13,6 @@ from ...decision import Arm
 from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .base import BaseClient
-from .documented import documented_by
 from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, type_of, write_log
@@ -20,6 +20,31 @@ from .outbox import Undelivered
 from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
 from .results import DecisionPage, Flushed, RemoteDecision
 from .sync import Client
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def documented_by(other: type) -> Callable[[Kind], Kind]:
+    """A class decorator: what has no docstring has that of `other`, without its examples."""
+
+    def complete(kind: Kind) -> Kind:
+        for name, method in vars(kind).items():
+            twin = getattr(other, name, None)
+            if inspect.isfunction(method) and twin is not None and twin.__doc__:
+                method.__doc__ = method.__doc__ or without_examples(twin.__doc__)
+        return kind
+
+    return complete
+
+
+def without_examples(text: str) -> str:
+    r"""A docstring up to its examples.
+
+    >>> without_examples("Add one.\n\nArgs:\n    n: a number.\n\n>>> add(1)\n2")
+    'Add one.\n\nArgs:\n    n: a number.'
+    """
+    return inspect.cleandoc(text).partition("\n\n>>>")[0]
+
 
 T = TypeVar("T")
 
