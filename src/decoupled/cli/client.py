@@ -28,6 +28,8 @@ Tag = Annotated[
     list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
 ]
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")]
+
 client = typer.Typer(help="Talk to a running service from the shell.", no_args_is_help=True)
 
 URL = "http://127.0.0.1:8000"
@@ -66,9 +68,9 @@ def service_command(
     return decorate
 
 
-def show(content: Any) -> None:
-    """Print JSON."""
-    typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
+def show(content: Any, text: str | None = None) -> None:
+    """Print JSON, or a text in its place."""
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False) if text is None else text)
 
 
 def tags_of(tags: list[str] | None) -> dict[str, str] | None:
@@ -254,27 +256,21 @@ def client_show(
     ] = None,
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
-    if name is None:
-        show(service.experiments())
-        return
-    show(service.state(name))
+    show(service.experiments() if name is None else service.state(name))
 
 
 @service_command("verdict")
 def client_verdict(
     service: "Client",
     name: Experiment,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    as_json: AsJson = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is decided.")] = False,
 ) -> None:
     """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
     from .verdict import decided, verdict_text
 
     found = decided(service, name) if wait else service.verdict(name)
-    if as_json:
-        show(found)
-    else:
-        typer.echo(verdict_text(found))
+    show(found, None if as_json else verdict_text(found))
 
 
 @service_command("segments")
@@ -286,16 +282,13 @@ def client_segments(
         typer.Option(help="A field of the context that tells segments apart; repeat it for several."),
     ] = None,
     limit: Annotated[int, typer.Option(help="How many segments at most, the most observed first.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say for which requests which arm is best. The verdicts of all segments hold together."""
     from .verdict import segments_text
 
     found = service.segments(name, by=by or (), limit=limit)
-    if as_json:
-        show(found)
-    else:
-        typer.echo(segments_text(found))
+    show(found, None if as_json else segments_text(found))
 
 
 @service_command("gate")
@@ -308,14 +301,11 @@ def client_gate(
         typer.Option(help="The arm to compare it with. Default: the incumbent, or else every other arm."),
     ] = None,
     margin: Annotated[float, typer.Option(help="How much higher its mean loss may be.")] = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if not, or not yet."""
     found = service.gate(name, arm, against=against, margin=margin)
-    if as_json:
-        show(found)
-    else:
-        typer.echo(found["text"])
+    show(found, None if as_json else found["text"])
     if not found["open"]:
         raise typer.Exit(WRONG)
 

@@ -31,7 +31,7 @@ from .repeatable import Repeatable, Rule
 MIB = 2**20
 SAFE = ("GET /*", "HEAD /*", "OPTIONS /*")  # methods that promise to change nothing (RFC 9110, 9.2.1)
 _PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -42,18 +42,18 @@ def _read_by(reader: Callable[[str, object], object]) -> PlainValidator:
     return PlainValidator(lambda value: reader("", value))
 
 
-def _header_name(name: str, value: object) -> str:
-    found = readers.text(name, value)
-    if not _HEADER_NAME.fullmatch(found):
-        raise ParameterError.of(name, value, "must be the name of a header", 'for example "X-Dry-Run"')
-    return found
+def _token(kind: str, example: str) -> PlainValidator:
+    """The name of a header or of a cookie: both are tokens."""
 
+    def read(name: str, value: object) -> str:
+        found = readers.text(name, value)
+        if not _TOKEN.fullmatch(found):
+            raise ParameterError.of(
+                name, value, f"must be the name of a {kind}", f'for example "{example}"'
+            )
+        return found
 
-def _cookie_name(name: str, value: object) -> str:
-    found = readers.text(name, value)
-    if not _HEADER_NAME.fullmatch(found):  # both are tokens
-        raise ParameterError.of(name, value, "must be the name of a cookie", 'for example "sid"')
-    return found
+    return _read_by(read)
 
 
 def _header_value(name: str, value: object) -> str:
@@ -128,7 +128,7 @@ Seconds: TypeAlias = Annotated[float, _read_by(readers.number(0.0, above=True))]
 Natural: TypeAlias = Annotated[int, _read_by(readers.whole(0))]
 Count: TypeAlias = Annotated[int, _read_by(readers.whole(1))]
 Status: TypeAlias = Annotated[int, _read_by(readers.whole(100, 599))]
-HeaderName: TypeAlias = Annotated[str, _read_by(_header_name)]
+HeaderName: TypeAlias = Annotated[str, _token("header", "X-Dry-Run")]
 Headers: TypeAlias = dict[HeaderName, Annotated[str, _read_by(_header_value)]]
 
 
@@ -280,16 +280,19 @@ class StickyConfig(TableConfig):
     """
 
     header: HeaderName | None = None
-    cookie: Annotated[str, _read_by(_cookie_name)] | None = None
+    cookie: Annotated[str, _token("cookie", "sid")] | None = None
     body: Text | None = Field(default=None, alias="json")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if sum(place is not None for place in (self.header, self.cookie, self.body)) != 1:
-            remedy = 'for example header = "X-Session-Id"'
-            raise ParameterError(f"must have exactly one of header, cookie and json; {remedy}")
+        _check_place((self.header, self.cookie, self.body), "header, cookie and json", "X-Session-Id")
         _check_dots(self.body)
         return self
+
+
+def _check_place(places: tuple[object, ...], names: str, example: str) -> None:
+    if sum(place is not None for place in places) != 1:
+        raise ParameterError(f'must have exactly one of {names}; for example header = "{example}"')
 
 
 def _check_dots(place: str | None) -> None:
@@ -319,9 +322,7 @@ class FieldConfig(TableConfig):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         places = (self.header, self.body, self.path, self.method or None)
-        if sum(place is not None for place in places) != 1:
-            remedy = 'for example header = "X-Subject"'
-            raise ParameterError(f"must have exactly one of header, json, path and method; {remedy}")
+        _check_place(places, "header, json, path and method", "X-Subject")
         _check_dots(self.body)
         return self
 

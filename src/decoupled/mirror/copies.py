@@ -7,18 +7,16 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from ..base.files import replacing
 from ..service.errors import ServiceError
-from .backend import Backend
 from .config import CopyConfig
 from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .judges import JudgeFailed, Later
 from .loss import CopyLoss
 from .spending import Spending
-from .upstream import Upstream
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts to hand over a loss; they double
 _log = logging.getLogger("decoupled.mirror")
@@ -78,6 +76,20 @@ class Copy:
         return cls(content["decision"], content["arm"], request, request, served, mirrored)
 
 
+class Target(Protocol):
+    """What copies are sent to."""
+
+    async def copy(self, request: Request) -> Answer:
+        """The answer to a copy."""
+
+
+class Learning(Protocol):
+    """What learns the losses."""
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
+
+
 class Copies:
     """Sends copies, has them judged, and hands their losses to the learner.
 
@@ -87,10 +99,10 @@ class Copies:
 
     def __init__(
         self,
-        arms: Mapping[str, Upstream],
+        arms: Mapping[str, Target],
         config: CopyConfig,
         loss: CopyLoss,
-        backend: Backend,
+        backend: Learning,
         counts: MirrorCounts,
         otherwise: float | None = None,
         spending: Spending | None = None,
