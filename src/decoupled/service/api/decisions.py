@@ -52,8 +52,7 @@ class Decisions:
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
         """A decision and its outcome."""
         decision = DecisionId.parse(id)
-        about = Reference("tag", tenant, decision.tag)
-        return self._commits.submit(partial(_look, about=about, decision=decision), about)
+        return self._commits.run(_look, Reference("tag", tenant, decision.tag), decision=decision)
 
     def feedback(
         self,

@@ -53,8 +53,7 @@ class Deletion:
     # In the background
 
     def _delete(self, about: Reference) -> float:
-        mark = partial(_mark, about=about, after=self._after)
-        at = self._commits.submit(mark, about, alone=True).result()
+        at = self._commits.run(_mark, about, alone=True, after=self._after).result()
         self.resume()
         return at
 

@@ -81,9 +81,11 @@ def draw(
     declared = running.declared._replace(unknown="ignore") if ignore_unknown else running.declared
     attached = Annotations(
         None if tags is None else stored_tags(tags),
-        None if baseline is None else _baseline(running, baseline),
+        None
+        if baseline is None
+        else stored_baseline(baseline, running.places, running.losses, running.names),
         None if context is None else stored_context(context, declared),
-        None if advice is None else _advice(running, advice),
+        None if advice is None else stored_advice(advice, running.advisers, running.places, running.names),
     )
     text = None if key is None else _key(running, key, mode)
     request = ""
@@ -184,14 +186,6 @@ def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
     if not places:
         raise Invalid("available = []: names no arm; leave it out if every arm is available")
     return json.dumps(sorted(places), separators=(",", ":"))
-
-
-def _baseline(running: LiveExperiment, baseline: object) -> str | None:
-    return stored_baseline(baseline, running.places, running.losses, running.names)
-
-
-def _advice(running: LiveExperiment, advice: object) -> str | None:
-    return stored_advice(advice, running.advisers, running.places, running.names)
 
 
 @lru_cache(1024)

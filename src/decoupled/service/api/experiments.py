@@ -87,8 +87,8 @@ class Experiments:
             if learner is not None:
                 self._compiler.require(about.text, ready.policy, {len(ready.arms)})
                 state = adopted(learner)
-            create = partial(_put, about=about, settings=ready, seed=seed, learner=state)
-            made, created = self._commits.submit(create, about, alone=True).result()
+            asked = {"settings": ready, "seed": seed, "learner": state}
+            made, created = self._commits.run(_put, about, alone=True, **asked).result()
             self._answer_when_compiled(reply, made, created)
         except Compiling as error:
             again = partial(
@@ -116,13 +116,11 @@ class Experiments:
 
     def get(self, tenant: str, name: str) -> Reply[Experiment]:
         """An experiment as it is now."""
-        about = Reference("name", tenant, name)
-        return self._commits.submit(partial(_get, about=about), about)
+        return self._commits.run(_get, Reference("name", tenant, name))
 
     def archive(self, tenant: str, name: str) -> Reply[Experiment]:
         """End an experiment: it makes no more decisions, and still takes feedback."""
-        about = Reference("name", tenant, name)
-        return self._commits.submit(partial(_archive, about=about), about)
+        return self._commits.run(_archive, Reference("name", tenant, name))
 
     def add_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> Reply[Experiment]:
         """Add arms; arms that the experiment already has stay as they are."""
@@ -133,35 +131,32 @@ class Experiments:
         return self._change_arms(tenant, name, "retired", arms)
 
     def _change_arms(self, tenant: str, name: str, kind: str, arms: Iterable[Arm]) -> Reply[Experiment]:
-        about = Reference("name", tenant, name)
-        return self._commits.submit(
-            partial(_change_arms, about=about, kind=kind, arms=arms), about, alone=True
+        return self._commits.run(
+            _change_arms, Reference("name", tenant, name), alone=True, kind=kind, arms=arms
         )
 
     def change_guardrails(self, tenant: str, name: str, changes: Mapping[str, Any]) -> Reply[Experiment]:
         """Change some guardrails of an experiment, by the names that `Guardrails` has; the others stay."""
-        return self._change(tenant, name, partial(change_guardrails, changes=changes))
+        return self._commits.run(
+            _changed, Reference("name", tenant, name), change=change_guardrails, values=changes
+        )
 
     def set_budget(self, tenant: str, name: str, values: Mapping[str, Any]) -> Reply[Experiment]:
         """Set the budget for exploring, by the names that `Budget` has; an empty one sets no limit."""
-        return self._change(tenant, name, partial(set_budget, values=values))
-
-    def _change(self, tenant: str, name: str, command: Callable[..., LiveExperiment]) -> Reply[Experiment]:
-        about = Reference("name", tenant, name)
-        return self._commits.submit(lambda session: _shown(command(session, about=about)), about)
+        return self._commits.run(
+            _changed, Reference("name", tenant, name), change=set_budget, values=values
+        )
 
     def learner(self, tenant: str, name: str) -> Reply[str]:
         """What an experiment has learned and its random stream, as a saved learner without pending decisions."""
         return self._background.submit(partial(self._learner, Reference("name", tenant, name)))
 
     def _learner(self, about: Reference) -> str:
-        text = self._commits.submit(partial(_saved, about=about), about).result()
-        return portable(text, DEFAULT_PENDING)
+        return portable(self._commits.run(_saved, about).result(), DEFAULT_PENDING)
 
     def state(self, tenant: str, name: str) -> Reply[ExperimentState]:
         """What an experiment has learned."""
-        about = Reference("name", tenant, name)
-        return self._commits.submit(partial(_state, about=about), about)
+        return self._commits.run(_state, Reference("name", tenant, name))
 
 
 # Commands
@@ -217,6 +212,12 @@ def _get(session: Session, *, about: Reference) -> Experiment:
         row = session.store.named(about.tenant, about.text)
         assert row is not None  # it was found, or another error was raised
         return with_status(session.compiler, as_experiment(row))
+
+
+def _changed(
+    session: Session, *, about: Reference, change: Callable[..., LiveExperiment], values: Mapping[str, Any]
+) -> Experiment:
+    return _shown(change(session, about, values))
 
 
 def _saved(session: Session, *, about: Reference) -> str:

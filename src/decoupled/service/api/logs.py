@@ -27,6 +27,7 @@ from ..experiment.records import moment
 from ..experiment.rows import Decided, ExperimentRow
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
+from ..memory.cache import keep
 from ..memory.restore import from_beginning
 from ..memory.session import Reference, Session
 from ..store.backup import back_up
@@ -96,7 +97,10 @@ class Logs:
 
     def _back_up(self, path: str | os.PathLike[str], force: bool) -> int:
         count = back_up(self._commits.session.store, path, force=force)
-        self._commits.submit(partial(_record_backup, file=os.path.basename(path), count=count)).result()
+        file, new = os.path.basename(path), {"experiments": count}
+        self._commits.submit(
+            lambda session: session.record("backup.write", OPERATOR, file, new=new)
+        ).result()
         return count
 
     def _read(self, tenant: str, name: str, after: int, limit: int | None) -> list[LoggedDecision]:
@@ -125,9 +129,7 @@ class Logs:
             if found is None or not found.still_holds(reader, row):
                 found = History.start(reader, row)
             found.read(reader.rows_since(row.id, found.running.head))
-            self._histories[row.id] = found
-            while len(self._histories) > _HISTORIES:
-                self._histories.popitem(last=False)
+            keep(self._histories, row.id, found, _HISTORIES)
             return found.record(row, points)
 
     def _by_segment(self, tenant: str, name: str, by: Sequence[str]) -> SegmentsRecord:
@@ -139,9 +141,7 @@ class Logs:
             if found is None or not found.still_holds(reader, row):
                 found = Segments.start(reader, row, fields)
             found.read(reader.rows_since(row.id, found.running.head))
-            self._segments[row.id, fields] = found
-            while len(self._segments) > _SEGMENTED:
-                self._segments.popitem(last=False)
+            keep(self._segments, (row.id, fields), found, _SEGMENTED)
             return found.record()
 
     def _retention(self, tenant: str, name: str, before: float) -> int:
@@ -149,16 +149,11 @@ class Logs:
             base = _cut(reader, row, before)
         if base.head == 0:
             return 0
-        about, submit = Reference("name", tenant, name), self._commits.submit
+        about, run = Reference("name", tenant, name), partial(self._commits.run, alone=True)
         content = snapshot(base)  # which takes a while, so not in the commit loop
-        rebase = partial(_rebase, about=about, seq=base.head, content=content, before=before)
-        submit(rebase, about, alone=True).result()
-        dropped = 0
-        for first in range(1, base.head + 1, AT_ONCE):
-            dropped += submit(
-                partial(_drop, about=about, base=base, first=first), about, alone=True
-            ).result()
-        return dropped
+        run(_rebase, about, seq=base.head, content=content, before=before).result()
+        firsts = range(1, base.head + 1, AT_ONCE)
+        return sum(run(_drop, about, base=base, first=first).result() for first in firsts)
 
 
 def _segments_of(policy: Policy) -> tuple[str, ...]:
@@ -171,10 +166,6 @@ def _comparable(reader: Store, experiment: int) -> int:
     """The row after which every decision is logged and could choose from the current arms."""
     base = reader.base(experiment)
     return max(reader.arms_changed(experiment), 0 if base is None else base[0])
-
-
-def _record_backup(session: Session, *, file: str, count: int) -> None:
-    session.record("backup.write", OPERATOR, file, new={"experiments": count})
 
 
 # Retention drops the old part of a log, while the rest can still be replayed.

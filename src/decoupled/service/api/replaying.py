@@ -107,7 +107,7 @@ class Replaying:
     def _submit(self, command: Callable[..., T], about: Reference, **arguments: Any) -> T:
         if self._stop.is_set():
             raise StoreError(CLOSED)
-        return self._commits.submit(partial(command, about=about, **arguments), about, alone=True).result()
+        return self._commits.run(command, about, alone=True, **arguments).result()
 
 
 def _digest(path: Path, unrandomised: bool) -> str:

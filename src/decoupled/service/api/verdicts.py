@@ -15,6 +15,7 @@ from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.request_context import ITSELF, coming_from
 from ..experiment.watched import Judged, WatchedExperiment
+from ..memory.cache import keep
 from ..memory.session import Reference, Session
 from .deadlines import sweep
 
@@ -52,13 +53,10 @@ class Verdicts:
         return self._background.submit(partial(self._gate, about, arm, against, margin))
 
     def _gate(self, about: Reference, arm: str, against: str | None, margin: float) -> Gate:
-        watched = self._commits.submit(partial(_copied, about=about), about).result()
-        return gate_of(watched, arm, against, margin)
+        return gate_of(self._commits.run(_copied, about).result(), arm, against, margin)
 
     def _get(self, about: Reference) -> Judged:
-        look = partial(_look, about=about, last=self._last)
-        asked: Reply[Judged | tuple[int, _State, WatchedExperiment]] = self._commits.submit(look, about)
-        found = asked.result()
+        found = self._commits.run(_look, about, last=self._last).result()
         if isinstance(found, Judged):
             return found
         experiment, state, watched = found
@@ -66,11 +64,8 @@ class Verdicts:
         known = self._last.get(experiment)
         if judged.decided and (known is None or known[1].decided != judged.decided):
             with suppress(StoreError):  # the verdict holds even if it cannot be written
-                self._commits.submit(partial(_record, about=about, judged=judged), about).result()
-        self._last[experiment] = state, judged
-        self._last.move_to_end(experiment)
-        while len(self._last) > _KEPT:
-            self._last.popitem(last=False)
+                self._commits.run(_record, about, judged=judged).result()
+        keep(self._last, experiment, (state, judged), _KEPT)
         return judged
 
 
