@@ -24,19 +24,10 @@ from .deadlines import expire, sweep
 
 
 class DrawOptions(TypedDict, total=False):
-    """What decisions to make.
+    """What decisions to make; `DecideOptions` of the clients says what each means.
 
-    Attributes:
-        mode: "both", or the only arm to draw.
-        count: how many.
-        available: the arms to choose from; all if left out.
-        key: a session or a user that is served the same arm again; None draws afresh.
-        idempotency_key: the same again returns the decisions that it made.
-        tags: stored with each of them.
-        baseline: predictions of the losses of their arms, which are stored as well.
-        context: what is known of the request, by the fields that the experiment declares.
-        advice: what the policy's advisers would exploit: an arm, or probabilities by arm.
-        ignore_unknown: drop fields of the context that are not declared, whatever the experiment says.
+    There are `count` of them. `ignore_unknown` drops fields of the context that are not declared, whatever the experiment
+    says.
     """
 
     mode: Mode

@@ -51,16 +51,9 @@ class Listing:
         policy: str | None = None,
         prefix: str = "",
     ) -> Reply[Page[Experiment]]:
-        """Experiments of a tenant.
+        """Experiments of a tenant; `ExperimentFilters` of the clients says what the filters mean.
 
-        Args:
-            tenant: whose experiments.
-            after: `next` of the page before, or a name in the order of names.
-            limit: how many at most.
-            sort: by name or by age; with a minus, the last or newest first.
-            status: only those that are archived, or those that are not.
-            policy: only those with a policy of this name.
-            prefix: only those whose name begins with it.
+        `after` is `next` of the page before, or a name in the order of names.
         """
         keys, descending = _KEYS[_checked("sort", sort, ExperimentSort).removeprefix("-")], sort[0] == "-"
         if status is not None:

@@ -30,15 +30,9 @@ def sqlite_version() -> tuple[int, ...]:
 
 
 class SqliteStore(Store):
-    """A store in the file at `path`.
+    """A store in the file at `path`; `open_store` says what the options mean.
 
-    Args:
-        path: the file.
-        synchronous: when SQLite waits for the disk; with FULL, before a commit returns.
-        create: whether to create the file if it does not exist.
-        read_only: open an existing store for reading; neither the file nor its log changes.
-        called: the argument that error messages name.
-        where: the path that error messages show in place of `path`.
+    `synchronous` is when SQLite waits for the disk; with FULL, before a commit returns.
     """
 
     dialect, system = SQLITE, "sqlite"
@@ -142,9 +136,8 @@ class SqliteStore(Store):
 
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
         # BEGIN IMMEDIATE has locked the whole file.
-        return [
-            ExperimentRow(*row) for each in ids for row in self.run(f"{EXPERIMENTS} WHERE id = ?", (each,))
-        ]
+        sql = f"{EXPERIMENTS} WHERE id = ?"
+        return [ExperimentRow(*row) for each in ids for row in self.run(sql, (each,))]
 
     def lock_schema(self) -> None:
         pass  # BEGIN IMMEDIATE has locked the whole file
