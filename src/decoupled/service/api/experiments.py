@@ -14,7 +14,7 @@ from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...learner.learner import DEFAULT_PENDING
 from ...learner.portable import portable
-from ..commits.background import Background
+from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
 from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
@@ -147,12 +147,11 @@ class Experiments:
             _changed, Reference("name", tenant, name), change=set_budget, values=values
         )
 
-    def learner(self, tenant: str, name: str) -> Reply[str]:
+    @in_background()
+    def learner(self, tenant: str, name: str) -> str:
         """What an experiment has learned and its random stream, as a saved learner without pending decisions."""
-        return self._background.submit(partial(self._learner, Reference("name", tenant, name)))
-
-    def _learner(self, about: Reference) -> str:
-        return portable(self._commits.run(_saved, about).result(), DEFAULT_PENDING)
+        text = self._commits.run(_saved, Reference("name", tenant, name)).result()
+        return portable(text, DEFAULT_PENDING)
 
     def state(self, tenant: str, name: str) -> Reply[ExperimentState]:
         """What an experiment has learned."""

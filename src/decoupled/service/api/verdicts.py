@@ -2,13 +2,11 @@
 
 from collections import OrderedDict
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 
 from ...decision import Arm
-from ..commits.background import Background
+from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from ..commits.replies import Reply
 from ..errors import StoreError
 from ..experiment.gates import Gate, gate_of
 from ..experiment.live import LiveExperiment
@@ -41,21 +39,18 @@ class Verdicts:
         self._commits, self._background = commits, background
         self._last: OrderedDict[int, tuple[_State, Judged]] = OrderedDict()
 
-    def get(self, tenant: str, name: str) -> Reply[Judged]:
-        """Which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
-        return self._background.submit(partial(self._get, Reference("name", tenant, name)))
-
+    @in_background()
     def gate(
         self, tenant: str, name: str, arm: str, against: str | None = None, margin: float = 0.0
-    ) -> Reply[Gate]:
+    ) -> Gate:
         """Whether an arm is shown to be no worse than another, or than every other, by more than a margin."""
+        copied = self._commits.run(_copied, Reference("name", tenant, name)).result()
+        return gate_of(copied, arm, against, margin)
+
+    @in_background()
+    def get(self, tenant: str, name: str) -> Judged:
+        """Which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
         about = Reference("name", tenant, name)
-        return self._background.submit(partial(self._gate, about, arm, against, margin))
-
-    def _gate(self, about: Reference, arm: str, against: str | None, margin: float) -> Gate:
-        return gate_of(self._commits.run(_copied, about).result(), arm, against, margin)
-
-    def _get(self, about: Reference) -> Judged:
         found = self._commits.run(_look, about, last=self._last).result()
         if isinstance(found, Judged):
             return found

@@ -12,7 +12,7 @@ import httpx
 
 from .base import BaseClient
 from .exchange import ApiRequest, Exchange, Received
-from .log_file import FilePath, Format, type_of, write_log
+from .log_file import FilePath, Format, write_log
 from .requests import DecideOptions, DecisionFilters, ExperimentFilters
 from .results import RemoteDecision
 from .sync import Client
@@ -100,6 +100,8 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     evaluation = awaited(Client.evaluation)
     audit = awaited(Client.audit)
     learner = awaited(Client.learner)
+    _replay = awaited(Client._replay)
+    _json = awaited(Client._json)
 
     async def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> AsyncIterator[dict[str, Any]]:
         page = await self.experiments(**filters)
@@ -151,7 +153,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
 
     async def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
         content = await asyncio.to_thread(Path(file).read_bytes)
-        return await self._run(self._calls.replay(name, type_of(file), content, unrandomised))
+        return await self._replay(name, file, content, unrandomised)
 
     async def close(self) -> None:
         try:
