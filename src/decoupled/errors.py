@@ -44,6 +44,22 @@ class DecoupledError(Exception):
     the default is 3
     """
 
+    @classmethod
+    def of(cls, argument: str, value: object, rule: str, remedy: str) -> Self:
+        """An error that names an argument, its value, the rule that it breaks and a remedy.
+
+        Args:
+            argument: the name of the argument.
+            value: what was given.
+            rule: what it must be.
+            remedy: what the reader of the error can do.
+
+        >>> import decoupled as dc
+        >>> str(dc.ParameterError.of("share", 2.0, "must lie in [0, 1]", "lower it"))
+        'share = 2.0: must lie in [0, 1]; lower it'
+        """
+        return cls(invalid_value(argument, value, rule, remedy))
+
     @property
     def problem(self) -> str:
         """The message without its remedy."""
@@ -255,7 +271,7 @@ def reworded(error: Exception, *, argument: str | None = None, remedy: str | Non
 
     A message without parts stays as it is.
 
-    >>> error = LossError(invalid_value("loss", 7.0, "must lie in [0.0, 1.0]", "see start()"))
+    >>> error = LossError.of("loss", 7.0, "must lie in [0.0, 1.0]", "see start()")
     >>> reworded(error, remedy="see PUT /v1/experiments")
     'loss = 7.0: must lie in [0.0, 1.0]; see PUT /v1/experiments'
     """

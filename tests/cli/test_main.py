@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.bench.lockstep import lockstep_ftpl
-from decoupled.bench.textbook import TextbookFTPL, TextbookTsallis, play
+from decoupled.bench.textbook import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
 from decoupled.bench.timing import Ratio, race
 from decoupled.cli.main import app
 from decoupled.kernels.rounds import Table

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.bench.first_decision import decide_once
+from decoupled.bench.start import decide_once
 from decoupled.native.load import why_not as why_no_machine_code
 from decoupled.service.client import Client
 from decoupled.service.http.admission.auth import new_key

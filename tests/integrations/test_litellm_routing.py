@@ -12,11 +12,12 @@ import pytest
 import decoupled as dc
 from decoupled.errors import MissingExtraError, ParameterError
 from decoupled.integrations.litellm import deciding
-from decoupled.integrations.litellm.deciding import NOTHING, About, InProcess, OnService
+from decoupled.integrations.litellm.deciding import InProcess, OnService
 from decoupled.integrations.litellm.requests import CHAT, RESPONSES, copied, headers_of
 from decoupled.integrations.litellm.routing import Mark, Routing
 from decoupled.integrations.litellm.shadow_arm import SHADOW, ShadowArm, answer_of
 from decoupled.integrations.litellm.spending import Spending
+from decoupled.mirror.backend import UNKNOWN, Traits
 from decoupled.mirror.backend import Routing as Decision
 from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled.mirror.exchange import Answer, Request
@@ -67,7 +68,7 @@ class Alternating:
         self.contexts: list[dict[str, Any] | None] = []
         self._explore, self._exploit = explore, exploit
 
-    async def draw(self, mode: str, available: Any, about: About) -> Decision | None:
+    async def draw(self, mode: str, available: Any, about: Traits) -> Decision | None:
         self.drawn.append((mode, about.key))
         self.contexts.append(about.context)
         return Decision(f"d{len(self.drawn)}", self._exploit, self._explore if mode == "both" else None)
@@ -239,10 +240,10 @@ def test_a_learner_is_told_the_key_and_the_context() -> None:
         exploit = decide
 
     learner = InProcess(cast(Any, Told()))
-    about = About("s1", {"subject": "law"})
+    about = Traits("s1", {"subject": "law"})
     for mode in ("both", "exploit"):
         asyncio.run(learner.draw(mode, ["a", "b"], about))
-    asyncio.run(learner.draw("both", ["a"], NOTHING))
+    asyncio.run(learner.draw("both", ["a"], UNKNOWN))
     assert told == [{"key": "s1", "context": {"subject": "law"}}] * 2 + [{"available": ["a"]}]
 
 
@@ -304,7 +305,7 @@ def test_streamed_requests_have_no_shadow_where_time_counts() -> None:
 
 def test_without_a_decision_the_arm_before_serves_or_the_first() -> None:
     class Nothing(Alternating):
-        async def draw(self, mode: str, available: Any, about: About) -> Decision | None:
+        async def draw(self, mode: str, available: Any, about: Traits) -> Decision | None:
             return Decision("d", "large", None) if available == ["large"] else None
 
     routing = routing_of(MadeUpRouter(), Nothing())
@@ -359,7 +360,7 @@ def test_a_learner_is_saved_and_loaded_with_the_arms_of_today(tmp_path: Path) ->
 
     async def learn() -> None:
         for _ in range(4):
-            drawn = await first.draw("both", ["a", "b"], NOTHING)
+            drawn = await first.draw("both", ["a", "b"], UNKNOWN)
             assert drawn is not None
             assert drawn.explore is not None
             assert await first.learn(drawn.id, drawn.explore, 0.5) == "applied"

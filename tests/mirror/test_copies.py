@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.mirror.spool import take_copies
+from decoupled.mirror.copies import take_copies
 from support.mirrors.running import Fixed, UpstreamProcess, echoed, eventually, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]

@@ -12,7 +12,7 @@ import pytest
 
 from decoupled.errors import ParameterError
 from decoupled.mirror.config_file import explained, read_config
-from decoupled.mirror.spool import take_copies
+from decoupled.mirror.copies import take_copies
 from decoupled.service.errors import StoreError
 from support.dropping import answering
 from support.mirrors.running import (

@@ -8,9 +8,8 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.errors import Conflict, Invalid, NotFound
-from decoupled.service.experiment.differences import differences
 from decoupled.service.experiment.records import Settings
-from decoupled.service.experiment.settings import as_text, checked
+from decoupled.service.experiment.settings import as_text, checked, differences
 from decoupled.service.service import DecisionService
 from support.stores import Clock, both_stores
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.base.memory import as_memory, whole_memory
 from decoupled.simulation import admission
+from decoupled.simulation.admission import as_memory, whole_memory
 from decoupled.simulation.plan import Plan, make_plan
 
 WORLD = dc.environments.Alternating(arms=4, gap=0.25)

@@ -3,7 +3,7 @@
 import pytest
 from scipy.special import stdtrit
 
-from decoupled.simulation.student import FARTHEST, MOST_DEGREES, t_quantile
+from decoupled.simulation.intervals import FARTHEST, MOST_DEGREES, t_quantile
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.6, 0.95, 0.975, 0.995, FARTHEST, 1.0 - 1e-12, 1.0])

@@ -31,6 +31,7 @@ from decoupled.kernels.random.noise import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.kernels.rounds import against_best, drive, drive_adaptive, drive_in_context
 from decoupled.kernels.state import State
+from decoupled.simulation.baselines.base import TableRun
 from decoupled.simulation.contextual import play_in_context
 from decoupled.simulation.cpu import world
 from decoupled.simulation.traffic import Traffic, new_late
@@ -107,7 +108,7 @@ def context_game(loop: Any) -> bytes:
 
     plays, regret = np.zeros((2, 3), np.int64), np.zeros(2)
     row_at = table.row_at(ROUNDS, 0, 0)
-    play_in_context(policy, kept, table, row_at, 0, np.array([7, ROUNDS]), 0, 0, regret, plays)
+    play_in_context(policy, kept, TableRun(table, row_at, 0, np.array([7, ROUNDS]), 0, 0, regret, plays))
     return b"".join(array.tobytes() for array in (*found, regret, plays))
 
 

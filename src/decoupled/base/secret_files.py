@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 
 def read_secret(name: str, path: str | os.PathLike[str]) -> str:
@@ -22,12 +22,10 @@ def read_secret(name: str, path: str | os.PathLike[str]) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         rule = f"cannot be read ({reason})"
-        raise ParameterError(
-            invalid_value(name, shown, rule, "check the path and its permissions")
-        ) from None
+        raise ParameterError.of(name, shown, rule, "check the path and its permissions") from None
     if not found or "\n" in found:
-        raise ParameterError(
-            invalid_value(name, shown, "must contain one line", "write the secret to it, and nothing else")
+        raise ParameterError.of(
+            name, shown, "must contain one line", "write the secret to it, and nothing else"
         )
     return found
 

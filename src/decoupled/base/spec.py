@@ -5,7 +5,7 @@ from dataclasses import MISSING, asdict, fields
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
-from ..errors import ParameterError, invalid_value, near_name, shown
+from ..errors import ParameterError, near_name, shown
 from .lazy import exports
 
 
@@ -99,12 +99,12 @@ class Description:
         if known is None:
             what = cls.kind if cls.__name__ not in cls._known else cls.__name__
             remedy = near_name(name, list(cls.known()))
-            raise ParameterError(invalid_value("name", name, f"is not a known {what}", remedy))
+            raise ParameterError.of("name", name, f"is not a known {what}", remedy)
         allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
         for key in parameters:
             if key not in allowed:
                 rule = f"is not a parameter of {name}"
-                raise ParameterError(invalid_value(key, parameters[key], rule, near_name(key, allowed)))
+                raise ParameterError.of(key, parameters[key], rule, near_name(key, allowed))
         for field in fields(known):  # type: ignore[arg-type]
             if field.default is MISSING and field.name not in parameters:
                 raise ParameterError(f"{field.name}: is missing; {name} needs it")

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Sequence
 from numbers import Real
 
-from ..errors import ParameterError, invalid_value, near_name
+from ..errors import ParameterError, near_name
 
 MOST_ROUNDS = 10**15  # whole numbers up to here are exact as floats
 # Far below any real propensity, and far enough from overflow that no sum of squared weights reaches it.
@@ -68,7 +68,7 @@ def number_in(
         rule = f"must be a finite number above {low:g}" + (
             f" and below {high:g}" if high < math.inf else ""
         )
-        raise ParameterError(invalid_value(name, value, rule, remedy))
+        raise ParameterError.of(name, value, rule, remedy)
     return number
 
 
@@ -77,7 +77,7 @@ def number_from(name: str, value: object, low: float, high: float, remedy: str) 
     number = as_float(value)
     if number is None or not low <= number < high:
         rule = f"must be a finite number from {low:g} on and below {high:g}"
-        raise ParameterError(invalid_value(name, value, rule, remedy))
+        raise ParameterError.of(name, value, rule, remedy)
     return number + 0.0  # normalise -0.0
 
 
@@ -88,7 +88,7 @@ def whole_number(name: str, value: object, low: int, remedy: str) -> int:
     except TypeError:
         number = low - 1
     if number < low or isinstance(value, bool):
-        raise ParameterError(invalid_value(name, value, f"must be a whole number from {low} on", remedy))
+        raise ParameterError.of(name, value, f"must be a whole number from {low} on", remedy)
     return number
 
 
@@ -113,7 +113,7 @@ def known_horizon(horizon: object) -> int | None:
     remedy = "leave it out if it is not known"
     rounds = whole_number("horizon", horizon, 1, remedy)
     if rounds > MOST_ROUNDS:
-        raise ParameterError(invalid_value("horizon", horizon, f"must not exceed {MOST_ROUNDS}", remedy))
+        raise ParameterError.of("horizon", horizon, f"must not exceed {MOST_ROUNDS}", remedy)
     return rounds
 
 
@@ -121,7 +121,7 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     """One of the given strings."""
     if not isinstance(value, str) or value not in choices:
         rule = "must be " + " or ".join(repr(choice) for choice in choices)
-        raise ParameterError(invalid_value(name, value, rule, near_name(value, choices)))
+        raise ParameterError.of(name, value, rule, near_name(value, choices))
     return value
 
 
@@ -134,5 +134,5 @@ def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[
     good = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
     if len(good) < max(least, len(numbers)):
         rule = f"must be {least} numbers or more, each in [0, 1]"
-        raise ParameterError(invalid_value(name, values, rule, remedy))
+        raise ParameterError.of(name, values, rule, remedy)
     return tuple(good)

@@ -10,9 +10,8 @@ from ..kernels.rounds import Table
 from ..policies import FTPL, Ladder, Policy, TsallisINF
 from ..simulation import simulate
 from ..simulation.cpu import run_block
-from .lockstep import lockstep_ftpl
 from .steps import running
-from .textbook import TextbookFTPL, play
+from .textbook import TextbookFTPL, lockstep_ftpl, play
 from .timing import Ratio, race
 
 ROUNDS, TEXTBOOK_ROUNDS = 10_000, 2_000
@@ -85,7 +84,6 @@ def against_tsallis(repetitions: int) -> Iterator[Ratio]:
             "Tsallis-INF, Newton",
             runs_of(TsallisINF(), arms, rounds, runs),
             units=rounds * runs,
-            rival_units=rounds * runs,
             repetitions=repetitions,
         )
 
@@ -101,7 +99,6 @@ def ladder(repetitions: int) -> Iterator[Ratio]:
             "centred FTPL",
             runs_of(before, arms, ROUNDS, runs),
             units=ROUNDS * runs,
-            rival_units=ROUNDS * runs,
             repetitions=repetitions,
         )
 
@@ -140,6 +137,5 @@ def two_threads(repetitions: int) -> Ratio:
         "one thread",
         run(1),
         units=400 * ROUNDS,
-        rival_units=400 * ROUNDS,
         repetitions=repetitions,
     )

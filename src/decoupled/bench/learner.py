@@ -87,41 +87,24 @@ def river_pair(arms: int) -> Callable[[], None]:
 
 
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
-    """One line per policy and number of arms, and what it costs to serve by key and to watch."""
+    """One line per policy and number of arms, and what it costs to serve by key, in a context, and to watch."""
+    for name, ours, rival, theirs in cases():
+        yield race(name, ours, rival, theirs, calls=1_024, repetitions=repetitions)
+
+
+def cases() -> Iterator[tuple[str, Callable[[], None], str, Callable[[], None]]]:
+    """What is timed, each with its rival."""
+    few = ARMS[0]
     for arms in ARMS:
         for policy in POLICIES:
-            yield race(
-                f"{policy.label} decide + observe, K = {arms}",
-                pair(policy, arms),
-                "river Exp3 pull + update",
-                river_pair(arms),
-                calls=1_000,
-                repetitions=repetitions,
-            )
+            name = f"{policy.label} decide + observe, K = {arms}"
+            yield name, pair(policy, arms), "river Exp3 pull + update", river_pair(arms)
     for policy in KEYED:
-        yield race(
-            f"{policy.label} decide + observe, with a key, K = {ARMS[0]}",
-            pair(policy, ARMS[0], key="session-17"),
-            "without a key",
-            pair(policy, ARMS[0]),
-            calls=1_000,
-            repetitions=repetitions,
-        )
-    for policy in CONTEXTUAL:
-        yield race(
-            f"{policy.label}: decide + observe, 57 segments, K = 2",
-            pair_in_context(policy, 57),
-            "Ladder, without a context",
-            pair(Ladder(), 2),
-            calls=1_000,
-            repetitions=repetitions,
-        )
+        name = f"{policy.label} decide + observe, with a key, K = {few}"
+        yield name, pair(policy, few, key="session-17"), "without a key", pair(policy, few)
+    for contextual in CONTEXTUAL:
+        name = f"{contextual.label}: decide + observe, 57 segments, K = 2"
+        yield name, pair_in_context(contextual, 57), "Ladder, without a context", pair(Ladder(), 2)
     for arms in WATCHED:
-        yield race(
-            f"Ladder decide + observe, watched, K = {arms}",
-            pair(Ladder(), arms, watched=True),
-            "not watched",
-            pair(Ladder(), arms),
-            calls=1_024,
-            repetitions=repetitions,
-        )
+        name = f"Ladder decide + observe, watched, K = {arms}"
+        yield name, pair(Ladder(), arms, watched=True), "not watched", pair(Ladder(), arms)

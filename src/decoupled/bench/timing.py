@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..base.arrays import Floats
+
 
 class Ratio(NamedTuple):
     """How many times as long the rival takes, with the range over repetitions."""
@@ -18,6 +20,14 @@ class Ratio(NamedTuple):
     ratio: float
     lowest: float
     highest: float
+
+    @classmethod
+    def of(cls, name: str, rival: str, pairs: Floats) -> "Ratio":
+        """The ratio of two things whose seconds are the columns of `pairs`, a row for each repetition."""
+        ratios = pairs[:, 1] / pairs[:, 0]
+        ours, theirs = map(float, np.median(pairs, axis=0))
+        range_ = float(np.median(ratios)), float(ratios.min()), float(ratios.max())
+        return cls(name, ours, rival, theirs, *range_)
 
 
 class Rate(NamedTuple):
@@ -50,20 +60,17 @@ def race(
     *,
     calls: int = 1,
     units: int = 1,
-    rival_units: int = 1,
+    rival_units: int | None = None,
     repetitions: int = 15,
 ) -> Ratio:
     """Time both in turn, many times, with one ratio per repetition.
 
-    `units` and `rival_units` count the work of one call, such as rounds. Times are per unit.
+    `units` and `rival_units`, by default the same, count the work of one call, such as rounds. Times are per unit.
     """
     for each in (function, rival_function):
         seconds_per_call(each, calls // 10 + 1)  # compile, and warm the caches
-    sides = ((function, units), (rival_function, rival_units))
+    sides = ((function, units), (rival_function, rival_units or units))
     pairs = np.array(
         [[seconds_per_call(each, calls) / count for each, count in sides] for _ in range(repetitions)]
     )
-    ratios = pairs[:, 1] / pairs[:, 0]
-    ours, theirs = map(float, np.median(pairs, axis=0))
-    middle, lowest, highest = float(np.median(ratios)), float(ratios.min()), float(ratios.max())
-    return Ratio(name, ours, rival, theirs, middle, lowest, highest)
+    return Ratio.of(name, rival, pairs)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from .timing import Ratio
 
 ROUNDS = 10_000
@@ -73,9 +73,7 @@ def measure(against: Path, repetitions: int = 15) -> Iterator[Ratio]:
     """One line for each policy and number of arms; a ratio above 1 means that this version is faster."""
     if not (against / "src" / "decoupled" / "__init__.py").is_file():
         rule = "is not a checkout of decoupled"
-        raise ParameterError(
-            invalid_value("--against", str(against), rule, "try one made by git worktree add")
-        )
+        raise ParameterError.of("--against", str(against), rule, "try one made by git worktree add")
     this, other = Version(Path(__file__).parents[3]), Version(against.resolve())
     try:
         for policy, arms in CASES:
@@ -94,15 +92,5 @@ def _race(this: Version, other: Version, policy: str, arms: int, repetitions: in
             for _ in range(repetitions)
         ]
     ) / (ROUNDS * runs)
-    ratios = pairs[:, 1] / pairs[:, 0]
     same = "same regret" if regrets[0] == regrets[1] else "another regret"
-    ours, theirs = np.median(pairs, axis=0)
-    return Ratio(
-        f"{policy}, K = {arms}",
-        float(ours),
-        f"the other version ({same})",
-        float(theirs),
-        float(np.median(ratios)),
-        float(ratios.min()),
-        float(ratios.max()),
-    )
+    return Ratio.of(f"{policy}, K = {arms}", f"the other version ({same})", pairs)

@@ -9,7 +9,7 @@ from typing import Any
 from ..base.files import write_atomically
 from ..bench import engine, gpu, learner, limits, machine, mirror, service, start, versions
 from ..bench.timing import Rate, Ratio
-from ..errors import ParameterError, invalid_value, near_name
+from ..errors import ParameterError, near_name
 
 GROUPS: dict[str, Any] = {
     "learner": learner,
@@ -29,10 +29,10 @@ def run_bench(
     """Measure the named groups, or the default ones; print each line as it is measured. `soak` is in minutes."""
     for name in groups:
         if name not in GROUPS:
-            raise ParameterError(invalid_value("group", name, "is not known", near_name(name, GROUPS)))
+            raise ParameterError.of("group", name, "is not known", near_name(name, GROUPS))
     if against is not None and "engine" not in (groups or DEFAULT):
         rule = "compares simulated rounds, which only the group engine measures"
-        raise ParameterError(invalid_value("--against", str(against), rule, "add engine to the groups"))
+        raise ParameterError.of("--against", str(against), rule, "add engine to the groups")
     check_out(out)
     out.parent.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
     lines = []
@@ -59,7 +59,7 @@ def check_out(out: Path) -> None:
         held = None
     if not isinstance(held, dict) or held.keys() != {"machine", "lines"}:
         rule = "exists, but decoupled bench did not write it"
-        raise ParameterError(invalid_value("--out", str(out), rule, "choose another file"))
+        raise ParameterError.of("--out", str(out), rule, "choose another file")
 
 
 def formatted(line: Any) -> str:

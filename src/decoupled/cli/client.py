@@ -28,6 +28,8 @@ Tag = Annotated[
     list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
 ]
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")]
+
 client = typer.Typer(help="Talk to a running service from the shell.", no_args_is_help=True)
 
 URL = "http://127.0.0.1:8000"
@@ -66,9 +68,9 @@ def service_command(
     return decorate
 
 
-def show(content: Any) -> None:
-    """Print JSON."""
-    typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
+def show(content: Any, text: str | None = None) -> None:
+    """Print JSON, or a text in its place."""
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False) if text is None else text)
 
 
 def tags_of(tags: list[str] | None) -> dict[str, str] | None:
@@ -77,29 +79,25 @@ def tags_of(tags: list[str] | None) -> dict[str, str] | None:
     >>> tags_of(["country:de"])
     {'country': 'de'}
     """
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     for text in tags or ():
         if ":" not in text:
-            raise ParameterError(
-                invalid_value("--tag", text, "must be NAME:VALUE", "for example country:de")
-            )
+            raise ParameterError.of("--tag", text, "must be NAME:VALUE", "for example country:de")
     return {name: value for name, _, value in (text.partition(":") for text in tags)} if tags else None
 
 
 def _described(policy: str) -> dict[str, Any]:
     """A policy as the service takes it, from its name or its JSON."""
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     if not policy.lstrip().startswith("{"):
         return {"name": policy}
     try:
         described: dict[str, Any] = json.loads(policy)
     except ValueError as error:
-        raise ParameterError(
-            invalid_value(
-                "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
-            )
+        raise ParameterError.of(
+            "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
         ) from None
     return described
 
@@ -275,17 +273,14 @@ def client_show(
 def client_verdict(
     service: "Client",
     name: Experiment,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    as_json: AsJson = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is decided.")] = False,
 ) -> None:
     """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
     from .verdict import decided, verdict_text
 
     found = decided(service, name) if wait else service.verdict(name)
-    if as_json:
-        show(found)
-    else:
-        typer.echo(verdict_text(found))
+    show(found, None if as_json else verdict_text(found))
 
 
 @service_command("segments")
@@ -297,16 +292,13 @@ def client_segments(
         typer.Option(help="A field of the context that tells segments apart; repeat it for several."),
     ] = None,
     limit: Annotated[int, typer.Option(help="How many segments at most, the most observed first.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say for which requests which arm is best. The verdicts of all segments hold together."""
     from .verdict import segments_text
 
     found = service.segments(name, by=by or (), limit=limit)
-    if as_json:
-        show(found)
-    else:
-        typer.echo(segments_text(found))
+    show(found, None if as_json else segments_text(found))
 
 
 @service_command("gate")
@@ -319,14 +311,11 @@ def client_gate(
         typer.Option(help="The arm to compare it with. Default: the incumbent, or else every other arm."),
     ] = None,
     margin: Annotated[float, typer.Option(help="How much higher its mean loss may be.")] = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if not, or not yet."""
     found = service.gate(name, arm, against=against, margin=margin)
-    if as_json:
-        show(found)
-    else:
-        typer.echo(found["text"])
+    show(found, None if as_json else found["text"])
     if not found["open"]:
         raise typer.Exit(WRONG)
 
@@ -376,11 +365,11 @@ def client_log(
 
 def check_new(file: Path, force: bool) -> None:
     """Refuse to replace a file before any work is done, unless forced."""
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     if file.is_file() and not force:
         rule, remedy = "exists already", "choose another name, or replace it with --force"
-        raise ParameterError(invalid_value("FILE", str(file), rule, remedy))
+        raise ParameterError.of("FILE", str(file), rule, remedy)
 
 
 @service_command("archive")
@@ -450,12 +439,12 @@ def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:
 
 
 def _object(argument: str, text: str) -> Any:
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ParameterError(invalid_value(argument, text, f"is not JSON ({error})", "quote it")) from None
+        raise ParameterError.of(argument, text, f"is not JSON ({error})", "quote it") from None
     if not isinstance(found, dict):
-        raise ParameterError(invalid_value(argument, text, "must be a JSON object", "for example '{}'"))
+        raise ParameterError.of(argument, text, "must be a JSON object", "for example '{}'")
     return found

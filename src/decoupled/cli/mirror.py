@@ -9,9 +9,8 @@ from ..errors import ParameterError
 from ..options.definitions import MIRROR
 from ..options.sources import OptionValues, config_path, read_file, resolved
 from .errors import report_errors
-from .loading import loading
 from .options import takes, warn_of_unknown_variables
-from .sigterm import ends_on_sigterm
+from .starting import ends_on_sigterm, loading
 
 if TYPE_CHECKING:
     from ..mirror.config import MirrorConfig

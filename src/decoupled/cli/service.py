@@ -13,9 +13,8 @@ from ..options.sources import OptionValues
 from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant, audit_line
 from .client_data import client
 from .errors import report_errors
-from .loading import loading
 from .options import takes_serve_options, takes_store
-from .sigterm import ends_on_sigterm
+from .starting import ends_on_sigterm, loading
 
 if TYPE_CHECKING:
     from ..service.api.keys import ApiKey
@@ -234,12 +233,12 @@ def keys_rotate(
 
 
 def _active(service: "DecisionService", id: str) -> "ApiKey":  # noqa: A002
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     for key in service.keys.list().result():
         if key.id == id and key.revoked_at is None:
             return key
-    raise ParameterError(invalid_value("key", id, "is not an active key", "see decoupled keys list"))
+    raise ParameterError.of("key", id, "is not an active key", "see decoupled keys list")
 
 
 def checked_tenant(tenant: str) -> str:
@@ -249,8 +248,8 @@ def checked_tenant(tenant: str) -> str:
     'shop-7'
     """
     from ..base.names import is_name, name_rule
-    from ..errors import ParameterError, invalid_value
+    from ..errors import ParameterError
 
     if not is_name(tenant):
-        raise ParameterError(invalid_value("tenant", tenant, name_rule(), "choose another name"))
+        raise ParameterError.of("tenant", tenant, name_rule(), "choose another name")
     return tenant

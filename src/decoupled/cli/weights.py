@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from .client import URL, Experiment, KeyFile, Url, connected
 from .errors import report_errors
-from .sigterm import ends_on_sigterm
+from .starting import ends_on_sigterm
 
 if TYPE_CHECKING:
     from ..weights.documents import Document
@@ -87,9 +87,7 @@ def weights(
 
         names = _names(upstream)
         if to not in KINDS:
-            raise ParameterError(
-                invalid_value("--to", to, "is not known", f"choose one of {', '.join(KINDS)}")
-            )
+            raise ParameterError.of("--to", to, "is not known", f"choose one of {', '.join(KINDS)}")
         target = None if to == "haproxy" else _document(to, by, gateway, service_port)
         if target is not None and out is None:
             if watch:
@@ -114,7 +112,7 @@ def _names(upstreams: list[str] | None) -> dict[str, str]:
     for text in upstreams or ():
         if "=" not in text:
             rule, remedy = "must be ARM=NAME", "for example next=checkout-v2"
-            raise ParameterError(invalid_value("--upstream", text, rule, remedy))
+            raise ParameterError.of("--upstream", text, rule, remedy)
     return {arm: name for arm, _, name in (text.rpartition("=") for text in upstreams or ())}
 
 

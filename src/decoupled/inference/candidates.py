@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..base.arrays import Floats
 from ..base.validation import as_float
 from ..decision import Arm, ByArm
-from ..errors import ParameterError, UnseenArmWarning, invalid_value
+from ..errors import ParameterError, UnseenArmWarning
 from .log_columns import Log
 
 EXACT = 20_000  # rows; beyond that a replayed policy draws its arm, which is quicker than computing its law
@@ -55,12 +55,10 @@ def shares_of(candidate: Any, log: Log, segments: Any = None) -> tuple[str, Shar
     try:
         laws = np.asarray(candidate, np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(
-            invalid_value("policy", candidate, "is none that can be judged", _KINDS)
-        ) from None
+        raise ParameterError.of("policy", candidate, "is none that can be judged", _KINDS) from None
     if laws.shape != (log.size, len(log.arms)):
         rule = f"must have a row for each of {log.size} decisions and a column for each of {len(log.arms)} arms"
-        raise ParameterError(invalid_value("policy", laws.shape, rule, _KINDS))
+        raise ParameterError.of("policy", laws.shape, rule, _KINDS)
     return "the laws given", _of_columns(_checked(laws[log.rows], log))
 
 
@@ -79,7 +77,7 @@ def _fields(segments: Any) -> tuple[str, ...]:
     names = (segments,) if isinstance(segments, str) else segments
     if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
         rule = "must be names of fields of the context"
-        raise ParameterError(invalid_value("segments", segments, rule, "for example ('subject',)"))
+        raise ParameterError.of("segments", segments, rule, "for example ('subject',)")
     return tuple(names)
 
 
@@ -87,12 +85,10 @@ def _by_segment(candidate: Any, log: Log, fields: tuple[str, ...]) -> Callable[[
     """The function that looks a context up in a mapping; the key of one field is its value, with or without a tuple."""
     if not isinstance(candidate, Mapping):
         rule = "must be a mapping from the values of the fields in `segments` to an arm or a law"
-        raise ParameterError(invalid_value("policy", candidate, rule, "leave `segments` out for others"))
+        raise ParameterError.of("policy", candidate, rule, "leave `segments` out for others")
     if log.context is None:
         remedy = "log a column `context`, or leave `segments` out"
-        raise ParameterError(
-            invalid_value("segments", fields, "need a context, and the log has none", remedy)
-        )
+        raise ParameterError.of("segments", fields, "need a context, and the log has none", remedy)
 
     def rule_of(context: Mapping[str, Any]) -> Any:
         key = tuple(context.get(name) for name in fields)
@@ -101,8 +97,8 @@ def _by_segment(candidate: Any, log: Log, fields: tuple[str, ...]) -> Callable[[
             return candidate[plain]
         except KeyError:
             remedy = "add it, or give a collections.defaultdict"
-            raise ParameterError(
-                invalid_value("policy", plain, "is a segment of the log that the mapping lacks", remedy)
+            raise ParameterError.of(
+                "policy", plain, "is a segment of the log that the mapping lacks", remedy
             ) from None
 
     return rule_of
@@ -114,7 +110,7 @@ def _mapped(shares: Mapping[Arm, float], log: Log) -> Floats:
         number = as_float(share)
         if number is None or not 0.0 <= number <= 1.0:
             rule = "must be a share in [0, 1]"
-            raise ParameterError(invalid_value(f"policy[{arm!r}]", share, rule, "shares add up to 1"))
+            raise ParameterError.of(f"policy[{arm!r}]", share, rule, "shares add up to 1")
         law[log.place(arm)] = number
     _checked(law[None, :], log)
     return law
@@ -126,7 +122,7 @@ def _checked(laws: Floats, log: Log) -> Floats:
     if len(wrong) > 0 or laws.min(initial=0.0) < 0.0:
         rule = f"must be {len(log.arms)} probabilities that add up to 1, in the order of arms"
         row = laws[wrong[0] if len(wrong) else int(np.argmin(laws.min(axis=1)))]
-        raise ParameterError(invalid_value("policy", row.tolist(), rule, _KINDS))
+        raise ParameterError.of("policy", row.tolist(), rule, _KINDS)
     return laws
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..base.arrays import Bools, Floats
 from ..base.validation import as_float, number_in
 from ..decision import Arm
-from ..errors import Message, ParameterError, invalid_value
+from ..errors import Message, ParameterError
 from .boundary import lower_difference, lower_mean
 from .candidates import Candidate, Shares, shares_of
 from .evaluated import Evaluated, Evaluation
@@ -119,7 +119,7 @@ def _checked_range(loss_range: Any) -> tuple[float, float]:
         low = high = None
     if low is None or high is None or not low < high:
         rule = "must be two finite numbers, the lower first"
-        raise ParameterError(invalid_value("loss_range", loss_range, rule, "the default is (0, 1)"))
+        raise ParameterError.of("loss_range", loss_range, rule, "the default is (0, 1)")
     return low, high
 
 
@@ -133,7 +133,7 @@ def _checked_least(least: Any, log: Log) -> float | None:
             f"must be at most {found:.4g}, which the log has",
             "give what holds for every decision",
         )
-        raise ParameterError(invalid_value("least_propensity", least, rule, remedy))
+        raise ParameterError.of("least_propensity", least, rule, remedy)
     return limit
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..base.validation import as_float, is_missing
 from ..decision import Arm
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 # For the place of an arm: the decisions that have a prediction of its loss, and the predictions, scaled to [0, 1].
 Predicted: TypeAlias = Mapping[int, tuple[Ints, Floats]]
@@ -27,9 +27,7 @@ def tagged(column: Iterable[Any], wanted: Any) -> Ints:
     """
     if not isinstance(wanted, Mapping):
         remedy = "for example {'country': 'de'}"
-        raise ParameterError(
-            invalid_value("tags", wanted, "must be a mapping from names to values", remedy)
-        )
+        raise ParameterError.of("tags", wanted, "must be a mapping from names to values", remedy)
     rows = [
         row
         for row, value in enumerate(column)
@@ -65,9 +63,7 @@ def predictions(
             number = as_float(value)
             if number is None or not low <= number <= high:
                 rule = f"must be a loss in [{low}, {high}]"
-                raise ParameterError(
-                    invalid_value(f"log[{numbers[row]}].baseline[{arm!r}]", value, rule, _BASELINE)
-                )
+                raise ParameterError.of(f"log[{numbers[row]}].baseline[{arm!r}]", value, rule, _BASELINE)
             if arm in places:
                 seen, values = found.setdefault(places[arm], ([], []))
                 seen.append(decision)
@@ -90,9 +86,7 @@ def contexts(column: Sequence[Any], rows: Ints, numbers: Ints) -> tuple[Mapping[
                 isinstance(value, float) and not math.isfinite(value)
             ):
                 rule = "must be a text, a finite number, a boolean or None"
-                raise ParameterError(
-                    invalid_value(f"log[{numbers[row]}].context[{name!r}]", value, rule, _CONTEXT)
-                )
+                raise ParameterError.of(f"log[{numbers[row]}].context[{name!r}]", value, rule, _CONTEXT)
         found.append({str(name): value for name, value in given.items()})
     return tuple(found) if any(found) else None
 
@@ -107,5 +101,5 @@ def _object(row: int, name: str, value: Any, remedy: str) -> Mapping[Arm, Any]:
     except (TypeError, ValueError):
         found = None
     if not isinstance(found, dict):
-        raise ParameterError(invalid_value(f"log[{row}].{name}", value, "is not a JSON object", remedy))
+        raise ParameterError.of(f"log[{row}].{name}", value, "is not a JSON object", remedy)
     return found

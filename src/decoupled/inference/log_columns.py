@@ -15,7 +15,7 @@ from ..base.arrays import Bools, Floats, Ints
 from ..base.extras import needed_for
 from ..base.validation import LEAST_PROPENSITY, is_missing, kind_of
 from ..decision import Arm
-from ..errors import ArmError, LossError, Message, ParameterError, invalid_value, near_name, shown
+from ..errors import ArmError, LossError, Message, ParameterError, near_name, shown
 from .log_annotations import Predicted, contexts, predictions, tagged
 
 NEEDED = ("explore", "propensity", "loss")
@@ -170,12 +170,12 @@ def columns_of(log: Any) -> dict[str, Any]:
         )
         return {name: _listed(log[name]) for name in wanted if name in list(names)}
     if isinstance(log, (bytes, int, float)) or not isinstance(log, Iterable):
-        raise ParameterError(invalid_value("log", log, f"is {kind_of(log)}", _KINDS))
+        raise ParameterError.of("log", log, f"is {kind_of(log)}", _KINDS)
     rows = list(log)
     wrong = next((place for place, row in enumerate(rows) if not isinstance(row, Mapping)), None)
     if wrong is not None:
         rule = f"is {kind_of(rows[wrong])}, and rows must be mappings"
-        raise ParameterError(invalid_value(f"log[{wrong}]", rows[wrong], rule, _KINDS))
+        raise ParameterError.of(f"log[{wrong}]", rows[wrong], rule, _KINDS)
     present = set().union(*(row.keys() for row in rows))
     return {name: [row.get(name) for row in rows] for name in wanted if name in present}
 
@@ -199,7 +199,7 @@ def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
         table = pq.read_table(path, columns=present)
         return {name: _arrow(table[name]) for name in present}
     if path.suffix != ".csv":
-        raise ParameterError(invalid_value("log", str(path), "must end in .csv or .parquet", _KINDS))
+        raise ParameterError.of("log", str(path), "must end in .csv or .parquet", _KINDS)
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         header = next(reader, [])
@@ -228,10 +228,8 @@ def _numbers(name: str, column: Any) -> Floats:
         return np.array([math.nan if each is None or each == "" else float(each) for each in column])
     except (TypeError, ValueError):
         place, value = next((i, each) for i, each in enumerate(column) if not _is_number(each))
-        raise ParameterError(
-            invalid_value(
-                f"log[{place}].{name}", value, "is not a number", "leave it empty if it is missing"
-            )
+        raise ParameterError.of(
+            f"log[{place}].{name}", value, "is not a number", "leave it empty if it is missing"
         ) from None
 
 
@@ -277,7 +275,7 @@ def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float]) ->
     if len(outside) > 0:
         place = int(outside[0])
         rule, remedy = f"must lie in [{low}, {high}]", "give the loss_range of the experiment"
-        raise LossError(invalid_value(f"log[{place}].loss", float(loss[place]), rule, remedy))
+        raise LossError.of(f"log[{place}].loss", float(loss[place]), rule, remedy)
 
 
 def _check_propensities(propensity: Floats, seen: Bools) -> None:
@@ -288,6 +286,4 @@ def _check_propensities(propensity: Floats, seen: Bools) -> None:
         place = int(wrong[0])
         rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
         remedy = "log the probability of the explored arm"
-        raise ParameterError(
-            invalid_value(f"log[{place}].propensity", float(propensity[place]), rule, remedy)
-        )
+        raise ParameterError.of(f"log[{place}].propensity", float(propensity[place]), rule, remedy)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.validation import as_float, number_in, whole_number
-from ..errors import ArmError, LossError, ParameterError, StateError, invalid_value
+from ..errors import ArmError, LossError, ParameterError, StateError
 from ..kernels.betting import (
     AGAINST,
     COMMON,
@@ -166,7 +166,7 @@ class Sequences:
             explore in available and min(available) >= 0 and max(available) < self.count
         ):
             rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
-            raise ArmError(invalid_value("available", available, rule, "leave it out for all arms"))
+            raise ArmError.of("available", available, rule, "leave it out for all arms")
         chances = None if law is None else self._checked_law(explore, law)
         self.add(Observation(explore, weight, loss, exploit, available, chances))
 
@@ -371,7 +371,7 @@ class Sequences:
             place = -1
         if not 0 <= place < self.count:
             rule = f"must be a number from 0 to {self.count - 1}"
-            raise ArmError(invalid_value(name, arm, rule, "see Sequences.live"))
+            raise ArmError.of(name, arm, rule, "see Sequences.live")
         return place
 
     def _checked_law(self, explore: int, law: Sequence[float] | Floats) -> Floats:
@@ -383,7 +383,7 @@ class Sequences:
             or chances[explore] == 0.0
         ):
             rule = f"must be {self.count} probabilities, above 0 for the explored arm"
-            raise ParameterError(invalid_value("law", law, rule, "leave it out if it is not known"))
+            raise ParameterError.of("law", law, rule, "leave it out if it is not known")
         return chances
 
     def _moments(self, drift: bool, among: Sequence[int] | None = None) -> tuple[Floats, Floats]:
@@ -447,5 +447,5 @@ class Sequences:
 def _checked_loss(loss: object) -> float:
     number = as_float(loss)
     if number is None or not 0.0 <= number <= 1.0:
-        raise LossError(invalid_value("loss", loss, "must lie in [0, 1]", "scale losses to [0, 1] first"))
+        raise LossError.of("loss", loss, "must lie in [0, 1]", "scale losses to [0, 1] first")
     return number

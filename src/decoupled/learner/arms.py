@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.arrays import Ints
 from ..decision import Arm
-from ..errors import ArmError, invalid_value, near_name, shown
+from ..errors import ArmError, near_name, shown
 from .name_index import NameTable
 
 Arms: TypeAlias = int | Iterable[Arm]
@@ -63,7 +63,7 @@ class ArmNames:
         count = len(self) + len(newcomers)
         if count > MOST_ARMS:
             rule = f"would make {count:,} arms, and there must not be more than {MOST_ARMS:,}"
-            raise ArmError(invalid_value("names", newcomers, rule, "retire others first"))
+            raise ArmError.of("names", newcomers, rule, "retire others first")
         if isinstance(self.names, range) and newcomers == list(range(len(self), count)):
             return ArmNames(range(count))
         together = [*self.names, *newcomers]
@@ -74,7 +74,7 @@ class ArmNames:
         if len(self) - len(gone) < 2:
             named = [self.names[place] for place in gone]
             rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and at least two must stay"
-            raise ArmError(invalid_value("names", named, rule, "add others first"))
+            raise ArmError.of("names", named, rule, "add others first")
         left = [self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()]
         return ArmNames(left, None if self._places is None else self._places.without(gone, left))
 

@@ -6,7 +6,7 @@ from typing import Any, Self, cast
 
 from ..base.validation import as_float, number_in, whole_number
 from ..decision import Arm, ByArm
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 MOST_IN_A_WINDOW = 10_000  # the times of that many explorations are kept
 
@@ -46,10 +46,10 @@ class Budget:
         if limited and self.cost is None:
             what = "total" if self.total is not None else "allowance"
             rule, remedy = "needs a cost", "set cost, the price of exploring an arm"
-            raise ParameterError(invalid_value(what, getattr(self, what), rule, remedy))
+            raise ParameterError.of(what, getattr(self, what), rule, remedy)
         if self.cost is not None and not limited:
             rule, remedy = "limits nothing alone", "set total or allowance too"
-            raise ParameterError(invalid_value("cost", self.cost, rule, remedy))
+            raise ParameterError.of("cost", self.cost, rule, remedy)
 
     def __hash__(self) -> int:
         return hash(repr(self))  # a mapping has no hash
@@ -108,9 +108,7 @@ class Budget:
 def _share(name: str, value: object) -> float:
     number = as_float(value)
     if number is None or not 0.0 <= number <= 1.0:
-        raise ParameterError(
-            invalid_value(name, value, "must be a number from 0 to 1", "leave it out for all")
-        )
+        raise ParameterError.of(name, value, "must be a number from 0 to 1", "leave it out for all")
     return number + 0.0
 
 
@@ -118,9 +116,7 @@ def _pair(name: str, value: object, example: str) -> tuple[Any, Any]:
     try:
         first, second = cast(Any, value)
     except (TypeError, ValueError):
-        raise ParameterError(
-            invalid_value(name, value, "must be two numbers", f"for example {example}")
-        ) from None
+        raise ParameterError.of(name, value, "must be two numbers", f"for example {example}") from None
     return first, second
 
 
@@ -129,16 +125,14 @@ def _rate(name: str, value: object) -> tuple[int, float]:
     count = whole_number(f"{name}[0]", most, 0, "it is a number of explorations")
     if count > MOST_IN_A_WINDOW:
         rule = f"must not exceed {MOST_IN_A_WINDOW:,}"
-        raise ParameterError(invalid_value(f"{name}[0]", count, rule, "set a rate for a shorter time"))
+        raise ParameterError.of(f"{name}[0]", count, rule, "set a rate for a shorter time")
     return count, number_in(f"{name}[1]", seconds, 0.0, remedy="it is a number of seconds")
 
 
 def _amount(name: str, value: object) -> float:
     number = as_float(value)
     if number is None or number < 0.0:
-        raise ParameterError(
-            invalid_value(name, value, "must be a number from 0 on", "it is an amount of money")
-        )
+        raise ParameterError.of(name, value, "must be a number from 0 on", "it is an amount of money")
     return number + 0.0
 
 
@@ -146,7 +140,7 @@ def _cost(name: str, value: object) -> float | dict[Arm, float]:
     if not isinstance(value, Mapping):
         return _amount(name, value)
     if not value:
-        raise ParameterError(invalid_value(name, value, "names no arm", "give one number for all arms"))
+        raise ParameterError.of(name, value, "names no arm", "give one number for all arms")
     return {arm: _amount(f"{name}[{arm!r}]", each) for arm, each in value.items()}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..base.packed import pack_floats, unpack_floats
 from ..decision import Arm, ByArm
-from ..errors import ParameterError, UnsupportedError, invalid_value, shown
+from ..errors import ParameterError, UnsupportedError, shown
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.state import SHARED_SCALARS, State
 from .arms import ArmNames
@@ -50,7 +50,7 @@ class Encoder:
         given: object = {} if context is None else context
         if type(given) is not dict and not isinstance(given, Mapping):  # the first is quicker
             rule = "must be a mapping from the names of fields to their values"
-            raise ParameterError(invalid_value("context", given, rule, "for example {'subject': 'law'}"))
+            raise ParameterError.of("context", given, rule, "for example {'subject': 'law'}")
         get: Any = given.get
         numbers = [_number(name, get(name)) for name in self._numbers]
         if not self._fields:
@@ -284,9 +284,7 @@ def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNam
     for name, said in advice.items():
         if name not in policy.advisers:
             rule = f"is not an adviser of this policy, {shown(list(policy.advisers))}"
-            raise ParameterError(
-                invalid_value("advice", name, rule, "name it in ContextualLadder(advisers=...)")
-            )
+            raise ParameterError.of("advice", name, rule, "name it in ContextualLadder(advisers=...)")
         law = laws[policy.advisers.index(name)]
         if not isinstance(said, Mapping):
             law[arms.place(said)] = 1.0
@@ -295,7 +293,7 @@ def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNam
             law[arms.place(arm)] = _chance(name, chance)
         if not math.isclose(law.sum(), 1.0, abs_tol=1e-6):
             rule = f"must be probabilities that sum to 1, and they sum to {law.sum():.6g}"
-            raise ParameterError(invalid_value(f"advice[{name!r}]", said, rule, "scale them"))
+            raise ParameterError.of(f"advice[{name!r}]", said, rule, "scale them")
         law /= law.sum()
     return laws
 
@@ -312,7 +310,7 @@ def _chance(name: str, value: object) -> float:
     if type(value) in (int, float) and 0.0 <= value <= 1.0:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
     rule = "must have a probability from 0 to 1 for each arm"
-    raise ParameterError(invalid_value(f"advice[{name!r}]", value, rule, "or name one arm"))
+    raise ParameterError.of(f"advice[{name!r}]", value, rule, "or name one arm")
 
 
 def _number(name: str, value: object) -> float:
@@ -324,9 +322,7 @@ def _number(name: str, value: object) -> float:
     elif isinstance(value, (np.integer, np.floating, np.bool_)):
         return _number(name, value.item())
     rule = "must be a number from -1e+100 to 1e+100, or None if it is missing"
-    raise ParameterError(
-        invalid_value(f"context[{name!r}]", value, rule, "leave it out if it is not known")
-    )
+    raise ParameterError.of(f"context[{name!r}]", value, rule, "leave it out if it is not known")
 
 
 def _text(name: str, value: object) -> str | None:
@@ -344,4 +340,4 @@ def _text(name: str, value: object) -> str | None:
         return _text(name, value.item() if isinstance(value, np.generic) else str(value))
     rule = f"must be a string of at most {MOST_CHARACTERS} characters, a boolean, a whole number, or None"
     remedy = "name a field of numbers in numbers=..., not in segments=..."
-    raise ParameterError(invalid_value(f"context[{name!r}]", value, rule, remedy))
+    raise ParameterError.of(f"context[{name!r}]", value, rule, remedy)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..base.arrays import Ints
 from ..base.turns import TakesTurns, in_turn
 from ..decision import Served
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from .arms import ArmNames
 from .context import Advice, Context, checked_advice, refuse_context
 from .guard import Guard
@@ -112,4 +112,4 @@ class Guarded(TakesTurns):
 def _check_type(rules: object) -> None:
     if not isinstance(rules, Guardrails):
         rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
-        raise ParameterError(invalid_value("guardrails", rules, rule, remedy))
+        raise ParameterError.of("guardrails", rules, rule, remedy)

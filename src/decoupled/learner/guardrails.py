@@ -6,7 +6,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from ..base.validation import as_float, number_in
 from ..decision import Arm, ByArm
-from ..errors import ArmError, ParameterError, invalid_value, near_name
+from ..errors import ArmError, ParameterError, near_name
 from .arms import ArmNames, listed
 
 _NO_RISK = "the default is 0.05"
@@ -98,16 +98,14 @@ class Guardrails:
         set_field(self, "holdout", _share("holdout", self.holdout))
         set_field(self, "risk", number_in("risk", self.risk, 0.0, 1.0, _NO_RISK))
         if not isinstance(self.drift, bool):
-            raise ParameterError(
-                invalid_value("drift", self.drift, "must be True or False", "the default is True")
-            )
+            raise ParameterError.of("drift", self.drift, "must be True or False", "the default is True")
         if self.control is not None and self.holdout == 0.0:
             rule = "is the arm of the hold-out, and holdout is 0"
-            raise ParameterError(invalid_value("control", self.control, rule, "set holdout too"))
+            raise ParameterError.of("control", self.control, rule, "set holdout too")
         whole = self.holdout + sum(self.floors.values())
         if whole > 1.0:
             rule = f"must sum to at most 1 together with holdout, and sum to {whole:g}"
-            raise ParameterError(invalid_value("floors", dict(self.floors), rule, "lower some of them"))
+            raise ParameterError.of("floors", dict(self.floors), rule, "lower some of them")
 
     def __hash__(self) -> int:
         return hash(repr(self))  # a mapping has no hash
@@ -149,10 +147,10 @@ class Guardrails:
         for rule, name in self._named():
             if name not in arms:
                 remedy = near_name(name, arms.names)
-                raise ArmError(invalid_value(rule, name, "is not an arm", remedy))
+                raise ArmError.of(rule, name, "is not an arm", remedy)
         if len(self.down) >= len(arms):
             remedy = "leave one of them up"
-            raise ArmError(invalid_value("down", list(self.down), "must not name every arm", remedy))
+            raise ArmError.of("down", list(self.down), "must not name every arm", remedy)
 
     def check_retiring(self, names: Iterable[object]) -> None:
         """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm.
@@ -164,7 +162,7 @@ class Guardrails:
         for rule, name in self._named():
             if (type(name), name) in gone and rule != "down":
                 problem = f"is named by the guardrail {rule!r}, which must not vanish with its arm"
-                raise ArmError(invalid_value("names", name, problem, "change that guardrail first"))
+                raise ArmError.of("names", name, problem, "change that guardrail first")
 
     def without(self, names: Iterable[object]) -> Self:
         """The rules without these retired arms, which can only be down.
@@ -216,16 +214,14 @@ _PLAIN: dict[str, Any] = {"holdout": 0.0, "risk": 0.05, "drift": True, "floors":
 def _share(name: str, value: object) -> float:
     number = as_float(value)
     if number is None or not 0.0 <= number <= 1.0:
-        raise ParameterError(
-            invalid_value(name, value, "must be a number from 0 to 1", "it is a probability")
-        )
+        raise ParameterError.of(name, value, "must be a number from 0 to 1", "it is a probability")
     return number + 0.0  # normalise -0.0
 
 
 def _checked_floors(floors: object) -> dict[Arm, float]:
     if not isinstance(floors, Mapping):
         rule = "must be a mapping from arms to probabilities"
-        raise ParameterError(invalid_value("floors", floors, rule, "for example {'a': 0.1}"))
+        raise ParameterError.of("floors", floors, rule, "for example {'a': 0.1}")
     return {arm: _share(f"floors[{arm!r}]", least) for arm, least in floors.items()}
 
 

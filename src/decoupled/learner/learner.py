@@ -19,7 +19,6 @@ from ..errors import (
     Message,
     ParameterError,
     UnsupportedError,
-    invalid_value,
 )
 from ..native.quick import NOT_QUICK, Switch
 from .arms import ArmNames, Arms, listed, listed_available
@@ -354,7 +353,7 @@ class Learner(Guarded):
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
-            raise ParameterError(invalid_value("count", count, rule, "raise max_pending in start()"))
+            raise ParameterError.of("count", count, rule, "raise max_pending in start()")
         return self._decide_often(repeats, some, expected, text, told)
 
     def _key(self, key: Key) -> str:

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from ..base.validation import as_float, as_loss, is_missing, is_number, kind_of
-from ..errors import LossError, Message, ParameterError, invalid_value, shown
+from ..errors import LossError, Message, ParameterError, shown
 
 UNKNOWN = "report the loss when it is known; feedback may come late, or never"
 
@@ -24,10 +24,10 @@ class LossRange(NamedTuple):
             low = high = None
         if low is None or high is None or not low < high:
             rule = "must be two finite numbers, the lower first"
-            raise ParameterError(invalid_value("loss_range", ends, rule, "the default is (0, 1)"))
+            raise ParameterError.of("loss_range", ends, rule, "the default is (0, 1)")
         if not math.isfinite(high - low):
             rule = "is too wide: the difference of its ends is no finite number"
-            raise ParameterError(invalid_value("loss_range", ends, rule, "measure losses in a larger unit"))
+            raise ParameterError.of("loss_range", ends, rule, "measure losses in a larger unit")
         return cls(low, high)
 
     def scaled(self, loss: object, reward: object = None) -> float:
@@ -56,7 +56,7 @@ class LossRange(NamedTuple):
             remedy = "declare another range with start(..., loss_range=(low, high))"
         else:
             rule, remedy = f"is {kind_of(value)}", f"give a number in [{self.low}, {self.high}]"
-        raise LossError(invalid_value(name, value, rule, remedy))
+        raise LossError.of(name, value, rule, remedy)
 
 
 def not_one_of(loss: object, reward: object) -> Message | None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..decision import ByArm
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from .arms import ArmNames
 from .loss_range import LossRange
 
@@ -25,7 +25,7 @@ def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Float
         return given.astype(np.float64)
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
         rule = "must be a mapping from arms to losses, or a list of losses in the order of arms"
-        raise ParameterError(invalid_value("baseline", given, rule, "for example {'a': 0.3}"))
+        raise ParameterError.of("baseline", given, rule, "for example {'a': 0.3}")
     return list(given)
 
 
@@ -39,7 +39,7 @@ def scaled_predictions(
         return places, np.array(values, np.float64)
     if len(given) != len(arms):
         rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
-        raise ParameterError(invalid_value("baseline", given, rule, "give a mapping if only some have one"))
+        raise ParameterError.of("baseline", given, rule, "give a mapping if only some have one")
     if isinstance(given, np.ndarray):
         outside = np.flatnonzero(~((given >= losses.low) & (given <= losses.high)))
         if len(outside) > 0:  # this raises the error for the first of them

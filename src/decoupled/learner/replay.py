@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
-from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarning, invalid_value, shown
+from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarning, shown
 from .arms import ArmNames
 from .context import Context, Contexts
 from .loss_range import LossRange
@@ -34,7 +34,7 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
     """The records as a list."""
     if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
         rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
-        raise ParameterError(invalid_value("records", records, rule, remedy))
+        raise ParameterError.of("records", records, rule, remedy)
     if isinstance(records, Mapping) or hasattr(records, "columns"):  # iterating over either gives its keys
         problem = f"records: is {kind_of(records)}, not a list of records"
         remedy = "give a list of (explored arm, propensity, loss); for a DataFrame, to_dict('records')"
@@ -105,7 +105,7 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Reco
     if chance is None or not LEAST_PROPENSITY <= chance <= 1.0:
         rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
         remedy = "log the probability with which the arm was explored"
-        raise ParameterError(invalid_value(f"records[{place}].propensity", propensity, rule, remedy))
+        raise ParameterError.of(f"records[{place}].propensity", propensity, rule, remedy)
     try:
         found = arms.place(arm)
         return Record(

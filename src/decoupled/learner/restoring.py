@@ -9,7 +9,7 @@ import numpy as np
 from ..base.packed import unpack_floats
 from ..base.signed_json import unseal
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
-from ..errors import MissingExtraError, ParameterError, StateError, invalid_value
+from ..errors import MissingExtraError, ParameterError, StateError
 from ..kernels.state import ROUND, State
 from .arm_ids import Serials
 from .arms import ArmNames
@@ -161,4 +161,4 @@ def _whole(name: str, value: object, low: int, high: int = MOST_ROUNDS) -> int:
 
 def _check(name: str, value: object, holds: bool) -> None:
     if not holds:
-        raise ParameterError(invalid_value(name, value, "cannot be", "it was changed"))
+        raise ParameterError.of(name, value, "cannot be", "it was changed")

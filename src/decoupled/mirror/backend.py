@@ -46,6 +46,15 @@ class Traits(NamedTuple):
     key: str | None = None
     context: dict[str, Value] | None = None
 
+    def options(self, available: Sequence[str] | None) -> dict[str, Any]:
+        """What a learner or a service is told.
+
+        >>> Traits(key="s1").options(["small"]), UNKNOWN.options(None)
+        ({'key': 's1', 'available': ['small']}, {})
+        """
+        given = {"key": self.key, "context": self.context, "available": available}
+        return {name: value for name, value in given.items() if value is not None}
+
 
 UNKNOWN = Traits()
 
@@ -115,14 +124,36 @@ class LocalService:
         return verdict_out(await self._service.verdicts.get(TENANT, name))
 
 
-class Backend(ABC):
-    """Makes decisions and takes losses, by a decision service here or elsewhere."""
+class ServiceCalls:
+    """Makes decisions and takes losses, by an experiment of a decision service here or elsewhere."""
+
+    def __init__(self, service: LocalService | AsyncClient, name: str) -> None:
+        self._service, self._name = service, name
+
+    async def decide(
+        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
+    ) -> list[Routing]:
+        """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
+        found = await self._service.decide(self._name, count=count, mode=mode, **about.options(available))
+        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
+        try:
+            applied = await self._service.feedback(decision, loss=loss, arm=arm)
+        except (Gone, NotFound):  # retention drops old decisions
+            return "late"
+        return "kept" if applied is None else "applied"
+
+
+class Backend(ServiceCalls, ABC):
+    """The decision service of a mirror."""
 
     def __init__(
         self, service: LocalService | AsyncClient, config: MirrorConfig, retries: Retries | None = None
     ) -> None:
-        self._service, self._config, self._name = service, config, config.experiment.name
-        self._retries = retries or Retries()
+        super().__init__(service, config.experiment.name)
+        self._config, self._retries = config, retries or Retries()
 
     async def prepare(self) -> None:
         """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
@@ -182,23 +213,6 @@ class Backend(ABC):
             await self._service.change_guardrails(self._name, **changes)
         if limits and checked_budget(limits, arms, False) != checked_budget(found["budget"], arms, False):
             await self._service.set_budget(self._name, **limits)
-
-    async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
-    ) -> list[Routing]:
-        """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
-        found = await self._service.decide(
-            self._name, count=count, mode=mode, available=available, key=about.key, context=about.context
-        )
-        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
-
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
-        """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
-        try:
-            applied = await self._service.feedback(decision, loss=loss, arm=arm)
-        except (Gone, NotFound):  # retention drops old decisions
-            return "late"
-        return "kept" if applied is None else "applied"
 
     async def rules(self) -> object:
         """The guardrails and the budget that hold now, to be compared with those of another moment."""

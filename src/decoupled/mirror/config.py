@@ -15,7 +15,6 @@ from ..errors import (
     Message,
     ParameterError,
     argument_of,
-    invalid_value,
     near_name,
     reworded,
 )
@@ -32,7 +31,7 @@ from .repeatable import Repeatable, Rule
 MIB = 2**20
 SAFE = ("GET /*", "HEAD /*", "OPTIONS /*")  # methods that promise to change nothing (RFC 9110, 9.2.1)
 _PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -43,22 +42,18 @@ def _read_by(reader: Callable[[str, object], object]) -> PlainValidator:
     return PlainValidator(lambda value: reader("", value))
 
 
-def _header_name(name: str, value: object) -> str:
-    found = readers.text(name, value)
-    if not _HEADER_NAME.fullmatch(found):
-        raise ParameterError(
-            invalid_value(name, value, "must be the name of a header", 'for example "X-Dry-Run"')
-        )
-    return found
+def _token(kind: str, example: str) -> PlainValidator:
+    """The name of a header or of a cookie: both are tokens."""
 
+    def read(name: str, value: object) -> str:
+        found = readers.text(name, value)
+        if not _TOKEN.fullmatch(found):
+            raise ParameterError.of(
+                name, value, f"must be the name of a {kind}", f'for example "{example}"'
+            )
+        return found
 
-def _cookie_name(name: str, value: object) -> str:
-    found = readers.text(name, value)
-    if not _HEADER_NAME.fullmatch(found):  # both are tokens
-        raise ParameterError(
-            invalid_value(name, value, "must be the name of a cookie", 'for example "sid"')
-        )
-    return found
+    return _read_by(read)
 
 
 def _header_value(name: str, value: object) -> str:
@@ -74,9 +69,7 @@ def _secret(name: str, source: str) -> str:
     if path != source:
         if not os.path.isabs(path):
             remedy = "for example ${file:/run/secrets/key}"
-            raise ParameterError(
-                invalid_value(name, f"${{{source}}}", "must have an absolute path", remedy)
-            )
+            raise ParameterError.of(name, f"${{{source}}}", "must have an absolute path", remedy)
         return read_secret(name, path)
     value = os.environ.get(source)
     if not value:
@@ -88,7 +81,7 @@ def _secret(name: str, source: str) -> str:
 def _path(name: str, value: object) -> str:
     found = readers.text(name, value)
     if not found.startswith("/") or not found.isascii() or " " in found:
-        raise ParameterError(invalid_value(name, value, "must be a path", 'for example "/healthz"'))
+        raise ParameterError.of(name, value, "must be a path", 'for example "/healthz"')
     return found
 
 
@@ -99,7 +92,7 @@ def _json(name: str, value: object) -> dict[str, Any]:
         raise ParameterError(f"{name}: is not JSON ({error}); put it in quotation marks") from None
     if not isinstance(value, dict):
         rule = "must be a table"
-        raise ParameterError(invalid_value(name, value, rule, 'for example { model = "small" }'))
+        raise ParameterError.of(name, value, rule, 'for example { model = "small" }')
     return value
 
 
@@ -108,16 +101,14 @@ def _policy(name: str, value: object) -> dict[str, Any]:
         value = {"name": value}
     if not isinstance(value, dict) or "name" not in value:
         rule = "must be the name of a policy, or a table with its name"
-        raise ParameterError(invalid_value(name, value, rule, '"FTPL"'))
+        raise ParameterError.of(name, value, rule, '"FTPL"')
     try:
         policy = Policy.from_dict(value)
     except DecoupledError as error:
         raise ParameterError(*error.args) from None
     if policy.coupled:
         rule = "plays the standard game, where the arm that serves is the arm that is seen"
-        raise ParameterError(
-            invalid_value(name, value.get("name"), rule, "use a decoupled policy such as FTPL")
-        )
+        raise ParameterError.of(name, value.get("name"), rule, "use a decoupled policy such as FTPL")
     return value
 
 
@@ -125,7 +116,7 @@ def _field_type(name: str, value: object) -> str:
     if value in FIELD_TYPES:
         return str(value)
     rule = "must be 'text', 'number' or 'boolean'"
-    raise ParameterError(invalid_value(name, value, rule, 'leave it out for "text"'))
+    raise ParameterError.of(name, value, rule, 'leave it out for "text"')
 
 
 Text: TypeAlias = Annotated[str, _read_by(readers.text)]
@@ -137,7 +128,7 @@ Seconds: TypeAlias = Annotated[float, _read_by(readers.number(0.0, above=True))]
 Natural: TypeAlias = Annotated[int, _read_by(readers.whole(0))]
 Count: TypeAlias = Annotated[int, _read_by(readers.whole(1))]
 Status: TypeAlias = Annotated[int, _read_by(readers.whole(100, 599))]
-HeaderName: TypeAlias = Annotated[str, _read_by(_header_name)]
+HeaderName: TypeAlias = Annotated[str, _token("header", "X-Dry-Run")]
 Headers: TypeAlias = dict[HeaderName, Annotated[str, _read_by(_header_value)]]
 
 
@@ -289,22 +280,25 @@ class StickyConfig(TableConfig):
     """
 
     header: HeaderName | None = None
-    cookie: Annotated[str, _read_by(_cookie_name)] | None = None
+    cookie: Annotated[str, _token("cookie", "sid")] | None = None
     body: Text | None = Field(default=None, alias="json")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if sum(place is not None for place in (self.header, self.cookie, self.body)) != 1:
-            remedy = 'for example header = "X-Session-Id"'
-            raise ParameterError(f"must have exactly one of header, cookie and json; {remedy}")
+        _check_place((self.header, self.cookie, self.body), "header, cookie and json", "X-Session-Id")
         _check_dots(self.body)
         return self
+
+
+def _check_place(places: tuple[object, ...], names: str, example: str) -> None:
+    if sum(place is not None for place in places) != 1:
+        raise ParameterError(f'must have exactly one of {names}; for example header = "{example}"')
 
 
 def _check_dots(place: str | None) -> None:
     if place is not None and not all(place.split(".")):
         rule = "must be names with dots between them"
-        raise ParameterError(invalid_value("json", place, rule, 'for example "user.id"'))
+        raise ParameterError.of("json", place, rule, 'for example "user.id"')
 
 
 class FieldConfig(TableConfig):
@@ -328,9 +322,7 @@ class FieldConfig(TableConfig):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         places = (self.header, self.body, self.path, self.method or None)
-        if sum(place is not None for place in places) != 1:
-            remedy = 'for example header = "X-Subject"'
-            raise ParameterError(f"must have exactly one of header, json, path and method; {remedy}")
+        _check_place(places, "header, json, path and method", "X-Subject")
         _check_dots(self.body)
         return self
 
@@ -346,7 +338,7 @@ class TermConfig(TableConfig):
     def _grows(self) -> Self:
         if self.high <= self.low:
             rule = f"must be above low = {self.low:g}"
-            raise ParameterError(invalid_value("high", self.high, rule, "raise it, or lower low"))
+            raise ParameterError.of("high", self.high, rule, "raise it, or lower low")
         return self
 
     def at(self, value: float) -> float:
@@ -503,7 +495,7 @@ class MirrorConfig(TableConfig):
         for name in names:
             if names.count(name) > 1:
                 remedy = "give each arm its own name"
-                raise ParameterError(invalid_value("arm.name", name, "is there twice", remedy))
+                raise ParameterError.of("arm.name", name, "is there twice", remedy)
         known = self.mirror.all_credentials()
         for place, arm in enumerate(self.arms):
             for name in arm.pass_credentials:
@@ -512,14 +504,12 @@ class MirrorConfig(TableConfig):
                         f"is not a credential: those are {', '.join(CREDENTIALS)}, and mirror.credentials"
                     )
                     remedy = "all other headers are passed on anyway; leave it out, or add it to mirror.credentials"
-                    raise ParameterError(
-                        invalid_value(f"arm[{place}].pass_credentials", name, rule, remedy)
-                    )
+                    raise ParameterError.of(f"arm[{place}].pass_credentials", name, rule, remedy)
         size, limit = self.loss.bytes, self.mirror.answer_limit
         if size is not None and size.high > limit:
             rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
             remedy = "lower it, or raise the limit"
-            raise ParameterError(invalid_value("loss.bytes.high", size.high, rule, remedy))
+            raise ParameterError.of("loss.bytes.high", size.high, rule, remedy)
         self._has_costs_for_its_budget()
         if self.sink:
             self._fits_a_sink()
@@ -532,7 +522,7 @@ class MirrorConfig(TableConfig):
                     rule = f"needs the costs of all arms, and {arm.name!r} has none"
                     remedy = "give the arm cost, prices or cost_header, or give budget.cost"
                     [(name, value), *_] = self.spending_limits.items()
-                    raise ParameterError(invalid_value(f"budget.{name}", value, rule, remedy))
+                    raise ParameterError.of(f"budget.{name}", value, rule, remedy)
             try:
                 Budget(cost=0.0, **self.spending_limits)
             except ParameterError as error:
@@ -545,9 +535,7 @@ class MirrorConfig(TableConfig):
             kind = "url" if judge.python is None else "python"
             rule = "compares with the served answer, which a sink does not see"
             remedy = "judge the answer to the copy alone, and say so with alone = true"
-            raise ParameterError(
-                invalid_value(f"loss.judge.{kind}", judge.python or judge.url, rule, remedy)
-            )
+            raise ParameterError.of(f"loss.judge.{kind}", judge.python or judge.url, rule, remedy)
         if self.sticky is not None:
             raise ParameterError("sticky: a sink serves nobody; leave it out")
 

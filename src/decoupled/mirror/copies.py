@@ -1,20 +1,22 @@
 """Sends copies of requests to an arm, has them judged, and passes the losses on; a bounded number at a time."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Protocol, Self
 
+from ..base.files import replacing
 from ..service.errors import ServiceError
-from .backend import Backend
 from .config import CopyConfig
 from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .judges import JudgeFailed, Later
 from .loss import CopyLoss
 from .spending import Spending
-from .upstream import Upstream
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts to hand over a loss; they double
 _log = logging.getLogger("decoupled.mirror")
@@ -74,6 +76,20 @@ class Copy:
         return cls(content["decision"], content["arm"], request, request, served, mirrored)
 
 
+class Target(Protocol):
+    """What copies are sent to."""
+
+    async def copy(self, request: Request) -> Answer:
+        """The answer to a copy."""
+
+
+class Learning(Protocol):
+    """What learns the losses."""
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
+
+
 class Copies:
     """Sends copies, has them judged, and hands their losses to the learner.
 
@@ -83,10 +99,10 @@ class Copies:
 
     def __init__(
         self,
-        arms: Mapping[str, Upstream],
+        arms: Mapping[str, Target],
         config: CopyConfig,
         loss: CopyLoss,
-        backend: Backend,
+        backend: Learning,
         counts: MirrorCounts,
         otherwise: float | None = None,
         spending: Spending | None = None,
@@ -198,3 +214,34 @@ class Copies:
             else:
                 self._counts.learned[outcome] += 1
                 return
+
+
+def keep_copies(path: Path, copies: Iterable[Copy]) -> int:
+    """Write copies for the next start; returns how many.
+
+    A copy that is on its way is left out, because it must not arrive twice, and so is one that still needs credentials:
+    they never reach the disk. Only the user who runs the mirror can read the file.
+    """
+    kept = [copy for copy in copies if copy.can_be_kept]
+    if kept:
+        with replacing(path) as temporary:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(copy.to_dict()) + "\n" for copy in kept)
+    return len(kept)
+
+
+def take_copies(path: Path) -> list[Copy]:
+    """The copies of an earlier run; the file is removed. Lines that cannot be read are left out."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(Copy.from_dict(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("%s: a copy cannot be read and is left out: %s", path.name, error)
+    path.unlink()
+    return found

@@ -65,24 +65,26 @@ class MirrorCounts:
         for (arm, status), count in sorted(self.served.items()):
             served.setdefault(arm, {})[status] = count
         reasons = {
-            "not_mirrored": {name: self.not_mirrored[name] for name in NOT_MIRRORED},
-            "dropped": {name: self.dropped[name] for name in DROPPED},
-            "learned": {name: self.learned[name] for name in LEARNED},
-            "refused": {name: self.refused[name] for name in REFUSED},
-            "webhook": {name: self.webhook[name] for name in WEBHOOK},
+            "not_mirrored": NOT_MIRRORED,
+            "dropped": DROPPED,
+            "learned": LEARNED,
+            "refused": REFUSED,
+            "webhook": WEBHOOK,
         }
-        by_arm = {name: dict(getattr(self, name)) for name in BY_ARM}
         return {
             "served": served,
-            **by_arm,
-            **reasons,
-            "repeated": self.repeated,
-            "not_sticky": self.not_sticky,
-            "no_context": self.no_context,
-            "received": self.received,
+            **{name: dict(getattr(self, name)) for name in BY_ARM},
+            **{name: {why: getattr(self, name)[why] for why in known} for name, known in reasons.items()},
+            **{name: getattr(self, name) for name in _SINGLE},
         }
 
 
+_SINGLE = {
+    "repeated": "Requests that found no decision ready, and were served by the arm of the one before.",
+    "not_sticky": "Requests with a key whose decision did not come in time, and that were served like those without.",
+    "no_context": "Requests with a context whose decision did not come in time, and that were served like those without.",
+    "received": "Copies that came to a sink.",
+}
 _HELP = {
     "failed": "Answers that did not come or broke off, by arm.",
     "failed_over": "Requests that another arm served, by the arm that could not be connected to.",
@@ -130,24 +132,8 @@ class MirrorMetrics(Collector):
             for key, count in content[name].items():
                 family.add_metric((key,), count)
             yield family
-        yield CounterMetricFamily(
-            "decoupled_mirror_repeated",
-            "Requests that found no decision ready, and were served by the arm of the one before.",
-            value=content["repeated"],
-        )
-        yield CounterMetricFamily(
-            "decoupled_mirror_not_sticky",
-            "Requests with a key whose decision did not come in time, and that were served like those without.",
-            value=content["not_sticky"],
-        )
-        yield CounterMetricFamily(
-            "decoupled_mirror_no_context",
-            "Requests with a context whose decision did not come in time, and that were served like those without.",
-            value=content["no_context"],
-        )
-        yield CounterMetricFamily(
-            "decoupled_mirror_received", "Copies that came to a sink.", value=content["received"]
-        )
+        for name, text in _SINGLE.items():
+            yield CounterMetricFamily(f"decoupled_mirror_{name}", text, value=content[name])
         gauges = self._gauges()
         for name, text in (
             ("queue", "Copies that wait for their answer or their judge."),

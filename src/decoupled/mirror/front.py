@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
+from typing import NamedTuple
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -28,19 +29,22 @@ from .upstream import Upstream
 _log = logging.getLogger("decoupled.mirror")
 
 
+class FrontParts(NamedTuple):
+    """What a front is made of."""
+
+    arms: Sequence[Upstream]
+    config: MirrorConfig
+    prefetch: Prefetch
+    copies: Copies
+    counts: MirrorCounts
+
+
 class Front(ABC):
     """Takes requests. What becomes of one is up to `_respond`."""
 
-    def __init__(
-        self,
-        arms: Sequence[Upstream],
-        config: MirrorConfig,
-        prefetch: Prefetch,
-        copies: Copies,
-        counts: MirrorCounts,
-    ) -> None:
+    def __init__(self, parts: FrontParts) -> None:
+        arms, config, self._prefetch, self._copies, self._counts = parts
         self._arms: Mapping[str, Upstream] = {arm.name: arm for arm in arms}
-        self._prefetch, self._copies, self._counts = prefetch, copies, counts
         self._clients, self._client_seconds = config.clients, config.client_timeout
         self._share, self._body_limit = config.mirror.share, config.mirror.body_limit
         self._rules, self._chance = config.mirror.rules(), random.Random(config.experiment.seed)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 _A_JUDGE = 'for example "judge:compare", with def compare(request, served, mirrored) in judge.py'
 
@@ -35,27 +35,27 @@ def function_named(name: str, folder: Path, *, alone: bool = False) -> Callable[
     place = "loss.judge.python"
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
-        raise ParameterError(invalid_value(place, name, "must be a module and a function", _A_JUDGE))
+        raise ParameterError.of(place, name, "must be a module and a function", _A_JUDGE)
     if str(folder.resolve()) not in sys.path:
         sys.path.insert(0, str(folder.resolve()))
     try:
         found = getattr(importlib.import_module(module), attribute, None)
     except ModuleNotFoundError as error:
         rule = f"the module {error.name} is not found, here or in {folder.resolve()}"
-        raise ParameterError(invalid_value(place, name, rule, _A_JUDGE)) from None
+        raise ParameterError.of(place, name, rule, _A_JUDGE) from None
     except (Exception, SystemExit) as error:  # a module is someone else's code
         rule = f"the module {module} cannot be loaded ({type(error).__name__}: {error})"
-        raise ParameterError(invalid_value(place, name, rule, "run it by itself, and fix it")) from error
+        raise ParameterError.of(place, name, rule, "run it by itself, and fix it") from error
     if not callable(found):
         rule = f"the module {module} has no function {attribute}"
-        raise ParameterError(invalid_value(place, name, rule, _A_JUDGE))
+        raise ParameterError.of(place, name, rule, _A_JUDGE)
     takes = ("request", "mirrored") if alone else ("request", "served", "mirrored")
     try:
         inspect.signature(found).bind(*takes)
     except TypeError:
         rule = f"cannot be called with ({', '.join(takes)})"
         remedy = "loss.judge.alone says whether it sees the served answer"
-        raise ParameterError(invalid_value(place, name, rule, remedy)) from None
+        raise ParameterError.of(place, name, rule, remedy) from None
     except ValueError:  # of a function in C, whose arguments nobody knows
         pass
     return found  # type: ignore[no-any-return]

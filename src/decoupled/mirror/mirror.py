@@ -11,9 +11,9 @@ from ..learner.budget import Budget
 from .arm_health import ArmHealth
 from .backend import Backend
 from .config import MirrorConfig
-from .copies import Copies
+from .copies import Copies, keep_copies, take_copies
 from .counts import MirrorCounts, MirrorMetrics
-from .front import Front
+from .front import Front, FrontParts
 from .judges import Judge, judge_of
 from .loss import CopyLoss
 from .news import News
@@ -21,7 +21,6 @@ from .prefetch import Prefetch
 from .proxy import Proxy
 from .sink import Sink
 from .spending import Spending
-from .spool import keep_copies, take_copies
 from .upstream import Upstream, trust_of
 
 LOOK_EVERY = 10.0  # seconds between two looks at the verdict
@@ -53,9 +52,9 @@ class Mirror:
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
         )  # fmt: skip
-        parts = (self._arms, config, self._prefetch, self._copies, self.counts)
+        parts = FrontParts(self._arms, config, self._prefetch, self._copies, self.counts)
         self.front: Front = (
-            Sink(*parts) if config.sink else Proxy(*parts, self._health, takes_served=loss.takes_served)
+            Sink(parts) if config.sink else Proxy(parts, self._health, takes_served=loss.takes_served)
         )
         self._news = News(self._name, config.file("events"), config.webhook, self.counts)
         self.metrics = MirrorMetrics(self.counts, self._gauges)

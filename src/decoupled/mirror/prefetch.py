@@ -14,7 +14,7 @@ from collections import deque
 from contextlib import suppress
 
 from ..errors import DecoupledError
-from .backend import Backend, Mode, Routing, Traits
+from .backend import Mode, Routing, ServiceCalls, Traits
 
 # How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.
 FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
@@ -27,7 +27,7 @@ _log = logging.getLogger("decoupled.mirror")
 class Prefetch:
     """Decisions that are ready to be used: `exploit` to serve only, `both` to serve and to mirror."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: ServiceCalls) -> None:
         self._backend = backend
         self._ready: dict[Mode, deque[Routing]] = {"exploit": deque(), "both": deque()}
         self._wanted = dict(FEWEST)
@@ -65,8 +65,13 @@ class Prefetch:
             self._needed.set()
         return decision
 
-    async def draw_for(self, about: Traits, mode: Mode, seconds: float = _PATIENCE) -> Routing | None:
-        """A decision of its own for a request; None if there is none in time, or the service has just failed to make one."""
+    async def draw_for(
+        self, about: Traits, mode: Mode, seconds: float = _PATIENCE, rest: float = _PAUSE
+    ) -> Routing | None:
+        """A decision of its own for a request; None if there is none in time, or the service has just failed to make one.
+
+        It has for `rest` seconds after it failed.
+        """
         now = asyncio.get_running_loop().time
         if now() < self._resting_until:
             return None
@@ -75,7 +80,7 @@ class Prefetch:
                 [decision] = await self._backend.decide(mode, 1, self._available, about)
                 return decision
         except (DecoupledError, TimeoutError):  # the draws for other requests fail as well, and say why
-            self._resting_until = now() + _PAUSE
+            self._resting_until = now() + rest
             return None
 
     def restrict(self, available: list[str] | None) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +11,12 @@ from starlette.types import Receive, Send
 from .arm_health import ArmHealth
 from .arrived import Arrived
 from .backend import UNKNOWN, Mode, Routing, Traits
-from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
+from .bodies import CancelOnDisconnect, ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .clients import ClientConnection
-from .config import MirrorConfig
-from .copies import Copies
-from .counts import MirrorCounts
-from .disconnect import CancelOnDisconnect
 from .exchange import Answer
-from .front import Front, refuse, sent
+from .front import Front, FrontParts, refuse, sent
 from .headers import for_client
 from .json_fields import json_object
-from .prefetch import Prefetch
 from .sticky import KeyFinder
 from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
 
@@ -49,19 +43,9 @@ class InFlight:
 class Proxy(Front):
     """Serves and mirrors. What concerns the copy happens after the client has its answer."""
 
-    def __init__(
-        self,
-        arms: Sequence[Upstream],
-        config: MirrorConfig,
-        prefetch: Prefetch,
-        copies: Copies,
-        counts: MirrorCounts,
-        health: ArmHealth,
-        *,
-        takes_served: bool,
-    ) -> None:
-        super().__init__(arms, config, prefetch, copies, counts)
-        self._health, self._takes_served = health, takes_served
+    def __init__(self, parts: FrontParts, health: ArmHealth, *, takes_served: bool) -> None:
+        super().__init__(parts)
+        self._health, self._takes_served, config = health, takes_served, parts.config
         # An answer that stands for a copy is judged, and may state its cost.
         read = config.loss.judge is not None or any(arm.prices for arm in config.arms)
         self._served_limit = config.mirror.answer_limit if read else 0

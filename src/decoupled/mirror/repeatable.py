@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import unquote
 
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 _RULE = re.compile(r"(\*|[A-Za-z]+) +(/\S*)")
 # Encoded separators, which some upstreams decode before they look at a path and some after.
@@ -71,7 +71,7 @@ class Rule:
         found = _RULE.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             remedy = 'for example "GET /*" or "POST /v1/search"'
-            raise ParameterError(invalid_value(place, text, "must be a method and a path", remedy))
+            raise ParameterError.of(place, text, "must be a method and a path", remedy)
         pattern = ".*".join(re.escape(part) for part in found[2].split("*"))
         if loosely:
             pattern = f"(?i:{pattern.removesuffix('/')}/?)"

@@ -1,31 +1,33 @@
 """Runs a mirror: two sockets, one event loop, and an orderly end."""
 
 import asyncio
+import json
 import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import ParameterError, reworded
 from ..service.client.aio import AsyncClient
 from ..service.http.app import create_app
 from ..service.http.observe.log_format import set_up_logging
 from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
+from ..service.http.transport.gateway import LOOPBACK
 from ..service.http.transport.pid1 import reap_orphans
 from ..service.service import DecisionService, open_service
 from ..service.store.open import is_postgres
 from .backend import Backend, Embedded, Remote
 from .clients import server_settings
 from .config import MirrorConfig
+from .counts import MirrorMetrics
 from .mirror import Mirror
-from .status import StatusApp
 
 _log = logging.getLogger("decoupled.mirror")
 
@@ -167,3 +169,44 @@ def _listening(address: tuple[str, int], name: str, drain: int) -> socket.socket
 def _address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+_JSON, _TEXT = b"application/json", b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class StatusApp:
+    """Answers `/mirror` and `/mirror/metrics`; passes all else on to the embedded decision service."""
+
+    def __init__(
+        self, status: Callable[[], dict[str, Any]], metrics: MirrorMetrics, service: ASGIApp | None
+    ) -> None:
+        self._status, self._metrics, self._service = status, metrics, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path = scope.get("path", "")
+        if scope["type"] == "http" and path in ("/mirror", "/mirror/metrics"):
+            if not _is_local(scope):
+                await _send(send, 403, b"use a loopback name, such as localhost\n", b"text/plain")
+            elif path == "/mirror":
+                await _send(send, 200, json.dumps(self._status(), indent=1).encode() + b"\n", _JSON)
+            else:
+                await _send(send, 200, self._metrics.text(), _TEXT)
+        elif self._service is not None:
+            await self._service(scope, receive, send)
+        elif scope["type"] == "http":
+            await _send(send, 404, b"the paths here are /mirror and /mirror/metrics\n", b"text/plain")
+
+
+def _is_local(scope: Scope) -> bool:
+    """Whether a request names this machine: the page of another site could otherwise read it through a browser."""
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    return name.removeprefix("[").removesuffix("]") in LOOPBACK
+
+
+async def _send(send: Send, status: int, content: bytes, kind: bytes) -> None:
+    length = str(len(content)).encode()
+    headers = [(b"content-type", kind), (b"content-length", length), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ..base.validation import as_loss
-from ..errors import DecoupledError, invalid_value
+from ..errors import DecoupledError
 from ..learner.preferences import PREFERENCES, preference_loss
 
 _REMEDY = 'answer {"loss": 0.25} or {"preference": "explore"}'
@@ -31,16 +31,16 @@ def loss_of(verdict: object) -> float | None:
         named = [name for name in ("loss", "preference") if verdict.get(name) is not None]
         if len(named) != 1:
             rule = "must have either a loss or a preference"
-            raise BadVerdict(invalid_value("verdict", dict(verdict), rule, _REMEDY))
+            raise BadVerdict.of("verdict", dict(verdict), rule, _REMEDY)
         verdict = verdict[named[0]]
         if named == ["preference"] and not isinstance(verdict, str):
-            raise BadVerdict(invalid_value("preference", verdict, f"must be one of {PREFERENCES}", _REMEDY))
+            raise BadVerdict.of("preference", verdict, f"must be one of {PREFERENCES}", _REMEDY)
     if isinstance(verdict, str):
         for each in PREFERENCES:
             if verdict == each:
                 return preference_loss(each)
-        raise BadVerdict(invalid_value("preference", verdict, f"must be one of {PREFERENCES}", _REMEDY))
+        raise BadVerdict.of("preference", verdict, f"must be one of {PREFERENCES}", _REMEDY)
     loss = as_loss(verdict)
     if loss is None or not 0.0 <= loss <= 1.0:
-        raise BadVerdict(invalid_value("loss", verdict, "must be a number in [0, 1]", _REMEDY))
+        raise BadVerdict.of("loss", verdict, "must be a number in [0, 1]", _REMEDY)
     return loss

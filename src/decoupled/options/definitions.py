@@ -14,6 +14,12 @@ def _serve(name: str, kind: Kind, default: object, meaning: str, fills: str | No
     return Option(name, kind, default, meaning, f"serve.{name.replace('-', '_')}", fills=fills)
 
 
+def _mirror(
+    name: str, kind: Kind, default: object, meaning: str, key: str = "", fills: str | None = None
+) -> Option:
+    return Option(name, kind, default, meaning, key or name.replace("-", "_"), fills=fills)
+
+
 STORES = (
     _serve("store", STORE, "decoupled.db", "Where everything is stored."),
     _serve("store-file", PATH, None, "File that contains the store's address, with its password.", "store"),
@@ -61,30 +67,22 @@ SERVE = (
 )
 
 MIRROR = (
-    Option(
-        "listen", ADDRESS, ("127.0.0.1", 8080), "Address of the proxy; port 0 for a free one.", "listen"
+    _mirror("listen", ADDRESS, ("127.0.0.1", 8080), "Address of the proxy; port 0 for a free one."),
+    _mirror("sink", SWITCH, False, "Take copies that another proxy makes; serve nobody."),
+    _mirror("console", CONSOLE, ("127.0.0.1", 8081), "Address of the console, on loopback."),
+    _mirror("store", STORE, "mirror.db", "Store of the embedded decision service."),
+    _mirror("store-file", PATH, None, "File that contains the store's address.", fills="store"),
+    _mirror("service", URL, None, "A decision service elsewhere, instead of a store."),
+    _mirror("key-file", PATH, None, "File with the API key of that service."),
+    _mirror("state-folder", PATH, None, "Folder to write to, if not that of the file."),
+    _mirror("clients", whole(1), 1_000, "Requests served at a time; others get the status 503."),
+    _mirror(
+        "client-timeout", number(0.1), 60.0, "Seconds that a client may send nothing, or read nothing."
     ),
-    Option("sink", SWITCH, False, "Take copies that another proxy makes; serve nobody.", "sink"),
-    Option("console", CONSOLE, ("127.0.0.1", 8081), "Address of the console, on loopback.", "console"),
-    Option("store", STORE, "mirror.db", "Store of the embedded decision service.", "store"),
-    Option(
-        "store-file", PATH, None, "File that contains the store's address.", "store_file", fills="store"
-    ),
-    Option("service", URL, None, "A decision service elsewhere, instead of a store.", "service"),
-    Option("key-file", PATH, None, "File with the API key of that service.", "key_file"),
-    Option("state-folder", PATH, None, "Folder to write to, if not that of the file.", "state_folder"),
-    Option("clients", whole(1), 1_000, "Requests served at a time; others get the status 503.", "clients"),
-    Option(
-        "client-timeout",
-        number(0.1),
-        60.0,
-        "Seconds that a client may send nothing, or read nothing.",
-        "client_timeout",
-    ),
-    Option("drain", whole(1), 30, "Seconds to finish open answers on shutdown.", "drain"),
-    Option("experiment", EXPERIMENT, "mirror", "Name of the experiment.", "experiment.name"),
-    Option("log-format", LOG_FORMAT, "text", "text, or json: one object a line.", "log_format"),
-    Option(
+    _mirror("drain", whole(1), 30, "Seconds to finish open answers on shutdown."),
+    _mirror("experiment", EXPERIMENT, "mirror", "Name of the experiment.", "experiment.name"),
+    _mirror("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),
+    _mirror(
         "share",
         number(0.0, 1.0),
         0.05,

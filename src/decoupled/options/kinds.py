@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import ParameterError, invalid_value, near_name
+from ..errors import ParameterError, near_name
 from . import readers
 
 
@@ -146,6 +146,6 @@ def choice(*choices: str) -> Kind:
         if value in choices:
             return str(value)
         rule = f"must be one of {', '.join(choices)}"
-        raise ParameterError(invalid_value(name, value, rule, near_name(value, choices)))
+        raise ParameterError.of(name, value, rule, near_name(value, choices))
 
     return Kind("|".join(choices), str, read)

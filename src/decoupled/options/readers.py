@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from ..base.names import is_name, name_rule
 from ..base.validation import as_float
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 A_URL = "for example http://127.0.0.1:9001"
 
@@ -16,16 +16,14 @@ def text(name: str, value: object) -> str:
     """Text that is not empty."""
     if isinstance(value, str) and value:
         return value
-    raise ParameterError(invalid_value(name, value, "must be text", "put it in quotation marks"))
+    raise ParameterError.of(name, value, "must be text", "put it in quotation marks")
 
 
 def flag(name: str, value: object) -> bool:
     """True or false."""
     if isinstance(value, bool):
         return value
-    raise ParameterError(
-        invalid_value(name, value, "must be true or false", "write it without quotation marks")
-    )
+    raise ParameterError.of(name, value, "must be true or false", "write it without quotation marks")
 
 
 def number(low: float, high: float = math.inf, *, above: bool = False) -> Callable[[str, object], float]:
@@ -38,7 +36,7 @@ def number(low: float, high: float = math.inf, *, above: bool = False) -> Callab
                 f" to {high:g}" if high < math.inf else " on"
             )
             ends = ends.removesuffix(" on") if above else ends
-            raise ParameterError(invalid_value(name, value, f"must be a number {ends}", "choose another"))
+            raise ParameterError.of(name, value, f"must be a number {ends}", "choose another")
         return found
 
     return read
@@ -50,9 +48,7 @@ def whole(low: int, high: int = 2**62) -> Callable[[str, object], int]:
     def read(name: str, value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             ends = f"from {low} to {high}" if high < 2**62 else f"from {low} on"
-            raise ParameterError(
-                invalid_value(name, value, f"must be a whole number {ends}", "choose another")
-            )
+            raise ParameterError.of(name, value, f"must be a whole number {ends}", "choose another")
         return value
 
     return read
@@ -74,7 +70,7 @@ def url(name: str, value: object) -> str:
         good = False
     if not good:
         rule = "must be an address that begins with http:// or https://, without a user or a query"
-        raise ParameterError(invalid_value(name, value, rule, A_URL))
+        raise ParameterError.of(name, value, rule, A_URL)
     return found
 
 
@@ -101,8 +97,8 @@ def address(name: str, value: object) -> tuple[str, int]:
     host, colon, port = text(name, value).rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise ParameterError(
-            invalid_value(name, value, "must be an address and a port", 'for example "127.0.0.1:8080"')
+        raise ParameterError.of(
+            name, value, "must be an address and a port", 'for example "127.0.0.1:8080"'
         )
     return host, int(port)
 
@@ -115,7 +111,7 @@ def console(name: str, value: object) -> tuple[str, int] | None:
     if not is_loopback(host):
         rule = "must be loopback: everyone who can reach it can see and change everything"
         remedy = "use 127.0.0.1, or run `decoupled serve` with keys and give its address as `service`"
-        raise ParameterError(invalid_value(name, value, rule, remedy))
+        raise ParameterError.of(name, value, rule, remedy)
     return host, port
 
 
@@ -123,5 +119,5 @@ def experiment_name(name: str, value: object) -> str:
     """The name of an experiment."""
     found = text(name, value)
     if not is_name(found):
-        raise ParameterError(invalid_value(name, value, name_rule(), "choose another name"))
+        raise ParameterError.of(name, value, name_rule(), "choose another name")
     return found

@@ -1,10 +1,13 @@
 """Runs the experiments and writes their report: `decoupled reproduce` and `decoupled report`."""
 
+import hashlib
 import json
+import multiprocessing
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
@@ -15,13 +18,13 @@ from ..base.files import write_atomically
 from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
 from ..bench.machine import describe
-from ..errors import ParameterError, StorageError, invalid_value, near_name
+from ..errors import ParameterError, StorageError, near_name
+from ..kernels.jit import cache_folder
 from ..report.folder import write_report
 from ..report.section import Section
 from ..simulation.plan import DEVICES
 from . import EXPERIMENTS, GROUPS
 from .base import PaperExperiment, Scale
-from .prepare import compile_all
 
 
 def load(name: str) -> PaperExperiment:
@@ -44,7 +47,7 @@ def reproduce(
     for name in names:
         if name not in EXPERIMENTS and name not in GROUPS:
             known = (*EXPERIMENTS, *GROUPS)
-            raise ParameterError(invalid_value("experiment", name, "is not known", near_name(name, known)))
+            raise ParameterError.of("experiment", name, "is not known", near_name(name, known))
     default = [name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick]
     wanted = [each for name in names for each in GROUPS.get(name, (name,))] or default
     if one_of("device", scale.device, DEVICES) != "cpu":
@@ -78,9 +81,7 @@ def fit_for_devices(wanted: Sequence[str], asked: bool) -> list[str]:
     unfit = [name for name in wanted if not load(name).on_device]
     rule = "cannot run on a GPU: it times the CPU, or has too many arms"
     if asked and unfit:
-        raise ParameterError(
-            invalid_value("experiment", unfit[0], rule, "leave it out, or use --device cpu")
-        )
+        raise ParameterError.of("experiment", unfit[0], rule, "leave it out, or use --device cpu")
     if unfit:
         print(f"Left out with --device cuda: {', '.join(unfit)}; they time the CPU, or have too many arms.")
     return [name for name in wanted if name not in unfit]
@@ -185,3 +186,22 @@ def facts(record: dict[str, Any]) -> dict[str, str]:
         "time": f"{duration(whole)} in all: {times}",
         **{name: str(value) for name, value in record["machine"].items()},
     }
+
+
+MOST_PROCESSES = 16  # each may also use a GPU
+
+
+def compile_all(code: Mapping[object, Callable[[], object]]) -> None:
+    """Make every call in another process, so that its machine code is cached; once per version of the code."""
+    folder, cores = cache_folder(), min(os.cpu_count() or 1, MOST_PROCESSES)
+    if folder is None or cores < 2 or len(code) < 2:
+        return
+    done = Path(folder) / hashlib.sha256(repr(sorted(map(str, code))).encode()).hexdigest()[:16]
+    if done.exists():
+        return
+    # A forked child would inherit the locks of threads that it does not have.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context) as processes:
+        for future in [processes.submit(call) for call in code.values()]:
+            future.result()
+    done.touch()

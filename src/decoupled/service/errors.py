@@ -41,75 +41,58 @@ class ServiceError(DecoupledError):
     title: ClassVar[str] = "The service failed"
     request_id: str | None = None  # of the request that a client sent, to find it in the service's log
 
+    def __init_subclass__(cls, status: int | None = None, title: str | None = None) -> None:
+        super().__init_subclass__()
+        cls.status, cls.title = status or cls.status, title or cls.title
 
-class BadRequest(ServiceError):  # noqa: N818 - named as in HTTP
+
+class BadRequest(ServiceError, status=400, title="Bad request"):  # noqa: N818 - named as in HTTP
     """The request is not JSON, or not well-formed HTTP."""
 
-    status, title = 400, "Bad request"
 
-
-class Unauthorized(ServiceError):  # noqa: N818
+class Unauthorized(ServiceError, status=401, title="Unauthorized"):  # noqa: N818
     """The key is missing, unknown or revoked."""
 
-    status, title = 401, "Unauthorized"
 
-
-class Forbidden(ServiceError):  # noqa: N818
+class Forbidden(ServiceError, status=403, title="Forbidden"):  # noqa: N818
     """The key's role does not allow the request."""
 
-    status, title = 403, "Forbidden"
 
-
-class NotFound(ServiceError):  # noqa: N818
+class NotFound(ServiceError, status=404, title="Not found"):  # noqa: N818
     """Nothing with that name or id exists for this tenant."""
 
-    status, title = 404, "Not found"
 
-
-class MethodNotAllowed(ServiceError):  # noqa: N818
+class MethodNotAllowed(ServiceError, status=405, title="Method not allowed"):  # noqa: N818
     """The path exists, and does not take this method."""
 
-    status, title = 405, "Method not allowed"
 
-
-class TooSlow(ServiceError):  # noqa: N818
+class TooSlow(ServiceError, status=408, title="Request timeout"):  # noqa: N818
     """The body did not arrive in time."""
 
-    status, title = 408, "Request timeout"
 
-
-class Conflict(ServiceError):  # noqa: N818
+class Conflict(ServiceError, status=409, title="Conflict"):  # noqa: N818
     """The same name, key or decision was used before with other contents."""
 
-    status, title = 409, "Conflict"
 
-
-class Gone(ServiceError):  # noqa: N818
+class Gone(ServiceError, status=410, title="Too late"):  # noqa: N818
     """Feedback came after the decision's deadline."""
 
-    status, title = 410, "Too late"
 
-
-class TooLarge(ServiceError):  # noqa: N818
+class TooLarge(ServiceError, status=413, title="Content too large"):  # noqa: N818
     """The body is larger than the limit."""
 
-    status, title = 413, "Content too large"
 
-
-class UnsupportedMedia(ServiceError):  # noqa: N818
+class UnsupportedMedia(ServiceError, status=415, title="Unsupported media type"):  # noqa: N818
     """The body is not declared as JSON."""
 
-    status, title = 415, "Unsupported media type"
 
-
-class Invalid(ServiceError):  # noqa: N818
+class Invalid(ServiceError, status=422, title="Invalid request"):  # noqa: N818
     """An argument is outside its domain; `errors` names each field of a request that is wrong."""
 
-    status, title = 422, "Invalid request"
     errors: list[dict[str, str]] | None = None
 
 
-class TooMany(ServiceError):  # noqa: N818
+class TooMany(ServiceError, status=429, title="Too many requests"):  # noqa: N818
     """More requests than the limit; try again after `retry_after` seconds.
 
     Args:
@@ -117,26 +100,20 @@ class TooMany(ServiceError):  # noqa: N818
         retry_after: seconds to wait before the next attempt.
     """
 
-    status, title = 429, "Too many requests"
-
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = retry_after
 
 
-class HeadersTooLarge(ServiceError):  # noqa: N818
+class HeadersTooLarge(ServiceError, status=431, title="Request header fields too large"):  # noqa: N818
     """The headers are larger than the limit."""
 
-    status, title = 431, "Request header fields too large"
 
-
-class StoreError(ServiceError):
+class StoreError(ServiceError, status=503, title="The store is not available"):
     """The store could not write or read. Nothing of the request was acknowledged: try again."""
 
-    status, title = 503, "The store is not available"
 
-
-class Compiling(ServiceError):  # noqa: N818
+class Compiling(ServiceError, status=503, title="Compiling"):  # noqa: N818
     """The policy of an experiment is being compiled, once on this machine: try again.
 
     Args:
@@ -144,14 +121,12 @@ class Compiling(ServiceError):  # noqa: N818
         job: the compilation that is waited for, in the service; a client has None.
     """
 
-    status, title = 503, "Compiling"
-
     def __init__(self, message: str, job: Any = None) -> None:
         super().__init__(message)
         self.job = job
 
 
-class Loading(ServiceError):  # noqa: N818
+class Loading(ServiceError, status=503, title="Loading"):  # noqa: N818
     """The experiment is being restored from its log: try again.
 
     Args:
@@ -159,23 +134,17 @@ class Loading(ServiceError):  # noqa: N818
         load: the restoration that is waited for, in the service; a client has None.
     """
 
-    status, title = 503, "Loading"
-
     def __init__(self, message: str, load: Any = None) -> None:
         super().__init__(message)
         self.load = load
 
 
-class NotCompiled(ServiceError):  # noqa: N818
+class NotCompiled(ServiceError, title="Compilation failed"):  # noqa: N818
     """The policy of an experiment does not compile on this machine, so it can neither decide nor learn."""
 
-    title = "Compilation failed"
 
-
-class ReplayError(ServiceError):
+class ReplayError(ServiceError, title="The log does not replay"):
     """The log, applied again, gives another result: other code, another machine, or damage."""
-
-    title = "The log does not replay"
 
 
 def neither_or_both(

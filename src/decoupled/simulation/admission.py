@@ -1,13 +1,15 @@
 """What a simulation would take, before anything is made: sizes that no machine has are refused by name."""
 
+import os
 from collections.abc import Iterable, Sized
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from ..base.memory import as_memory, whole_memory
 from ..base.validation import MOST_ROUNDS, whole_number
 from ..environments import Environment
 from ..environments.base import Adversary
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 A_ROUND = 16  # bytes: the number of its row in the table of losses, and a copy while that is checked
 A_RUN = 24  # bytes: its regret, for every policy, while results are put together
@@ -38,7 +40,7 @@ def check_curves(policies: int, runs: int, checkpoints: int) -> None:
 def _bounded(name: str, value: object, remedy: str) -> int:
     number = whole_number(name, value, 1, remedy)
     if number > MOST_ROUNDS:
-        raise ParameterError(invalid_value(name, value, f"must not exceed {MOST_ROUNDS:,}", remedy))
+        raise ParameterError.of(name, value, f"must not exceed {MOST_ROUNDS:,}", remedy)
     return number
 
 
@@ -56,4 +58,34 @@ def _points(checkpoints: Any, horizon: int) -> int | None:
 def _check(name: str, value: object, needed: int, remedy: str) -> None:
     if needed > whole_memory():
         rule = f"needs {as_memory(needed)} of memory, and there are {as_memory(whole_memory())}"
-        raise ParameterError(invalid_value(name, value, rule, remedy))
+        raise ParameterError.of(name, value, rule, remedy)
+
+
+CONTAINER = Path("/sys/fs/cgroup/memory.max")  # "max", or the bytes that a container may use
+UNKNOWN = 2**40  # bytes; more than machines have on which it cannot be asked
+
+
+@cache
+def whole_memory() -> int:
+    """The memory of this machine, or of the container that this runs in, in bytes."""
+    try:
+        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows does not have it
+        whole = UNKNOWN
+    try:
+        return min(whole, int(CONTAINER.read_text()))
+    except (OSError, ValueError):
+        return whole
+
+
+def as_memory(size: float) -> str:
+    """A number of bytes, as people write it.
+
+    >>> as_memory(8e12), as_memory(1.5e9), as_memory(640e3)
+    ('8 TB', '1.5 GB', '640 kB')
+    """
+    for unit in ("bytes", "kB", "MB", "GB", "TB", "PB"):
+        if size < 1000.0 or unit == "PB":
+            break
+        size /= 1000.0
+    return f"{size:,.3g} {unit}" if size < 1000.0 else f"{size:,.0f} {unit}"

@@ -14,7 +14,7 @@ from ..base.files import write_atomically
 from ..base.sigint import held_while_compiling
 from ..base.validation import one_of, whole_number
 from ..environments import ContextTable, Environment
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..policies import Policy
 from .admission import check_curves
 from .blocks import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
@@ -164,12 +164,12 @@ def _check_threads(device: str, workers: int | None, executor: Executor | None) 
     for name, value in (("workers", workers), ("executor", executor)):
         if device != "cpu" and value is not None:
             rule = f"is for the CPU, and device = {device!r} has threads of its own"
-            raise ParameterError(invalid_value(name, value, rule, "leave one of them out"))
+            raise ParameterError.of(name, value, rule, "leave one of them out")
 
 
 def _check_kind(name: str, value: object, kind: Any, remedy: str) -> None:
     if value is not None and not isinstance(value, kind):
-        raise ParameterError(invalid_value(name, value, "is of the wrong kind", remedy))
+        raise ParameterError.of(name, value, "is of the wrong kind", remedy)
 
 
 def _gather(

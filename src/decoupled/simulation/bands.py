@@ -7,8 +7,8 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.validation import as_float
-from ..errors import ParameterError, invalid_value
-from .student import t_quantile
+from ..errors import ParameterError
+from .intervals import t_quantile
 
 Band: TypeAlias = Literal["mean", "std"] | tuple[float, float] | None
 """What the band around a curve shows; see `Results.plot`."""
@@ -28,7 +28,7 @@ def checked_band(band: Any) -> Band:
     ends = [as_float(end) for end in band] if _is_pair(band) else []
     if len(ends) == 2 and ends[0] is not None and ends[1] is not None and 0.0 <= ends[0] < ends[1] <= 1.0:
         return ends[0], ends[1]
-    raise ParameterError(invalid_value("band", band, "is not a band that can be drawn", _REMEDY))
+    raise ParameterError.of("band", band, "is not a band that can be drawn", _REMEDY)
 
 
 def _is_pair(band: object) -> bool:

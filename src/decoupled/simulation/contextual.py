@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints, Words
 from ..environments import ContextTable, Environment
 from ..environments.context_table import check_number_column, check_segment_column
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.noise import NONE
@@ -20,7 +20,7 @@ from ..kernels.random.stream import new_stream
 from ..kernels.rounds import RoundContexts, Table
 from ..learner.context import Contexts
 from ..policies import Policy
-from .baselines.base import Baseline
+from .baselines.base import Baseline, TableRun
 from .traffic import Traffic
 
 DRAWS = 1  # the second child of a run's seed; see `run_streams`
@@ -52,7 +52,7 @@ def check_context(
             raise UnsupportedError(f"device = {device!r}: cannot play {what}; leave it out, for the CPU")
         if not traffic.direct:
             rule = f"cannot be combined with {what}"
-            raise ParameterError(invalid_value("traffic", traffic.label, rule, "leave it out"))
+            raise ParameterError.of("traffic", traffic.label, rule, "leave it out")
 
 
 def _check_columns(policy: Policy, table: ContextTable) -> None:
@@ -67,7 +67,7 @@ def _check_columns(policy: Policy, table: ContextTable) -> None:
     if declared.advisers:
         rule = "cannot give advice in a simulation"
         remedy = "leave them out, or call decide(advice=...) of a learner"
-        raise ParameterError(invalid_value("advisers", declared.advisers, rule, remedy))
+        raise ParameterError.of("advisers", declared.advisers, rule, remedy)
 
 
 def draws_of(seed: int, run: int, *of: int) -> Words:
@@ -98,25 +98,14 @@ def play_blind(
     loop(policy.params(), state, draws, words, local, table, best, checkpoints, regret, plays)
 
 
-def play_in_context(
-    policy: Policy,
-    loop: Callable[..., None],
-    table: ContextTable,
-    row_at: Ints,
-    best: int,
-    checkpoints: Ints,
-    seed: int,
-    run: int,
-    regret: Floats,
-    plays: Ints,
-) -> None:
+def play_in_context(policy: Policy, loop: Callable[..., None], run: TableRun) -> None:
     """Play one run with a contextual policy in the loop `drive_in_context`, as a learner would."""
     form: Any = policy
-    draws = draws_of(seed, run)
-    state = Contexts.room(form, form.layout.new_state(table.arms, secret_of(draws)))
-    found = _contexts(form, table, row_at)
-    played = Table(np.array(table.losses), row_at, NONE)
-    loop(form.params(), state, draws, played, found, best, checkpoints, regret, plays)
+    draws = draws_of(run.seed, run.number)
+    state = Contexts.room(form, form.layout.new_state(run.table.arms, secret_of(draws)))
+    found = _contexts(form, run.table, run.row_at)
+    played = Table(np.array(run.table.losses), run.row_at, NONE)
+    loop(form.params(), state, draws, played, found, run.best, run.checkpoints, run.regret, run.plays)
 
 
 def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
@@ -129,12 +118,8 @@ def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
     return RoundContexts(segment_at, numbers, at_place.WANTED, at_place.NUMBERS_AT, at_place.ENTERING)
 
 
-def fill_regret(
-    losses: Floats, row_at: Ints, best: int, exploited: Ints, explored: Ints, checkpoints: Ints,
-    regret: Floats, plays: Ints,
-) -> None:  # fmt: skip
-    """Fill the regret at each checkpoint and add to the plays, from the arms of all rounds."""
-    behind = losses[row_at, exploited] - losses[row_at, best]
-    regret[:] = behind.cumsum()[checkpoints - 1]
-    for role, arms in enumerate((exploited, explored)):
-        plays[role] += np.bincount(arms, minlength=losses.shape[1])
+def fill_regret(losses: Floats, run: TableRun, played: Ints) -> None:
+    """Fill the regret at each checkpoint and add to the plays, from the arms played, exploited and explored alike."""
+    behind = losses[run.row_at, played] - losses[run.row_at, run.best]
+    run.regret[:] = behind.cumsum()[run.checkpoints - 1]
+    run.plays[:] += np.bincount(played, minlength=losses.shape[1])

@@ -1,7 +1,8 @@
 """Running a block on the CPU: the result depends only on the plan and the run numbers."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,15 +12,14 @@ from ..environments import ContextTable, Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
-from ..kernels.late import drive_adaptive_late, drive_late
+from ..kernels.late import drive_adaptive_late, drive_late, learn_arrived
 from ..kernels.lazy_numba import compiling_for
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive, drive_in_context
 from ..policies import Policy
-from .baselines.base import Baseline
+from .baselines.base import Baseline, TableRun
 from .contextual import best_arm, draws_of, play_blind, play_in_context
-from .interpreted import interpreted
 from .keyed import play_keyed
 from .outside import find_outside, outside_range
 from .traffic import DIRECT, Traffic, new_late, traffic_key
@@ -60,7 +60,10 @@ def run_block(
     plays = np.zeros((2, environment.arms), np.int64)
     if isinstance(environment, ContextTable) and (environment.order == "shuffled" or policy.contextual):
         for at, run in enumerate(range(first, last)):
-            _play_table(policy, environment, horizon, checkpoints, seed, run, regret[at], plays)
+            row_at = environment.row_at(horizon, seed, run)
+            best = best_arm(environment, row_at)
+            one = TableRun(environment, row_at, best, checkpoints, seed, run, regret[at], plays)
+            _play_table(policy, one)
         return BlockResult(regret, plays)
     if traffic.keys:
         known = world(environment, horizon)
@@ -82,29 +85,19 @@ def run_block(
     return BlockResult(regret, plays)
 
 
-def _play_table(
-    policy: Policy,
-    table: ContextTable,
-    horizon: int,
-    checkpoints: Ints,
-    seed: int,
-    run: int,
-    regret: Floats,
-    plays: Ints,
-) -> None:
+def _play_table(policy: Policy, run: TableRun) -> None:
     """Play one run in an order of its own, with contexts for those who see them."""
-    row_at = table.row_at(horizon, seed, run)
-    best = best_arm(table, row_at)
     if isinstance(policy, Baseline):
-        policy.play(table, row_at, best, checkpoints, seed, run, regret, plays)
+        policy.play(run)
         return
-    form = policy.at(table.arms)
+    form = policy.at(run.table.arms)
     form.register()  # also in a process that has not seen the policy
     if policy.contextual:
-        play_in_context(form, drive_in_context, table, row_at, best, checkpoints, seed, run, regret, plays)
+        play_in_context(form, drive_in_context, run)
     else:
-        rows, draws = table.table(1).rows, draws_of(seed, run)
-        play_blind(form, table_loop(form), rows, row_at, draws, best, checkpoints, regret, plays)
+        rows, draws = run.table.table(1).rows, draws_of(run.seed, run.number)
+        ends, found = run.checkpoints, (run.regret, run.plays)
+        play_blind(form, table_loop(form), rows, run.row_at, draws, run.best, ends, *found)
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:
@@ -214,3 +207,12 @@ def _adaptive_player(
             raise outside_range(environment, find_outside(again, checkpoints, arm_losses))
 
     return play
+
+
+@cache
+def interpreted(loop: Any) -> Callable[..., None]:
+    """A round loop as plain Python, for a policy that is. What does not depend on the policy stays machine code."""
+    source = getattr(loop, "py_func", loop)
+    # The one function that a loop calls, and that calls the policy in its turn.
+    known = {**source.__globals__, learn_arrived.__name__: getattr(learn_arrived, "py_func", learn_arrived)}
+    return FunctionType(source.__code__, known, source.__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints, Words
 from ..environments import Environment
 from ..environments.base import Adversary
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from ..kernels.random.noise import draw_loss
 from ..kernels.rounds import Table
 from ..learner.learner import Learner
@@ -26,7 +26,7 @@ def check_keys(traffic: Traffic, environment: Environment, device: str) -> None:
     for name in ("delay", "missing", "slice", "reported"):
         if (value := getattr(traffic, name)) != getattr(DIRECT, name):
             rule = "cannot be combined with keys"
-            raise ParameterError(invalid_value(name, value, rule, "leave out one of them"))
+            raise ParameterError.of(name, value, rule, "leave out one of them")
     if isinstance(environment, Adversary):
         raise UnsupportedError(
             f"keys = {traffic.keys}: {type(environment).__name__} reacts to what is served, and could learn the draws of "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 # By policy or label, or in order. A mapping's keys are invariant: a dictionary by FTPL is none by Policy.
 Labels: TypeAlias = Mapping[Any, str] | Sequence[str]
@@ -22,15 +22,13 @@ def renamed(names: dict[str, str], labels: Labels | None, known: Mapping[Any, st
         chosen = list((names | {known[key]: name for key, name in labels.items()}).values())
     elif isinstance(labels, str) or not isinstance(labels, Sequence) or len(labels) != len(names):
         rule = f"must be a dictionary, or a list of {len(names)} names"
-        raise ParameterError(
-            invalid_value("labels", labels, rule, f"the policies are {[*names]}, in this order")
-        )
+        raise ParameterError.of("labels", labels, rule, f"the policies are {[*names]}, in this order")
     else:
         chosen = list(labels)
     for name in chosen:
         if not isinstance(name, str):
-            raise ParameterError(invalid_value("labels", name, "must be text", 'such as "ours"'))
+            raise ParameterError.of("labels", name, "must be text", 'such as "ours"')
         if chosen.count(name) > 1:
             rule = "must name one policy only"
-            raise ParameterError(invalid_value("labels", name, rule, "give each policy its own name"))
+            raise ParameterError.of("labels", name, rule, "give each policy its own name")
     return chosen

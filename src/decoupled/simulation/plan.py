@@ -13,7 +13,7 @@ from ..base.arrays import Ints
 from ..base.spec import Description
 from ..base.validation import one_of, whole_number
 from ..environments import Environment
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 from .admission import checked_sizes
@@ -113,22 +113,16 @@ def make_plan(
     given: object = policies
     chosen = (given,) if isinstance(given, Policy) or not isinstance(given, Iterable) else tuple(given)
     for other in [each for each in chosen if not isinstance(each, Policy)]:
-        raise ParameterError(invalid_value("policies", other, "is not a policy", "for example dc.FTPL()"))
+        raise ParameterError.of("policies", other, "is not a policy", "for example dc.FTPL()")
     labels = [policy.label for policy in chosen]
     if not chosen:
-        raise ParameterError(
-            invalid_value("policies", labels, "must be one or more", "for example [dc.FTPL()]")
-        )
+        raise ParameterError.of("policies", labels, "must be one or more", "for example [dc.FTPL()]")
     repeated = [label for label in labels if labels.count(label) > 1]
     if repeated:
-        raise ParameterError(
-            invalid_value("policies", repeated[0], "must appear once", "drop the repeated one")
-        )
+        raise ParameterError.of("policies", repeated[0], "must appear once", "drop the repeated one")
     world: object = environment
     if not isinstance(world, Environment):
-        raise ParameterError(
-            invalid_value("environment", world, "is not an environment", "see dc.environments")
-        )
+        raise ParameterError.of("environment", world, "is not an environment", "see dc.environments")
     for each in (*chosen, world):
         _check_plain(each)
     for policy in [each for each in chosen if each.interpreted]:
@@ -198,9 +192,7 @@ def _listed(rounds: Sequence[int], horizon: int) -> tuple[int, ...]:
     listed = [whole_number("checkpoints", each, 1, "give round numbers") for each in rounds]
     if any(each > horizon for each in listed):
         rule = f"must not exceed horizon = {horizon}"
-        raise ParameterError(
-            invalid_value("checkpoints", max(listed), rule, "drop it, or raise the horizon")
-        )
+        raise ParameterError.of("checkpoints", max(listed), rule, "drop it, or raise the horizon")
     return tuple(sorted({*listed, horizon}))
 
 

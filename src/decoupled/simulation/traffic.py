@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
 from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, whole_number
-from ..errors import ParameterError, invalid_value, near_name
+from ..errors import ParameterError, near_name
 from ..kernels.late import (
     CONSTANT,
     EXACT,
@@ -79,7 +79,7 @@ class Traffic:
         share = as_float(self.slice)
         if share is None or not 0.0 < share <= 1.0:
             rule = "must be a number above 0 and at most 1"
-            raise ParameterError(invalid_value("slice", self.slice, rule, "leave it out to explore always"))
+            raise ParameterError.of("slice", self.slice, rule, "leave it out to explore always")
         checked = {
             "delay": _checked_delay(self.delay),
             "missing": number_from("missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost"),
@@ -158,11 +158,11 @@ def _parts(
     """The name of a law and its numbers, as many as it takes."""
     rule, remedy = f"must be {allowed}", f"for example {example}"
     if not isinstance(value, tuple | list) or not value or not isinstance(value[0], str):
-        raise ParameterError(invalid_value(name, value, rule, remedy))
+        raise ParameterError.of(name, value, rule, remedy)
     if value[0] not in laws:
-        raise ParameterError(invalid_value(name, value, rule, near_name(value[0], tuple(laws))))
+        raise ParameterError.of(name, value, rule, near_name(value[0], tuple(laws)))
     if len(value) != 1 + laws[value[0]]:
-        raise ParameterError(invalid_value(name, value, rule, f"give {laws[value[0]]} after the name"))
+        raise ParameterError.of(name, value, rule, f"give {laws[value[0]]} after the name")
     return value[0], list(value[1:])
 
 
@@ -175,14 +175,14 @@ def _checked_delay(delay: Any) -> Delay:
     low, high = (_rounds(each, "give two numbers of rounds") for each in numbers)
     if low > high:
         rule = "must name the lower end first"
-        raise ParameterError(invalid_value("delay", delay, rule, f"write ('uniform', {high}, {low})"))
+        raise ParameterError.of("delay", delay, rule, f"write ('uniform', {high}, {low})")
     return law, low, high
 
 
 def _rounds(value: Any, remedy: str) -> int:
     rounds = whole_number("delay", value, 0, remedy)
     if rounds > MOST_ROUNDS:
-        raise ParameterError(invalid_value("delay", value, f"must not exceed {MOST_ROUNDS}", remedy))
+        raise ParameterError.of("delay", value, f"must not exceed {MOST_ROUNDS}", remedy)
     return rounds
 
 
@@ -198,12 +198,12 @@ def _checked_report(reported: Any) -> Reported:
     if how == "flip":
         if known[0] is None or not 0.0 <= known[0] <= 1.0:
             rule = "must be a probability in [0, 1]"
-            raise ParameterError(invalid_value("reported[1]", numbers[0], rule, "try 0.1"))
+            raise ParameterError.of("reported[1]", numbers[0], rule, "try 0.1")
         return how, known[0]
     factor, shift = known
     if factor is None or shift is None or not (0.0 <= shift <= 1.0 and 0.0 <= factor + shift <= 1.0):
         rule = "must map losses in [0, 1] to [0, 1]: shift and factor + shift are both in [0, 1]"
-        raise ParameterError(invalid_value("reported", reported, rule, "try ('scale', 0.8, 0.1)"))
+        raise ParameterError.of("reported", reported, rule, "try ('scale', 0.8, 0.1)")
     return how, factor, shift
 
 
@@ -217,7 +217,7 @@ def _checked_arrivals(arrivals: Any) -> Arrivals:
 def _checked_sticky(sticky: Any) -> bool:
     if not isinstance(sticky, bool):
         rule = "must be True or False"
-        raise ParameterError(invalid_value("sticky", sticky, rule, "the default is True"))
+        raise ParameterError.of("sticky", sticky, rule, "the default is True")
     return sticky
 
 
@@ -278,18 +278,14 @@ def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, hor
     for policy in policies:
         if policy.coupled and traffic.slice < 1.0:
             rule = f"is for decoupled policies, and {policy.label} sees the arm that it plays"
-            raise ParameterError(
-                invalid_value("slice", traffic.slice, rule, "leave out one of them, or use missing=")
-            )
+            raise ParameterError.of("slice", traffic.slice, rule, "leave out one of them, or use missing=")
         needed = room_for(policy.at(arms), arms, traffic, horizon).bytes()
         if needed > MOST_BYTES:
             rule = (
                 f"needs {needed:,} bytes for pending decisions of {policy.label} with {arms} arms, "
                 f"and at most {MOST_BYTES:,} are allowed"
             )
-            raise ParameterError(
-                invalid_value("delay", traffic.delay, rule, "give a shorter delay, or fewer arms")
-            )
+            raise ParameterError.of("delay", traffic.delay, rule, "give a shorter delay, or fewer arms")
 
 
 def new_late(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Late:

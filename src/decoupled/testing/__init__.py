@@ -20,7 +20,7 @@ The contract, in the order of the checks:
 from collections.abc import Callable
 
 from ..base.validation import whole_number
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..policies import Policy
 from .case import Case
 from .engine import check_defined, check_endurance, check_init, check_laws, check_parity, check_sound
@@ -55,9 +55,9 @@ def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: 
     given: object = policy
     if isinstance(given, type) and issubclass(given, Policy):
         rule, remedy = "is a class", f"give a policy with its parameters: {given.__name__}(...)"
-        raise ParameterError(invalid_value("policy", given, rule, remedy))
+        raise ParameterError.of("policy", given, rule, remedy)
     if not isinstance(given, Policy):
-        raise ParameterError(invalid_value("policy", given, "is not a policy", "for example dc.FTPL()"))
+        raise ParameterError.of("policy", given, "is not a policy", "for example dc.FTPL()")
     case = Case(
         policy,
         whole_number("arms", arms, 2, "the default is 5"),

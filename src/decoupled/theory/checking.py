@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from ..base.arrays import Ints
 from ..base.validation import as_float, number_in, whole_number
 from ..environments.base import Environment
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..policies import FTPL, Ladder
 from .bounds.gates import HALF, Gate
 from .centred_round import CentredRound
@@ -63,7 +63,7 @@ def check(
     if not isinstance(policy, Ladder) and (not isinstance(policy, FTPL) or not policy.published):
         rule = "must be the paper's FTPL policy, with importance weighting and one rate, or a Ladder"
         remedy = "the proofs are about these policies; for example dc.FTPL()"
-        raise ParameterError(invalid_value("policy", policy, rule, remedy))
+        raise ParameterError.of("policy", policy, rule, remedy)
     number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
     horizon = whole_number("horizon", horizon, 1, "the default is 1000")
     count = whole_number("rounds", rounds, 1, "the default is 40")
@@ -160,16 +160,14 @@ def inspect_round(
     given = np.array([_share("losses", loss) for loss in np.atleast_1d(np.asarray(losses, object))])
     if len(given) != moment.arms:
         rule = f"must be {moment.arms} losses, one per arm"
-        raise ParameterError(invalid_value("losses", losses, rule, "give the losses of all arms"))
+        raise ParameterError.of("losses", losses, rule, "give the losses of all arms")
     slow = moment.eta if eps is None else number_in("eps", eps, 0.0, remedy="leave it out for eta")
     if slow > moment.eta:
-        raise ParameterError(
-            invalid_value("eps", eps, f"must be at most eta = {moment.eta:g}", "leave it out for eta")
-        )
+        raise ParameterError.of("eps", eps, f"must be at most eta = {moment.eta:g}", "leave it out for eta")
     rates = [number_in("rungs", rate, 0.0, remedy="give rates of at least eta") for rate in rungs]
     if rates and min(rates) < moment.eta:
         rule = f"must be at least eta = {moment.eta:g}"
-        raise ParameterError(invalid_value("rungs", rungs, rule, "eta is the rate of the first rung"))
+        raise ParameterError.of("rungs", rungs, rule, "eta is the rate of the first rung")
     played = CentredRound(moment, slow, level, given, gate, rates)
     tally = Tally()
     tally.add((*one_round.sides(played), *switches.round_sides(played)), moment)
@@ -180,19 +178,15 @@ def _share(name: str, value: object) -> float:
     """A number from 0 to 1."""
     number = as_float(value)
     if number is None or not 0.0 <= number <= 1.0:
-        raise ParameterError(invalid_value(name, value, "must be in [0, 1]", "losses are in [0, 1]"))
+        raise ParameterError.of(name, value, "must be in [0, 1]", "losses are in [0, 1]")
     return number
 
 
 def _moment(estimates: ArrayLike, eta: float, alpha: float, best: int, zeta: float) -> Moment:
     values, rate, shape = checked_estimates(estimates, eta, alpha)
     if len(values) < 2:
-        raise ParameterError(
-            invalid_value("estimates", estimates, "must have two arms or more", "add an arm")
-        )
+        raise ParameterError.of("estimates", estimates, "must have two arms or more", "add an arm")
     arm = whole_number("best", best, 0, f"arms are 0 to {len(values) - 1}")
     if arm >= len(values):
-        raise ParameterError(
-            invalid_value("best", best, "is not an arm", f"arms are 0 to {len(values) - 1}")
-        )
+        raise ParameterError.of("best", best, "is not an arm", f"arms are 0 to {len(values) - 1}")
     return Moment(values, rate, shape, arm, number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1"))

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from ..base.arrays import Floats
 from ..base.validation import number_in, one_of
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..kernels.laws.winner_law import winner_law
 from ..kernels.laws.winner_moments import winner_jacobian, winner_moments
 
@@ -98,5 +98,5 @@ def checked_estimates(estimates: ArrayLike, eta: float, alpha: float) -> tuple[F
         values = np.array(np.nan)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         rule = "must be a list of finite numbers, one per arm"
-        raise ParameterError(invalid_value("estimates", estimates, rule, "give the summed loss estimates"))
+        raise ParameterError.of("estimates", estimates, rule, "give the summed loss estimates")
     return values, rate, shape

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ParameterError, invalid_value, near_name
+from ..errors import ParameterError, near_name
 from .inequality import Line, Tally
 from .lemmas import in_order
 
@@ -49,9 +49,7 @@ class Report:
             if line.inequality.name == name:
                 return line
         names = [line.inequality.name for line in self.lines]
-        raise ParameterError(
-            invalid_value("name", name, "is not an inequality of this report", near_name(name, names))
-        )
+        raise ParameterError.of("name", name, "is not an inequality of this report", near_name(name, names))
 
     def table(self) -> "pd.DataFrame":
         """One row per inequality: its source, status, number of evaluations, tightest ratio and violations."""

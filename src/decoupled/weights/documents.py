@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from .shares import Shares, in_parts
 
 PARTS = 10_000
@@ -65,7 +65,7 @@ class Nginx(Document):
     def __post_init__(self) -> None:
         if _BY.fullmatch(self.by) is None:
             rule = "must be variables of nginx, with no spaces, quotes or braces"
-            raise ParameterError(invalid_value("--by", self.by, rule, "for example '$cookie_session'"))
+            raise ParameterError.of("--by", self.by, rule, "for example '$cookie_session'")
 
     def text(self, shares: Shares) -> str:
         """The file for these shares."""
@@ -96,8 +96,8 @@ class HttpRoute(Document):
         """The file for these shares."""
         if _ROUTE_NAME.fullmatch(shares.experiment) is None:
             rule = "must be small letters, digits and '-' to be the name of a route"
-            raise ParameterError(
-                invalid_value("EXPERIMENT", shares.experiment, rule, "use --to json, and write your own")
+            raise ParameterError.of(
+                "EXPERIMENT", shares.experiment, rule, "use --to json, and write your own"
             )
         refs = [
             {"name": name, "port": self.port, "weight": parts}

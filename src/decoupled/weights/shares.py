@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..errors import ParameterError, UnsupportedError, invalid_value, near_name
+from ..errors import ParameterError, UnsupportedError, near_name
 
 _ROUNDING = 1e-9
 _UPSTREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -34,14 +34,14 @@ def shares_of(state: Mapping[str, Any], upstreams: Mapping[str, str]) -> Shares:
         )
     for arm in upstreams:
         if arm not in arms:
-            raise ParameterError(
-                invalid_value("--upstream", arm, "is not an arm of the experiment", near_name(arm, arms))
+            raise ParameterError.of(
+                "--upstream", arm, "is not an arm of the experiment", near_name(arm, arms)
             )
     names = [_checked(upstreams.get(arm, arm)) for arm in arms]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         remedy = "give each arm an upstream of its own"
-        raise ParameterError(invalid_value("--upstream", twice, "is that of two arms", remedy))
+        raise ParameterError.of("--upstream", twice, "is that of two arms", remedy)
     return Shares(state["experiment"], dict(zip(names, state["exploitation"], strict=True)))
 
 
@@ -54,9 +54,7 @@ def _checked(upstream: str) -> str:
     """A name that means nothing else in any configuration."""
     if _UPSTREAM.fullmatch(upstream) is None:
         rule = "must be letters, digits, '.', '_' and '-', a letter or a digit first"
-        raise ParameterError(
-            invalid_value("--upstream", upstream, rule, "give the arm another name, as in ARM=NAME")
-        )
+        raise ParameterError.of("--upstream", upstream, rule, "give the arm another name, as in ARM=NAME")
     return upstream
 
 

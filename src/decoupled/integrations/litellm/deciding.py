@@ -6,16 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol
 
 from ...errors import DecoupledError, FeedbackError, ParameterError
 from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
-from ...mirror.backend import Mode, Routing
+from ...mirror.backend import UNKNOWN, Mode, Routing, ServiceCalls, Traits
 from ...mirror.prefetch import Prefetch
 from ...policies import Ladder, Policy
 from ...service.client.aio import AsyncClient
-from ...service.errors import Gone, NotFound
 from .saving import SavedSoon
 
 PATIENCE = 0.1  # seconds that a request with a key waits for the service
@@ -29,29 +28,10 @@ except ImportError:  # Windows
     fcntl = None
 
 
-class About(NamedTuple):
-    """What a decision is made for: the key of a request, and its context; None if it has none."""
-
-    key: str | None = None
-    context: dict[str, Any] | None = None
-
-    def options(self, available: Sequence[str] | None) -> dict[str, Any]:
-        """What a learner or a service is told.
-
-        >>> About(key="s1").options(["small"]), About().options(None)
-        ({'key': 's1', 'available': ['small']}, {})
-        """
-        given = {"key": self.key, "context": self.context, "available": available}
-        return {name: value for name, value in given.items() if value is not None}
-
-
-NOTHING = About()
-
-
 class Decider(Protocol):
     """Decides, and takes losses."""
 
-    async def draw(self, mode: Mode, available: Sequence[str], about: About) -> Routing | None:
+    async def draw(self, mode: Mode, available: Sequence[str], about: Traits) -> Routing | None:
         """A decision among these arms; None if there is none now."""
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
@@ -96,7 +76,7 @@ class InProcess:
             learner.guardrails = guardrails
         return cls(learner, file)
 
-    async def draw(self, mode: Mode, available: Sequence[str], about: About) -> Routing | None:
+    async def draw(self, mode: Mode, available: Sequence[str], about: Traits) -> Routing | None:
         """A decision among these arms."""
         options = about.options(None if len(available) == len(self.learner.arms) else available)
         if mode == "exploit":
@@ -120,7 +100,7 @@ class InProcess:
             self._lock.close()
 
 
-class OnService:
+class OnService(ServiceCalls):
     """An experiment of a decision service.
 
     Decisions are drawn ahead. One for a key or a context is waited for, but not for long. As long as the service is away,
@@ -128,14 +108,13 @@ class OnService:
     """
 
     def __init__(self, client: AsyncClient, name: str, create: Callable[[], Awaitable[object]]) -> None:
-        self._client, self._name, self._create = client, name, create
-        self._prefetch = Prefetch(cast(Any, self))  # it draws by `decide`
+        super().__init__(client, name)
+        self._create, self._prefetch = create, Prefetch(self)
         self._starting: asyncio.Task[None] | None = None
         self._available: list[str] | None = None
         self._ready = False
-        self._resting_until = 0.0
 
-    async def draw(self, mode: Mode, available: Sequence[str], about: About) -> Routing | None:
+    async def draw(self, mode: Mode, available: Sequence[str], about: Traits) -> Routing | None:
         """A decision among these arms; None if there is none now."""
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
@@ -144,27 +123,8 @@ class OnService:
             self._prefetch.restrict(self._available)
         if not self._ready:
             return None
-        if about == NOTHING:
-            return self._prefetch.take(mode)
-        return await self._waited_for(mode, about) or self._prefetch.take(mode)
-
-    async def decide(
-        self, mode: Mode, count: int, available: Sequence[str] | None, about: About = NOTHING
-    ) -> list[Routing]:
-        """Draw decisions."""
-        found = await self._client.decide(self._name, mode=mode, count=count, **about.options(available))
-        return [
-            Routing(each.id, str(each.exploit), None if each.explore is None else str(each.explore))
-            for each in found
-        ]
-
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
-        """Give the loss of the explored arm."""
-        try:
-            applied = await self._client.feedback(decision, loss=loss, arm=arm)
-        except (Gone, NotFound):
-            return "late"
-        return "kept" if applied is None else "applied"
+        own = None if about == UNKNOWN else await self._prefetch.draw_for(about, mode, PATIENCE, REST)
+        return own or self._prefetch.take(mode)
 
     @property
     def starting(self) -> bool:
@@ -176,18 +136,6 @@ class OnService:
         if self._starting is not None:
             self._starting.cancel()
         await self._prefetch.stop()
-
-    async def _waited_for(self, mode: Mode, about: About) -> Routing | None:
-        now = asyncio.get_running_loop().time
-        if now() < self._resting_until:
-            return None
-        try:
-            async with asyncio.timeout(PATIENCE):
-                [decision] = await self.decide(mode, 1, self._available, about)
-                return decision
-        except (DecoupledError, TimeoutError):
-            self._resting_until = now() + REST
-            return None
 
     async def _start(self) -> None:
         told = False

@@ -11,7 +11,7 @@ from typing import Any
 from litellm.integrations.custom_logger import CustomLogger
 from pydantic import ValidationError
 
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...mirror.config import LossConfig
@@ -86,9 +86,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
     ) -> None:
         super().__init__()
         if failures not in ("loss", "missing"):
-            raise ParameterError(
-                invalid_value("failures", failures, 'must be "loss" or "missing"', "choose one")
-            )
+            raise ParameterError.of("failures", failures, 'must be "loss" or "missing"', "choose one")
         self._given_router = router
         # LiteLLM takes two callbacks of a class for one if their public texts and numbers are the same.
         self.group, self.number = group, next(_numbers)
@@ -98,7 +96,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         spent = None if file is None else file.with_name(f"{file.name}.spent")
         if limits.total is not None and spent is None:
             rule = "is forgotten when the proxy is started again"
-            raise ParameterError(invalid_value("budget.total", limits.total, rule, "give a file, save"))
+            raise ParameterError.of("budget.total", limits.total, rule, "give a file, save")
         self.learner = None
         decider: Decider
         if service is None:

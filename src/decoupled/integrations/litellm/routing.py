@@ -6,10 +6,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from ...errors import ParameterError
 from ...learner.keys import key_text
+from ...mirror.backend import Traits
 from ...mirror.config import CopyConfig, LossConfig
 from ...mirror.copies import Copies, Copy
 from ...mirror.counts import MirrorCounts
@@ -17,7 +18,7 @@ from ...mirror.exchange import Answer, Request
 from ...mirror.headers import CREDENTIALS
 from ...mirror.judges import Judge
 from ...mirror.loss import CopyLoss, failed
-from .deciding import About, Decider
+from .deciding import Decider
 from .requests import Fields, context_of, copied, headers_of
 from .shadow_arm import NOT_SENT, ShadowArm
 from .spending import Spending
@@ -54,16 +55,18 @@ class Open:
         )
 
 
-class ShadowLoss:
+class ShadowLoss(CopyLoss):
     """The loss of a shadow, and the end of what was set aside for it."""
 
     def __init__(
         self, config: LossConfig, judge: Judge | None, spending: Spending, failures: Failures
     ) -> None:
-        self._loss, self._spending, self._missing = CopyLoss(config, judge), spending, failures == "missing"
-        self.with_verdict = self._loss.with_verdict
+        super().__init__(config, judge)
+        self._spending, self._missing = spending, failures == "missing"
 
-    async def of(self, decision: str, request: Request, served: Any, mirrored: Answer) -> float | None:
+    async def of(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> float | None:
         """The loss of the shadow; None if there is none."""
         self._spending.end(decision, 0.0 if mirrored is served else mirrored.cost)
         if failed(mirrored):
@@ -74,7 +77,7 @@ class ShadowLoss:
                     "decision %s: no loss, because its shadow failed: %s", decision, mirrored.problem
                 )
                 return None
-        return await self._loss.of(decision, request, served, mirrored)
+        return await super().of(decision, request, served, mirrored)
 
 
 class Routing:
@@ -109,10 +112,10 @@ class Routing:
         self._last: str | None = None
         self._config = CopyConfig(concurrency=concurrency)
         self.copies = Copies(
-            cast(Any, {arm.name: arm for arm in arms}),
+            {arm.name: arm for arm in arms},
             self._config,
-            cast(Any, ShadowLoss(loss, judge, spending, failures)),
-            cast(Any, decider),
+            ShadowLoss(loss, judge, spending, failures),
+            decider,
             self.counts,
             None if loss.judge is None else loss.judge.otherwise,
         )
@@ -132,7 +135,7 @@ class Routing:
         headers = headers_of(request)
         found = None if self._not_copied(request) else copied(request, messages, self._copy_fields)
         explores = found is not None and self._spending.allows(available)
-        about = About(self._key(headers), context_of(request, self._context) if self._context else None)
+        about = Traits(self._key(headers), context_of(request, self._context) if self._context else None)
         decision = await self._decider.draw("both" if explores else "exploit", available, about)
         if decision is None or decision.exploit not in available:
             self.counts.repeated += 1

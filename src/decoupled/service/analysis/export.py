@@ -14,7 +14,6 @@ from typing import Any
 
 from ...base.files import replacing
 from ...decision import Arm
-from ...errors import invalid_value
 from ..errors import Invalid
 from ..experiment.annotations import matches, shown_baseline, shown_tags
 from ..experiment.context import shown_advice, shown_context
@@ -164,7 +163,7 @@ def _at(true: Iterator[tuple[int, float]], sought: int) -> float | None:
 def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
     """Write decisions to a file, whole or not at all; return their number."""
     if kind not in FORMATS:
-        raise Invalid(invalid_value("format", kind, "must be 'parquet' or 'csv'", "choose one of them"))
+        raise Invalid.of("format", kind, "must be 'parquet' or 'csv'", "choose one of them")
     with replacing(path) as temporary:
         return (_parquet if kind == "parquet" else _csv)(decisions, temporary)
 

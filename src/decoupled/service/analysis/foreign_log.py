@@ -12,7 +12,7 @@ import numpy as np
 
 from ...base.validation import is_missing
 from ...decision import Arm
-from ...errors import DecoupledError, Message, invalid_value, near_name, shown
+from ...errors import DecoupledError, Message, near_name, shown
 from ...inference.evaluation import wrong_propensities
 from ...inference.log_columns import Log, columns_of, read_log
 from ..errors import Invalid
@@ -114,7 +114,7 @@ def _row(number: int, line: str) -> dict[str, Any]:
         row = None
     if not isinstance(row, dict):
         rule, remedy = "is not a JSON object", "send one object on each line"
-        raise Invalid(invalid_value(f"log[{number}]", line.rstrip()[:200], rule, remedy))
+        raise Invalid.of(f"log[{number}]", line.rstrip()[:200], rule, remedy)
     return row
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...decision import Arm
-from ...errors import invalid_value, near_name
+from ...errors import near_name
 from ...inference.interval import Interval
 from ...inference.sequences import Sequences
 from ...inference.verdicts import Verdict, verdict
@@ -59,10 +59,10 @@ def checked_by(by: Sequence[str], settings: Settings, learned_by: Sequence[str])
     for name in by:
         if name not in fields:
             rule = "is not a field of this experiment"
-            raise Invalid(invalid_value("by", name, rule, near_name(name, fields)))
+            raise Invalid.of("by", name, rule, near_name(name, fields))
         if fields[name] == "number":
             rule = "is a number, and each would be a segment of its own"
-            raise Invalid(invalid_value("by", name, rule, "choose a text or a boolean"))
+            raise Invalid.of("by", name, rule, "choose a text or a boolean")
     if not by:
         remedy = "declare a text or a boolean when an experiment is created"
         raise Invalid(f"by: this experiment has no field to tell segments by; {remedy}")

@@ -1,12 +1,10 @@
 """The audit trail: who changed what. Commands record changes with `Session.record`, in their own transaction."""
 
-from functools import partial
 from typing import TypeAlias
 
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..experiment.audited import AuditRecord
-from ..memory.session import Session
 
 AuditPage: TypeAlias = list[AuditRecord]
 
@@ -28,10 +26,4 @@ class Audit:
     ) -> Reply[AuditPage]:
         """Changes, newest first: of a tenant, or of all tenants if None, from the one before the id `before`."""
         where = {"tenant": tenant, "subject": subject, "action": action}
-        return self._commits.submit(partial(_read, where=where, before=before, limit=limit))
-
-
-def _read(
-    session: Session, *, where: dict[str, str | None], before: int | None, limit: int
-) -> list[AuditRecord]:
-    return session.store.audit(where, before, limit)
+        return self._commits.submit(lambda session: session.store.audit(where, before, limit))

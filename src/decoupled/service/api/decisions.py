@@ -5,7 +5,7 @@ from functools import partial
 from typing import TypeAlias, Unpack
 
 from ...decision import Arm
-from ...errors import LossError, ParameterError, invalid_value, reworded, shown
+from ...errors import LossError, ParameterError, reworded, shown
 from ...learner.preferences import Preference, preference_loss
 from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply
@@ -52,8 +52,7 @@ class Decisions:
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
         """A decision and its outcome."""
         decision = DecisionId.parse(id)
-        about = Reference("tag", tenant, decision.tag)
-        return self._commits.submit(partial(_look, about=about, decision=decision), about)
+        return self._commits.run(_look, Reference("tag", tenant, decision.tag), decision=decision)
 
     def feedback(
         self,
@@ -153,16 +152,16 @@ def _preferred(session: Session, running: LiveExperiment, decision: DecisionId, 
     if running.settings.feedback == "loss":
         rule = "this experiment takes the loss of the explored arm"
         remedy = "send a loss or a reward, or create an experiment with feedback 'preference'"
-        raise Invalid(invalid_value("preference", given.preference, rule, remedy))
+        raise Invalid.of("preference", given.preference, rule, remedy)
     if given.preference is None or given.loss is not None or given.reward is not None:
         name, value = ("loss", given.loss) if given.reward is None else ("reward", given.reward)
         rule = "this experiment takes preferences"
         remedy = "send the preference, 'explore', 'tie' or 'exploit', and nothing else"
-        raise Invalid(invalid_value(name, value, rule, remedy))
+        raise Invalid.of(name, value, rule, remedy)
     row, _ = _found(session, running, decision)
     if row.exploit is None or row.explore is None:
         rule = f"this decision has the mode {row.mode!r}, so there are no two arms to compare"
-        raise Invalid(invalid_value("preference", given.preference, rule, "use mode 'both'"))
+        raise Invalid.of("preference", given.preference, rule, "use mode 'both'")
     try:
         return running.measured(preference_loss(given.preference, running.settings.loss_range))
     except ParameterError as error:

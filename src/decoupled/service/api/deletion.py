@@ -1,12 +1,10 @@
 """Deleting archived experiments. One disappears at once, and its rows are removed in slices in the background."""
 
 import logging
-from functools import partial
 from threading import Event
 
-from ..commits.background import Background
+from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from ..commits.replies import Reply
 from ..errors import Conflict, ServiceError
 from ..experiment.records import moment
 from ..memory.session import Reference, Session
@@ -34,12 +32,16 @@ class Deletion:
         self._commits, self._checks, self._background, self._after = commits, checks, background, after
         self._stop = Event()
 
-    def delete(self, tenant: str, name: str) -> Reply[float]:
+    @in_background("_checks")
+    def delete(self, tenant: str, name: str) -> float:
         """Delete an archived experiment and return the time; `Conflict` if it is not archived, or not long enough.
 
         From then on its name is free, and its decisions are `Gone`. A crash does not bring it back.
         """
-        return self._checks.submit(partial(self._delete, Reference("name", tenant, name)))
+        about = Reference("name", tenant, name)
+        at = self._commits.run(_mark, about, alone=True, after=self._after).result()
+        self.resume()
+        return at
 
     def resume(self) -> None:
         """Go on removing the rows of deleted experiments that an earlier process left."""
@@ -51,12 +53,6 @@ class Deletion:
         self._background.close()
 
     # In the background
-
-    def _delete(self, about: Reference) -> float:
-        mark = partial(_mark, about=about, after=self._after)
-        at = self._commits.submit(mark, about, alone=True).result()
-        self.resume()
-        return at
 
     def _erase_all(self) -> None:
         try:

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypedDict
 
 from ...decision import Arm
-from ...errors import invalid_value, near_name, shown
+from ...errors import near_name, shown
 from ...learner.keys import Key
 from ..commits.loop import SLICE, Continuation
 from ..errors import Conflict, Invalid
@@ -24,19 +24,10 @@ from .deadlines import expire, sweep
 
 
 class DrawOptions(TypedDict, total=False):
-    """What decisions to make.
+    """What decisions to make; `DecideOptions` of the clients says what each means.
 
-    Attributes:
-        mode: "both", or the only arm to draw.
-        count: how many.
-        available: the arms to choose from; all if left out.
-        key: a session or a user that is served the same arm again; None draws afresh.
-        idempotency_key: the same again returns the decisions that it made.
-        tags: stored with each of them.
-        baseline: predictions of the losses of their arms, which are stored as well.
-        context: what is known of the request, by the fields that the experiment declares.
-        advice: what the policy's advisers would exploit: an arm, or probabilities by arm.
-        ignore_unknown: drop fields of the context that are not declared, whatever the experiment says.
+    There are `count` of them. `ignore_unknown` drops fields of the context that are not declared, whatever the experiment
+    says.
     """
 
     mode: Mode
@@ -81,9 +72,11 @@ def draw(
     declared = running.declared._replace(unknown="ignore") if ignore_unknown else running.declared
     attached = Annotations(
         None if tags is None else stored_tags(tags),
-        None if baseline is None else _baseline(running, baseline),
+        None
+        if baseline is None
+        else stored_baseline(baseline, running.places, running.losses, running.names),
         None if context is None else stored_context(context, declared),
-        None if advice is None else _advice(running, advice),
+        None if advice is None else stored_advice(advice, running.advisers, running.places, running.names),
     )
     text = None if key is None else _key(running, key, mode)
     request = ""
@@ -133,7 +126,7 @@ def _slice(
     if running.coupled and mode != "both":
         rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
         remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
-        raise Invalid(invalid_value("mode", mode, rule, remedy))
+        raise Invalid.of("mode", mode, rule, remedy)
     if running.learner.guardrails.down and running.up(places) == "[]":
         raise Conflict(
             f"experiment {running.name!r}: every arm of this decision is down; bring one up again"
@@ -152,10 +145,10 @@ def _slice(
 def _check(mode: str, count: int, idempotency_key: str | None) -> None:
     if mode not in MODES:
         rule = "must be 'both', 'exploit' or 'explore'"
-        raise Invalid(invalid_value("mode", mode, rule, near_name(mode, MODES)))
+        raise Invalid.of("mode", mode, rule, near_name(mode, MODES))
     if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
         rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
-        raise Invalid(invalid_value("count", count, rule, "leave it out for a single decision"))
+        raise Invalid.of("count", count, rule, "leave it out for a single decision")
     if idempotency_key is not None:
         plain_text("idempotency_key", idempotency_key)
 
@@ -173,7 +166,7 @@ def _key(running: LiveExperiment, key: Key, mode: Mode) -> str:
 def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
     if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
         rule = "must be a list of arms"
-        raise Invalid(invalid_value("available", available, rule, "put the names in a list"))
+        raise Invalid.of("available", available, rule, "put the names in a list")
     places = set()
     for name in available:
         place = running.places.get(name) if isinstance(name, (str, int)) else None
@@ -184,14 +177,6 @@ def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
     if not places:
         raise Invalid("available = []: names no arm; leave it out if every arm is available")
     return json.dumps(sorted(places), separators=(",", ":"))
-
-
-def _baseline(running: LiveExperiment, baseline: object) -> str | None:
-    return stored_baseline(baseline, running.places, running.losses, running.names)
-
-
-def _advice(running: LiveExperiment, advice: object) -> str | None:
-    return stored_advice(advice, running.advisers, running.places, running.names)
 
 
 @lru_cache(1024)

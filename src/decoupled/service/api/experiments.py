@@ -9,18 +9,17 @@ from typing import Any, TypeAlias
 
 from ...base.names import is_name, name_rule
 from ...decision import Arm
-from ...errors import DecoupledError, invalid_value, near_name, reworded, shown
+from ...errors import DecoupledError, near_name, reworded, shown
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...learner.learner import DEFAULT_PENDING
 from ...learner.portable import portable
-from ..commits.background import Background
+from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
 from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
 from ..experiment.annotations import Annotations
 from ..experiment.context import stored_context
-from ..experiment.differences import differences
 from ..experiment.imported import adopted, digest_of, first_snapshot
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import (
@@ -33,7 +32,7 @@ from ..experiment.numbered_arms import (
 )
 from ..experiment.records import Experiment, ExperimentState, Settings
 from ..experiment.rows import ExperimentRow
-from ..experiment.settings import as_settings, as_text, checked, plain_text
+from ..experiment.settings import as_settings, as_text, checked, differences, plain_text
 from ..experiment.sticky import new_secret
 from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session
@@ -85,13 +84,13 @@ class Experiments:
         try:
             plain_text("tenant", about.tenant)
             if not is_name(about.text):
-                raise Invalid(invalid_value("name", about.text, name_rule(), "choose another name"))
+                raise Invalid.of("name", about.text, name_rule(), "choose another name")
             ready, state = checked(settings, seed), None
             if learner is not None:
                 self._compiler.require(about.text, ready.policy, {len(ready.arms)})
                 state = adopted(learner)
-            create = partial(_put, about=about, settings=ready, seed=seed, learner=state)
-            made, created = self._commits.submit(create, about, alone=True).result()
+            asked = {"settings": ready, "seed": seed, "learner": state}
+            made, created = self._commits.run(_put, about, alone=True, **asked).result()
             self._answer_when_compiled(reply, made, created)
         except Compiling as error:
             again = partial(
@@ -119,13 +118,11 @@ class Experiments:
 
     def get(self, tenant: str, name: str) -> Reply[Experiment]:
         """An experiment as it is now."""
-        about = Reference("name", tenant, name)
-        return self._commits.submit(partial(_get, about=about), about)
+        return self._commits.run(_get, Reference("name", tenant, name))
 
     def archive(self, tenant: str, name: str) -> Reply[Experiment]:
         """End an experiment: it makes no more decisions, and still takes feedback."""
-        about = Reference("name", tenant, name)
-        return self._commits.submit(partial(_archive, about=about), about)
+        return self._commits.run(_archive, Reference("name", tenant, name))
 
     def add_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> Reply[Experiment]:
         """Add arms; arms that the experiment already has stay as they are."""
@@ -136,37 +133,33 @@ class Experiments:
         return self._change_arms(tenant, name, "retired", arms)
 
     def _change_arms(self, tenant: str, name: str, kind: str, arms: Iterable[Arm]) -> Reply[Experiment]:
-        about = Reference("name", tenant, name)
-        return self._commits.submit(
-            partial(_change_arms, about=about, kind=kind, arms=arms), about, alone=True
+        return self._commits.run(
+            _change_arms, Reference("name", tenant, name), alone=True, kind=kind, arms=arms
         )
 
     def change_guardrails(self, tenant: str, name: str, changes: Mapping[str, Any]) -> Reply[Experiment]:
         """Change some guardrails of an experiment, by the names that `Guardrails` has; the others stay."""
-        return self._change(tenant, name, partial(change_guardrails, changes=changes))
+        return self._commits.run(
+            _changed, Reference("name", tenant, name), change=change_guardrails, values=changes
+        )
 
     def set_budget(self, tenant: str, name: str, values: Mapping[str, Any]) -> Reply[Experiment]:
         """Set the budget for exploring, by the names that `Budget` has; an empty one sets no limit."""
-        return self._change(tenant, name, partial(set_budget, values=values))
+        return self._commits.run(
+            _changed, Reference("name", tenant, name), change=set_budget, values=values
+        )
 
-    def _change(self, tenant: str, name: str, command: Callable[..., LiveExperiment]) -> Reply[Experiment]:
-        about = Reference("name", tenant, name)
-        return self._commits.submit(lambda session: _shown(command(session, about=about)), about)
-
-    def learner(self, tenant: str, name: str) -> Reply[str]:
+    @in_background()
+    def learner(self, tenant: str, name: str) -> str:
         """What an experiment has learned and its random stream, as a saved learner without pending decisions."""
-        return self._background.submit(partial(self._learner, Reference("name", tenant, name)))
-
-    def _learner(self, about: Reference) -> str:
-        text = self._commits.submit(partial(_saved, about=about), about).result()
+        text = self._commits.run(_saved, Reference("name", tenant, name)).result()
         return portable(text, DEFAULT_PENDING)
 
     def state(
         self, tenant: str, name: str, context: Mapping[str, Any] | None = None
     ) -> Reply[ExperimentState]:
         """What an experiment has learned, with the probabilities of a decision in this context."""
-        about = Reference("name", tenant, name)
-        return self._commits.submit(partial(_state, about=about, context=context), about)
+        return self._commits.run(_state, Reference("name", tenant, name), context=context)
 
 
 # Commands
@@ -224,6 +217,12 @@ def _get(session: Session, *, about: Reference) -> Experiment:
         return with_status(session.compiler, as_experiment(row))
 
 
+def _changed(
+    session: Session, *, about: Reference, change: Callable[..., LiveExperiment], values: Mapping[str, Any]
+) -> Experiment:
+    return _shown(change(session, about, values))
+
+
 def _saved(session: Session, *, about: Reference) -> str:
     running = session.get(about)
     sweep(session, running)
@@ -245,11 +244,11 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
     running = session.get(about)
     refuse_if_large(running.name, running.names, "changing the arms")
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
-        raise Invalid(invalid_value("arms", arms, "must be a list of arms", "put the names in a list"))
+        raise Invalid.of("arms", arms, "must be a list of arms", "put the names in a list")
     known = running.places if kind == "added" else set(_gone(running.names, running.retired))
     new = [arm for arm in arms if not _among(arm, known)]
     if len({repr(arm) for arm in new}) < len(new):  # repr, because what is not a name may not be hashable
-        raise Invalid(invalid_value("arms", new, "names an arm twice", "name each once"))
+        raise Invalid.of("arms", new, "names an arm twice", "name each once")
     if kind == "retired":
         _check_known(running, new)
     if new:

@@ -10,7 +10,7 @@ from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session
 
 
-def change_guardrails(session: Session, *, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
+def change_guardrails(session: Session, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
     """Change some guardrails; those that are not named stay as they are."""
     running = session.get(about)
     now = running.learner.guardrails
@@ -23,7 +23,7 @@ def change_guardrails(session: Session, *, about: Reference, changes: Mapping[st
     return running
 
 
-def set_budget(session: Session, *, about: Reference, values: Mapping[str, Any]) -> LiveExperiment:
+def set_budget(session: Session, about: Reference, values: Mapping[str, Any]) -> LiveExperiment:
     """Set the whole budget; without a value there is no limit of that kind."""
     running = session.get(about)
     budget = checked_budget(values, running.arms, running.coupled)

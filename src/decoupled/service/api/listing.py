@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
-from ...errors import invalid_value
 from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
@@ -52,16 +51,9 @@ class Listing:
         policy: str | None = None,
         prefix: str = "",
     ) -> Reply[Page[Experiment]]:
-        """Experiments of a tenant.
+        """Experiments of a tenant; `ExperimentFilters` of the clients says what the filters mean.
 
-        Args:
-            tenant: whose experiments.
-            after: `next` of the page before, or a name in the order of names.
-            limit: how many at most.
-            sort: by name or by age; with a minus, the last or newest first.
-            status: only those that are archived, or those that are not.
-            policy: only those with a policy of this name.
-            prefix: only those whose name begins with it.
+        `after` is `next` of the page before, or a name in the order of names.
         """
         keys, descending = _KEYS[_checked("sort", sort, ExperimentSort).removeprefix("-")], sort[0] == "-"
         if status is not None:
@@ -146,7 +138,7 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
     kinds = {"name": [str], "created_at": [float, int], "made_at": [int]}.get(sort.removeprefix("-"))
     if found != sort or [type(value) for value in values] != kinds:
         rule, remedy = f"is not of a list sorted by {sort}", "keep the sort of the first page"
-        raise Invalid(invalid_value("after", cursor, rule, remedy))
+        raise Invalid.of("after", cursor, rule, remedy)
     return values
 
 
@@ -159,12 +151,12 @@ def _listed(text: bytes) -> list[Any]:
 
 def _unknown(cursor: str | None) -> Invalid:
     rule = "is not a cursor of this list"
-    return Invalid(invalid_value("after", cursor, rule, "give `next` of the page before, or leave it out"))
+    return Invalid.of("after", cursor, rule, "give `next` of the page before, or leave it out")
 
 
 def _checked(argument: str, value: str, kinds: Any) -> str:
     known: tuple[str, ...] = get_args(kinds)
     if value not in known:
         rule = f"must be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
-        raise Invalid(invalid_value(argument, value, rule, "or leave it out"))
+        raise Invalid.of(argument, value, rule, "or leave it out")
     return value

@@ -17,9 +17,8 @@ from ..analysis.evaluation import LogEvaluation, evaluate
 from ..analysis.export import LoggedDecision
 from ..analysis.history import History, HistoryRecord
 from ..analysis.segments import Segments, SegmentsRecord, checked_by
-from ..commits.background import Background, reading
+from ..commits.background import Background, in_background, reading
 from ..commits.loop import CommitLoop
-from ..commits.replies import Reply
 from ..experiment.audited import OPERATOR
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import from_stored, refuse_if_large
@@ -27,6 +26,7 @@ from ..experiment.records import moment
 from ..experiment.rows import Decided, ExperimentRow
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
+from ..memory.cache import keep
 from ..memory.restore import from_beginning
 from ..memory.session import Reference, Session
 from ..store.backup import back_up
@@ -49,12 +49,15 @@ class Logs:
         self._histories: OrderedDict[int, History] = OrderedDict()
         self._segments: OrderedDict[tuple[int, tuple[str, ...]], Segments] = OrderedDict()
 
+    @in_background()
     def read(
         self, tenant: str, name: str, after: int = 0, limit: int | None = None
-    ) -> Reply[list[LoggedDecision]]:
+    ) -> list[LoggedDecision]:
         """The logged decisions after row `after`, with their true propensities."""
-        return self._background.submit(partial(self._read, tenant, name, after, limit))
+        with reading(self._commits, tenant, name) as (reader, row):
+            return list(export.logged(reader, row, after, limit))
 
+    @in_background()
     def export(
         self,
         tenant: str,
@@ -62,52 +65,17 @@ class Logs:
         path: str | os.PathLike[str],
         format: str = "parquet",  # noqa: A002
         tags: Tags | None = None,
-    ) -> Reply[int]:
+    ) -> int:
         """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions."""
-        return self._background.submit(partial(self._export, tenant, name, Path(path), format, tags))
+        with reading(self._commits, tenant, name) as (reader, row):
+            return export.write(export.logged(reader, row, tags=tags), Path(path), format)
 
-    def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> Reply[LogEvaluation]:
+    @in_background()
+    def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> LogEvaluation:
         """The value of every arm and of the exploited arms, from the log since the arms last changed.
 
         With `tags`, only decisions that have all of them count.
         """
-        return self._background.submit(partial(self._evaluate, tenant, name, tags))
-
-    def history(self, tenant: str, name: str, points: int = 200) -> Reply[HistoryRecord]:
-        """Counts and mean losses at some points of the log; the log is read once, and then only what is new."""
-        return self._for_histories.submit(partial(self._history, tenant, name, points))
-
-    def segments(self, tenant: str, name: str, by: Sequence[str] = ()) -> Reply[SegmentsRecord]:
-        """Verdicts by segment, which hold all together; `by` are the fields of the context that tell segments apart.
-
-        The log is read once, and then only what is new.
-        """
-        return self._for_histories.submit(partial(self._by_segment, tenant, name, by))
-
-    def retention(self, tenant: str, name: str, before: float) -> Reply[int]:
-        """Drop the log up to a time, except decisions that were pending then; returns the number of rows dropped."""
-        return self._background.submit(partial(self._retention, tenant, name, before))
-
-    def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> Reply[int]:
-        """Copy the store as it is now to a SQLite file, a new one unless forced; returns the number of experiments."""
-        return self._background.submit(partial(self._back_up, path, force))
-
-    # In the background
-
-    def _back_up(self, path: str | os.PathLike[str], force: bool) -> int:
-        count = back_up(self._commits.session.store, path, force=force)
-        self._commits.submit(partial(_record_backup, file=os.path.basename(path), count=count)).result()
-        return count
-
-    def _read(self, tenant: str, name: str, after: int, limit: int | None) -> list[LoggedDecision]:
-        with reading(self._commits, tenant, name) as (reader, row):
-            return list(export.logged(reader, row, after, limit))
-
-    def _export(self, tenant: str, name: str, path: Path, format: str, tags: Tags | None) -> int:  # noqa: A002
-        with reading(self._commits, tenant, name) as (reader, row):
-            return export.write(export.logged(reader, row, tags=tags), path, format)
-
-    def _evaluate(self, tenant: str, name: str, tags: Tags | None) -> LogEvaluation:
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
             refuse_if_large(name, settings.arms, "an evaluation")
@@ -118,19 +86,24 @@ class Logs:
                 coupled=coupled, risk=settings.risk, drift=settings.drift,
             )  # fmt: skip
 
-    def _history(self, tenant: str, name: str, points: int) -> HistoryRecord:
+    @in_background("_for_histories")
+    def history(self, tenant: str, name: str, points: int = 200) -> HistoryRecord:
+        """Counts and mean losses at some points of the log; the log is read once, and then only what is new."""
         with reading(self._commits, tenant, name) as (reader, row):
             refuse_if_large(name, from_stored(json.loads(row.arms)), "a history")
             found = self._histories.pop(row.id, None)
             if found is None or not found.still_holds(reader, row):
                 found = History.start(reader, row)
             found.read(reader.rows_since(row.id, found.running.head))
-            self._histories[row.id] = found
-            while len(self._histories) > _HISTORIES:
-                self._histories.popitem(last=False)
+            keep(self._histories, row.id, found, _HISTORIES)
             return found.record(row, points)
 
-    def _by_segment(self, tenant: str, name: str, by: Sequence[str]) -> SegmentsRecord:
+    @in_background("_for_histories")
+    def segments(self, tenant: str, name: str, by: Sequence[str] = ()) -> SegmentsRecord:
+        """Verdicts by segment, which hold all together; `by` are the fields of the context that tell segments apart.
+
+        The log is read once, and then only what is new.
+        """
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
             refuse_if_large(name, settings.arms, "a verdict by segment")
@@ -139,26 +112,31 @@ class Logs:
             if found is None or not found.still_holds(reader, row):
                 found = Segments.start(reader, row, fields)
             found.read(reader.rows_since(row.id, found.running.head))
-            self._segments[row.id, fields] = found
-            while len(self._segments) > _SEGMENTED:
-                self._segments.popitem(last=False)
+            keep(self._segments, (row.id, fields), found, _SEGMENTED)
             return found.record()
 
-    def _retention(self, tenant: str, name: str, before: float) -> int:
+    @in_background()
+    def retention(self, tenant: str, name: str, before: float) -> int:
+        """Drop the log up to a time, except decisions that were pending then; returns the number of rows dropped."""
         with reading(self._commits, tenant, name) as (reader, row):
             base = _cut(reader, row, before)
         if base.head == 0:
             return 0
-        about, submit = Reference("name", tenant, name), self._commits.submit
+        about, run = Reference("name", tenant, name), partial(self._commits.run, alone=True)
         content = snapshot(base)  # which takes a while, so not in the commit loop
-        rebase = partial(_rebase, about=about, seq=base.head, content=content, before=before)
-        submit(rebase, about, alone=True).result()
-        dropped = 0
-        for first in range(1, base.head + 1, AT_ONCE):
-            dropped += submit(
-                partial(_drop, about=about, base=base, first=first), about, alone=True
-            ).result()
-        return dropped
+        run(_rebase, about, seq=base.head, content=content, before=before).result()
+        firsts = range(1, base.head + 1, AT_ONCE)
+        return sum(run(_drop, about, base=base, first=first).result() for first in firsts)
+
+    @in_background()
+    def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> int:
+        """Copy the store as it is now to a SQLite file, a new one unless forced; returns the number of experiments."""
+        count = back_up(self._commits.session.store, path, force=force)
+        file, new = os.path.basename(path), {"experiments": count}
+        self._commits.submit(
+            lambda session: session.record("backup.write", OPERATOR, file, new=new)
+        ).result()
+        return count
 
 
 def _segments_of(policy: Policy) -> tuple[str, ...]:
@@ -171,10 +149,6 @@ def _comparable(reader: Store, experiment: int) -> int:
     """The row after which every decision is logged and could choose from the current arms."""
     base = reader.base(experiment)
     return max(reader.arms_changed(experiment), 0 if base is None else base[0])
-
-
-def _record_backup(session: Session, *, file: str, count: int) -> None:
-    session.record("backup.write", OPERATOR, file, new={"experiments": count})
 
 
 # Retention drops the old part of a log, while the rest can still be replayed.

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
@@ -18,9 +17,8 @@ from ...decision import Arm
 from ...errors import shown
 from ...learner.portable import unseen_arms
 from ..analysis.foreign_log import ForeignRecord, LogFormat, read
-from ..commits.background import Background
+from ..commits.background import Background, in_background
 from ..commits.loop import CLOSED, CommitLoop
-from ..commits.replies import Reply
 from ..errors import Conflict, Invalid, StoreError
 from ..experiment.context import Declared
 from ..experiment.live import LiveExperiment
@@ -69,9 +67,10 @@ class Replaying:
         self._commits, self._background = commits, background
         self._stop = Event()
 
+    @in_background()
     def replay(
         self, tenant: str, name: str, path: Path, kind: LogFormat, *, unrandomised: bool = False
-    ) -> Reply[Replayed]:
+    ) -> Replayed:
         """Learn from the log in a file. The same file again continues, and learns nothing twice.
 
         Args:
@@ -82,11 +81,7 @@ class Replaying:
             unrandomised: take all propensities as 1. Use it only if every arm was seen in every round, with a row for
                 each, or if the policy keeps means.
         """
-        about = Reference("name", tenant, name)
-        return self._background.submit(partial(self._replay, about, path, kind, unrandomised))
-
-    def _replay(self, about: Reference, path: Path, kind: LogFormat, unrandomised: bool) -> Replayed:
-        digest = _digest(path, unrandomised)
+        about, digest = Reference("name", tenant, name), _digest(path, unrandomised)
         target = self._submit(_look, about, digest=digest)
         log = read(
             path, kind, target.arms, target.loss_range,
@@ -107,7 +102,7 @@ class Replaying:
     def _submit(self, command: Callable[..., T], about: Reference, **arguments: Any) -> T:
         if self._stop.is_set():
             raise StoreError(CLOSED)
-        return self._commits.submit(partial(command, about=about, **arguments), about, alone=True).result()
+        return self._commits.run(command, about, alone=True, **arguments).result()
 
 
 def _digest(path: Path, unrandomised: bool) -> str:

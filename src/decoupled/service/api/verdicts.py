@@ -2,19 +2,18 @@
 
 from collections import OrderedDict
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 
 from ...decision import Arm
-from ..commits.background import Background
+from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from ..commits.replies import Reply
 from ..errors import StoreError
 from ..experiment.gates import Gate, gate_of
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.request_context import ITSELF, coming_from
 from ..experiment.watched import Judged, WatchedExperiment
+from ..memory.cache import keep
 from ..memory.session import Reference, Session
 from .deadlines import sweep
 
@@ -40,25 +39,19 @@ class Verdicts:
         self._commits, self._background = commits, background
         self._last: OrderedDict[int, tuple[_State, Judged]] = OrderedDict()
 
-    def get(self, tenant: str, name: str) -> Reply[Judged]:
-        """Which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
-        return self._background.submit(partial(self._get, Reference("name", tenant, name)))
-
+    @in_background()
     def gate(
         self, tenant: str, name: str, arm: str, against: str | None = None, margin: float = 0.0
-    ) -> Reply[Gate]:
+    ) -> Gate:
         """Whether an arm is shown to be no worse than another, or than every other, by more than a margin."""
+        copied = self._commits.run(_copied, Reference("name", tenant, name)).result()
+        return gate_of(copied, arm, against, margin)
+
+    @in_background()
+    def get(self, tenant: str, name: str) -> Judged:
+        """Which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
         about = Reference("name", tenant, name)
-        return self._background.submit(partial(self._gate, about, arm, against, margin))
-
-    def _gate(self, about: Reference, arm: str, against: str | None, margin: float) -> Gate:
-        watched = self._commits.submit(partial(_copied, about=about), about).result()
-        return gate_of(watched, arm, against, margin)
-
-    def _get(self, about: Reference) -> Judged:
-        look = partial(_look, about=about, last=self._last)
-        asked: Reply[Judged | tuple[int, _State, WatchedExperiment]] = self._commits.submit(look, about)
-        found = asked.result()
+        found = self._commits.run(_look, about, last=self._last).result()
         if isinstance(found, Judged):
             return found
         experiment, state, watched = found
@@ -66,11 +59,8 @@ class Verdicts:
         known = self._last.get(experiment)
         if judged.decided and (known is None or known[1].decided != judged.decided):
             with suppress(StoreError):  # the verdict holds even if it cannot be written
-                self._commits.submit(partial(_record, about=about, judged=judged), about).result()
-        self._last[experiment] = state, judged
-        self._last.move_to_end(experiment)
-        while len(self._last) > _KEPT:
-            self._last.popitem(last=False)
+                self._commits.run(_record, about, judged=judged).result()
+        keep(self._last, experiment, (state, judged), _KEPT)
         return judged
 
 

@@ -1,27 +1,62 @@
 """`AsyncClient`, whose calls are awaited."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 import httpx
 
-from ...decision import Arm
-from ...learner.preferences import Preference
-from ..errors import ServiceError
 from .base import BaseClient
-from .documented import documented_by
 from .exchange import ApiRequest, Exchange, Received
-from .guardrails import BudgetLimits, GuardrailChanges
-from .log_file import FilePath, Format, type_of, write_log
-from .outbox import Undelivered
-from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
-from .results import DecisionPage, Flushed, RemoteDecision
+from .log_file import FilePath, Format, write_log
+from .requests import DecideOptions, DecisionFilters, ExperimentFilters
+from .results import RemoteDecision
 from .sync import Client
 
+Kind = TypeVar("Kind", bound=type)
+
+
+def documented_by(other: type) -> Callable[[Kind], Kind]:
+    """A class decorator: what `other` has, too, has its docstring, without its examples."""
+
+    def complete(kind: Kind) -> Kind:
+        for name, method in vars(kind).items():
+            twin = getattr(other, name, None)
+            if inspect.isfunction(method) and twin is not None and twin.__doc__:
+                method.__doc__ = without_examples(twin.__doc__)
+        return kind
+
+    return complete
+
+
+def without_examples(text: str) -> str:
+    r"""A docstring up to its examples.
+
+    >>> without_examples("Add one.\n\nArgs:\n    n: a number.\n\n>>> add(1)\n2")
+    'Add one.\n\nArgs:\n    n: a number.'
+    """
+    return inspect.cleandoc(text).partition("\n\n>>>")[0]
+
+
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def awaited(
+    method: Callable[Concatenate[Client, P], T],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
+    """A method of `Client` to await. It describes an exchange and has `_run` perform it, which is awaited here."""
+
+    @wraps(method)
+    async def call(client: "AsyncClient", /, *arguments: P.args, **options: P.kwargs) -> T:
+        return await cast(Awaitable[T], method(cast(Client, client), *arguments, **options))
+
+    call.__qualname__ = f"AsyncClient.{method.__name__}"
+    return call
 
 
 @documented_by(Client)
@@ -40,18 +75,33 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     def _open(self, **options: Any) -> httpx.AsyncClient:
         return httpx.AsyncClient(**options)
 
-    async def create(
-        self, name: str, *, arms: Sequence[Arm] | int | None = None, **settings: Unpack[ExperimentSettings]
-    ) -> dict[str, Any]:
-        return await self._run(self._calls.create(name, arms=arms, **settings))
-
-    async def experiment(self, name: str) -> dict[str, Any]:
-        return await self._run(self._calls.experiment(name))
-
-    async def experiments(
-        self, after: str | None = None, limit: int = 100, **filters: Unpack[ExperimentFilters]
-    ) -> dict[str, Any]:
-        return await self._run(self._calls.experiments(after, limit, filters))
+    create = awaited(Client.create)
+    experiment = awaited(Client.experiment)
+    experiments = awaited(Client.experiments)
+    decisions = awaited(Client.decisions)
+    delete = awaited(Client.delete)
+    archive = awaited(Client.archive)
+    add_arms = awaited(Client.add_arms)
+    retire_arms = awaited(Client.retire_arms)
+    change_guardrails = awaited(Client.change_guardrails)
+    pin = awaited(Client.pin)
+    unpin = awaited(Client.unpin)
+    set_down = awaited(Client.set_down)
+    set_budget = awaited(Client.set_budget)
+    decision = awaited(Client.decision)
+    feedback = awaited(Client.feedback)
+    feedback_many = awaited(Client.feedback_many)
+    flush = awaited(Client.flush)
+    state = awaited(Client.state)
+    verdict = awaited(Client.verdict)
+    segments = awaited(Client.segments)
+    gate = awaited(Client.gate)
+    history = awaited(Client.history)
+    evaluation = awaited(Client.evaluation)
+    audit = awaited(Client.audit)
+    learner = awaited(Client.learner)
+    _replay = awaited(Client._replay)
+    _json = awaited(Client._json)
 
     async def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> AsyncIterator[dict[str, Any]]:
         page = await self.experiments(**filters)
@@ -61,11 +111,6 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
             if page["next"] is None:
                 return
             page = await self.experiments(page["next"], **filters)
-
-    async def decisions(
-        self, name: str, after: str | None = None, limit: int = 100, **filters: Unpack[DecisionFilters]
-    ) -> DecisionPage:
-        return await self._run(self._calls.decisions(name, after, limit, filters))
 
     async def iter_decisions(
         self, name: str, **filters: Unpack[DecisionFilters]
@@ -77,33 +122,6 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
             if page.next is None:
                 return
             page = await self.decisions(name, page.next, **filters)
-
-    async def delete(self, name: str, *, confirm: str) -> dict[str, Any]:
-        return await self._run(self._calls.delete(name, confirm))
-
-    async def archive(self, name: str) -> dict[str, Any]:
-        return await self._run(self._calls.archive(name))
-
-    async def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
-        return await self._run(self._calls.add_arms(name, arms))
-
-    async def retire_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
-        return await self._run(self._calls.retire_arms(name, arms))
-
-    async def change_guardrails(self, name: str, **changes: Unpack[GuardrailChanges]) -> dict[str, Any]:
-        return await self._run(self._calls.change_guardrails(name, changes))
-
-    async def pin(self, name: str, arm: Arm) -> dict[str, Any]:
-        return await self._run(self._calls.change_guardrails(name, {"pinned": arm}))
-
-    async def unpin(self, name: str) -> dict[str, Any]:
-        return await self._run(self._calls.change_guardrails(name, {"pinned": None}))
-
-    async def set_down(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
-        return await self._run(self._calls.set_down(name, arms))
-
-    async def set_budget(self, name: str, **limits: Unpack[BudgetLimits]) -> dict[str, Any]:
-        return await self._run(self._calls.set_budget(name, limits))
 
     @overload
     async def decide(
@@ -121,65 +139,6 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         )
         return found
 
-    async def decision(self, id: str) -> RemoteDecision:
-        return await self._run(self._calls.decision(id))
-
-    async def feedback(
-        self,
-        decision: RemoteDecision | str,
-        *,
-        loss: float | None = None,
-        reward: float | None = None,
-        arm: Arm | None = None,
-        preference: Preference | None = None,
-    ) -> RemoteDecision | None:
-        return await self._run(self._calls.feedback(decision, loss, reward, arm, preference))
-
-    async def feedback_many(self, items: Sequence[Undelivered]) -> list[RemoteDecision | ServiceError]:
-        return await self._run(self._calls.feedback_many(items))
-
-    async def flush(self) -> Flushed:
-        return await self._run(self._calls.flush())
-
-    async def state(
-        self, name: str, *, context: Mapping[str, str | float | bool | None] | None = None
-    ) -> dict[str, Any]:
-        return await self._run(self._calls.state(name, context))
-
-    async def verdict(self, name: str) -> dict[str, Any]:
-        return await self._run(self._calls.verdict(name))
-
-    async def segments(self, name: str, *, by: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
-        return await self._run(self._calls.segments(name, by, limit))
-
-    async def gate(
-        self,
-        name: str,
-        arm: Arm,
-        *,
-        against: Arm | None = None,
-        margin: float = 0.0,
-        when: Literal["passed", "failed"] = "passed",
-    ) -> dict[str, Any]:
-        return await self._run(self._calls.gate(name, arm, against, margin, when))
-
-    async def history(self, name: str, points: int = 200) -> dict[str, Any]:
-        return await self._run(self._calls.history(name, points))
-
-    async def evaluation(self, name: str, *, tags: Mapping[str, str] | None = None) -> dict[str, Any]:
-        return await self._run(self._calls.evaluation(name, tags))
-
-    async def audit(
-        self,
-        subject: str | None = None,
-        *,
-        action: str | None = None,
-        tenant: str | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> dict[str, Any]:
-        return await self._run(self._calls.audit(subject, action, tenant, before, limit))
-
     async def log(
         self,
         name: str,
@@ -192,12 +151,9 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         content = await self._run(self._calls.log(name, file, format, tags))
         await asyncio.to_thread(write_log, file, content, overwrite)
 
-    async def learner(self, name: str) -> str:
-        return await self._run(self._calls.learner(name))
-
     async def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
         content = await asyncio.to_thread(Path(file).read_bytes)
-        return await self._run(self._calls.replay(name, type_of(file), content, unrandomised))
+        return await self._replay(name, file, content, unrandomised)
 
     async def close(self) -> None:
         try:

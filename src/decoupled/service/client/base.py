@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import httpx
 
 from ...base.secret_files import secret_variable
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from .exchange import KEY_VARIABLE, Endpoint, Remedies, Retries
 from .log_file import FilePath
 from .outbox import Outbox
@@ -66,5 +66,5 @@ def _checked_url(url: str) -> httpx.URL:
         address = httpx.URL()
     if address.scheme not in ("http", "https") or not address.host:
         rule = "must be an address that begins with http:// or https://"
-        raise ParameterError(invalid_value("url", url, rule, "for example http://127.0.0.1:8000"))
+        raise ParameterError.of("url", url, rule, "for example http://127.0.0.1:8000")
     return address

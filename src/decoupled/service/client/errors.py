@@ -36,7 +36,7 @@ _BY_STATUS: dict[int, type[ServiceError]] = {
 }
 
 
-class Unreachable(ServiceError):  # noqa: N818
+class Unreachable(ServiceError, status=503, title="The service cannot be reached"):  # noqa: N818
     """The service could not be reached, or did not answer, in any attempt.
 
     >>> from decoupled.service.client import Client, Retries
@@ -48,10 +48,8 @@ class Unreachable(ServiceError):  # noqa: N818
     The service cannot be reached
     """
 
-    status, title = 503, "The service cannot be reached"
 
-
-class UndeliveredFeedback(ServiceError):  # noqa: N818
+class UndeliveredFeedback(ServiceError, status=503, title="Feedback was not delivered"):  # noqa: N818
     """Feedback that did not arrive. It is in `items`, and nowhere else.
 
     Args:
@@ -66,8 +64,6 @@ class UndeliveredFeedback(ServiceError):  # noqa: N818
     ...     print(error.items)
     [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None, preference=None)]
     """
-
-    status, title = 503, "Feedback was not delivered"
 
     def __init__(self, message: str, items: list[Undelivered]) -> None:
         super().__init__(message)

@@ -5,7 +5,7 @@ from typing import Any
 
 from ...base.validation import as_float, one_of
 from ...decision import Arm
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...learner.preferences import PREFERENCES, Preference
 from ..errors import Compiling, ServiceError, StoreError, TooMany, neither_or_both
 from .errors import Unreachable, error_from, identified
@@ -49,7 +49,7 @@ def _number(name: str, value: object) -> float | None:
         rule = f"must be a number, True or False, not {type(value).__name__}"
         if isinstance(value, (int, float)):
             rule = "must be a finite number"
-        raise ParameterError(invalid_value(name, value, rule, f"give the {name} of the explored arm"))
+        raise ParameterError.of(name, value, rule, f"give the {name} of the explored arm")
     return number
 
 

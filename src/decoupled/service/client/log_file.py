@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ...base.files import write_atomically
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 
 Format: TypeAlias = Literal["csv", "parquet"]
 """The format of a log."""
@@ -25,10 +25,10 @@ def format_of(file: FilePath, format: str | None = None) -> Format:
         return _FORMATS[suffix]
     if format is not None:
         rule, remedy = f"must be one of {', '.join(_FORMATS.values())}", "or leave it out"
-        raise ParameterError(invalid_value("format", format, rule, remedy))
+        raise ParameterError.of("format", format, rule, remedy)
     rule = f"its suffix names no format; known are {', '.join(_FORMATS)}"
     remedy = "use one of them, or give the format: csv or parquet"
-    raise ParameterError(invalid_value("file", os.fspath(file), rule, remedy))
+    raise ParameterError.of("file", os.fspath(file), rule, remedy)
 
 
 # What a log may be when it is sent, by its suffix.
@@ -48,7 +48,7 @@ def type_of(file: FilePath) -> str:
     found = _TYPES.get(os.path.splitext(os.fspath(file))[1].lower())
     if found is None:
         rule = f"its suffix names no format; known are {', '.join(_TYPES)}"
-        raise ParameterError(invalid_value("file", os.fspath(file), rule, "use one of them"))
+        raise ParameterError.of("file", os.fspath(file), rule, "use one of them")
     return found
 
 

@@ -1,6 +1,5 @@
-"""Every operation of the service, described once: what is sent, and how the answer is read."""
+"""What the operations of the service take, and those that are more than one request and its answer."""
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Union
@@ -8,7 +7,7 @@ from urllib.parse import quote
 
 from ...base.spec import Description
 from ...decision import Arm, ByArm
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...learner.keys import Key, key_text
 from ...learner.preferences import Preference
 from ..errors import ServiceError
@@ -161,7 +160,8 @@ class Operations:
     def __init__(self, endpoint: Endpoint, outbox: Outbox | None) -> None:
         self._endpoint, self._outbox = endpoint, outbox
 
-    def _json(self, method: str, path: str, **parts: Any) -> Exchange[Json]:
+    def json(self, method: str, path: str, **parts: Any) -> Exchange[Json]:
+        """A request whose answer is an object."""
         return send_for_json(ApiRequest(method, path, **parts), self._endpoint)
 
     # Experiments
@@ -208,93 +208,25 @@ class Operations:
             "learner": learner if learner is None or isinstance(learner, str) else learner.to_json(),
         }
         given = {field: value for field, value in settings.items() if value is not None}
-        return create(name, ApiRequest("PUT", _experiment(name), given), self._endpoint)
-
-    def experiment(self, name: str) -> Exchange[Json]:
-        return self._json("GET", _experiment(name))
-
-    def experiments(self, after: str | None, limit: int, filters: Mapping[str, Any]) -> Exchange[Json]:
-        params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
-        return self._json("GET", "/v1/experiments", params=params)
+        return create(name, ApiRequest("PUT", path_of(name), given), self._endpoint)
 
     def decisions(
         self, name: str, after: str | None, limit: int, filters: Mapping[str, Any]
     ) -> Exchange[DecisionPage]:
         params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
-        params |= _tags(params.pop("tags", None))
-        found = yield from self._json("GET", f"{_experiment(name)}/decisions", params=params)
+        params |= tag_params(params.pop("tags", None))
+        found = yield from self.json("GET", f"{path_of(name)}/decisions", params=params)
         return DecisionPage([RemoteDecision.of(each) for each in found["decisions"]], found["next"])
 
-    def delete(self, name: str, confirm: str) -> Exchange[Json]:
-        return self._json("DELETE", _experiment(name), params={"confirm": confirm})
-
     def learner(self, name: str) -> Exchange[str]:
-        response = yield from send(ApiRequest("GET", f"{_experiment(name)}/learner"), self._endpoint)
+        response = yield from send(ApiRequest("GET", f"{path_of(name)}/learner"), self._endpoint)
         return response.text
-
-    def replay(self, name: str, kind: str, content: bytes, unrandomised: bool) -> Exchange[Json]:
-        headers, params = {"Content-Type": kind}, {"unrandomised": True} if unrandomised else {}
-        path = f"{_experiment(name)}/replay"
-        return self._json("POST", path, params=params, headers=headers, content=content)
-
-    def archive(self, name: str) -> Exchange[Json]:
-        return self._json("POST", f"{_experiment(name)}/archive")
-
-    def add_arms(self, name: str, arms: Sequence[Arm]) -> Exchange[Json]:
-        return self._json("POST", f"{_experiment(name)}/arms", json={"arms": list(arms)})
-
-    def retire_arms(self, name: str, arms: Sequence[Arm]) -> Exchange[Json]:
-        return self._json("POST", f"{_experiment(name)}/arms/retire", json={"arms": list(arms)})
-
-    def change_guardrails(self, name: str, changes: Mapping[str, Any]) -> Exchange[Json]:
-        return self._json("PATCH", f"{_experiment(name)}/guardrails", json=as_json(changes))
-
-    def set_down(self, name: str, arms: Sequence[Arm]) -> Exchange[Json]:
-        return self._json("PUT", f"{_experiment(name)}/down", json={"arms": list(arms)})
-
-    def set_budget(self, name: str, limits: Mapping[str, Any]) -> Exchange[Json]:
-        return self._json("PUT", f"{_experiment(name)}/budget", json=as_json(limits))
-
-    def state(self, name: str, context: Mapping[str, Any] | None) -> Exchange[Json]:
-        params = {} if context is None else {"context": json.dumps(dict(context))}
-        return self._json("GET", f"{_experiment(name)}/state", params=params)
-
-    def verdict(self, name: str) -> Exchange[Json]:
-        return self._json("GET", f"{_experiment(name)}/verdict")
-
-    def segments(self, name: str, by: Sequence[str], limit: int) -> Exchange[Json]:
-        params = {"by": list(by), "limit": limit}
-        return self._json("GET", f"{_experiment(name)}/segments", params=params)
-
-    def gate(
-        self, name: str, arm: Arm, against: Arm | None, margin: float, when: Literal["passed", "failed"]
-    ) -> Exchange[Json]:
-        # A gate that is not open is an answer, and no error.
-        params: Json = {"arm": str(arm), "margin": margin, "when": when, "closed": "200"}
-        if against is not None:
-            params["against"] = str(against)
-        return self._json("GET", f"{_experiment(name)}/gate", params=params)
-
-    def history(self, name: str, points: int) -> Exchange[Json]:
-        return self._json("GET", f"{_experiment(name)}/history", params={"points": points})
-
-    def audit(
-        self, subject: str | None, action: str | None, tenant: str | None, before: int | None, limit: int
-    ) -> Exchange[Json]:
-        given = {"subject": subject, "action": action, "tenant": tenant, "before": before, "limit": limit}
-        params = {name: value for name, value in given.items() if value is not None}
-        return self._json("GET", "/v1/audit", params=params)
-
-    def evaluation(self, name: str, tags: Mapping[str, str] | None) -> Exchange[Json]:
-        return self._json("GET", f"{_experiment(name)}/evaluation", params=_tags(tags))
 
     def log(
         self, name: str, file: FilePath, format: str | None, tags: Mapping[str, str] | None
     ) -> Exchange[bytes]:
-        params = {"format": format_of(file, format), **_tags(tags)}
-        response = yield from send(
-            ApiRequest("GET", f"{_experiment(name)}/log", params=params), self._endpoint
-        )
+        params = {"format": format_of(file, format), **tag_params(tags)}
+        response = yield from send(ApiRequest("GET", f"{path_of(name)}/log", params=params), self._endpoint)
         return response.content
 
     # Decisions
@@ -334,7 +266,7 @@ class Operations:
             }
         # Every attempt carries the same one, so a lost answer does not draw a second decision.
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        found = yield from self._json("POST", f"{_experiment(name)}/decisions", json=body, headers=headers)
+        found = yield from self.json("POST", f"{path_of(name)}/decisions", json=body, headers=headers)
         return (
             RemoteDecision.of(found)
             if count is None
@@ -342,7 +274,7 @@ class Operations:
         )
 
     def decision(self, id: str) -> Exchange[RemoteDecision]:
-        return RemoteDecision.of((yield from self._json("GET", _decision(id))))
+        return RemoteDecision.of((yield from self.json("GET", _decision(id))))
 
     def feedback(
         self,
@@ -402,11 +334,13 @@ def _by_text(by_arm: Mapping[Any, float]) -> dict[str, float]:
     return {str(arm): value for arm, value in by_arm.items()}
 
 
-def _tags(tags: Mapping[str, str] | None) -> dict[str, Any]:
+def tag_params(tags: Mapping[str, str] | None) -> dict[str, Any]:
+    """The query parameters that ask for decisions with these tags."""
     return {"tag": [f"{name}:{value}" for name, value in tags.items()]} if tags else {}
 
 
-def _experiment(name: str) -> str:
+def path_of(name: str) -> str:
+    """The path of an experiment."""
     return f"/v1/experiments/{_segment('name', name)}"
 
 
@@ -418,7 +352,7 @@ def _segment(argument: str, name: str) -> str:
     """A name as one segment of a path; with a slash in it, the path would lead somewhere else."""
     if not name or "/" in name or set(name) == {"."}:
         rule = "must be one segment of a path, without '/'"
-        raise ParameterError(invalid_value(argument, name, rule, "check it"))
+        raise ParameterError.of(argument, name, rule, "check it")
     return quote(name, safe="")
 
 
@@ -430,4 +364,4 @@ def _described(policy: object) -> Json:
     if isinstance(policy, Mapping):
         return dict(policy)
     rule = "must be a policy, a policy's to_dict(), or its name"
-    raise ParameterError(invalid_value("policy", policy, rule, "for example dc.Ladder()"))
+    raise ParameterError.of("policy", policy, rule, "for example dc.Ladder()")

@@ -14,6 +14,7 @@ What both promise:
 - Feedback is never lost silently: it is delivered, kept in the outbox, or raised as `UndeliveredFeedback`.
 """
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,10 +28,17 @@ from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .base import BaseClient
 from .exchange import ApiRequest, Exchange, Received
-from .guardrails import BudgetLimits, GuardrailChanges
+from .guardrails import BudgetLimits, GuardrailChanges, as_json
 from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
-from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
+from .requests import (
+    DecideOptions,
+    DecisionFilters,
+    ExperimentFilters,
+    ExperimentSettings,
+    path_of,
+    tag_params,
+)
 from .results import DecisionPage, Flushed, RemoteDecision
 
 T = TypeVar("T")
@@ -98,7 +106,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.experiment("models")["arms"]
         ['small', 'medium', 'large']
         """
-        return self._run(self._calls.experiment(name))
+        return self._json("GET", path_of(name))
 
     def experiments(
         self, after: str | None = None, limit: int = 100, **filters: Unpack[ExperimentFilters]
@@ -117,7 +125,8 @@ class Client(BaseClient[httpx.Client]):
         >>> [experiment["name"] for experiment in page["experiments"]], page["next"]
         (['models'], None)
         """
-        return self._run(self._calls.experiments(after, limit, filters))
+        params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
+        return self._json("GET", "/v1/experiments", params=params)
 
     def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> Iterator[dict[str, Any]]:
         """Yield every experiment, page after page.
@@ -188,7 +197,7 @@ class Client(BaseClient[httpx.Client]):
         ...     print(error.status, "is kept for 30 days" in str(error))
         409 True
         """
-        return self._run(self._calls.delete(name, confirm))
+        return self._json("DELETE", path_of(name), params={"confirm": confirm})
 
     def archive(self, name: str) -> dict[str, Any]:
         """End an experiment: it makes no more decisions, and still takes feedback.
@@ -199,7 +208,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.archive("models")["status"]
         'archived'
         """
-        return self._run(self._calls.archive(name))
+        return self._json("POST", f"{path_of(name)}/archive")
 
     def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Add arms to an experiment.
@@ -214,7 +223,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.add_arms("models", ["huge"])["arms"]
         ['small', 'medium', 'large', 'huge']
         """
-        return self._run(self._calls.add_arms(name, arms))
+        return self._json("POST", f"{path_of(name)}/arms", json={"arms": list(arms)})
 
     def retire_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Retire arms: no later decision names them.
@@ -229,7 +238,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.retire_arms("models", ["small"])["arms"]
         ['medium', 'large']
         """
-        return self._run(self._calls.retire_arms(name, arms))
+        return self._json("POST", f"{path_of(name)}/arms/retire", json={"arms": list(arms)})
 
     # Guardrails and budgets
 
@@ -246,7 +255,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.change_guardrails("models", floors={"small": 0.1})["guardrails"]["floors"]
         {'small': 0.1}
         """
-        return self._run(self._calls.change_guardrails(name, changes))
+        return self._json("PATCH", f"{path_of(name)}/guardrails", json=as_json(changes))
 
     def pin(self, name: str, arm: Arm) -> dict[str, Any]:
         """Exploit this arm in every decision from now on: the kill switch. Exploring and learning go on.
@@ -258,7 +267,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.pin("models", "small")["guardrails"]["pinned"]
         'small'
         """
-        return self._run(self._calls.change_guardrails(name, {"pinned": arm}))
+        return self.change_guardrails(name, pinned=arm)
 
     def unpin(self, name: str) -> dict[str, Any]:
         """Let the policy choose again.
@@ -268,7 +277,7 @@ class Client(BaseClient[httpx.Client]):
 
         >>> client.unpin("models")["guardrails"]["pinned"]
         """
-        return self._run(self._calls.change_guardrails(name, {"pinned": None}))
+        return self.change_guardrails(name, pinned=None)
 
     def set_down(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Set the arms that are down, such as those that fail a health check; all others are up.
@@ -280,7 +289,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.set_down("models", ["large"])["guardrails"]["down"]
         ['large']
         """
-        return self._run(self._calls.set_down(name, arms))
+        return self._json("PUT", f"{path_of(name)}/down", json={"arms": list(arms)})
 
     def set_budget(self, name: str, **limits: Unpack[BudgetLimits]) -> dict[str, Any]:
         """Set how much may be explored; without limits, as much as is asked for.
@@ -292,7 +301,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.set_budget("models", share=0.01)["budget"]["share"]
         0.01
         """
-        return self._run(self._calls.set_budget(name, limits))
+        return self._json("PUT", f"{path_of(name)}/budget", json=as_json(limits))
 
     # Decisions
 
@@ -422,7 +431,8 @@ class Client(BaseClient[httpx.Client]):
         >>> [round(probability, 3) for probability in client.state("models")["exploration"]]
         [0.333, 0.333, 0.333]
         """
-        return self._run(self._calls.state(name, context))
+        params = {} if context is None else {"context": json.dumps(dict(context))}
+        return self._json("GET", f"{path_of(name)}/state", params=params)
 
     def verdict(self, name: str) -> dict[str, Any]:
         """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
@@ -435,7 +445,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.verdict("models")["text"]
         'too early: nothing was observed'
         """
-        return self._run(self._calls.verdict(name))
+        return self._json("GET", f"{path_of(name)}/verdict")
 
     def segments(self, name: str, *, by: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
         """Return a verdict for each segment: for which requests which arm is best.
@@ -454,7 +464,8 @@ class Client(BaseClient[httpx.Client]):
         >>> [each["segment"] for each in client.segments("answers")["segments"]]
         [{'subject': 'law'}]
         """
-        return self._run(self._calls.segments(name, by, limit))
+        params = {"by": list(by), "limit": limit}
+        return self._json("GET", f"{path_of(name)}/segments", params=params)
 
     def gate(
         self,
@@ -480,7 +491,11 @@ class Client(BaseClient[httpx.Client]):
         >>> gate["open"], gate["state"]
         (False, 'waiting')
         """
-        return self._run(self._calls.gate(name, arm, against, margin, when))
+        # A gate that is not open is an answer, and no error.
+        params: dict[str, Any] = {"arm": str(arm), "margin": margin, "when": when, "closed": "200"}
+        if against is not None:
+            params["against"] = str(against)
+        return self._json("GET", f"{path_of(name)}/gate", params=params)
 
     def history(self, name: str, points: int = 200) -> dict[str, Any]:
         """Return counts and mean losses over time, with their intervals.
@@ -493,7 +508,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.history("models")["decisions"]
         [1]
         """
-        return self._run(self._calls.history(name, points))
+        return self._json("GET", f"{path_of(name)}/history", params={"points": points})
 
     def evaluation(self, name: str, *, tags: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the off-policy value of every arm and of what was exploited, each with its interval.
@@ -505,7 +520,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.evaluation("models")["observed"]
         0
         """
-        return self._run(self._calls.evaluation(name, tags))
+        return self._json("GET", f"{path_of(name)}/evaluation", params=tag_params(tags))
 
     def audit(
         self,
@@ -533,7 +548,9 @@ class Client(BaseClient[httpx.Client]):
         >>> [entry["action"] for entry in client.audit("models")["entries"]]
         ['experiment.create']
         """
-        return self._run(self._calls.audit(subject, action, tenant, before, limit))
+        given = {"subject": subject, "action": action, "tenant": tenant, "before": before, "limit": limit}
+        params = {name: value for name, value in given.items() if value is not None}
+        return self._json("GET", "/v1/audit", params=params)
 
     def log(
         self,
@@ -594,8 +611,12 @@ class Client(BaseClient[httpx.Client]):
         >>> (client.replay("models", file))["learned"]
         1
         """
-        content = Path(file).read_bytes()
-        return self._run(self._calls.replay(name, type_of(file), content, unrandomised))
+        return self._replay(name, file, Path(file).read_bytes(), unrandomised)
+
+    def _replay(self, name: str, file: FilePath, content: bytes, unrandomised: bool) -> dict[str, Any]:
+        sent: Any = {"headers": {"Content-Type": type_of(file)}, "content": content}
+        sent["params"] = {"unrandomised": True} if unrandomised else {}
+        return self._json("POST", f"{path_of(name)}/replay", **sent)
 
     # Running
 
@@ -619,6 +640,9 @@ class Client(BaseClient[httpx.Client]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _json(self, method: str, path: str, /, **parts: Any) -> dict[str, Any]:
+        return self._run(self._calls.json(method, path, **parts))
 
     def _run(self, exchange: Exchange[T]) -> T:
         reply: Received = None

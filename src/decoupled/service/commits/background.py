@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial
+from functools import partial, wraps
 from threading import Event
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from ..errors import Compiling, NotCompiled, NotFound, StoreError
 from ..experiment.rows import ExperimentRow
@@ -15,7 +15,9 @@ from ..store.store import Store
 from .loop import CLOSED, CommitLoop, as_service_error
 from .replies import Reply, deliver
 
+S = TypeVar("S")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Background:
@@ -37,6 +39,22 @@ class Background:
         reply: Reply[T] = Reply()
         self.start(partial(answer, reply, work))
         return reply
+
+
+def in_background(
+    thread: str = "_background",
+) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], Reply[T]]]:
+    """A decorator for methods that run in the background of their object, by the name of that attribute."""
+
+    def decorate(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Reply[T]]:
+        @wraps(method)
+        def begin(self: S, /, *arguments: P.args, **options: P.kwargs) -> Reply[T]:
+            background: Background = getattr(self, thread)
+            return background.submit(partial(method, self, *arguments, **options))
+
+        return begin
+
+    return decorate
 
 
 def answer(reply: Reply[T], work: Callable[[], T]) -> None:

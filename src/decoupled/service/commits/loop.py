@@ -112,6 +112,12 @@ class CommitLoop:
             raise StoreError(CLOSED)
         return reply
 
+    def run(
+        self, command: Callable[..., T], about: Reference, *, alone: bool = False, **arguments: Any
+    ) -> Reply[T]:
+        """Run a command about one experiment with these arguments, in a transaction that holds it."""
+        return self.submit(partial(command, about=about, **arguments), about, alone=alone)
+
     def queued(self) -> int:
         """How many commands are waiting."""
         return len(self._queue)

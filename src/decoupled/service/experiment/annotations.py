@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...base.names import is_name, name_rule
 from ...decision import Arm
-from ...errors import LossError, invalid_value, near_name, shown
+from ...errors import LossError, near_name, shown
 from ...learner.loss_range import LossRange
 from ..errors import Invalid
 from .guarding import by_arm
@@ -50,15 +50,15 @@ def checked_tags(tags: object) -> dict[str, str]:
     decoupled.service.errors.Invalid: tags.country = 49: must be a string of 1 to 200 printable characters; for example {'country': 'de'}
     """
     if not isinstance(tags, Mapping):
-        raise Invalid(invalid_value("tags", tags, "must be an object of strings", _EXAMPLE))
+        raise Invalid.of("tags", tags, "must be an object of strings", _EXAMPLE)
     if len(tags) > MOST_TAGS:
         rule = f"has {len(tags)} tags, and a decision takes {MOST_TAGS}"
-        raise Invalid(invalid_value("tags", dict(tags), rule, "keep those that you filter by"))
+        raise Invalid.of("tags", dict(tags), rule, "keep those that you filter by")
     for name, value in tags.items():
         if not is_name(name, LONGEST_TAG_NAME):
-            raise Invalid(invalid_value("tags", name, f"the name of a tag {_NAME_RULE}", _EXAMPLE))
+            raise Invalid.of("tags", name, f"the name of a tag {_NAME_RULE}", _EXAMPLE)
         if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TAG or not value.isprintable():
-            raise Invalid(invalid_value(f"tags.{name}", value, _TAG_RULE, _EXAMPLE))
+            raise Invalid.of(f"tags.{name}", value, _TAG_RULE, _EXAMPLE)
     return dict(sorted(tags.items()))
 
 
@@ -72,10 +72,10 @@ def tag_filter(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, colon, value = text.partition(":")
         if not colon:
-            raise Invalid(invalid_value("tag", text, "must be NAME:VALUE", "for example country:de"))
+            raise Invalid.of("tag", text, "must be NAME:VALUE", "for example country:de")
         if wanted.setdefault(name, value) != value:
             rule = f"is wanted as {wanted[name]!r} and as {value!r}, and a decision has a tag once"
-            raise Invalid(invalid_value("tag", name, rule, "ask for one of them"))
+            raise Invalid.of("tag", name, rule, "ask for one of them")
     return checked_tags(wanted)
 
 
@@ -100,11 +100,11 @@ def stored_baseline(
     elif isinstance(baseline, (list, tuple)):
         if len(baseline) != len(places):
             rule = f"must have one loss for each of {len(places)} arms, and has {len(baseline)}"
-            raise Invalid(invalid_value("baseline", baseline, rule, "name the arms if only some have one"))
+            raise Invalid.of("baseline", baseline, rule, "name the arms if only some have one")
         given = dict(zip(sorted(places, key=places.__getitem__), baseline, strict=True))
     else:
         rule = "must be an object of losses by arm, or a list of one loss for each arm"
-        raise Invalid(invalid_value("baseline", baseline, rule, "for example {'a': 0.3}"))
+        raise Invalid.of("baseline", baseline, rule, "for example {'a': 0.3}")
     found = {}
     for name, value in given.items():
         place = places.get(name) if isinstance(name, (str, int)) else None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...base.names import is_name, name_rule
 from ...decision import Arm
-from ...errors import invalid_value, near_name, shown
+from ...errors import near_name, shown
 from ...kernels.laws.contextual_state import LARGEST_NUMBER
 from ..errors import Invalid
 from .guarding import by_arm
@@ -51,17 +51,17 @@ def checked_fields(fields: object) -> dict[str, FieldType]:
     """
     example = "for example {'subject': 'text'}"
     if not isinstance(fields, Mapping):
-        raise Invalid(invalid_value("context", fields, "must be an object of types by field", example))
+        raise Invalid.of("context", fields, "must be an object of types by field", example)
     if len(fields) > MOST_FIELDS:
         rule = f"has {len(fields)} fields, and an experiment takes {MOST_FIELDS}"
         raise Invalid(f"context: {rule}; keep those that tell requests apart")
     for name, kind in fields.items():
         if not is_name(name, LONGEST_FIELD):
             rule = f"the name of a field {name_rule(LONGEST_FIELD)}"
-            raise Invalid(invalid_value("context", name, rule, example))
+            raise Invalid.of("context", name, rule, example)
         if kind not in FIELD_TYPES:
             rule = "must be 'text', 'number' or 'boolean'"
-            raise Invalid(invalid_value(f"context.{name}", kind, rule, example))
+            raise Invalid.of(f"context.{name}", kind, rule, example)
     return dict(sorted(fields.items()))
 
 
@@ -75,7 +75,7 @@ def with_fields_of(fields: Mapping[str, FieldType], policy: Any) -> dict[str, Fi
         for name in names:
             if found.setdefault(name, kind) not in (kind, "boolean"):
                 rule = f"must be '{kind}' or 'boolean', as {type(policy).__name__} takes it"
-                raise Invalid(invalid_value(f"context.{name}", found[name], rule, "or leave it out"))
+                raise Invalid.of(f"context.{name}", found[name], rule, "or leave it out")
     return checked_fields(found)
 
 
@@ -93,7 +93,7 @@ def stored_context(context: object, declared: Declared) -> str | None:
     """
     if not isinstance(context, Mapping):
         rule = "must be an object of values by field"
-        raise Invalid(invalid_value("context", context, rule, "for example {'subject': 'law'}"))
+        raise Invalid.of("context", context, rule, "for example {'subject': 'law'}")
     found: dict[str, Value] = {}
     for name, value in context.items():
         kind = declared.fields.get(name)
@@ -172,7 +172,7 @@ def stored_advice(
     """
     example = "for example {'router-v2': 'large'}"
     if not isinstance(advice, Mapping):
-        raise Invalid(invalid_value("advice", advice, "must be an object of arms by adviser", example))
+        raise Invalid.of("advice", advice, "must be an object of arms by adviser", example)
     found: dict[str, Any] = {}
     for adviser, given in advice.items():
         if adviser not in advisers:
@@ -206,14 +206,12 @@ def _law(
         number = isinstance(chance, (int, float)) and not isinstance(chance, bool)
         if not number or not 0.0 <= chance <= 1.0:
             rule = "must be a probability"
-            raise Invalid(
-                invalid_value(f"advice.{adviser}.{arm}", chance, rule, "give a number from 0 to 1")
-            )
+            raise Invalid.of(f"advice.{adviser}.{arm}", chance, rule, "give a number from 0 to 1")
         by_place[place] = float(chance)
     total = math.fsum(by_place.values())
     if abs(total - 1.0) > 1e-6:
         rule = f"its probabilities must sum to 1, and they sum to {total:g}"
-        raise Invalid(invalid_value(f"advice.{adviser}", dict(law), rule, "scale them"))
+        raise Invalid.of(f"advice.{adviser}", dict(law), rule, "scale them")
     return {str(place): by_place[place] / total for place in sorted(by_place)}
 
 

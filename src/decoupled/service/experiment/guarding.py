@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...decision import Arm
-from ...errors import DecoupledError, invalid_value, near_name
+from ...errors import DecoupledError, near_name
 from ...learner.arms import ArmNames
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
@@ -52,7 +52,7 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
     elif isinstance(budget.cost, Mapping):
         for name in budget.cost:
             if name not in arms:
-                raise Invalid(invalid_value("cost", name, "is not an arm", near_name(name, arms)))
+                raise Invalid.of("cost", name, "is not an arm", near_name(name, arms))
     if coupled and budget:
         raise Invalid(f"budget: the policy plays the standard game, {_REDUCES}; {_OTHER_POLICY}")
     return budget

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ...decision import Arm
-from ...errors import invalid_value
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...policies import Policy
@@ -85,11 +84,11 @@ def check_settings(policy: Policy, arms: Sequence[Arm]) -> None:
         return
     if len(arms) > MOST_NUMBERED:
         rule = f"must not exceed {MOST_NUMBERED:,}"
-        raise Invalid(invalid_value("arms", len(arms), rule, "use several experiments"))
+        raise Invalid.of("arms", len(arms), rule, "use several experiments")
     if getattr(policy.at(len(arms)), "ranking", None) != "strata":
         rule = f"takes milliseconds for a decision among more than {MOST_NAMED:,} arms, while others wait"
         remedy = 'use Ladder(), or FTPL(ranking="auto")'
-        raise Invalid(invalid_value("policy", type(policy).__name__, rule, remedy))
+        raise Invalid.of("policy", type(policy).__name__, rule, remedy)
 
 
 def check_guardrails(rules: Guardrails, arms: Collection[Arm]) -> None:
@@ -111,14 +110,12 @@ def check_budget(budget: Budget, arms: Collection[Arm]) -> None:
 
 def _check_arm(argument: str, name: Any, arms: Collection[Arm]) -> None:
     if name not in arms:
-        raise Invalid(
-            invalid_value(argument, name, "is not an arm", f"the arms are 0 to {len(arms) - 1:,}")
-        )
+        raise Invalid.of(argument, name, "is not an arm", f"the arms are 0 to {len(arms) - 1:,}")
 
 
 def _too_many(argument: str, value: object, arms: Collection[Arm]) -> Invalid:
     rule = f"is not possible with more than {MOST_NAMED:,} arms, and there are {len(arms):,}"
-    return Invalid(invalid_value(argument, value, rule, "leave it out, or use several experiments"))
+    return Invalid.of(argument, value, rule, "leave it out, or use several experiments")
 
 
 def refuse_if_large(name: str, arms: Sequence[Arm], what: str) -> None:

@@ -105,25 +105,10 @@ def unknown_decision(id: object) -> NotFound:  # noqa: A002
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of an experiment, fixed when it is created.
+    """The settings of an experiment, fixed when it is created; `ExperimentSettings` of the clients says what each means.
 
-    Attributes:
-        policy: the policy as `policy.to_dict()` writes it; parameters left out take their defaults.
-        arms: the names of the arms, two or more; a range for more than 10,000 arms that are numbers.
-        loss_range: the lowest and highest possible loss.
-        deadline: the seconds after which a decision expires; None for never.
-        expired_loss: the loss that an expired decision counts as; None for nothing.
-        demo: whether it is for test traffic only, so that made-up losses may be sent to it.
-        feedback: what is sent back: the "loss" (or reward) of the explored arm, or a "preference" between both arms.
-        guardrails: the guardrails that it starts with; they can be changed.
-        budget: the budget for exploring that it starts with; it can be changed.
-        risk: the probability with which its intervals and its verdict may ever fail.
-        drift: whether losses may drift; False narrows the intervals if no arm's mean loss ever changes.
-        imported: the SHA-256 digest of the saved learner that it starts from, in hexadecimal; None if it starts anew.
-        log_keys: what is logged of the keys of decisions: a keyed hash ("hashed"), the text ("plain"), or nothing ("off").
-        context: the fields of the contexts of decisions, with their types: "text", "number" or "boolean".
-        unknown_context: whether a context with other fields is refused ("refuse"), or these are dropped ("ignore").
-        log_context: what is logged of texts in contexts, and learned by: the text ("plain"), or a keyed hash ("hashed").
+    Here the policy is as `policy.to_dict()` writes it, `deadline` is in seconds, more than 10,000 arms that are numbers are
+    a range, and `imported` is the SHA-256 digest of the saved learner that it starts from; None if it starts anew.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -192,23 +177,7 @@ class Experiment:
 class DecisionRecord:
     """One decision and its outcome. The loss to send back is that of `explore`, never of `exploit`.
 
-    Attributes:
-        id: unique in the whole service.
-        mode: "both", or "exploit" (takes no feedback), or "explore" (gives no arm to use).
-        propensity: the probability with which `explore` was drawn; None if the policy knows only an
-            unbiased estimate of its inverse, the weight.
-        state_version: the last row of the log that was part of the state it was drawn from.
-        status: "pending", "applied", "expired", or "unobserved" for mode "exploit".
-        loss: the loss applied, on the experiment's own scale.
-        drawn: the arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it.
-        guard: the guardrail that chose `exploit`; None if the policy did.
-        limited_by: the part of the budget that kept it from exploring, so that its mode is "exploit"; None if none did.
-        tags: what the caller attached to find it by.
-        baseline: the losses that the caller predicted, by the text of each arm; None for none.
-        key: what is logged of the key that drew `exploit`: its keyed hash, or its text; None without a key, or if keys are
-            not logged.
-        context: what was known of the request, by field; None if nothing was.
-        advice: what advisers said, by their names: an arm, or probabilities by the text of each arm; None for none.
+    The clients' `RemoteDecision` says what each field means. Times are in seconds since 1970 here.
     """
 
     id: str

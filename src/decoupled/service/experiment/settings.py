@@ -1,11 +1,12 @@
 """Checking settings, and storing them as text with every default written out, so that defaults may change."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 from ...base.validation import as_float, number_in
-from ...errors import DecoupledError, argument_of, invalid_value, reworded
+from ...errors import DecoupledError, argument_of, reworded, shown
 from ...learner.arms import ArmNames
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
@@ -42,7 +43,7 @@ def plain_text(argument: str, value: object) -> str:
     if isinstance(value, str) and 1 <= len(value) <= LONGEST_TEXT and value.isprintable():
         return value
     rule = f"must be 1 to {LONGEST_TEXT} printable characters"
-    raise Invalid(invalid_value(argument, value, rule, "letters and digits will do"))
+    raise Invalid.of(argument, value, rule, "letters and digits will do")
 
 
 def default_policy() -> dict[str, Any]:
@@ -63,9 +64,7 @@ def checked_policy(values: object, place: str = "policy") -> Policy:
     decoupled.service.errors.Invalid: policy.policy.alpha = 1: must be a finite number above 1 and below 1e+09; the default is 3
     """
     if not isinstance(values, dict) or "name" not in values:
-        raise Invalid(
-            invalid_value(place, values, "must be an object with the name of a policy", _A_POLICY)
-        )
+        raise Invalid.of(place, values, "must be an object with the name of a policy", _A_POLICY)
     try:
         return Policy.from_dict(values)
     except DecoupledError as error:
@@ -106,23 +105,21 @@ def _completed(settings: Settings) -> Settings:
     deadline, expired = as_float(settings.deadline), as_float(settings.expired_loss)
     if settings.deadline is not None and (deadline is None or not 0.0 < deadline <= LONGEST_DEADLINE):
         rule = f"must be a number of seconds above 0 and at most {LONGEST_DEADLINE:g}"
-        raise Invalid(invalid_value("deadline", settings.deadline, rule, "leave it out for none"))
+        raise Invalid.of("deadline", settings.deadline, rule, "leave it out for none")
     if settings.expired_loss is not None and (expired is None or not low <= expired <= high):
         rule = f"must lie in [{low}, {high}]"
-        raise Invalid(invalid_value("expired_loss", settings.expired_loss, rule, "leave it out for none"))
+        raise Invalid.of("expired_loss", settings.expired_loss, rule, "leave it out for none")
     if expired is not None and deadline is None:
         remedy = "set a deadline, or leave both out"
-        raise Invalid(invalid_value("expired_loss", expired, "needs a deadline", remedy))
+        raise Invalid.of("expired_loss", expired, "needs a deadline", remedy)
     for name, kinds in _KINDS.items():
         if (value := getattr(settings, name)) not in kinds:
             *first, last = map(repr, kinds)
             rule, remedy = f"must be {', '.join(first)} or {last}", f"leave it out for {kinds[0]!r}"
-            raise Invalid(invalid_value(name, value, rule, remedy))
+            raise Invalid.of(name, value, rule, remedy)
     if settings.feedback == "preference" and policy.coupled:
         rule = f"needs two arms, and {type(policy).__name__} plays the standard game"
-        raise Invalid(
-            invalid_value("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
-        )
+        raise Invalid.of("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
     arms = settings.arms if is_large(settings.arms) else tuple(ArmNames.checked(settings.arms).names)
     check_settings(policy, arms)
     changes = {each.name: getattr(settings.guardrails, each.name) for each in fields(settings.guardrails)}
@@ -149,7 +146,7 @@ def _completed(settings: Settings) -> Settings:
 
 def _flag(name: str, value: object, default: str) -> bool:
     if not isinstance(value, bool):
-        raise Invalid(invalid_value(name, value, "must be true or false", f"leave it out for {default}"))
+        raise Invalid.of(name, value, "must be true or false", f"leave it out for {default}")
     return value
 
 
@@ -172,3 +169,46 @@ def as_settings(content: dict[str, Any]) -> Settings:
         "budget": Budget.from_dict(content["budget"]),
     }
     return Settings(**content | read)
+
+
+_NAMES = {"deadline": "deadline_seconds"}  # settings that requests call otherwise
+
+
+def differences(stored: str, settings: Settings) -> list[str]:
+    """Each setting that differs from the stored ones, with both values; empty if they agree.
+
+    >>> there = as_text(Settings({"name": "FTPL"}, ("a", "b"), deadline=60.0))
+    >>> differences(there, Settings({"name": "FTPL"}, ("a", "c")))
+    ["arms is ['a', 'b'], and you sent ['a', 'c']", 'deadline_seconds is 60.0, and you sent none']
+    """
+    known, asked = json.loads(stored), json.loads(as_text(settings))
+    return [line for name in sorted(known) for line in _lines(name, known, asked)]
+
+
+def _lines(name: str, known: dict[str, Any], asked: dict[str, Any]) -> Iterator[str]:
+    one, other = known.get(name), asked.get(name)
+    if one == other:
+        return
+    if name == "imported":
+        yield "it began with another saved learner, or with none"
+    elif name == "policy" and (labels := _labels(one, other)) is not None:
+        yield _line("policy", *labels)
+    elif isinstance(one, dict) and isinstance(other, dict):
+        for inner in sorted(one.keys() | other.keys()):
+            yield from (f"{name}.{line}" for line in _lines(inner, one, other))
+    else:
+        yield _line(_NAMES.get(name, name), one, other)
+
+
+def _line(name: str, known: object, asked: object) -> str:
+    there = "not set" if known is None else shown(known)
+    return f"{name} is {there}, and you sent {'none' if asked is None else shown(asked)}"
+
+
+def _labels(known: Any, asked: Any) -> tuple[str, str] | None:
+    """Both policies in a few words, which say more than their parameters; None if they do not tell them apart."""
+    try:
+        labels = Policy.from_dict(known).label, Policy.from_dict(asked).label
+    except DecoupledError:  # a policy of another program
+        return None
+    return labels if labels[0] != labels[1] else None

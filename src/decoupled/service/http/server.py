@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from ...base.extras import needed_for
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...options.readers import is_loopback as is_loopback
 from ...policies import FTPL, Ladder
 from ..api.deletion import DELETE_AFTER
@@ -66,13 +66,9 @@ def check(serving: Serving, *, any_key: bool) -> None:
         raise ParameterError("--tls-certificate, --tls-key: must be given together; give both, or none")
     for name, file in (("--tls-certificate", serving.certificate), ("--tls-key", serving.private_key)):
         if file is not None and not os.access(file, os.R_OK):
-            raise ParameterError(
-                invalid_value(name, str(file), "cannot be read", "check the path and its permissions")
-            )
+            raise ParameterError.of(name, str(file), "cannot be read", "check the path and its permissions")
     if serving.backups is not None and not serving.backups.is_dir():
-        raise ParameterError(
-            invalid_value("--backups", str(serving.backups), "is not a folder", "create it first")
-        )
+        raise ParameterError.of("--backups", str(serving.backups), "is not a folder", "create it first")
     if is_loopback(serving.host):
         if not any_key:
             log.warning("no keys: everyone who can reach %s on this machine is admin", serving.host)
@@ -84,7 +80,7 @@ def check(serving: Serving, *, any_key: bool) -> None:
             f"make one with `decoupled keys add --store {named} --role admin`, give --admin-key-file, "
             "or serve on 127.0.0.1"
         )
-        raise ParameterError(invalid_value("--host", serving.host, rule, remedy))
+        raise ParameterError.of("--host", serving.host, rule, remedy)
     if serving.certificate is None:
         log.warning(
             "no TLS: keys are sent unencrypted unless a proxy in front of this service encrypts them"
@@ -204,6 +200,6 @@ def listening(serving: Serving) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             rule = f"is in use on {serving.host}"
             remedy = "choose another with --port, or 0 for any free port"
-            raise ParameterError(invalid_value("--port", serving.port, rule, remedy)) from None
+            raise ParameterError.of("--port", serving.port, rule, remedy) from None
         raise
     return listener

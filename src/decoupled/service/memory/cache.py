@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Container, Iterator
+from typing import TypeVar
 
 from ..errors import Unauthorized
 from ..experiment.live import LiveExperiment
@@ -13,6 +14,18 @@ KEYLESS = ""  # the permit of requests without a key, which is valid as long as 
 REFUSED = "Authorization: the key is unknown or revoked; ask for a new one"
 MISSING = "Authorization: is missing; send 'Authorization: Bearer KEY'"
 _REMEMBERED = 10_000
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def keep(kept: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
+    """Keep a value as the one that was used last, and drop those that were not used for longest."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
 
 
 class Cache:

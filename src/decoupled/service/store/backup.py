@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager
 from itertools import islice
 
 from ...base.files import replacing
-from ...errors import invalid_value
 from ..errors import Conflict, StoreError
 from ..experiment.audited import OPERATOR, audit_row
 from ..experiment.request_context import ORIGIN
@@ -54,7 +53,7 @@ def _check_target(store: Store, target: str, force: bool) -> None:
 
 
 def _conflict(called: str, path: str, rule: str, remedy: str = "choose another file") -> Conflict:
-    return Conflict(invalid_value(called, path, rule, remedy))
+    return Conflict.of(called, path, rule, remedy)
 
 
 def _exists(called: str, path: str) -> Conflict:
@@ -82,7 +81,7 @@ def _to_file(
     except FileExistsError:
         raise _exists(called, target) from None
     except OSError as error:
-        raise StoreError(invalid_value(called, target, str(error), "choose another place")) from error
+        raise StoreError.of(called, target, str(error), "choose another place") from error
 
 
 def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -> int:
@@ -95,7 +94,7 @@ def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -
 
     if not os.path.isfile(path):
         rule, remedy = "does not exist", "give a file that `decoupled backup` wrote"
-        raise StoreError(invalid_value("backup", os.fspath(path), rule, remedy))
+        raise StoreError.of("backup", os.fspath(path), rule, remedy)
     with _reading(path) as reader:
         if is_postgres(url_or_path):
             return _copy_into(reader, url_or_path, path)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeAlias
 
-from ...errors import invalid_value
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from .schema import MIGRATIONS, RECORD, Dialect, statements
@@ -167,16 +166,12 @@ class Database(ABC):
         """Raise if the tables are from a later release."""
         if self.version() > len(MIGRATIONS):
             rule = f"has version {self.version()} and this release knows {len(MIGRATIONS)}"
-            raise StoreError(
-                invalid_value(self.called, self.where, rule, "open it with the release that wrote it")
-            )
+            raise StoreError.of(self.called, self.where, rule, "open it with the release that wrote it")
 
     def check_tables(self) -> None:
         """Raise if the database does not have the service's tables."""
         if not self.has_tables() or self.version() == 0:
-            raise StoreError(
-                invalid_value(self.called, self.where, "has no tables of the service", self.creation())
-            )
+            raise StoreError.of(self.called, self.where, "has no tables of the service", self.creation())
 
     def creation(self) -> str:
         """The remedy if there is no store."""

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import closing
 
 from ...base.extras import needed_for
 from ...options.kinds import is_postgres as is_postgres
@@ -47,18 +48,15 @@ def migrated(url_or_path: str | os.PathLike[str]) -> tuple[str, int, int]:
     >>> before, migrated(path)[1:] == (after, after)
     (0, True)
     """
-    store = open_store(url_or_path)
-    try:
-        store.begin()
-        try:
-            before = store.version() if store.has_tables() else 0
-        finally:
-            store.rollback()
+    with closing(open_store(url_or_path)) as store:
+        before = _version(store)
         store.migrate(time.time())
-        store.begin()
-        try:
-            return store.where, before, store.version()
-        finally:
-            store.rollback()
+        return store.where, before, _version(store)
+
+
+def _version(store: Store) -> int:
+    store.begin()
+    try:
+        return store.version() if store.has_tables() else 0
     finally:
-        store.close()
+        store.rollback()

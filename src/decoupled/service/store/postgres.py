@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 from psycopg import conninfo
 
-from ...errors import invalid_value
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from .database import Values
@@ -57,13 +56,13 @@ def _opening_error(url: str, error: Exception) -> StoreError:
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
         # The message of libpq may show the password in the address.
         rule, remedy = "is not a PostgreSQL address", "write postgresql://USER@HOST:PORT/DATABASE"
-        return StoreError(invalid_value("store", shown_address(url), rule, remedy))
+        return StoreError.of("store", shown_address(url), rule, remedy)
     text = " ".join(str(error).split())
     remedy = next(
         (remedy for one, two, remedy in _REMEDIES if one in text and two in text),
         "check that the server is running and that the address is right",
     )
-    return StoreError(invalid_value("store", shown_address(url), f"cannot be opened ({text})", remedy))
+    return StoreError.of("store", shown_address(url), f"cannot be opened ({text})", remedy)
 
 
 class PostgresStore(Store):

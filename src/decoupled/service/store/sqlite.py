@@ -7,7 +7,6 @@ from typing import Any
 
 import apsw
 
-from ...errors import invalid_value
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from . import sqlite_files
@@ -31,15 +30,9 @@ def sqlite_version() -> tuple[int, ...]:
 
 
 class SqliteStore(Store):
-    """A store in the file at `path`.
+    """A store in the file at `path`; `open_store` says what the options mean.
 
-    Args:
-        path: the file.
-        synchronous: when SQLite waits for the disk; with FULL, before a commit returns.
-        create: whether to create the file if it does not exist.
-        read_only: open an existing store for reading; neither the file nor its log changes.
-        called: the argument that error messages name.
-        where: the path that error messages show in place of `path`.
+    `synchronous` is when SQLite waits for the disk; with FULL, before a commit returns.
     """
 
     dialect, system = SQLITE, "sqlite"
@@ -71,9 +64,9 @@ class SqliteStore(Store):
     def _check_files(self, create: bool) -> None:
         found = sqlite_files.mismatch(self.path)
         if found is not None:
-            raise StoreError(invalid_value(self.called, self.where, *found))
+            raise StoreError.of(self.called, self.where, *found)
         if not create and not os.path.lexists(self.path):
-            raise StoreError(invalid_value(self.called, self.where, "does not exist", self.creation()))
+            raise StoreError.of(self.called, self.where, "does not exist", self.creation())
 
     def _open(self, create: bool) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
@@ -143,9 +136,8 @@ class SqliteStore(Store):
 
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
         # BEGIN IMMEDIATE has locked the whole file.
-        return [
-            ExperimentRow(*row) for each in ids for row in self.run(f"{EXPERIMENTS} WHERE id = ?", (each,))
-        ]
+        sql = f"{EXPERIMENTS} WHERE id = ?"
+        return [ExperimentRow(*row) for each in ids for row in self.run(sql, (each,))]
 
     def lock_schema(self) -> None:
         pass  # BEGIN IMMEDIATE has locked the whole file

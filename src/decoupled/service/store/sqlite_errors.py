@@ -4,7 +4,6 @@ import os
 
 import apsw
 
-from ...errors import invalid_value
 from ..errors import StoreError
 
 _CHECK = "correct the path"
@@ -27,7 +26,7 @@ def opening_error(called: str, where: str, error: Exception, path: str) -> Store
     'is a folder; name a file in it'
     """
     reason, remedy = _known(error) or _from_path(path) or _unknown(error)
-    return StoreError(invalid_value(called, where, reason, remedy))
+    return StoreError.of(called, where, reason, remedy)
 
 
 def _from_path(path: str) -> tuple[str, str] | None:

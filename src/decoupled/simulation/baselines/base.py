@@ -1,11 +1,35 @@
 """The base class of baselines."""
 
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 from ...base.arrays import Floats, Ints
 from ...environments import ContextTable
 from ...errors import UnsupportedError
 from ...policies import Policy
+
+
+class TableRun(NamedTuple):
+    """One run on a `ContextTable`, and where its results go.
+
+    Attributes:
+        table: the environment.
+        row_at: the row of each round.
+        best: the arm that regret is against.
+        checkpoints: the rounds after which regret is recorded.
+        seed: the seed of the simulation.
+        number: the number of the run.
+        regret: the regret at each checkpoint, to fill.
+        plays: how often each arm was exploited and explored (2 x arms), to add to.
+    """
+
+    table: ContextTable
+    row_at: Ints
+    best: int
+    checkpoints: Ints
+    seed: int
+    number: int
+    regret: Floats
+    plays: Ints
 
 
 class Baseline(Policy, kind="baseline", package=__package__):
@@ -38,27 +62,10 @@ class Baseline(Policy, kind="baseline", package=__package__):
         """
         raise NotImplementedError
 
-    def play(
-        self,
-        table: ContextTable,
-        row_at: Ints,
-        best: int,
-        checkpoints: Ints,
-        seed: int,
-        run: int,
-        regret: Floats,
-        plays: Ints,
-    ) -> None:
+    def play(self, run: TableRun) -> None:
         """Play one run.
 
         Args:
-            table: the environment.
-            row_at: the row of each round.
-            best: the arm that regret is against.
-            checkpoints: the rounds after which regret is recorded.
-            seed: the seed of the simulation.
-            run: the number of the run.
-            regret: the regret at each checkpoint, to fill.
-            plays: how often each arm was exploited and explored (2 x arms), to add to.
+            run: which run, and where its results go.
         """
         raise NotImplementedError

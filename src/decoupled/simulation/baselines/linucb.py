@@ -11,11 +11,11 @@ from ...base.arrays import Floats, Ints, Words
 from ...base.validation import set_number
 from ...environments import ContextTable
 from ...environments.context_table import check_number_column, check_segment_column
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...kernels.jit import compiled
 from ...kernels.random.stream import below
 from ..contextual import draws_of, fill_regret
-from .base import Baseline
+from .base import Baseline, TableRun
 from .per_segment import field_names
 
 
@@ -114,9 +114,7 @@ class LinUCB(Baseline):
             object.__setattr__(self, name, field_names(name, getattr(self, name), 0))
         if not self.segments and not self.numbers:
             rule = "must not both be empty"
-            raise ParameterError(
-                invalid_value("segments, numbers", (), rule, 'such as segments=["subject"]')
-            )
+            raise ParameterError.of("segments, numbers", (), rule, 'such as segments=["subject"]')
         set_number(self, "alpha", 0.0, 1e6, "the default is 1")
         set_number(self, "ridge", 0.0, 1e6, "the default is 1")
 
@@ -151,21 +149,12 @@ class LinUCB(Baseline):
             size += 1
         return np.stack(places, axis=1), np.stack(values, axis=1), size
 
-    def play(
-        self,
-        table: ContextTable,
-        row_at: Ints,
-        best: int,
-        checkpoints: Ints,
-        seed: int,
-        run: int,
-        regret: Floats,
-        plays: Ints,
-    ) -> None:
+    def play(self, run: TableRun) -> None:
+        table, row_at = run.table, run.row_at
         places, values, size = self.features(table)
         inverse = np.tile(np.eye(size) / self.ridge, (table.arms, 1, 1))
         model, step = np.zeros((table.arms, size)), np.zeros(size)
         played, losses = np.zeros(len(row_at), np.int64), table.table(1).rows
-        stream = draws_of(seed, run)
+        stream = draws_of(run.seed, run.number)
         play_linear(losses, row_at, places, values, self.alpha, inverse, model, step, stream, played)
-        fill_regret(losses, row_at, best, played, played, checkpoints, regret, plays)
+        fill_regret(losses, run, played)

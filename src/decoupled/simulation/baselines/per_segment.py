@@ -6,14 +6,13 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from ...base.arrays import Floats, Ints
 from ...environments import ContextTable
 from ...environments.context_table import check_segment_column
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...policies import Ladder, Policy
 from ..contextual import draws_of, play_blind
 from ..cpu import table_loop
-from .base import Baseline
+from .base import Baseline, TableRun
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class PerSegment(Baseline):
         policy = Policy.from_dict(given) if isinstance(given, dict) else given
         if not isinstance(policy, Policy):
             rule = "must be a policy"
-            raise ParameterError(invalid_value("policy", policy, rule, "for example dc.Ladder()"))
+            raise ParameterError.of("policy", policy, rule, "for example dc.Ladder()")
         if policy.contextual:
             rule = "knows the context itself, so it needs no segments of its own"
             raise ParameterError(f"policy: {policy.label} {rule}; use dc.Ladder()")
@@ -74,30 +73,21 @@ class PerSegment(Baseline):
         for name in self.segments:
             check_segment_column("segments", name, table.context)
 
-    def play(
-        self,
-        table: ContextTable,
-        row_at: Ints,
-        best: int,
-        checkpoints: Ints,
-        seed: int,
-        run: int,
-        regret: Floats,
-        plays: Ints,
-    ) -> None:
+    def play(self, run: TableRun) -> None:
+        table, row_at = run.table, run.row_at
         policy, rows = self.policy.at(table.arms), table.table(1).rows
         policy.register()  # also in a process that has not seen the policy
         loop, segments = table_loop(policy), table.segment_at(self.segments)[row_at]
-        regret[:] = 0.0
+        run.regret[:] = 0.0
         # The segments share nothing, so each is played to its end before the next begins.
         order = segments.argsort(kind="stable")
         for rounds in np.split(order, np.flatnonzero(np.diff(segments[order])) + 1):
-            seen = np.searchsorted(rounds, checkpoints)  # its rounds up to each checkpoint
+            seen = np.searchsorted(rounds, run.checkpoints)  # its rounds up to each checkpoint
             ends = np.unique(seen[seen > 0])
             own = np.zeros(1 + len(ends))  # begins with 0, for checkpoints before its first round
-            draws = draws_of(seed, run, int(segments[rounds[0]]))
-            play_blind(policy, loop, rows, row_at[rounds], draws, best, ends, own[1:], plays)
-            regret += own[np.searchsorted(ends, seen, side="right")]
+            draws = draws_of(run.seed, run.number, int(segments[rounds[0]]))
+            play_blind(policy, loop, rows, row_at[rounds], draws, run.best, ends, own[1:], run.plays)
+            run.regret[:] += own[np.searchsorted(ends, seen, side="right")]
 
 
 def field_names(argument: str, given: object, least: int = 1) -> tuple[str, ...]:
@@ -109,5 +99,5 @@ def field_names(argument: str, given: object, least: int = 1) -> tuple[str, ...]
         or not all(isinstance(each, str) for each in names)
     ):
         rule = "must be a list of names of columns"
-        raise ParameterError(invalid_value(argument, given, rule, 'such as ["subject"]'))
+        raise ParameterError.of(argument, given, rule, 'such as ["subject"]')
     return names

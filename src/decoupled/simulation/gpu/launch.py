@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,18 @@ _turns: dict[int, Lock] = defaultdict(Lock)  # by device
 Launch: TypeAlias = Callable[[int, Any, Any], None]
 
 
+class _Job(NamedTuple):
+    """What to run, and where."""
+
+    card: Card
+    policy: Policy
+    environment: Any
+    needs: Needs
+    shared: tuple[Any, Any]  # the checkpoints and the seed, on the device
+    traffic: Traffic
+    stream: Any
+
+
 def run_block_on(
     card: Card,
     policy: Policy,
@@ -50,9 +62,8 @@ def run_block_on(
         stream = cuda.stream()
         shared = cuda.to_device(checkpoints, stream), cuda.to_device(seed_pool(seed), stream)
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
-        launch = (_against_adversary if needs.shape.adaptive else _on_table)(
-            card, policy, environment, needs, shared, traffic, stream
-        )
+        job = _Job(card, policy, environment, needs, shared, traffic, stream)
+        launch = _against_adversary(job) if needs.shape.adaptive else _on_table(job)
         most = most_runs(needs, card)
         for start in range(first, last, most):
             piece = regret[start - first : min(start + most, last) - first]
@@ -77,10 +88,9 @@ def compile_kernel(policy: Policy, environment: Environment) -> None:
     run_block_on(cards()[0], policy, environment, 2, np.array([2]), 0, 0, 1)
 
 
-def _pending(
-    policy: Policy, environment: Environment, needs: Needs, traffic: Traffic, stream: Any
-) -> Callable[[LaunchGrid], tuple[Any, ...]]:
+def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
     """The last argument of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
+    _, policy, environment, needs, _, traffic, stream = job
     if traffic.direct:
         return lambda grid: ()
     cuda = toolkit()
@@ -96,20 +106,13 @@ def _pending(
     return allocated
 
 
-def _on_table(
-    card: Card,
-    policy: Policy,
-    environment: Environment,
-    needs: Needs,
-    shared: Any,
-    traffic: Traffic,
-    stream: Any,
-) -> Launch:
+def _on_table(job: _Job) -> Launch:
+    card, policy, environment, needs, shared, traffic, stream = job
     table, best = world(environment, needs.horizon)
     sent = _sent(environment, needs.horizon, card.number)
     kernel = kernel_for(policy, environment, needs.shape, table.noise, not traffic.direct)
     facts = (policy.params(), *sent, table.concentration, best, *shared)
-    pending = _pending(policy, environment, needs, traffic, stream)
+    pending = _pending(job)
 
     def launch(first: int, regret: Any, plays: Any) -> None:
         grid = launch_grid(needs, card, regret.shape[0])
@@ -119,18 +122,11 @@ def _on_table(
     return launch
 
 
-def _against_adversary(
-    card: Card,
-    policy: Policy,
-    environment: Any,
-    needs: Needs,
-    shared: Any,
-    traffic: Traffic,
-    stream: Any,
-) -> Launch:
+def _against_adversary(job: _Job) -> Launch:
+    card, policy, environment, needs, shared, traffic, stream = job
     cuda = toolkit()
     kernel = kernel_for(policy, environment, needs.shape, late=not traffic.direct)
-    pending = _pending(policy, environment, needs, traffic, stream)
+    pending = _pending(job)
     # One extra element, because an array on a device cannot be empty.
     memory = [cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in environment.memory()]
     facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...base.arrays import Floats
 from ...base.validation import as_float, number_in, whole_number
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 
 
 def shape_of(alpha: float, high: float = 1e9) -> float:
@@ -37,7 +37,5 @@ def positive_gaps(gaps: Sequence[float]) -> Floats:
     zeros = sum(gap == 0.0 for gap in numbers)
     if not positive or len(positive) + zeros < len(numbers) or zeros > 1:
         rule = "must be the gaps of the other arms, each in (0, 1], with at most one 0 for the best arm"
-        raise ParameterError(
-            invalid_value("gaps", gaps, rule, "the theorems assume that the best arm is unique")
-        )
+        raise ParameterError.of("gaps", gaps, rule, "the theorems assume that the best arm is unique")
     return np.array(positive)

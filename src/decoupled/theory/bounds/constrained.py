@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.arrays import Floats
 from ...base.validation import whole_number
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from .arguments import positive_gaps, scale_of, shape_of, split_of
 from .constants import (
     LEAST_OFF_EVENT,
@@ -78,7 +78,7 @@ def constrained_constants(
     zeta = split_of(zeta)
     if zeta > gate.a:
         rule = f"must be at most the gate's a = {gate.a:g}, so that the leader is fully centred"
-        raise ParameterError(invalid_value("zeta", zeta, rule, "the default is 0.1"))
+        raise ParameterError.of("zeta", zeta, rule, "the default is 0.1")
     rate, share, total = first_rate(arms, alpha, c), rank_share(arms, alpha), rank_sum(arms, alpha)
     curvature, factor = curvature_constant(alpha), gate.fall_factor(alpha)
     slower, dearer = _slower(alpha, theta)
@@ -165,7 +165,7 @@ def constrained_bound(
     early, any_state, on_event, first = constants
     if horizon is None and alpha <= 2.0:
         rule = "must be given if alpha is at most 2, where the bound grows with it"
-        raise ParameterError(invalid_value("horizon", None, rule, "give the number of rounds"))
+        raise ParameterError.of("horizon", None, rule, "give the number of rounds")
     end = math.inf if horizon is None else whole_number("horizon", horizon, 1, "give the number of rounds")
     slope = self_bounding_factor(alpha) * math.pow(on_event, alpha) * math.sqrt(arms)
     slope *= float((gaps ** (1.0 - alpha)).sum())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...base.validation import number_from, number_in, one_of, whole_number
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...kernels.laws.contextual_state import PRIORS_AT
 from ...policies import ContextualLadder, Ladder
 from .arguments import positive_gaps, size_of
@@ -55,7 +55,7 @@ def _policy(policy: object) -> ContextualLadder:
     if policy is None:
         return ContextualLadder(segments=("segment",))
     rule = "must be a ContextualLadder"
-    raise ParameterError(invalid_value("policy", policy, rule, "theorem F is about no other"))
+    raise ParameterError.of("policy", policy, rule, "theorem F is about no other")
 
 
 def shared_numbers(arms: int, policy: ContextualLadder) -> SharedNumbers:
@@ -146,9 +146,7 @@ def _own(policy: ContextualLadder, segments: int | None) -> tuple[str, int]:
     if segments is None:
         return "pooled", 1
     if not policy.segments:
-        raise ParameterError(
-            invalid_value("policy", policy, "has no segments", "name them in segments=...")
-        )
+        raise ParameterError.of("policy", policy, "has no segments", "name them in segments=...")
     return "segments", whole_number(
         "segments", segments, 1, "leave it out for one arm that is best for all"
     )

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ...base.arrays import Floats
 from ...base.validation import number_in
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from .arguments import shape_of
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(96)
@@ -40,7 +40,7 @@ class Gate:
         delta = number_in("delta", self.delta, 0.0, 1.0, "HALF has 1/2")
         a = number_in("a", self.a, 0.0, remedy="HALF has 1/2")
         if a < delta:
-            raise ParameterError(invalid_value("a", a, f"must be at least delta = {delta:g}", "raise it"))
+            raise ParameterError.of("a", a, f"must be at least delta = {delta:g}", "raise it")
         object.__setattr__(self, "a", a)
         object.__setattr__(self, "delta", delta)
 

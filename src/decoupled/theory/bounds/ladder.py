@@ -10,7 +10,7 @@ import numpy as np
 
 from ...base.arrays import Floats
 from ...base.validation import number_in
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...policies import Ladder
 from .arguments import positive_gaps, size_of
 from .constants import LEAST_OFF_EVENT, arms_of, curvature_constant, rank_sum, winner_constant
@@ -196,13 +196,11 @@ def ladder_numbers(arms: int, policy: Ladder | None = None) -> Numbers:
     """Check that T2 is about this policy with this number of arms."""
     policy = Ladder() if policy is None else policy
     if not isinstance(policy, Ladder):
-        raise ParameterError(
-            invalid_value("policy", policy, "must be a Ladder", "theorem T2 is about no other")
-        )
+        raise ParameterError.of("policy", policy, "must be a Ladder", "theorem T2 is about no other")
     number_in("uniform_share", policy.uniform_share, 0.0, 1.0, "with 0 there is no bound")
     if policy.at(arms_of(arms)) is not policy:
         rule = "must be below 4096"
-        raise ParameterError(invalid_value("arms", arms, rule, "from there on Ladder is another policy"))
+        raise ParameterError.of("arms", arms, rule, "from there on Ladder is another policy")
     return Numbers(arms, policy)
 
 

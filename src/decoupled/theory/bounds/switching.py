@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...base.arrays import Floats
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...policies import FTPL, FollowTheLeader, Ladder, Policy
 from .arguments import shape_of, size_of, split_of
 from .constants import LEAST_OFF_EVENT, curvature_constant, first_rate, square_sum
@@ -122,7 +122,7 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, FTPL) or policy.estimator != "importance" or policy.schedule != "rounds":
         remedy = "dc.FTPL() has a bound, and so has a soft gate, gate=dc.theory.bounds.Gate()"
-        raise ParameterError(invalid_value("policy", policy, _why(policy), remedy))
+        raise ParameterError.of("policy", policy, _why(policy), remedy)
     rounds, alpha = size_of(horizon, arms) / arms, policy.alpha
     scale = policy.c if policy.c_exploit is None else policy.c_exploit
     rate = first_rate(arms, alpha, scale)

@@ -13,11 +13,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ....errors import ParameterError, invalid_value, near_name
+from ....errors import ParameterError, near_name
 from ...api.keys import Keys
 from ...errors import Forbidden, TooMany, Unauthorized
 from ...experiment.audited import OPERATOR
-from ...memory.cache import KEYLESS, MISSING, REFUSED
+from ...memory.cache import KEYLESS, MISSING, REFUSED, keep
 from .limits import Limits
 
 PREFIX = "dk_"
@@ -52,7 +52,7 @@ def checked_role(role: str) -> str:
     'decide'
     """
     if role not in ROLES:
-        raise ParameterError(invalid_value("role", role, "is not a role", near_name(role, ROLES)))
+        raise ParameterError.of("role", role, "is not a role", near_name(role, ROLES))
     return role
 
 
@@ -109,10 +109,7 @@ class Buckets:
         over = full_at - now + (min(cost, self._burst) - self._burst) / self._rate
         if over > 1e-9:
             return over
-        self._full_at[caller] = full_at + cost / self._rate
-        self._full_at.move_to_end(caller)
-        if len(self._full_at) > _REMEMBERED:
-            self._full_at.popitem(last=False)
+        keep(self._full_at, caller, full_at + cost / self._rate, _REMEMBERED)
         return 0.0
 
     def empty(self, caller: str) -> bool:
@@ -207,10 +204,6 @@ class Admission:
         if found is None or found.revoked_at is not None or not hmac.compare_digest(found.digest, digest):
             self._known.pop(digest, None)
             return None
-        access = self._known[digest] = Access(
-            found.tenant, found.role, f"key {found.id}", found.label, digest
-        )
-        self._known.move_to_end(digest)
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
+        access = Access(found.tenant, found.role, f"key {found.id}", found.label, digest)
+        keep(self._known, digest, access, _REMEMBERED)
         return access

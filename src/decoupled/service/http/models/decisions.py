@@ -18,7 +18,19 @@ from ...experiment.live import LiveExperiment
 from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Mode, Status, moment
 from ...experiment.rows import Decided, Settled
 from ..admission.limits import MOST_FEEDBACK
-from .fields import Advice, Arm, ContextValue, Loss, Model, Number, Problem, StickyKey, Tags, Whole
+from .fields import (
+    Advice,
+    Arm,
+    ContextValue,
+    Loss,
+    Model,
+    Number,
+    Problem,
+    StickyKey,
+    Tags,
+    Whole,
+    fields_of,
+)
 from .strict_json import broken
 
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
@@ -248,17 +260,9 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
     """A decision as JSON."""
     explore = record.explore
     to = None if explore is None else {"loss_of": explore, "to": f"/v1/decisions/{record.id}/feedback"}
-    return {
-        "id": record.id, "experiment": record.experiment, "mode": record.mode,
-        "exploit": record.exploit, "explore": explore, "send_feedback": to,
-        "propensity": record.propensity, "weight": record.weight,
-        "policy": record.policy, "state_version": record.state_version,
-        "made_at": moment(record.made_at), "expires_at": moment(record.expires_at),
-        "status": record.status, "loss": record.loss, "settled_at": moment(record.settled_at),
-        "drawn": record.drawn, "guard": record.guard, "limited_by": record.limited_by,
-        "tags": record.tags, "baseline": record.baseline, "key": record.key,
-        "context": record.context, "advice": record.advice,
-    }  # fmt: skip
+    times = {name: moment(getattr(record, name)) for name in ("made_at", "expires_at", "settled_at")}
+    known = fields_of(record, DecisionOut) | times | {"send_feedback": to}
+    return {name: known[name] for name in DecisionOut.model_fields}
 
 
 def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:

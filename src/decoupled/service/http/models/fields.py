@@ -55,6 +55,11 @@ TagFilter = Annotated[
 Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 
 
+def fields_of(record: object, model: type[BaseModel]) -> dict[str, Any]:
+    """What a record has of the fields of a model, in their order."""
+    return {name: getattr(record, name) for name in model.model_fields if hasattr(record, name)}
+
+
 class Model(BaseModel):
     """A body that takes only the fields it knows."""
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, StrictBool, StrictInt
 from ....learner.budget import MOST_IN_A_WINDOW, Budget
 from ....learner.guardrails import Guardrails
 from ..admission.limits import MOST_NAMED
-from .fields import Arm, Model, Number, Whole
+from .fields import Arm, Model, Number, Whole, fields_of
 from .strict_json import one_rule
 
 Share = Annotated[Number, Field(ge=0.0, le=1.0)]
@@ -141,20 +141,13 @@ class BudgetOut(BaseModel):
 
 def guardrails_out(rules: Guardrails) -> dict[str, Any]:
     """Guardrails as JSON."""
-    return {
-        "pinned": rules.pinned, "floors": _by_name(rules.floors), "holdout": rules.holdout,
-        "control": rules.control, "incumbent": rules.incumbent, "risk": rules.risk, "drift": rules.drift,
-        "down": list(rules.down),
-    }  # fmt: skip
+    return fields_of(rules, GuardrailsOut) | {"floors": _by_name(rules.floors), "down": list(rules.down)}
 
 
 def budget_out(budget: Budget) -> dict[str, Any]:
     """A budget as JSON."""
     cost = _by_name(budget.cost) if isinstance(budget.cost, Mapping) else budget.cost
-    return {
-        "share": budget.share, "rate": budget.rate, "cost": cost, "total": budget.total,
-        "allowance": budget.allowance,
-    }  # fmt: skip
+    return fields_of(budget, BudgetOut) | {"cost": cost}
 
 
 def _by_name(values: Mapping[Any, float]) -> dict[str, float]:

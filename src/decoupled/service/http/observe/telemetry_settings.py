@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ....errors import ParameterError, invalid_value
+from ....errors import ParameterError
 
 ENDPOINTS = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -37,7 +37,7 @@ def exports(signal: str, variables: Mapping[str, str]) -> bool:
     name = EXPORTERS[signal]
     wanted = variables.get(name, "otlp").strip().lower()
     if wanted not in ("otlp", "none"):
-        raise ParameterError(invalid_value(name, wanted, "must be otlp or none", "leave it out for otlp"))
+        raise ParameterError.of(name, wanted, "must be otlp or none", "leave it out for otlp")
     return wanted == "otlp"
 
 
@@ -47,4 +47,4 @@ def check_protocol(variables: Mapping[str, str]) -> None:
         wanted = variables.get(name, "http/protobuf")
         if wanted != "http/protobuf":
             remedy = "leave it out, and give the collector's HTTP endpoint, such as http://collector:4318"
-            raise ParameterError(invalid_value(name, wanted, "must be http/protobuf", remedy))
+            raise ParameterError.of(name, wanted, "must be http/protobuf", remedy)

@@ -13,6 +13,7 @@ from ...experiment.records import moment
 from ...service import DecisionService
 from ..admission.limits import MOST_LISTED
 from ..framework import Admin, StrictRoute
+from ..models.fields import fields_of
 from ..models.schemas import NAME, NAMED
 from ..openapi import refusals
 
@@ -73,8 +74,5 @@ def audit_routes(service: DecisionService) -> APIRouter:
 
 def audit_out(entry: AuditRecord) -> dict[str, Any]:
     """A change as JSON."""
-    return {
-        "id": entry.id, "at": moment(entry.at), "tenant": entry.tenant, "action": entry.action,
-        "subject": entry.subject, "caller": entry.caller, "label": entry.label, "request_id": entry.request,
-        "old": entry.old, "new": entry.new,
-    }  # fmt: skip
+    known = fields_of(entry, AuditEntryOut) | {"at": moment(entry.at), "request_id": entry.request}
+    return {name: known[name] for name in AuditEntryOut.model_fields}

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from ....base.names import LONGEST, SHAPE
-from ....errors import invalid_value
 from ....learner.budget import Budget
 from ....learner.guardrails import Guardrails
 from ...api.listing import ExperimentSort, Filed
@@ -163,7 +162,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         """
         if confirm != name:
             rule, remedy = "must be the name of the experiment", f"pass confirm={name}"
-            raise Invalid(invalid_value("confirm", confirm, rule, remedy))
+            raise Invalid.of("confirm", confirm, rule, remedy)
         at = await service.deletion.delete(access.tenant, name)
         return JSONResponse({"name": name, "deleted_at": moment(at)})
 

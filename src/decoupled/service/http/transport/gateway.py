@@ -32,7 +32,7 @@ from ..admission.auth import Access, Admission
 from ..admission.body_file import is_streamed
 from ..admission.limits import Limits
 from ..models.problem_json import FAULT, faults, log_fault
-from ..observe.access_log import access_log, log_access
+from ..observe.log_format import access_log, log_access
 from ..observe.metrics import METHODS, UNKNOWN, Metrics, Recorder
 from ..routes.decisions import FastRoutes, Headers
 from .responses import CLOSE, JSON, REQUEST_IDS, Response

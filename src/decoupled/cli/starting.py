@@ -1,10 +1,25 @@
-"""Ends a command on SIGTERM while it is still starting."""
+"""Starts a long-running command: loads what it needs, and ends on SIGTERM meanwhile."""
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Load modules without looking for garbage in between, and never look at what they made again.
+
+    Modules stay for good, so there is no garbage to find; looking for it takes a seventh of the time to start the service.
+    """
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 @contextmanager
