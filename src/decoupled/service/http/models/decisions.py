@@ -262,7 +262,7 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
     to = None if explore is None else {"loss_of": explore, "to": f"/v1/decisions/{record.id}/feedback"}
     times = {name: moment(getattr(record, name)) for name in ("made_at", "expires_at", "settled_at")}
     known = fields_of(record, DecisionOut) | times | {"send_feedback": to}
-    return {name: known[name] for name in DecisionOut.model_fields}
+    return {name: known[name] for name in DecisionOut.model_fields if name in known}  # `why` is not kept
 
 
 def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
