@@ -43,7 +43,7 @@ class Size(NamedTuple):
     part: int
 
 
-SIZES = {size.name: size for size in (Size("standard", 20, 1), Size("quick", 5, 4))}
+SIZES = {size.name: size for size in (Size("standard", 16, 1), Size("quick", 5, 4))}
 
 
 class Suite(NamedTuple):

@@ -143,7 +143,7 @@ def requests(kind: str) -> ContextTable:
     """
     draw = Draws(("segments", "numbers", "noise").index(kind) + 100)
     segment, x = np.array(draw.whole(SEGMENTS_OF_REQUESTS, ROWS)), draw.between(-1.0, 1.0, ROWS)
-    band = np.minimum((1.5 * (x + 1.0)).astype(int), 2)
+    band = np.minimum((4.5 * (x + 1.0)).astype(int), 8)
     if kind == "segments":
         means = np.where(np.arange(3) == segment[:, None] % 3, 0.3, 0.5)
         against = ["segment"]
