@@ -70,18 +70,12 @@ def _imported(file: Path) -> ModuleType:
     try:
         specification.loader.exec_module(module)
     except SyntaxError as error:
-        raise ContractError(
-            f"{file.name}: line {error.lineno} is not Python ({error.msg}); correct it"
-        ) from None
+        raise ContractError(f"line {error.lineno} is not Python ({error.msg}); correct it") from None
     except ModuleNotFoundError as error:
         raise ContractError(
-            f"{file.name}: imports {error.name}, which is not installed; install it, or put what the policy needs into "
+            f"imports {error.name}, which is not installed; install it, or put what the policy needs into "
             "the one file"
         ) from None
-    except DecoupledError as error:
-        raise ContractError(f"{file.name}: {error}") from None
-    except Exception as error:
-        raise ContractError(f"{file.name}: {told(error, file)}; correct it") from None
     return module
 
 
@@ -144,22 +138,26 @@ def _from_call(argument: str, text: str, file: Path | None, find: Find) -> Polic
         named = {each.arg: value(each.value) for each in node.keywords if each.arg is not None}
         return _made(file or Path(text), kind, [value(each) for each in node.args], named)
 
-    return policy(call)
+    try:
+        return policy(call)
+    except ContractError:
+        raise
+    except DecoupledError as error:
+        own = str(error).startswith((f"{argument} = ", "policy = "))
+        raise error if own else error.within(f"{argument} = {text!r}") from None
 
 
 def _made(place: Path, kind: type[Policy], given: list[Any], named: dict[str, Any]) -> Policy:
     try:
         return kind(*given, **named)
-    except DecoupledError as error:
-        raise error.within(place.name) from None
     except TypeError:
         known: Any = kind
         names = [field.name for field in fields(known)] if "__dataclass_fields__" in vars(kind) else []
         rule = f"has other parameters than {kind.__name__}: {', '.join(names) or 'none'}"
-        remedy = "give every parameter a default, or choose its values with --policy 'Name(value=...)'"
+        remedy = "give every parameter a default, or its value: --policy 'Name(value=...)'"
+        if place.suffix != ".py":
+            remedy = "see decoupled policies"
         raise ParameterError(invalid_value("policy", place.name, rule, remedy)) from None
-    except Exception as error:
-        raise ContractError(f"{place.name}: {told(error, place)}; correct it") from None
 
 
 def told(error: BaseException, file: Path | None) -> str:

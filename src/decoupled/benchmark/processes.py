@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -16,8 +17,10 @@ from threading import Lock, Timer, local
 from typing import Any, Self
 
 from ..errors import ContractError, ParameterError
+from .loading import Source
 from .worker import REFUSED
 
+ARGUMENTS = ("policy = ", "--policy = ")  # what refusals of a wrong command line begin with
 GRACE = 10.0  # seconds after which a process that did not end itself is killed
 Command = dict[str, Any]
 
@@ -26,10 +29,12 @@ class Process:
     """A worker's process: a command is answered, or raises an error that says why the entry is refused."""
 
     def __init__(self, first: Command) -> None:
-        self._limit, self._what = first["limit"], os.path.basename(first["given"])
+        source = Source(first["given"])
+        self._limit, self._what = first["limit"], source.file.name if source.file else source.given
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "decoupled.benchmark.worker"],
+            # -P: a file beside the policy, such as random.py, is no module.
+            [sys.executable, "-P", "-m", "decoupled.benchmark.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -39,7 +44,7 @@ class Process:
             start_new_session=True,  # so that Ctrl-C reaches this process only, which then ends them
         )
         try:
-            self.ask(first, "when it was loaded")
+            self.ask(first, "")
         except BaseException:
             self.end()
             raise
@@ -63,8 +68,10 @@ class Process:
             raise self._ended(when, time.monotonic() - start)
         answer = json.loads(line)
         if REFUSED in answer:
-            kind = ParameterError if answer["usage"] else ContractError
-            raise kind(answer[REFUSED])
+            reason = answer[REFUSED]
+            if reason.startswith(ARGUMENTS):
+                raise ParameterError(reason)
+            raise ContractError(f"{self._place(when)}: {reason}")
         return answer["answer"]
 
     def end(self) -> None:
@@ -76,20 +83,28 @@ class Process:
                 self._child.kill()
         self._child.wait()
 
+    def close(self) -> None:
+        """Close its files, when no thread reads them any more."""
+        for file in (self._child.stdin, self._child.stdout, self._said):
+            with suppress(OSError):
+                file.close()  # type: ignore[union-attr]
+
+    def _place(self, when: str) -> str:
+        return f"{self._what}, {when}" if when else self._what
+
     def _ended(self, when: str, seconds: float) -> ContractError:
         """Why a process is no more, and where in the policy's file it was."""
         code = self._child.wait()
         self._said.seek(0)
         told = self._said.read().decode(errors="replace")
         places = re.findall(r'File "([^"]+)", line (\d+) in (\w+)', told)
-        own = [f" ({name}, line {line} of {os.path.basename(file)})" for file, line, name in places
-               if os.path.basename(file) == self._what]  # fmt: skip
-        where = own[0] if own else ""
+        own = [place for place in places if os.path.basename(place[0]) == self._what]
+        where = f" ({own[0][2]}, line {own[0][1]} of {self._what})" if own else ""
         if "Timeout (" in told or seconds >= self._limit:
-            rule = f"took more than {self._limit:g} seconds {when}{where}"
-            return ContractError(f"{self._what}: {rule}; make it faster, or give --time-limit")
+            rule = f"took more than {seconds:.0f} seconds{where}"
+            return ContractError(f"{self._place(when)}: {rule}; make it faster, or raise --time-limit")
         how = f"the signal {signal.Signals(-code).name}" if code < 0 else f"the exit status {code}"
-        return ContractError(f"{self._what}: ended its process with {how} {when}{where}; correct it")
+        return ContractError(f"{self._place(when)}: ended its process with {how}{where}; correct it")
 
 
 def same_everywhere() -> dict[str, str]:
@@ -103,6 +118,7 @@ def same_everywhere() -> dict[str, str]:
         "NPY_DISABLE_CPU_FEATURES": " ".join(features),
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
+        "OPENBLAS_CORETYPE": {"x86_64": "Nehalem", "aarch64": "ARMV8"}.get(platform.machine(), ""),
         "PYTHONHASHSEED": "0",  # the order of sets of strings
     }
     return {**os.environ, **{name: value for name, value in fixed.items() if value}}
@@ -139,6 +155,8 @@ class Pool:
         self._end()
         self._threads.shutdown(wait=True)
         self._end()  # one that was being started
+        for process in self._started:
+            process.close()
 
     def _end(self) -> None:
         with self._guard:

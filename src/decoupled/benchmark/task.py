@@ -1,5 +1,6 @@
 """A task of the benchmark: a world, its size, and what is counted there."""
 
+import math
 import zlib
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from ..environments import ContextTable, Environment
 from ..errors import UnsupportedError
 from ..policies import Policy
 from ..simulation.cpu import run_block, world
+from ..simulation.plan import Plan, as_rounds, make_plan
 from ..simulation.traffic import DIRECT, Traffic
 
 # What is counted, one number a run; all of them stay above 0 where plain regret need not.
@@ -58,20 +60,25 @@ class Task:
             "traffic": self.traffic.to_dict(),
         }
 
-    def play(self, policy: Policy) -> Played:
-        """Play all runs of a policy, one after another."""
+    def plan(self, policy: Policy) -> Plan:
+        """What is simulated for a policy; an error if it cannot be."""
         traffic = self.traffic
         if traffic.keys and not _has_law(policy, self.environment.arms):
             traffic = replace(traffic, sticky=False)
-        ends = np.array([self.rounds], np.int64)
-        done = run_block(policy, self.environment, self.rounds, ends, self.seed, 0, self.runs, traffic)
+        return make_plan(policy, self.environment, self.rounds, self.runs, self.seed, 1, traffic=traffic)
+
+    def play(self, policy: Policy) -> Played:
+        """Play all runs of a policy, one after another."""
+        plan = self.plan(policy)
+        ends = as_rounds(plan)
+        done = run_block(policy, self.environment, self.rounds, ends, self.seed, 0, self.runs, plan.traffic)
         values, switches = done.regret[:, -1], None
         if self.unit in (TRACKING, SWITCHING):
             values = values + self._behind_the_moving_best()
         elif self.unit == SEGMENTS:
             values = values + self._available()
         if done.switches is not None:
-            switches = done.switches[:, -1] * traffic.keys
+            switches = done.switches[:, -1] * plan.traffic.keys
             values = values + switches
         return Played(values, switches)
 
@@ -79,7 +86,7 @@ class Task:
         """What the best single arm loses to the best arm of each round, by mean losses."""
         table, best = world(self.environment, self.rounds)
         behind = table.rows[:, best] - table.rows.min(axis=1)
-        return float(np.bincount(table.row_at, minlength=len(behind)) @ behind)
+        return math.fsum(np.bincount(table.row_at, minlength=len(behind)) * behind)
 
     def _available(self) -> Floats:
         table = self.environment
@@ -90,9 +97,8 @@ class Task:
 
 def _has_law(policy: Policy, arms: int) -> bool:
     """Whether the probabilities of what is exploited are known, which the draw of a key needs."""
-    form = policy.at(arms)
     try:
         policy.start(arms, 0).exploitation_probabilities()
     except UnsupportedError:
-        return form.coupled  # which draws afresh in any case
+        return False
     return True

@@ -7,7 +7,6 @@ process that asked only reads lines of JSON. The first line that comes in says w
 import faulthandler
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ContractError, DecoupledError, ParameterError
+from ..errors import ContractError, DecoupledError
 from .loading import Source, told
 from .suite import REFERENCES, SUITE, Size
 from .task import Played, Task
@@ -39,6 +38,8 @@ class Worker:
         if self.policy.in_python:  # which needs no compiler, so it takes a second
             faulthandler.dump_traceback_later(min(self.limit, TRIAL), exit=True)
         check_entry(self.policy)
+        for task in self.tasks.values():
+            task.plan(self.policy)
         return self.source.described(self.policy)
 
     def play(self, name: str, references: bool) -> dict[str, Any]:
@@ -82,23 +83,25 @@ def guarded(source: Source, call: Callable[[], Any]) -> dict[str, Any]:
     try:
         return {"answer": call()}
     except DecoupledError as error:
-        return {REFUSED: str(error), "usage": isinstance(error, ParameterError)}
+        return {REFUSED: str(error)}
     except BaseException as error:  # SystemExit as well
-        reason = f"{Path(source.given).name}: {told(error, source.file)}; correct it"
-        return {REFUSED: reason, "usage": False}
+        return {REFUSED: f"{told(error, source.file)}; correct it"}
 
 
 def main() -> None:
     """Read lines, and answer each with a line."""
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)  # what the policy prints does not get among the answers
+    given, taken = os.fdopen(os.dup(0), encoding="utf-8"), os.open(os.devnull, os.O_RDONLY)
+    with given, os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        # What the policy prints does not get among the answers, and it reads no commands.
+        os.dup2(taken, 0)
+        os.dup2(2, 1)
         faulthandler.enable()
 
         def send(answer: dict[str, Any]) -> None:
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
 
-        lines, loaded = iter(sys.stdin), []
+        lines, loaded = iter(given), []
         first = json.loads(next(lines))
         source = Source(first.pop("given"), first.pop("name"))
         faulthandler.dump_traceback_later(first["limit"], exit=True)
