@@ -47,6 +47,7 @@ class Process:
             self.ask(first, "")
         except BaseException:
             self.end()
+            self.close()
             raise
 
     def ask(self, command: Command, when: str) -> Any:

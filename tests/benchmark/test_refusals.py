@@ -1,0 +1,173 @@
+"""A broken entry is refused with the reason, and spoils nothing."""
+
+from pathlib import Path
+
+import pytest
+
+import decoupled as dc
+from decoupled.benchmark.loading import Source
+from decoupled.benchmark.processes import Pool
+from decoupled.benchmark.run import run
+from decoupled.benchmark.suite import Size
+from decoupled.benchmark.trial import check_entry
+from decoupled.benchmark.worker import REFUSED, guarded
+from support.entries import CLASS, HEAD, SOFT, with_line
+
+SIZE = Size("tiny", 2, 1_000)
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Policies that a file defines here are not known to other tests."""
+    monkeypatch.setattr(dc.Policy, "_known", dict(dc.Policy._known))
+
+
+def written(folder: Path, text: str, name: str = "mine.py") -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (HEAD, dc.ParameterError, r"policy = 'mine\.py': defines no policy, .*; see docs/custom-policy\.md"),
+        (
+            SOFT + CLASS.replace("Soft", "Hard"),
+            dc.ParameterError,
+            r"policy = 'mine\.py': defines 2 policies, Soft, Hard; choose one: --policy Soft",
+        ),
+        (SOFT + "def f(:\n", dc.ContractError, r"line 26 is not Python \(invalid syntax\); correct it"),
+        ("import no_such_module\n" + SOFT, dc.ContractError, "imports no_such_module, which is not installed"),
+        (SOFT.replace("@dataclass(frozen=True)\n", ""), dc.ContractError, "is not a dataclass"),
+        (
+            SOFT.replace("rate: float = 0.1", "rate: float"),
+            dc.ParameterError,
+            r"other parameters than Soft: rate; give every parameter a default, or its value: --policy",
+        ),
+    ],
+)  # fmt: skip
+def test_files_without_one_policy(text: str, error: type[Exception], message: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=message):
+        Source(str(written(tmp_path, text))).load()
+
+
+def test_which_policy_of_a_file(tmp_path: Path) -> None:
+    file = str(written(tmp_path, SOFT + CLASS.replace("Soft", "Hard") + "\nlively = Hard(rate=3.0)\n"))
+    loaded = {name: Source(file, name).load().label for name in ("Hard", "lively", "Soft(rate=0.7)")}
+    assert loaded == {"Hard": "Hard", "lively": "Hard(rate=3)", "Soft(rate=0.7)": "Soft(rate=0.7)"}
+    with pytest.raises(
+        dc.ParameterError, match=r"--policy = 'Sort': is not in mine\.py; did you mean 'Soft'"
+    ):
+        Source(file, "Sort").load()
+    assert Source(str(written(tmp_path, SOFT + "\npolicy = Soft(2.0)\n"))).load().label == "Soft(rate=2)"
+
+
+def test_a_base_class_is_no_policy_of_its_own(tmp_path: Path) -> None:
+    more = "\n@dataclass(frozen=True)\nclass Softer(Soft):\n    rate: float = 0.01\n"
+    assert Source(str(written(tmp_path, SOFT + more))).load().label == "Softer"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("Ladder", "is neither a Python file nor a call of a policy; for example"),
+        ("Lader()", "calls Lader, which is no policy; did you mean 'Ladder'"),
+        ("Ladder(nope=1)", "has other parameters than Ladder: rungs, .*; see decoupled policies"),
+        ("Ladder(mean_rate=-1)", "mean_rate = -1: must be .*; the default is"),
+        ("FTPL(c=open)", "has 'open' in it, which is no plain value"),
+        ("FTPL(c=open('x'))", "calls open, which is no policy"),
+    ],
+)
+def test_calls_that_make_no_policy(call: str, message: str) -> None:
+    with pytest.raises(dc.ParameterError, match=rf"^policy = .*{message}"):
+        Source(call).load()
+
+
+def test_calls_within_calls() -> None:
+    assert Source("Forgetting(Ladder(mean_rate=0.2), period=100)").load() == dc.Forgetting(
+        dc.Ladder(mean_rate=0.2), period=100
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 / 0", r"raised ZeroDivisionError: division by zero \(decide, line 21 of mine\.py: 1 / 0\); correct it"),
+        ("sys.exit('enough')", r"raised SystemExit: enough \(decide, line 21 of mine\.py"),
+        ("return exploit * math.nan, explore", r"Soft\.decide: gave \[nan.*; divide them by their sum"),
+        ("return known.arms, explore", r"Soft\.decide: gave arm 5 to exploit; arms are numbered 0 to 4"),
+        ("return 'first'", r"Soft\.decide: returned 'first'; return two lists of probabilities"),
+        ("return exploit[1:], explore", r"Soft\.decide: gave .* to exploit 5 arms; return two lists"),
+        ("return np.random.dirichlet(explore), explore", r"plays another game .*; draw from known\.random\(\)"),
+    ],
+)  # fmt: skip
+def test_policies_that_break_their_contract(line: str, message: str, tmp_path: Path) -> None:
+    source = Source(str(written(tmp_path, with_line(line))))
+    answer = guarded(source, lambda: check_entry(source.load()))
+    assert REFUSED in answer
+    assert __import__("re").search(message, answer[REFUSED]), answer
+
+
+def test_a_policy_that_only_a_learner_can_run() -> None:
+    with pytest.raises(dc.UnsupportedError, match="runs in a learner only"):
+        check_entry(dc.TsallisINF(solver="scs"))
+
+
+def test_columns_that_the_contexts_do_not_have() -> None:
+    with pytest.raises(
+        dc.ContractError, match=r"segments = 'team': is not a column .*'segment', 'band', 'x'"
+    ):
+        run("ContextualLadder(segments=('team',))", SIZE, workers=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "limit", "message"),
+    [
+        (
+            "time.sleep(1e6)",
+            0.5,
+            r"took more than \d+ seconds \(decide, line 21 of mine\.py\); make it faster",
+        ),
+        ("os._exit(3)", 60.0, r"ended its process with the exit status 3; correct it"),
+        (
+            "ctypes.string_at(0)",
+            60.0,
+            r"ended its process with .*decide, line 21 of mine\.py\); correct it",
+        ),
+    ],
+)
+def test_policies_that_break_their_process(line: str, limit: float, message: str, tmp_path: Path) -> None:
+    file = written(tmp_path, with_line(f"print('hello'); {line}"))
+    first = {"given": str(file), "name": None, "size": list(SIZE), "data": None, "limit": limit}
+    with (
+        pytest.raises(dc.ContractError, match=rf"^mine\.py, in a short trial: {message}"),
+        Pool(first, 1) as pool,
+    ):
+        list(pool.answers([({"task": None}, "in a short trial")]))
+
+
+def test_nothing_but_finished_tasks_is_left_of_a_refused_entry(tmp_path: Path) -> None:
+    # It breaks after more rounds than the trial has, in the shorter tasks only after others are finished.
+    out, line = tmp_path / "out", "assert known.arms != 40, 'too many'"
+    file = written(tmp_path, with_line(line))
+    message = (
+        r"^mine\.py, in the task held-out-alternating-40: raised AssertionError: too many \(decide, line 21"
+    )
+    with pytest.raises(dc.ContractError, match=message):
+        run(file, SIZE, out, workers=1)
+    assert not (out / "entry.json").exists()
+    assert list(out.glob("blocks/entry-*/*.json"))
+    assert not list(out.glob("blocks/references-*"))
+
+
+def test_files_and_objects_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(dc.ParameterError, match=r"policy = '.*gone\.py': is no file"):
+        run(tmp_path / "gone.py", SIZE, tmp_path)
+    mine = Source(str(written(tmp_path, SOFT))).load()
+    with pytest.raises(
+        dc.ParameterError, match=r"policy = .*: is not of this package, and its file is part"
+    ):
+        run(mine, SIZE, tmp_path)
+    with pytest.raises(dc.ParameterError, match=r"--policy = 'Soft': chooses among the policies of a file"):
+        Source("Ladder()", "Soft").load()
