@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import decoupled as dc
+from decoupled.benchmark import suite
+from decoupled.benchmark.loading import Source
 from decoupled.benchmark.run import run
 from decoupled.benchmark.suite import GROUPS, NEED_DATA, REFERENCES, SUITE, Size
-from support.entries import SOFT
+from decoupled.cli.main import app
+from support.entries import SOFT, with_line
 
 TINY = Size("tiny", 2, 400)
 KILLED = "import sys; from decoupled.benchmark.run import run, Size; run(sys.argv[1], Size('tiny', 2, 400), sys.argv[2], workers=1)"
@@ -20,15 +24,23 @@ KILLED = "import sys; from decoupled.benchmark.run import run, Size; run(sys.arg
 
 @pytest.fixture(scope="module")
 def entered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A policy's file, and its entry with one worker."""
+    """A policy's file, and its entry with one worker, made by the command."""
     folder = tmp_path_factory.mktemp("entered")
-    (folder / "soft.py").write_text(SOFT)
-    return folder / "soft.py", run(folder / "soft.py", TINY, folder / "out", workers=1)
+    file, out = folder / "soft.py", folder / "out"
+    file.write_text(SOFT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(suite.SIZES, "quick", TINY)
+        patch.delenv("DECOUPLED_DATA", raising=False)
+        command = ["benchmark", str(file), "--quick", "--workers", "1", "--out", str(out)]
+        done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "Soft() on decoupled-1, tiny" in done.output
+    assert "Late or lost feedback" in done.output
+    return file, json.loads((out / "entry.json").read_text())
 
 
 def test_an_entry_has_every_task_and_group(entered: tuple[Path, dict[str, Any]]) -> None:
-    file, entry = entered
-    assert json.loads((file.parent / "out" / "entry.json").read_text()) == entry
+    _, entry = entered
     assert entry["policy"]["name"] == "Soft()"
     assert (entry["policy"]["kind"], entry["policy"]["file"]) == ("python", "soft.py")
     assert [task["name"] for task in entry["tasks"]] == [task.name for task in SUITE.tasks(TINY)]
@@ -63,19 +75,28 @@ def test_a_killed_run_goes_on_and_two_workers_find_what_one_found(
     assert [block.stat().st_mtime_ns for block in kept[1:]] == [before[block] for block in kept[1:]]
 
 
-def test_a_changed_file_starts_anew(entered: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_changed_file_starts_anew_and_a_refused_one_spoils_nothing(
+    entered: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
     file, entry = entered
-    changed = tmp_path / "soft.py"
-    changed.write_text(SOFT.replace("0.1", "0.2"))
-    again = run(changed, TINY, file.parent / "out", workers=1)  # into the same folder
-    assert again["digest"] != entry["digest"]
-    assert again["tasks"][0]["regret"] != entry["tasks"][0]["regret"]
-    assert again["tasks"][0]["references"] == entry["tasks"][0]["references"]
-    assert len(list((file.parent / "out" / "blocks").glob("references-*"))) == 1
+    out, changed = file.parent / "out", tmp_path / "soft.py"
+    changed.write_text(with_line("assert known.arms != 40, 'too many'"))  # the trial has fewer
+    before = sorted(out.glob("blocks/*/*.json"))
+    message = (
+        r"^soft\.py, in the task held-out-alternating-40: raised AssertionError: too many \(decide, line"
+    )
+    with pytest.raises(dc.ContractError, match=message):
+        run(changed, TINY, out, workers=1)
+    after = sorted(out.glob("blocks/*/*.json"))
+    new = {block.parent.name for block in set(after) - set(before)}
+    assert len(new) == 1  # what the changed policy finished
+    assert min(new).startswith("entry-")
+    assert json.loads((out / "entry.json").read_text()) == entry
 
 
-def test_a_policy_object_is_its_call(tmp_path: Path) -> None:
-    policy = dc.Forgetting(dc.FTPL(c=1), period=50)
-    found = [run(each, Size("tiny", 2, 1_000), tmp_path, workers=1) for each in (policy, repr(policy))]
-    assert found[0]["digest"] == found[1]["digest"]
-    assert found[0]["policy"] == {"name": policy.label, "kind": "compiled", "file": None, "sha256": None}
+def test_a_policy_object_is_its_call() -> None:
+    for policy in (dc.Forgetting(dc.FTPL(c=1), period=50), dc.ContextualLadder(segments=("segment",))):
+        assert Source(repr(policy)).load() == policy
+    assert Source("FTPL(c=1)").described(dc.FTPL(c=1)) == {
+        "name": "FTPL(c=1)", "kind": "compiled", "file": None, "sha256": None,
+    }  # fmt: skip

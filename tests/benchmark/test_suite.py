@@ -10,8 +10,8 @@ import decoupled as dc
 from decoupled.benchmark.data import recorded
 from decoupled.benchmark.suite import GROUPS, NEED_DATA, SIZES, SUITE
 from decoupled.benchmark.task import REGRET, SEGMENTS, SWITCHING, TRACKING, Task
+from decoupled.kernels.random.noise import draw_loss
 from decoupled.simulation.cpu import run_streams
-from decoupled.simulation.keyed import draw_loss
 
 QUICK = {task.name: task for task in SUITE.tasks("quick")}
 

@@ -29,3 +29,6 @@ def with_line(line: str) -> str:
     """The policy with another last line of `decide`, and what was there after it."""
     last = "        return exploit, explore\n"
     return SOFT.replace(last, f"        {line}\n{last}")
+
+
+BROKEN_LINE = with_line("broken").splitlines().index("        broken") + 1

@@ -112,6 +112,7 @@ def _source(policy: str | os.PathLike[str] | Policy, name: str | None) -> Source
         return Source(repr(policy), name)
     source = Source(os.fspath(policy), name)
     if source.file is None:
+        source.load()  # nothing of others runs, and a mistake is told at once
         return source
     if not source.file.is_file():
         raise ParameterError(invalid_value("policy", str(source.file), "is no file", "give its path"))

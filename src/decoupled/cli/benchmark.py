@@ -34,9 +34,11 @@ def run_benchmark(
         policy, size, folder, name=name, workers=workers, data=known, time_limit=time_limit, quiet=quiet
     )
     Console().print(group_table(entry))
-    print("Below 1 is less regret than the reference, as a geometric mean over tasks, with 95 % intervals.")
+    print(
+        "Below 1 is less regret than the reference's, as a geometric mean over tasks; *: beyond chance (95 %)."
+    )
     took = duration(entry["environment"]["seconds"])
-    print(f"{folder / FILE} has every number; digest {entry['digest'][:12]}, {took} of playing.")
+    print(f"{folder / FILE} has every number; {took} of playing, digest {entry['digest'][:12]}.")
 
 
 def default_folder(policy: str, name: str | None) -> str:
@@ -51,9 +53,12 @@ def group_table(entry: dict[str, Any]) -> Table:
     table = Table(title=f"{entry['policy']['name']} on {SUITE.name}, {entry['size']}")
     table.add_column("group")
     for reference in REFERENCES:
-        table.add_column(f"over {reference}", justify="right")
+        table.add_column(f"/ {reference}", justify="right")
     for group in entry["groups"]:
         cells = (group["ratios"][reference] for reference in REFERENCES)
-        shown = (f"{each['ratio']:.2f} ({each['low']:.2f} to {each['high']:.2f})" for each in cells)
-        table.add_row(group["title"], *shown)
+        table.add_row(group["title"], *(f"{each['ratio']:.2f}{_mark(each)}" for each in cells))
     return table
+
+
+def _mark(ratio: dict[str, float]) -> str:
+    return "  " if ratio["low"] <= 1.0 <= ratio["high"] else " *"
