@@ -21,6 +21,7 @@ from .loading import Source
 from .worker import REFUSED
 
 ARGUMENTS = ("policy = ", "--policy = ")  # what refusals of a wrong command line begin with
+TAIL = 65_536  # bytes of what a process wrote to standard error that are read when it has ended
 GRACE = 10.0  # seconds after which a process that did not end itself is killed
 Command = dict[str, Any]
 
@@ -96,7 +97,7 @@ class Process:
     def _ended(self, when: str, seconds: float) -> ContractError:
         """Why a process is no more, and where in the policy's file it was."""
         code = self._child.wait()
-        self._said.seek(0)
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - TAIL))
         told = self._said.read().decode(errors="replace")
         places = re.findall(r'File "([^"]+)", line (\d+) in (\w+)', told)
         own = [place for place in places if os.path.basename(place[0]) == self._what]

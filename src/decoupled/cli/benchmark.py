@@ -38,7 +38,7 @@ def run_benchmark(
         "Below 1 is less regret than the reference's, as a geometric mean over tasks; *: beyond chance (95 %)."
     )
     took = duration(entry["environment"]["seconds"])
-    print(f"{folder / FILE} has every number; {took} of playing, digest {entry['digest'][:12]}.")
+    print(f"{folder / FILE} has every number; {took} of processor time, digest {entry['digest'][:12]}.")
 
 
 def default_folder(policy: str, name: str | None) -> str:
