@@ -1,6 +1,9 @@
 """A broken entry is refused with the reason, and spoils nothing."""
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,6 +153,20 @@ def test_policies_that_break_their_process(line: str, limit: float, message: str
         Pool(first, 1) as pool,
     ):
         list(pool.answers([({"task": None}, "in a short trial")]))
+
+
+def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    file = written(tmp_path, with_line("time.sleep(1e6)"))
+    first = {"given": str(file), "name": None, "size": list(SIZE), "data": None, "limit": 600.0}
+    command = [sys.executable, "-P", "-m", "decoupled.benchmark.worker"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        print(json.dumps(first), file=worker.stdin, flush=True)
+        assert json.loads(worker.stdout.readline()) == {"answer": None}
+        print(json.dumps({"task": None}), file=worker.stdin, flush=True)  # in which it sleeps
+        worker.stdin.close()  # as the system does when a process is killed
+        assert worker.wait() == 0
 
 
 def test_files_and_objects_that_are_none(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -88,6 +90,13 @@ def guarded(source: Source, call: Callable[[], Any]) -> dict[str, Any]:
         return {REFUSED: f"{told(error, source.file)}; correct it"}
 
 
+def _follow(given: TextIO, lines: "SimpleQueue[str]") -> None:
+    """Pass lines on as they come, and end this process with the one that asks, even in the middle of a task."""
+    for line in given:
+        lines.put(line)
+    os._exit(0)
+
+
 def main() -> None:
     """Read lines, and answer each with a line."""
     given, taken = os.fdopen(os.dup(0), encoding="utf-8"), os.open(os.devnull, os.O_RDONLY)
@@ -101,14 +110,17 @@ def main() -> None:
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
 
-        lines, loaded = iter(given), []
-        first = json.loads(next(lines))
+        lines: SimpleQueue[str] = SimpleQueue()
+        Thread(target=_follow, args=(given, lines), daemon=True).start()
+        loaded: list[Worker] = []
+        first = json.loads(lines.get())
         source = Source(first.pop("given"), first.pop("name"))
         faulthandler.dump_traceback_later(first["limit"], exit=True)
         send(guarded(source, lambda: loaded.append(Worker(source, **first))))
         faulthandler.cancel_dump_traceback_later()
-        for line in lines if loaded else ():
-            send(guarded(source, partial(loaded[0].answer, json.loads(line))))
+        while loaded:
+            send(guarded(source, partial(loaded[0].answer, json.loads(lines.get()))))
+        os._exit(0)  # without waiting for the thread
 
 
 if __name__ == "__main__":
