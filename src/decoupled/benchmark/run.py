@@ -58,10 +58,11 @@ def run(
     Raises:
         ContractError: if the policy is refused; nothing but finished work was written.
 
-    >>> import tempfile
-    >>> entry = run("Ladder()", Size("smallest", runs=2, part=1_000), tempfile.mkdtemp(), workers=1)
-    >>> entry["policy"]["name"], entry["tasks"][0]["differences"]["Ladder()"]["mean"]
-    ('Ladder()', 0.0)
+    >>> try:
+    ...     run("Lader()", "quick")
+    ... except ParameterError as error:
+    ...     print(error)
+    policy = 'Lader()': calls Lader, which is no policy; did you mean 'Ladder'?
     """
     source = _source(policy, name)
     chosen = size if isinstance(size, Size) else SIZES[one_of("size", size, tuple(SIZES))]
