@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from decoupled.benchmark.processes import Pool
 from decoupled.benchmark.run import run
 from decoupled.benchmark.suite import SUITE, Size
 from decoupled.benchmark.trial import check_entry
-from decoupled.benchmark.worker import REFUSED, guarded
+from decoupled.benchmark.worker import REFUSED, Worker, guarded
 from support.entries import BROKEN_LINE, CLASS, HEAD, SOFT, with_line
 
 SIZE = Size("tiny", 2, 1_000)
@@ -33,6 +34,12 @@ def written(folder: Path, text: str, name: str = "mine.py") -> Path:
     file = folder / name
     file.write_text(text)
     return file
+
+
+def first_command(file: Path, limit: float) -> dict[str, Any]:
+    sha256 = Source(str(file)).sha256
+    size = list(SIZE)
+    return {"given": str(file), "name": None, "sha256": sha256, "size": size, "data": None, "limit": limit}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +123,14 @@ def test_policies_that_break_their_contract(line: str, message: str, tmp_path: P
     assert re.search(message, answer[REFUSED]), answer
 
 
+def test_a_file_that_changes_while_the_benchmark_runs(tmp_path: Path) -> None:
+    file = written(tmp_path, SOFT)
+    before = Source(str(file)).sha256
+    source = Source(str(written(tmp_path, SOFT.replace("0.1", "0.2"))))
+    with pytest.raises(dc.ContractError, match="was changed while the benchmark ran; run the same command"):
+        Worker(source, before, list(SIZE), None, 60.0)
+
+
 def test_a_policy_that_only_a_learner_can_run() -> None:
     with pytest.raises(dc.UnsupportedError, match="runs in a learner only"):
         check_entry(dc.TsallisINF(solver="scs"))
@@ -147,7 +162,7 @@ def test_columns_that_the_contexts_do_not_have() -> None:
 )
 def test_policies_that_break_their_process(line: str, limit: float, message: str, tmp_path: Path) -> None:
     file = written(tmp_path, with_line(f"print('hello'); {line}"))
-    first = {"given": str(file), "name": None, "size": list(SIZE), "data": None, "limit": limit}
+    first = first_command(file, limit)
     with (
         pytest.raises(dc.ContractError, match=rf"^mine\.py, in a short trial: {message}"),
         Pool(first, 1) as pool,
@@ -157,7 +172,7 @@ def test_policies_that_break_their_process(line: str, limit: float, message: str
 
 def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     file = written(tmp_path, with_line("time.sleep(1e6)"))
-    first = {"given": str(file), "name": None, "size": list(SIZE), "data": None, "limit": 600.0}
+    first = first_command(file, 600.0)
     command = [sys.executable, "-P", "-m", "decoupled.benchmark.worker"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None

@@ -73,12 +73,13 @@ def run(
     first: Command = {
         "given": source.given,
         "name": source.name,
+        "sha256": source.sha256,
         "size": list(chosen),
         "data": None if extra is None else str(extra.resolve()),
         "limit": limit,
     }
     keys = [SUITE.name, SUITE.digest(), list(chosen), source_digest()]
-    trusted = {**first, "given": REFERENCE_POLICY, "name": None, "limit": NO_LIMIT}
+    trusted = {**first, "given": REFERENCE_POLICY, "name": None, "sha256": None, "limit": NO_LIMIT}
     with (
         explained(folder),
         Pool(first, count) as pool,

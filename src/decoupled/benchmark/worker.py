@@ -30,8 +30,12 @@ TRIAL = 60.0  # seconds
 class Worker:
     """What a process has loaded."""
 
-    def __init__(self, source: Source, size: list[Any], data: str | None, limit: float) -> None:
+    def __init__(
+        self, source: Source, sha256: str | None, size: list[Any], data: str | None, limit: float
+    ) -> None:
         self.source, self.limit = source, limit
+        if source.sha256 != sha256:
+            raise ContractError("was changed while the benchmark ran; run the same command again")
         self.policy = self.source.load()
         self.tasks = {task.name: task for task in SUITE.tasks(Size(*size), Path(data) if data else None)}
 
