@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Floats
-from ..simulation.student import t_quantile
+from ..simulation.intervals import t_quantile
 from .suite import GROUPS, REFERENCES
 from .task import Played, Task
 
