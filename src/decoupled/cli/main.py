@@ -149,6 +149,51 @@ def simulate(
 
 
 @app.command()
+def benchmark(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="POLICY", help="A Python file such as my_policy.py, or a call such as 'Ladder()'."
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--policy", metavar="NAME", help="Which policy of the file: a name, or a call with its values."
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for results; a rerun resumes there. Default: out/benchmark/POLICY."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: all cores.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with recorded tables, for the tasks that need them.")
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The most that the runs of one task may take.")
+    ] = 300.0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")] = False,
+) -> None:
+    """Run the frozen suite with a policy, of your own or of the package, and compare it with four references."""
+    from .benchmark import run_benchmark
+
+    kept = "finished tasks are kept; run the same command to continue"
+    with report_errors(kept, arguments=("policy", "time_limit")):
+        run_benchmark(
+            policy,
+            name,
+            quick=quick,
+            out=out,
+            workers=workers,
+            data=data,
+            time_limit=time_limit,
+            quiet=quiet,
+        )
+
+
+@app.command()
 def bench(
     groups: Annotated[
         list[str] | None,

@@ -1,0 +1,1 @@
+"""A frozen suite of tasks that any policy can enter: `decoupled benchmark`."""

@@ -1,0 +1,120 @@
+"""`entry.json`: what a policy did in the suite, with all that is needed to tell whether two entries are the same."""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .. import __version__
+from ..base.files import write_atomically
+from ..errors import StorageError
+from .statistics import group_lines
+from .suite import GROUPS, REFERENCES, SIZES, SUITE, Size
+
+FILE = "entry.json"
+_COVERED = ("suite", "size", "policy", "seed", "tasks")
+_FIELDS = {
+    "suite": str, "size": str, "policy": dict, "environment": dict, "seed": int, "digest": str, "tasks": list,
+    "groups": list,
+}  # fmt: skip
+_TASK_FIELDS = {
+    "name": str, "group": str, "arms": int, "rounds": int, "runs": int, "data": str | None, "unit": str,
+    "regret": dict, "switches": dict | None, "references": dict, "differences": dict,
+}  # fmt: skip
+
+
+def assembled(
+    size: Size, policy: dict[str, Any], tasks: Sequence[dict[str, Any]], seconds: float
+) -> dict[str, Any]:
+    """The entry of a policy, from the lines of its tasks."""
+    entry: dict[str, Any] = {
+        "suite": SUITE.name,
+        "size": size.name,
+        "policy": policy,
+        "environment": {
+            "decoupled": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "architecture": platform.machine(),
+            "system": platform.system(),
+            "seconds": round(seconds, 1),
+            "made": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        },
+        "seed": SUITE.seed,
+        "digest": "",
+        "tasks": list(tasks),
+        "groups": group_lines(tasks),
+    }
+    return {**entry, "digest": digest(entry)}
+
+
+def digest(entry: dict[str, Any]) -> str:
+    """The SHA-256 of all that two equal entries share: suite, size, policy without its file name, seed and tasks.
+
+    >>> digest({"suite": "decoupled-1", "size": "quick", "policy": {"name": "FTPL()"}, "seed": 0, "tasks": []})[:8]
+    'aba90b4e'
+    """
+    covered = {name: entry[name] for name in _COVERED}
+    covered["policy"] = {name: value for name, value in entry["policy"].items() if name != "file"}
+    text = json.dumps(covered, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write(path: str | os.PathLike[str], entry: dict[str, Any]) -> None:
+    """Write an entry atomically."""
+    write_atomically(path, json.dumps(entry, indent=1, allow_nan=False) + "\n")
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read an entry of this suite, and check that it is whole and that nobody has changed its numbers.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "entry.json"
+    >>> _ = path.write_text('{"suite": "decoupled-0"}')
+    >>> try:
+    ...     read(path)
+    ... except StorageError as error:
+    ...     print(str(error).removeprefix(str(path)))
+    : suite = 'decoupled-0': must be 'decoupled-1'; run decoupled benchmark again
+    """
+    try:
+        entry = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        _refuse(path, f"is not JSON ({error})")
+    if not isinstance(entry, dict) or entry.get("suite") != SUITE.name:
+        found = entry.get("suite") if isinstance(entry, dict) else entry
+        _refuse(path, f"suite = {found!r}: must be {SUITE.name!r}")
+    _check_fields(path, "", entry, _FIELDS)
+    if entry["size"] not in SIZES:
+        _refuse(path, f"size = {entry['size']!r}: must be {' or '.join(map(repr, SIZES))}")
+    for number, task in enumerate(entry["tasks"]):
+        if not isinstance(task, dict):
+            _refuse(path, f"tasks[{number}]: must be an object")
+        _check_fields(path, f"tasks[{number}].", task, _TASK_FIELDS)
+        if task["group"] not in GROUPS or set(task["references"]) != set(REFERENCES):
+            _refuse(path, f"tasks[{number}]: has another group or other references than the suite")
+    try:
+        whole = entry["digest"] == digest(entry) and entry["groups"] == group_lines(entry["tasks"])
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        whole = False
+    if not whole:
+        _refuse(path, f"digest = {entry['digest']!r}: does not match the numbers in the file")
+    return entry
+
+
+def _check_fields(path: object, place: str, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    for name, kind in wanted.items():
+        if name not in found:
+            _refuse(path, f"{place}{name}: is missing")
+        if not isinstance(found[name], kind):
+            _refuse(path, f"{place}{name} = {str(found[name])[:60]!r}: is of the wrong kind")
+
+
+def _refuse(path: object, problem: str) -> NoReturn:
+    raise StorageError(f"{path}: {problem}; run decoupled benchmark again")
