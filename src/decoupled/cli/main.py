@@ -110,14 +110,23 @@ def reproduce(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that decoupled reproduce wrote.")],
+    replication: Annotated[
+        bool,
+        typer.Option(
+            "--replication", help="Also write a replication report: replication.md, .tex and .pdf."
+        ),
+    ] = False,
     latex: Latex = False,
 ) -> None:
     """Judge the claims and write report.html again from saved results, without running anything."""
     from ..paper import runner as paper
-    from .reproduce import print_claims
+    from .reproduce import print_claims, print_replication
 
     with report_errors():
-        print_claims(paper.rebuild(folder, latex=latex), folder, latex=latex)
+        sections = paper.rebuild(folder, latex=latex)
+        print_claims(sections, folder, latex=latex)
+        if replication:
+            print_replication(sections, folder)
 
 
 @app.command()

@@ -6,6 +6,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from ..paper.replication import write_replication
+from ..paper.runner import read_record
+from ..report import latex
 from ..report.claims import FAILS, HOLDS, UNDECIDED
 from ..report.folder import CLAIMS_FILE, PAGE_FILE
 from ..report.mathematics import readable
@@ -43,3 +46,14 @@ def print_claims(sections: Sequence[Section], folder: Path, *, latex: bool = Fal
             f"For LaTeX: {folder / CLAIMS_TABLE_FILE}, {TABLE_FILE} beside the figures, {folder / DOCUMENT_FILE}."
         )
     print(f"The report is {folder / PAGE_FILE}: open it in a browser.")
+
+
+def print_replication(sections: Sequence[Section], folder: Path) -> None:
+    """Write the replication report, and say where it is."""
+    written = write_replication(folder, read_record(folder), sections)
+    made = [path for path in written if path is not None]
+    print(f"The replication report is {', '.join(map(str, made))}.")
+    if written.pdf is None:
+        print(
+            f"There is no PDF, because pdflatex with siunitx was not found. To make it: {latex.HINT}, then run this again."
+        )
