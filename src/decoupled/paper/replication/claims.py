@@ -1,9 +1,9 @@
-"""The claims of a run, numbered: the paper's, and questions of ours. What goes beyond the paper is only counted."""
+"""The claims of a run, numbered: the paper's, and statements of ours. What goes beyond the paper is only counted."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...report.claims import HOLDS, UNDECIDED, Claim
+from ...report.claims import HOLDS, Claim
 from ...report.document import TextTable
 from ...report.page import counted, formatted, needed_runs
 from ...report.section import Section
@@ -32,7 +32,7 @@ class Judged(NamedTuple):
         return [each.claim for some in self.papers.values() for each in some]
 
     def all_ours(self) -> list[Claim]:
-        """The questions of ours."""
+        """The statements of ours."""
         return [each.claim for some in self.ours.values() for each in some]
 
 
@@ -40,19 +40,19 @@ def sorted_claims(sections: Sequence[Section]) -> Judged:
     """The claims by whose they are.
 
     A claim is the paper's if it is about a sentence of the paper and was measured in an experiment of the paper. An
-    experiment of ours asks questions of ours, even if a sentence or a theorem of the paper gave rise to them.
+    experiment of ours judges statements of ours, even if a sentence or a theorem of the paper gave rise to them.
     """
     papers: dict[str, list[Numbered]] = {}
     ours: dict[str, list[Numbered]] = {}
     beyond: list[Claim] = []
-    counts = {"C": 0, "Q": 0}
+    counts = {"C": 0, "S": 0}
     for section in sections:
         for claim in section.claims:
             if section.name in GROUPS["beyond"]:
                 beyond.append(claim)
                 continue
             is_ours = EXPERIMENTS[section.name].origin.startswith("ours") or claim.place.startswith("ours")
-            letter, kept = ("Q", ours) if is_ours else ("C", papers)
+            letter, kept = ("S", ours) if is_ours else ("C", papers)
             counts[letter] += 1
             kept.setdefault(section.name, []).append(Numbered(f"{letter}{counts[letter]}", claim))
     return Judged(papers, ours, beyond)
@@ -91,7 +91,7 @@ def tally(claims: Sequence[Claim]) -> str:
     """The verdicts in words.
 
     >>> claim = Claim("a", "", "", "", "", (), HOLDS)
-    >>> tally([claim, claim, claim._replace(verdict=UNDECIDED)])
+    >>> tally([claim, claim, claim._replace(verdict="undecided")])
     '2 hold, and 1 is undecided'
     """
     number = counted(claims)
@@ -119,5 +119,5 @@ def summary_table(judged: Judged, titles: dict[str, str]) -> TextTable:
         for name, some in kept.items()
     ]  # fmt: skip
     rows.insert(len(judged.papers), row("**All claims of the paper**", judged.all_papers()))
-    rows.append(row("**All questions of ours**", judged.all_ours()))
+    rows.append(row("**All statements of ours**", judged.all_ours()))
     return TextTable("Verdicts by experiment.", ("", *KINDS, "in all"), tuple(rows))

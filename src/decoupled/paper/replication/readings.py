@@ -23,7 +23,7 @@ RULINGS = (
     "**Bands** in our figures are 95 % intervals of the mean. The paper shows one standard deviation of the runs.",
     "**Alternating losses.** The first phase is $n = 1$, with means $(0, \\Delta)$, and lasts $\\lfloor 1.6^n \\rfloor = 1$ round.",
     "**Stochastic instances.** $\\mu_1$ and $\\mu_2$ are mean rewards. A loss is one minus a Bernoulli reward.",
-    "**Adaptive adversaries.** Theorem 3.1 allows them, and the paper's experiments have none. Two of ours are among the questions of section 4.",
+    "**Adaptive adversaries.** Theorem 3.1 allows them, and the paper's experiments have none. Two of ours are in section 4.",
 )
 
 JUDGING = (
@@ -34,13 +34,13 @@ JUDGING = (
 )
 
 READINGS = {
-    "adversarial": "The figure and its sentence, “our policy achieves lower cumulative regret”.",
+    "adversarial": "The claim is the sentence about the figure of the regret, “our policy achieves lower cumulative regret”.",
     "stochastic-easy": "The paper sets no threshold for “gradually converges”. We call a curve flat if less than "
     f"{stochastic.FLAT:g} of its regret falls in the last quarter of the rounds; a straight line has 0.25.",
     "stochastic-hard": "The paper writes that “it seems more rounds are required for convergence”. We read this strictly: no policy is flat, by the same threshold.",
-    "grid": "With the smallest gaps, no policy finds the best arm within 10,000 rounds, and the regret of all is close to $\\Delta T$. There, a lead is small beside the regret, and needs many runs to be seen.",
-    "runtime": "The paper's figure has milliseconds on the authors' machine, so the claims are about slopes and ratios. It compares programs in one interpreted language. We judge each sentence twice: "
-    "for compiled programs, where a sort is cheap, and for steps written in NumPy as in a textbook. The second pair is closer to the paper's; on the first, the paper is silent. Each repetition times all programs in turn.",
+    "grid": "With the smallest gap, 10,000 rounds are few to find the best of many arms, and regret is at most $\\Delta T \\approx 312$. There, a lead is small beside the regret, and many runs are needed to see it.",
+    "runtime": "The paper's figure has milliseconds on the authors' machine, so the claims are about slopes and ratios. We judge each sentence twice: for compiled programs, and for steps written in NumPy as in a textbook, where a sort is one call of a library. "
+    "The paper does not name the language of its programs; milliseconds suggest that it is an interpreted one, so the second pair should be the closer one. About sorting, it writes itself that FTRL shows “a similar or slightly less favorable trend”. Each repetition times all programs in turn.",
     "conic": "Section 4.2 says “increases by at least 100 times”. We read this as the ratio to FTPL that the figure of appendix E.2 shows. The threshold of the last claim is the ratio of the two numbers that the paper gives, "
     f"{conic.PAPER[64]:g} at $K = 64$ and about {conic.PAPER[2]:g} at $K = 2$ (remark 2.1). The paper does not say how SCS was called. We call it directly, with power cones, an accuracy of $10^{{-6}}$ and no warm start; "
     "a modelling layer would add to each of its steps, and to those with few arms the most.",
@@ -52,8 +52,8 @@ READINGS = {
     "“adaptive alternating” moves the level of all losses in reaction to what is exploited, and keeps the gaps.",
     "horizon": "Simulations cannot refute a theorem, and these verdicts are not about the theorems. The bound of theorem 3.2 holds for every $T$, and does not say when regret stops growing: for the hard instance, "
     "$K/\\Delta_{\\min}$ is 2,500 before any constant. "
-    f"The first question is whether growth has ended within the rounds that we ran (at most {horizon.FLAT:g} of the regret in the last nine tenths of them), the second whether regret on alternating losses grows faster than $\\sqrt{{KT}}$ at the end of a range. Both thresholds are ours.",
-    "systems": "Questions about the other policies that sections 1 and 2 mention. The constants of the hybrid of Jin et al. (2023) are ours, and so is its solver; the paper's “around 130 times slower” is about general convex solvers.",
+    f"The first statement is that growth has ended within the rounds that we ran (at most {horizon.FLAT:g} of the regret in the last nine tenths of them), the second that regret on alternating losses grows no faster than $\\sqrt{{KT}}$ at the end of a range. Both thresholds are ours.",
+    "systems": "Statements about the other policies that sections 1 and 2 mention. The constants of the hybrid of Jin et al. (2023) are ours, and so is its solver; the paper's “around 130 times slower” is about general convex solvers.",
 }
 
 LIMITS = (
@@ -61,8 +61,8 @@ LIMITS = (
     "**Milliseconds.** Times depend on machine and language. Ratios and slopes do too, though less.",
     "**Complexity.** That one implementation is $O(K)$ and the other $O(K \\log K)$ is an argument about programs. Up to $K = 254$ a measurement cannot tell the two apart, as the paper notes itself.",
     "**Settings that the paper does not give.** The rates of the other two policies, the oracle of the MovieLens experiment, the order of its users, and how SCS was called. Verdicts are about our settings.",
-    "**“Robustness across both regimes”** and similar sentences without a quantity.",
-    "**Constants of the theorems.** The statements hide them in an $O$. Those of the proofs are true and far above every regret measured.",
+    "**Sentences without a quantity**, such as “the intended robustness across both stochastic and adversarial regimes”.",
+    "**Constants of the theorems.** The statements hide them in an $O$. With the constants of the proofs, the bounds lie far above every regret that we measured.",
 )
 
 REFERENCES = (

@@ -32,10 +32,10 @@ SLIPS = (
     ),
     Slip(
         "Appendix A.2, equation (14) and the display below it (the proof of lemma 3.6)",
-        "$I_{i,\\alpha+2}(\\lambda^*) \\le \\frac{e}{\\alpha+1} \\frac{1}{(1+\\underline{\\lambda}_i)\\, i}$, which drops the factor $\\min(1, i/(1+\\underline{\\lambda}_i)^{\\alpha})$ "
-        "of the bound on the incomplete gamma function two lines above. The display that follows then takes $q_{t,i}$ to be $1/\\sqrt{i (1+\\eta_t \\hat{\\underline{L}}_{t,i})}$ where the gap limits it.",
-        "$I_{i,\\alpha+2}(\\lambda^*) \\le \\frac{e}{\\alpha+1} (1+\\underline{\\lambda}_i)^{-(\\alpha+1)}$. There $q_{t,i} = (1+\\eta_t \\hat{\\underline{L}}_{t,i})^{-(\\alpha+1)/2}$, so the bound is a multiple of $q_{t,i}^2$, and the lemma follows as stated.",
-        "What is printed is true, but it is not below $q_{t,i}^2$ where it is used. Both forms are evaluated along trajectories (`tests/theory/test_lemma_checks.py`): the printed step fails, the corrected one does not.",
+        "$I_{i,\\alpha+2}(\\lambda^*) \\le \\frac{e}{\\alpha+1} \\frac{1}{(1+\\underline{\\lambda}_i)\\, i}$, and below it $1/p_{t,i} = \\sum_j q_{t,j} \\sqrt{i (1+\\eta_t \\hat{\\underline{L}}_{t,i})}$ where the gap limits $q_{t,i}$.",
+        "$I_{i,\\alpha+2}(\\lambda^*) \\le \\frac{e}{\\alpha+1} (1+\\underline{\\lambda}_i)^{-(\\alpha+1)}$, and $1/p_{t,i} = \\sum_j q_{t,j} (1+\\eta_t \\hat{\\underline{L}}_{t,i})^{(\\alpha+1)/2}$. The product is at most $\\frac{e}{\\alpha+1} \\sum_j q_{t,j} q_{t,i}$, and the lemma follows as stated.",
+        "Equation (14) drops the factor $\\min(1, i/(1+\\underline{\\lambda}_i)^{\\alpha})$ of the bound on the incomplete gamma function in the display above it. What remains is true, but not below $q_{t,i}^2$ where it is used. Along trajectories "
+        "(`tests/theory/test_lemma_checks.py`) the printed step fails, and the corrected one does not.",
         (
             "world = dc.environments.Bernoulli([0.9, 0.3, 0.2])",
             "report = theory.check(world, dc.FTPL(alpha=2.0), horizon=300)",
@@ -69,10 +69,10 @@ SLIPS = (
     ),
     Slip(
         "Lemma D.1, case (ii) of its proof",
-        "Where $p_{t,i^*}^{-1} > \\zeta/\\eta_t$, the tail bound of Honda et al. (2023, lemma 11) is used for $\\hat{\\ell}_{t,i^*}$.",
-        "That bound is about geometric resampling, where the estimate is random even if the arm is given. Here $\\hat{\\ell}_{t,i^*} = \\ell_{t,i^*} \\sum_j q_{t,j}$ on $D_t$ when $i^*$ is explored, "
-        "so in this case the left side is the loss itself. The case needs $\\sum_j q_{t,j} > \\zeta/\\eta_t$, which by equation (17) ends after $4 \\alpha^2 c^2 K^{1/\\alpha} / ((\\alpha-1)^2 \\zeta^2)$ rounds. "
-        "With at most 1 for each of them, $O(c^2 K^{1/\\alpha})$ replaces the $O(c^2 K^{2/\\alpha-1})$ of equation (37). It stays below $K/\\Delta_{\\min}$ in order, so theorem 3.2 stands.",
+        "Where $p_{t,i^*}^{-1} > \\zeta/\\eta_t$, lemma 11 of Honda et al. (2023) bounds $\\mathrm{E}[1[\\hat{\\ell}_{t,i^*} > \\zeta/\\eta_t]\\, \\hat{\\ell}_{t,i^*} \\mid \\hat{L}_t]$, and the sum over all rounds is $O(c^2 K^{2/\\alpha-1})$, equation (37).",
+        "In this case the left side can be the loss itself, so 1 is the bound for a round. The case needs $\\sum_j q_{t,j} > \\zeta/\\eta_t$, which by equation (17) ends after $4 \\alpha^2 c^2 K^{1/\\alpha} / ((\\alpha-1)^2 \\zeta^2)$ rounds, and equation (37) becomes $O(c^2 K^{1/\\alpha})$. "
+        "In order this is below $K/\\Delta_{\\min}$, so theorem 3.2 stands.",
+        "The lemma of Honda et al. is about geometric resampling, where the estimate is random even if the arm is given. Here, on $D_t$, $\\hat{\\ell}_{t,i^*} = \\ell_{t,i^*} \\sum_j q_{t,j}$ whenever $i^*$ is explored. "
         "The borrowed bound falls below 1 once $\\zeta/\\eta_t$ exceeds 5.63, and on $D_t$ the sum of $q$ gets there from 331 arms on at $\\alpha = 3$. We know of no state in which the statement of the lemma fails (`tests/theory/test_lemma_checks.py`).",
         (
             "from decoupled.theory.lemmas.best_arm import edge_of_event, resampling_tail",
