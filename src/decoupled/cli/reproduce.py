@@ -8,9 +8,9 @@ from rich.table import Table
 
 from ..paper.replication import write_replication
 from ..paper.runner import read_record
-from ..report import latex
 from ..report.claims import FAILS, HOLDS, UNDECIDED
 from ..report.folder import CLAIMS_FILE, PAGE_FILE
+from ..report.latex import HINT
 from ..report.mathematics import readable
 from ..report.page import counted, formatted, needed_runs
 from ..report.paper_tables import CLAIMS_TABLE_FILE, DOCUMENT_FILE, TABLE_FILE
@@ -55,5 +55,5 @@ def print_replication(sections: Sequence[Section], folder: Path) -> None:
     print(f"The replication report is {', '.join(map(str, made))}.")
     if written.pdf is None:
         print(
-            f"There is no PDF, because pdflatex with siunitx was not found. To make it: {latex.HINT}, then run this again."
+            f"There is no PDF, because pdflatex with siunitx was not found. To make it: {HINT}, then run this again."
         )

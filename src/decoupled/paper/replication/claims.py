@@ -87,6 +87,15 @@ def measured(claim: Claim) -> str:
     return f"{claim.statistic}. {found}. Claimed: {claim.threshold}"
 
 
+def number_of(claims: Sequence[Claim], word: str) -> str:
+    """How many there are, with the word for them.
+
+    >>> number_of([], "claim")
+    '0 claims'
+    """
+    return f"{len(claims)} {word}{'' if len(claims) == 1 else 's'}"
+
+
 def tally(claims: Sequence[Claim]) -> str:
     """The verdicts in words.
 

@@ -11,7 +11,7 @@ from ...report.section import Section
 from .. import EXPERIMENTS, GROUPS
 from ..base import Scale
 from ..runner import facts
-from .claims import Judged, tally, verdict
+from .claims import Judged, number_of, tally, verdict
 from .readings import LIMITS, REFERENCES
 from .slips import SLIPS
 
@@ -62,7 +62,7 @@ def beyond(judged: Judged, sections: Sequence[Section]) -> Iterator[Block]:
     words = "The package also has a policy of our own, `Ladder()`, which builds on the paper's idea that exploration needs no exact probabilities. It is not the subject of this document."
     if judged.beyond:
         titles = [section.title.lower() for section in sections if section.name in GROUPS["beyond"]]
-        words += f" The same run judged {len(judged.beyond)} claims about it ({'; '.join(titles)}): {tally(judged.beyond)}. `report.html` and `claims.json` have them."
+        words += f" The same run judged {number_of(judged.beyond, 'claim')} about it ({'; '.join(titles)}): {tally(judged.beyond)}. `report.html` and `claims.json` have them."
     yield Paragraph(words)
 
 

@@ -12,7 +12,7 @@ from ...report.section import Section
 from .. import EXPERIMENTS, GROUPS
 from ..base import Scale
 from ..runner import FULL_RUNS
-from .claims import Judged, Numbered, claims_table, sorted_claims, summary_table, tally
+from .claims import Judged, Numbered, claims_table, number_of, sorted_claims, summary_table, tally
 from .closing import beyond, how_to_repeat, not_run, open_points, slips
 from .readings import JUDGING, READINGS, RULINGS, SETUP
 from .slips import SLIPS
@@ -48,8 +48,8 @@ def abstract(record: dict[str, Any], judged: Judged, sections: Sequence[Section]
         "We repeated the experiments of Kim, Lee and Oh (2026) with a program written from the text of their paper."
     ]
     if papers:
-        count = "one claim" if len(papers) == 1 else f"{len(papers)} claims"
-        words.append(f"We state {count} of the paper so that they can be measured: {tally(papers)}.")
+        count = number_of(papers, "claim")
+        words.append(f"We state {count} of the paper in a form that can be measured: {tally(papers)}.")
     first = next((section for section in sections if section.name == "adversarial"), None)
     if first:
         said = [f"{policy} {mean} ({interval})" for policy, mean, interval, *_ in first.tables[0].rows]
@@ -57,7 +57,7 @@ def abstract(record: dict[str, Any], judged: Judged, sections: Sequence[Section]
             f"With alternating losses, K = 8 and gap 0.125, mean regrets with 95 % intervals are {', '.join(said)}."
         )
     if ours:
-        words.append(f"Of {len(ours)} further statements, which are ours, {tally(ours)}.")
+        words.append(f"Of {number_of(ours, 'further statement')} of ours, {tally(ours)}.")
     scale = next((claim for claim in ours if claim.id == "tuned-scale"), None)
     if scale:
         part = f"{scale.statistic}, {scale.parts[0].of}: {formatted(scale.parts[0])}"
@@ -126,12 +126,13 @@ def claims_of_the_paper(judged: Judged, sections: Sequence[Section]) -> Iterator
     if judged.papers:
         yield Heading("The claims of the paper")
     for section in sections:
-        if section.name in judged.papers:
-            yield from experiment(section, judged.papers[section.name])
+        claims = judged.papers.get(section.name)
+        if claims is None:
+            continue
+        yield from experiment(section, claims)
+        if any(each.claim.judged for each in claims):  # otherwise what was measured is not about the paper
             yield from drawings(section, section.pictures)
-            for table in section.tables:
-                if len(table.head) <= LARGEST[0] and len(table.rows) <= LARGEST[1]:
-                    yield TextTable(f"{section.title}: {table.title.lower()}.", table.head, table.rows)
+            yield from tables(section)
 
 
 def statements_of_ours(judged: Judged, sections: Sequence[Section]) -> Iterator[Block]:
@@ -158,3 +159,10 @@ def drawings(section: Section, pictures: Sequence[Picture]) -> Iterator[Drawing]
     for picture in pictures:
         width = 0.55 if picture.columns == 1 else 1.0
         yield Drawing(f"{section.name}/{picture.name}", picture.title, picture.caption, width)
+
+
+def tables(section: Section) -> Iterator[TextTable]:
+    """The tables of the report that are small enough."""
+    for table in section.tables:
+        if len(table.head) <= LARGEST[0] and len(table.rows) <= LARGEST[1]:
+            yield TextTable(f"{section.title}: {table.title.lower()}.", table.head, table.rows)

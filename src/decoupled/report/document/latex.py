@@ -1,10 +1,12 @@
 """Writes a document as LaTeX, which stock pdflatex compiles."""
 
+import re
 from itertools import count
 
 from .. import latex
 from . import Block, Document, Drawing, Heading, Items, Listing, Notice, Paragraph, TextTable, spans
 
+_NEGATIVE = re.compile(r"(?<![\w).])-(?=\d)")  # a hyphen that stands for a minus
 _LEVELS = ("section", "subsection", "subsubsection")
 # Most of a page may be figures, so that they stay near their text. Long words in typewriter may stretch a line.
 _START = r"""\renewcommand{\topfraction}{0.9}\renewcommand{\bottomfraction}{0.8}
@@ -34,7 +36,7 @@ def _span(kind: str, content: str) -> str:
     if kind == "formula":
         return f"${content}$"
     marks = {"code": "texttt", "bold": "textbf"}
-    escaped = latex.escape(content)
+    escaped = latex.escape(content if kind == "code" else _NEGATIVE.sub("\u2212", content))
     return rf"\{marks[kind]}{{{escaped}}}" if kind in marks else escaped
 
 
