@@ -53,7 +53,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper mirror litellm notebooks docs build native client test test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
+.PHONY: help run paper replication mirror litellm notebooks docs build native client test test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -63,6 +63,10 @@ run: $(RUN_STAMP) ## Reproduce the paper, quick version: 75 s on two cores, 95 s
 
 paper: $(RUN_STAMP) ## Reproduce the paper in full: about half an hour
 	@$(BIN)/decoupled reproduce
+
+replication: $(RUN_STAMP) ## Write what `make paper` found as a short document: out/paper/replication.md, .tex and .pdf
+	@[ -f out/paper/run.json ] || $(MAKE) --no-print-directory paper
+	@$(BIN)/decoupled report out/paper --replication
 
 mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain (some minutes)
 	@$(BIN)/python examples/llm_router/run.py
