@@ -61,11 +61,15 @@ def sorted_claims(sections: Sequence[Section]) -> Judged:
 def claims_table(caption: str, claims: Sequence[Numbered]) -> TextTable:
     """Statement, place, measurement and verdict of each claim."""
     rows = tuple(
-        (each.number, f"{each.claim.statement} ({each.claim.place})", measured(each.claim), verdict(each.claim))
-        for each in claims
-    )  # fmt: skip
+        (each.number, stated(each.claim), measured(each.claim), verdict(each.claim)) for each in claims
+    )
     head = ("", "claim, and its place", "measured, with 95 % interval", "verdict")
-    return TextTable(caption, head, rows, (0.04, 0.4, 0.32, 0.14))
+    return TextTable(caption, head, rows, (0.035, 0.36, 0.37, 0.135), ruled=True)
+
+
+def stated(claim: Claim) -> str:
+    """The statement, and its place in the paper."""
+    return claim.statement if claim.place == "ours" else f"{claim.statement} ({claim.place})"
 
 
 def verdict(claim: Claim) -> str:
@@ -78,13 +82,14 @@ def measured(claim: Claim) -> str:
     """The measurement that decides, or all of them if the claim does not simply hold."""
     if not claim.judged or not claim.parts:
         return "not measured on the data that the claim is about" if claim.parts else "not measured"
-    several = 1 < len(claim.parts) <= MOST_PARTS and claim.verdict != HOLDS
-    if several:
-        found = "; ".join(f"{part.of}: {formatted(part)}" for part in claim.parts)
+    worst = claim.parts[0]
+    if len(claim.parts) == 1:
+        found = f"{claim.statistic}: {formatted(worst)}"
+    elif claim.verdict == HOLDS or len(claim.parts) > MOST_PARTS:
+        found = f"{claim.statistic}, the closest of {len(claim.parts)} ({worst.of}): {formatted(worst)}"
     else:
-        which = f"closest of {len(claim.parts)}: " if len(claim.parts) > 1 else ""
-        found = f"{which}{claim.parts[0].of}: {formatted(claim.parts[0])}"
-    return f"{claim.statistic}. {found}. Claimed: {claim.threshold}"
+        found = f"{claim.statistic}: {'; '.join(f'{part.of}: {formatted(part)}' for part in claim.parts)}"
+    return f"{found}. Claimed: {claim.threshold}"
 
 
 def number_of(claims: Sequence[Claim], word: str) -> str:

@@ -62,7 +62,7 @@ def beyond(judged: Judged, sections: Sequence[Section]) -> Iterator[Block]:
     words = "The package also has a policy of our own, `Ladder()`, which builds on the paper's idea that exploration needs no exact probabilities. It is not the subject of this document."
     if judged.beyond:
         titles = [section.title.lower() for section in sections if section.name in GROUPS["beyond"]]
-        words += f" The same run judged {number_of(judged.beyond, 'claim')} about it ({'; '.join(titles)}): {tally(judged.beyond)}. `report.html` and `claims.json` have them."
+        words += f" The same run judged {number_of(judged.beyond, 'claim')} beyond the paper ({'; '.join(titles)}): {tally(judged.beyond)}. `report.html` and `claims.json` have them."
     yield Paragraph(words)
 
 
@@ -80,7 +80,8 @@ def how_to_repeat(record: dict[str, Any]) -> Iterator[Block]:
     command = " ".join(["decoupled reproduce", *names, *options, "--out results"])
     yield Listing((*_wrapped(command), "decoupled report results --replication"))
     known = {"judged and written by": f"decoupled {__version__}", **facts(record)}
-    yield TextTable("How these results were made.", ("", ""), tuple(known.items()), (0.24, 0.68))
+    known = {name: "not recorded" if value == "None" else value for name, value in known.items()}
+    yield TextTable("How these results were made.", ("what", "value"), tuple(known.items()), (0.24, 0.68))
     yield Paragraph(
         "`report.html` beside this document has every figure and table in full, and `claims.json` every measurement."
     )

@@ -5,13 +5,13 @@ from itertools import chain
 from typing import Any
 
 from ...plots import Picture
-from ...report.claims import HOLDS
+from ...report.claims import HOLDS, Claim
 from ...report.document import Block, Document, Drawing, Heading, Items, Notice, Paragraph, TextTable
 from ...report.page import formatted
 from ...report.section import Section
 from .. import EXPERIMENTS, GROUPS
 from ..base import Scale
-from ..runner import FULL_RUNS
+from ..runner import FULL_RUNS, load
 from .claims import Judged, Numbered, claims_table, number_of, sorted_claims, summary_table, tally
 from .closing import beyond, how_to_repeat, not_run, open_points, slips
 from .readings import JUDGING, READINGS, RULINGS, SETUP
@@ -50,6 +50,7 @@ def abstract(record: dict[str, Any], judged: Judged, sections: Sequence[Section]
     if papers:
         count = number_of(papers, "claim")
         words.append(f"We state {count} of the paper in a form that can be measured: {tally(papers)}.")
+        words.append(f"{by_subject(judged)}.")
     first = next((section for section in sections if section.name == "adversarial"), None)
     if first:
         said = [f"{policy} {mean} ({interval})" for policy, mean, interval, *_ in first.tables[0].rows]
@@ -60,9 +61,9 @@ def abstract(record: dict[str, Any], judged: Judged, sections: Sequence[Section]
         words.append(f"Of {number_of(ours, 'further statement')} of ours, {tally(ours)}.")
     scale = next((claim for claim in ours if claim.id == "tuned-scale"), None)
     if scale:
-        part = f"{scale.statistic}, {scale.parts[0].of}: {formatted(scale.parts[0])}"
+        worst = scale.parts[0]
         words.append(
-            f"One of them concerns how the lead of FTPL is read. {scale.statement} Verdict: {scale.verdict}; {part}."
+            f"One bears on how FTPL's lead is read: “{scale.statement}” Verdict: {scale.verdict}; {scale.statistic}, {worst.of}: {formatted(worst)}."
         )
     words.append(
         f"We also list {len(SLIPS)} slips in the text. None of them changes the order of a theorem."
@@ -70,6 +71,15 @@ def abstract(record: dict[str, Any], judged: Judged, sections: Sequence[Section]
     if Scale(**record["scale"]).quick:
         words.insert(0, "**Quick version, with few runs.**")
     return " ".join(words)
+
+
+def by_subject(judged: Judged) -> str:
+    """The verdicts on regret and those on time, which depend on the machine."""
+    kinds: dict[str, list[Claim]] = {"regret": [], "time": []}
+    for name, claims in judged.papers.items():
+        kinds["time" if load(name).times else "regret"] += [each.claim for each in claims]
+    said = [f"{len(claims)} about {kind}, {tally(claims)}" for kind, claims in kinds.items() if claims]
+    return f"Of {'; of '.join(said)}"
 
 
 def notices(record: dict[str, Any], sections: Sequence[Section]) -> Iterator[Block]:

@@ -41,12 +41,13 @@ class Items(NamedTuple):
 
 
 class TextTable(NamedTuple):
-    """A table of short texts; `widths` are shares of the page for columns that need several lines."""
+    """A table of short texts; `widths` are shares of the page for columns that need several lines, and `ruled` has lines between rows."""
 
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     widths: tuple[float, ...] = ()
+    ruled: bool = False
 
 
 class Drawing(NamedTuple):

@@ -6,12 +6,13 @@ from itertools import count
 from .. import latex
 from . import Block, Document, Drawing, Heading, Items, Listing, Notice, Paragraph, TextTable, spans
 
-_NEGATIVE = re.compile(r"(?<![\w).])-(?=\d)")  # a hyphen that stands for a minus
+_MINUS = re.compile(r"(?<![\w).])-(?=\d)|(?<= )-(?= )")  # a hyphen that stands for it
 _LEVELS = ("section", "subsection", "subsubsection")
-# Most of a page may be figures, so that they stay near their text. Long words in typewriter may stretch a line.
-_START = r"""\renewcommand{\topfraction}{0.9}\renewcommand{\bottomfraction}{0.8}
-\renewcommand{\textfraction}{0.07}\renewcommand{\floatpagefraction}{0.75}
-\setlength{\emergencystretch}{3em}"""
+# Figures stay where they are written, like long tables: floats and long tables overprint each other.
+# Long words in typewriter may stretch a line. Without the empty id, the folder of LaTeX's own files would be in the PDF.
+_START = r"""\ifdefined\pdftrailerid\pdftrailerid{}\fi
+\makeatletter\newcommand{\infigure}{\def\@captype{figure}}\makeatother
+\setlength{\emergencystretch}{3em}\setlength{\LTcapwidth}{\linewidth}"""
 
 
 def to_latex(document: Document) -> str:
@@ -36,7 +37,7 @@ def _span(kind: str, content: str) -> str:
     if kind == "formula":
         return f"${content}$"
     marks = {"code": "texttt", "bold": "textbf"}
-    escaped = latex.escape(content if kind == "code" else _NEGATIVE.sub("\u2212", content))
+    escaped = latex.escape(content if kind == "code" else _MINUS.sub("\u2212", content))
     return rf"\{marks[kind]}{{{escaped}}}" if kind in marks else escaped
 
 
@@ -58,14 +59,15 @@ class _Writer:
             case Items(items, numbered):
                 kind = "enumerate" if numbered else "itemize"
                 lines = [rf"\item {inline(item)}" for item in items]
-                return "\n".join([rf"\begin{{{kind}}}", *lines, rf"\end{{{kind}}}"])
+                start = rf"\begin{{{kind}}}\setlength{{\itemsep}}{{2pt}}\setlength{{\parskip}}{{0pt}}"
+                return "\n".join([start, *lines, rf"\end{{{kind}}}"])
             case TextTable():
                 return self.table(block)
             case Drawing(path, title, caption, width):
                 size = rf"width={width:g}\linewidth,height=0.8\textheight,keepaspectratio"
-                lines = [r"\begin{figure}[htbp]", r"\centering", rf"\includegraphics[{size}]{{{path}.pdf}}"]
                 words = rf"\caption{{{inline(f'{title}. {caption}')}}}"
-                return "\n".join([*lines, words, r"\end{figure}"])
+                lines = [rf"\includegraphics[{size}]{{{path}.pdf}}", words, r"\end{minipage}\end{center}"]
+                return "\n".join([r"\begin{center}\begin{minipage}{\linewidth}\centering\infigure", *lines])
             case Listing(lines):
                 whole = [r"{\small\begin{verbatim}", *lines, r"\end{verbatim}}"]
                 return "\n".join(whole)
@@ -79,6 +81,8 @@ class _Writer:
             )
         ]
         rows = [[inline(cell) for cell in row] for row in table.rows]
+        if table.ruled:
+            rows = [each for row in rows for each in ([], row)][1:]
         # A long table stays where it is written; a floating one might pass the next heading.
         return latex.Table(
             columns, rows, inline(table.caption), f"table:{next(self.tables)}", long=True
