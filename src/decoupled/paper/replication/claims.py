@@ -1,5 +1,6 @@
 """The claims of a run, numbered: the paper's, and statements of ours. What goes beyond the paper is only counted."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,9 @@ from .. import EXPERIMENTS, GROUPS
 
 MOST_PARTS = 8  # shown in a cell; claims.json has all
 KINDS = ("hold", "hold in part", "fail", "undecided", "not judged")
+
+
+_QUOTE = re.compile(r"(?<!\w)'(.+?)'(?!\w)")  # not an apostrophe
 
 
 class Numbered(NamedTuple):
@@ -69,7 +73,8 @@ def claims_table(caption: str, claims: Sequence[Numbered]) -> TextTable:
 
 def stated(claim: Claim) -> str:
     """The statement, and its place in the paper."""
-    return claim.statement if claim.place == "ours" else f"{claim.statement} ({claim.place})"
+    place = _QUOTE.sub(r"“\1”", claim.place)
+    return claim.statement if place == "ours" else f"{claim.statement} ({place})"
 
 
 def verdict(claim: Claim) -> str:

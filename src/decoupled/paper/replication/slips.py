@@ -48,7 +48,7 @@ SLIPS = (
     Slip(
         "Appendix C, “The choice of $c$”",
         "$f(c) \\simeq 25799.360$ at $c^* \\simeq 0.128$.",
-        "25799.360 is $2\\sqrt{\\cdot}$ of the right side of equation (36): the constant in front of $\\sqrt{(K/\\Delta_{\\min}) \\sum_i 1/\\Delta_i}$ in equation (34). "
+        "25799.360 is twice the square root of the right side of equation (36): the constant in front of $\\sqrt{(K/\\Delta_{\\min}) \\sum_i 1/\\Delta_i}$ in equation (34). "
         "The right side of (36) itself is about $1.664 \\times 10^8$ there. The minimiser $c^*$ is the same.",
         "We evaluated (34) and (36) with $\\zeta = 0.1$ (`tests/theory/test_regret_bounds.py`).",
         ("[round(value, 3) for value in theory.bounds.optimal_c(zeta=0.1)]",),

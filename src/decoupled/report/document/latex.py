@@ -17,18 +17,24 @@ _START = r"""\ifdefined\pdftrailerid\pdftrailerid{}\fi
 
 def to_latex(document: Document) -> str:
     """The document as a complete file."""
-    by = rf"\begin{{center}}{inline(document.author)}\\{inline(document.date)}\end{{center}}"
+    # The title of an article leaves room for affiliations.
+    title = rf"{{\LARGE {inline(document.title)}\par}}\bigskip {inline(document.author)}\\{inline(document.date)}"
     abstract = rf"\begin{{abstract}}{inline(document.abstract)}\end{{abstract}}"
     writer = _Writer()
-    body = [_START, by, abstract, *map(writer.block, document.blocks)]
-    return latex.document("\n\n".join(body), document.title)
+    body = [
+        _START,
+        rf"\begin{{center}}{title}\end{{center}}",
+        abstract,
+        *map(writer.block, document.blocks),
+    ]
+    return latex.document("\n\n".join(body))
 
 
 def inline(text: str) -> latex.Markup:
     r"""A text with its marks, in LaTeX.
 
     >>> inline("**5 %** of $K^2$ in `a_b`")
-    '\\textbf{5 \\%} of $K^2$ in \\texttt{a\\_b}'
+    '\\textbf{5 \\%} of $K^2$ in \\texttt{a\\_\\allowbreak{}b}'
     """
     return latex.Markup("".join(_span(kind, content) for kind, content in spans(text)))
 
@@ -36,9 +42,11 @@ def inline(text: str) -> latex.Markup:
 def _span(kind: str, content: str) -> str:
     if kind == "formula":
         return f"${content}$"
-    marks = {"code": "texttt", "bold": "textbf"}
-    escaped = latex.escape(content if kind == "code" else _MINUS.sub("\u2212", content))
-    return rf"\{marks[kind]}{{{escaped}}}" if kind in marks else escaped
+    if kind == "code":  # a path may be broken into lines
+        broken = re.sub(r"(?<=[/_])", r"\\allowbreak{}", latex.escape(content))
+        return rf"\texttt{{{broken}}}"
+    escaped = latex.escape(_MINUS.sub("\u2212", content))
+    return rf"\textbf{{{escaped}}}" if kind == "bold" else escaped
 
 
 class _Writer:
@@ -64,7 +72,7 @@ class _Writer:
             case TextTable():
                 return self.table(block)
             case Drawing(path, title, caption, width):
-                size = rf"width={width:g}\linewidth,height=0.8\textheight,keepaspectratio"
+                size = rf"width={width:g}\linewidth,height=0.5\textheight,keepaspectratio"
                 words = rf"\caption{{{inline(f'{title}. {caption}')}}}"
                 lines = [rf"\includegraphics[{size}]{{{path}.pdf}}", words, r"\end{minipage}\end{center}"]
                 return "\n".join([r"\begin{center}\begin{minipage}{\linewidth}\centering\infigure", *lines])
