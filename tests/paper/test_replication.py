@@ -151,7 +151,7 @@ def test_what_is_special_in_markdown_or_latex_is_escaped(document: Document) -> 
     statement = next(line for line in markdown.splitlines() if line.startswith("| C1 |"))
     assert r"a\_b & 5 % of #1 {x} \~ ^ \\ \< \> \| \* \$." in statement
     assert len(re.findall(r"(?<!\\)\|", statement)) == 5  # four cells
-    assert r"a\_b \& 5 \% of \#1 \{x\} \textasciitilde{}" in tex
+    assert r"a\_b \& 5\,\% of \#1 \{x\} \textasciitilde{}" in tex
     assert NASTY not in tex
 
 

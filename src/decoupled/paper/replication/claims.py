@@ -68,7 +68,7 @@ def claims_table(caption: str, claims: Sequence[Numbered]) -> TextTable:
         (each.number, stated(each.claim), measured(each.claim), verdict(each.claim)) for each in claims
     )
     head = ("", "claim, and its place", "measured, with 95 % interval", "verdict")
-    return TextTable(caption, head, rows, (0.035, 0.36, 0.37, 0.135), ruled=True)
+    return TextTable(caption, head, rows, (0.035, 0.36, 0.36, 0.13), ruled=True)
 
 
 def stated(claim: Claim) -> str:
@@ -139,4 +139,5 @@ def summary_table(judged: Judged, titles: dict[str, str]) -> TextTable:
     ]  # fmt: skip
     rows.insert(len(judged.papers), row("**All claims of the paper**", judged.all_papers()))
     rows.append(row("**All statements of ours**", judged.all_ours()))
-    return TextTable("Verdicts by experiment.", ("", *KINDS, "in all"), tuple(rows))
+    widths = (0.38, *(0.0 for _ in KINDS), 0.0)
+    return TextTable("Verdicts by experiment.", ("", *KINDS, "in all"), tuple(rows), widths)

@@ -107,7 +107,7 @@ def repeated(sections: Sequence[Section]) -> Iterator[Block]:
         (each.title, EXPERIMENTS[each.name].origin, each.extent.removesuffix(".")) for each in sections
     )
     yield TextTable(
-        "The experiments and their sizes.", ("experiment", "in the paper", "size"), rows, (0.27, 0.17, 0.48)
+        "The experiments and their sizes.", ("experiment", "in the paper", "size"), rows, (0.27, 0.17, 0.47)
     )
     yield Heading("Where the paper leaves a choice", 2)
     yield Items(RULINGS)

@@ -41,7 +41,7 @@ class Items(NamedTuple):
 
 
 class TextTable(NamedTuple):
-    """A table of short texts; `widths` are shares of the page for columns that need several lines, and `ruled` has lines between rows."""
+    """A table of short texts; `widths` are shares of the page for columns that need several lines, or 0; `ruled` has lines between rows."""
 
     caption: str
     head: tuple[str, ...]

@@ -34,7 +34,7 @@ def inline(text: str) -> latex.Markup:
     r"""A text with its marks, in LaTeX.
 
     >>> inline("**5 %** of $K^2$ in `a_b`")
-    '\\textbf{5 \\%} of $K^2$ in \\texttt{a\\_\\allowbreak{}b}'
+    '\\textbf{5\\,\\%} of $K^2$ in \\texttt{a\\_\\allowbreak{}b}'
     """
     return latex.Markup("".join(_span(kind, content) for kind, content in spans(text)))
 
@@ -83,9 +83,9 @@ class _Writer:
     def table(self, table: TextTable) -> str:
         aligns = ["l", *("r" for _ in table.head[1:])]
         columns = [
-            latex.Column(inline(head), align, width=width)
+            latex.Column(inline(head), align, width=width or None)
             for head, align, width in zip(
-                table.head, aligns, table.widths or [None] * len(aligns), strict=True
+                table.head, aligns, table.widths or [0.0] * len(aligns), strict=True
             )
         ]
         rows = [[inline(cell) for cell in row] for row in table.rows]
