@@ -27,7 +27,7 @@ RULINGS = (
 )
 
 JUDGING = (
-    "Every empirical sentence of sections 4 and E that can be measured is a claim: a statistic, a threshold, and one or more measurements with 95 % intervals, which hold jointly for all parts of a claim (Bonferroni). "
+    "Every empirical sentence of section 4 and appendix E that can be measured is a claim: a statistic, a threshold, and one or more measurements with 95 % intervals, which hold jointly for all parts of a claim (Bonferroni). "
     "Intervals of means are Student's, those of ratios use the delta method. A claim **holds** if every interval lies on its side of the threshold, and **fails** if one lies entirely on the other side; "
     "if it holds for some parts alone, the verdict names them. Otherwise it is **undecided**: there are too few runs to tell. It is **not judged** if the data that it is about was not available. "
     "The tables show the part that is closest to the threshold, or all parts if a claim does not simply hold. Thresholds that the paper does not give are ours, and the text beside each table says so."

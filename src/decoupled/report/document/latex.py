@@ -72,7 +72,7 @@ class _Writer:
             case TextTable():
                 return self.table(block)
             case Drawing(path, title, caption, width):
-                size = rf"width={width:g}\linewidth,height=0.5\textheight,keepaspectratio"
+                size = rf"width={width:g}\linewidth,height=0.65\textheight,keepaspectratio"
                 words = rf"\caption{{{inline(f'{title}. {caption}')}}}"
                 lines = [rf"\includegraphics[{size}]{{{path}.pdf}}", words, r"\end{minipage}\end{center}"]
                 return "\n".join([r"\begin{center}\begin{minipage}{\linewidth}\centering\infigure", *lines])
