@@ -77,7 +77,11 @@ class _Writer:
                 lines = [rf"\includegraphics[{size}]{{{path}.pdf}}", words, r"\end{minipage}\end{center}"]
                 return "\n".join([r"\begin{center}\begin{minipage}{\linewidth}\centering\infigure", *lines])
             case Listing(lines):
-                whole = [r"{\small\begin{verbatim}", *lines, r"\end{verbatim}}"]
+                whole = [
+                    r"\noindent\begin{minipage}{\linewidth}\small\begin{verbatim}",
+                    *lines,
+                    r"\end{verbatim}\end{minipage}",
+                ]
                 return "\n".join(whole)
 
     def table(self, table: TextTable) -> str:
