@@ -38,6 +38,12 @@ def pytest_collection() -> Generator[None, object, object]:
         )  # compiling makes many objects and few cycles: a twelfth less time
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    # Doctests are in the package: nobody has to look for them in every test.
+    return [each for each in (yield) if type(each).__name__ != "DoctestModule"]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:

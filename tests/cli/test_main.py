@@ -90,7 +90,7 @@ def test_the_twins_of_the_bench_play_the_same_game() -> None:
 def textbook_regret(
     make: Callable[[], TextbookFTPL | TextbookTsallis], table: Table, best: float
 ) -> Floats:
-    return np.array([play(make(), table, ROUNDS, seed) - best for seed in range(40)])
+    return np.array([play(make(), table, ROUNDS, seed) - best for seed in range(24)])
 
 
 def test_the_improved_textbook_step_keeps_the_ranks_that_sorting_finds() -> None:

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import decoupled as dc
+from decoupled.cli.main import app
 from support import custom_game
 
 
@@ -60,10 +62,16 @@ def test_the_command_line_runs_on_a_cluster(cluster: Cluster, tmp_path: Path) ->
         'horizon = 500\nruns = 40\n[[policy]]\nname = "Exp3"\n'
         '[[environment]]\nname = "Alternating"\narms = 4\ngap = 0.2\n'
     )
-    command = [sys.executable, "-m", "decoupled", "simulate", str(specification), "--out", "cluster"]
-    command += ["--dask", cluster.address]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    command = [
+        "simulate",
+        str(specification),
+        "--out",
+        str(tmp_path / "cluster"),
+        "--dask",
+        cluster.address,
+    ]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
     [together] = tmp_path.glob("cluster/*/results.nc")
     alone = dc.simulate(dc.Exp3(), dc.environments.Alternating(arms=4, gap=0.2), horizon=500, runs=40)
     alone.save(tmp_path / "alone.nc")

@@ -404,6 +404,7 @@ print(dc.simulate(greedy, easy, 10, 1, traffic=dc.Traffic(delay=10)).final_regre
 """
 
 
+@pytest.mark.skipif(not EVERY, reason="compiles for several seconds: make twins")
 def test_the_code_of_a_user_s_policy_is_not_cached_on_disk(tmp_path: Path) -> None:
     # A process without the user's module could load nothing from an index that names it.
     paths = os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))
