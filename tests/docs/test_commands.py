@@ -132,10 +132,10 @@ def test_every_other_line_is_of_a_known_kind(line: str) -> None:
 
 def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    pages = [ROOT / "docs" / f"{name}.md" for name in ("traffic", "operating")]
+    pages = [ROOT / "docs" / f"{name}.md" for name in ("traffic", "operating", "guardrails")]
     lines = [command_of(line) for page in pages for line in commands(page)]
     run_lines = [line for line in lines if re.match("decoupled (client|doctor|backup) ", line)]
-    assert len(run_lines) == 10
+    assert len(run_lines) == 16
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         decision = ""
@@ -145,6 +145,9 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
             assert done.exit_code == 0, f"{line}: {done.output}"
             if "decide" in line:
                 decision = json.loads(done.stdout)["id"]
+        guarded = json.loads(done.stdout)  # what the last command shows
+        assert guarded["budget"]["allowance"] == [50.0, 86400.0]
+        assert guarded["guardrails"]["incumbent"] == "medium"
         document = service.http.get("/v1/openapi.json").json()
     assert (tmp_path / "log.csv").read_text().count("\n") == 2, "the decision of the page, under a heading"
     assert (tmp_path / "copy.db").exists()

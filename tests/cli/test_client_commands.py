@@ -1,4 +1,4 @@
-"""`decoupled client list`, `decisions`, `delete`, `learner` and `replay`, and tags, as a user calls them."""
+"""`decoupled client`, as a user calls it: tags, lists, deleting, moving learners and logs, guardrails and budgets."""
 
 import json
 from pathlib import Path
@@ -104,3 +104,32 @@ def test_learners_and_logs_move_from_a_shell(tmp_path: Path, monkeypatch: pytest
         assert "suffix" in refused("replay", "moved", str(saved))
         assert "--learner" in refused("create", "nothing")
         assert "--learner" in refused("create", "both", "a", "b", "--learner", str(saved))
+
+
+def test_the_kill_switch_and_the_budget_from_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(tmp_path) as service:
+        monkeypatch.setenv("DECOUPLED_URL", service.url)
+        service.create("numbered", arms=[1, 2, "3"])
+        assert shown("pin", "numbered", "2")["guardrails"]["pinned"] == 2, "the arm is a number"
+        assert shown("decide", "numbered")["guard"] == "pinned"
+        assert shown("unpin", "numbered")["guardrails"]["pinned"] is None
+        assert shown("down", "numbered", "1", "3")["guardrails"]["down"] == [1, "3"]
+        assert shown("decide", "numbered")["explore"] == 2
+        assert shown("down", "numbered")["guardrails"]["down"] == []
+        changed = shown("guardrails", "numbered", '{"floors": {"1": 0.2}, "holdout": 0.1, "control": 2}')
+        assert changed["guardrails"]["floors"] == {"1": 0.2}
+        assert shown("guardrails", "numbered", '{"floors": null}')["guardrails"]["holdout"] == 0.1
+        assert shown("budget", "numbered", '{"share": 0}')["budget"]["share"] == 0
+        limited = shown("decide", "numbered")
+        assert (limited["mode"], limited["limited_by"]) == ("exploit", "share")
+        assert shown("budget", "numbered", "{}")["budget"]["share"] is None
+        shown("create", "compared", "a", "b", "--feedback", "preference", "--guardrails", '{"pinned": "a"}')
+        made = shown("decide", "compared")
+        assert shown("feedback", made["id"], "--preference", "tie")["loss"] == 0.5
+
+        assert "is not an arm" in refused("pin", "numbered", "9")
+        assert "CHANGES = '{': is not JSON" in refused("guardrails", "numbered", "{")
+        assert "must be a JSON object" in refused("budget", "numbered", "[]")
+        assert "both given" in refused("feedback", made["id"], "--preference", "tie", "--loss", "1")
