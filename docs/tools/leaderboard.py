@@ -152,7 +152,7 @@ def page(board: Sequence[Entry]) -> str:
     free = len(GROUPS) - len(NEED_DATA)
     titles = "; ".join(f"*{name}*: {title[0].lower()}{title[1:]}" for name, title in GROUPS.items())
     wins = list(better_ones(board))
-    long = [entry["policy"]["name"] for entry in board if label(entry) != f"`{entry['policy']['name']}`"]
+    long = [(label(entry), f"`{entry['policy']['name']}`") for entry in board]
     return "\n".join(
         (
             "---",
@@ -171,7 +171,7 @@ def page(board: Sequence[Entry]) -> str:
             main_table(board),
             "",
             f"Bold: the lowest. Groups: {titles}. The last {len(NEED_DATA)} need data that the package does not have.",
-            *(f"The long name is `{name}`." for name in long),
+            *(f"{short} stands for {name}." for short, name in long if short != name),
             "",
             "The 95 % intervals of these ratios. Where they overlap, ranks may be chance. Those of *overall* hold however the groups' errors depend on each other.",
             "",
