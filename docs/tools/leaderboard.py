@@ -70,7 +70,10 @@ def main_table(board: Sequence[Entry]) -> str:
 
 def interval_table(board: Sequence[Entry]) -> str:
     """The 95 % intervals of the same ratios."""
-    rows = ((label(entry), *map(interval, row_of(entry))) for entry in board)
+    dash = "\N{EN DASH}"  # "to" would break the cells into two lines
+    rows = (
+        (label(entry), *(interval(each).replace(" to ", dash) for each in row_of(entry))) for entry in board
+    )
     return aligned([("policy", "overall", *GROUPS), *rows])
 
 
