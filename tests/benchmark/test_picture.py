@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from decoupled.benchmark import picture, ratios
 from decoupled.benchmark.suite import GROUPS
+from decoupled.cli.benchmark import write_shown
 from support.made_entries import made_up
 from support.phone import SMALLEST, smallest_on_a_phone
 
@@ -73,3 +74,9 @@ def test_the_same_entry_gives_the_same_bytes(entry: dict[str, Any], tmp_path: Pa
     for name in ("one", "other"):
         picture.draw(entry, tmp_path / f"{name}.{kind}")
     assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"other.{kind}").read_bytes()
+
+
+def test_the_command_writes_tables_and_pictures(entry: dict[str, Any], tmp_path: Path) -> None:
+    written = list(write_shown(entry, tmp_path, latex=True))
+    assert written == ["table.md", "table.tex", "picture.png", "picture.pdf"]
+    assert {file.name for file in tmp_path.iterdir()} == set(written)

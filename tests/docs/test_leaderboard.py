@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+import decoupled as dc
 from decoupled.benchmark import entry as entries
+from decoupled.benchmark.loading import Source
 from decoupled.benchmark.suite import SIZES
 from support.doc_tools import tool
 from support.made_entries import LEVELS, made_up
@@ -141,3 +143,10 @@ def test_a_group_that_did_not_run_is_a_dash_and_never_the_lowest() -> None:
     )
     assert first[-5:-3] == ["-", "-"]
     assert all(cell.startswith("**") for cell in second[-5:-3])
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "benchmark/policies").glob("*.py")), ids=lambda file: file.stem
+)
+def test_a_policy_of_an_entry_keeps_the_contract(file: Path) -> None:
+    dc.testing.check_policy(Source(str(file)).load(), rounds=300)
