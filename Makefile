@@ -190,7 +190,7 @@ unit: install ## Run the tests: unit, property and statistical tests, doctests
 
 test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, LaTeX, and pages in a browser
 	@echo "Testing the documentation, the report of the reproduction, and pages in a browser ..."
-	@$(PYTEST) -rs -m pages tests/docs tests/service/console tests/paper tests/report
+	@$(PYTEST) -rs -m pages tests/docs tests/benchmark tests/service/console tests/paper tests/report
 
 # `make test` compares them for a few policies, and for all with plain Python.
 TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warmup.py

@@ -25,6 +25,7 @@ from decoupled.plots import COLOURS, DASHES, DOTS_PER_INCH, SMALL, WIDTH
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).parent))
+import leaderboard_map
 import measured
 import measured_tables
 import traffic
@@ -342,6 +343,8 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "beyond-rungs": rung_weights,
     "how-to-slice": slices,
     "context-gains": context_gains,
+    "benchmark": leaderboard_map.example,
+    "leaderboard": leaderboard_map.board,
     "traffic-games": traffic.games,
     "traffic-models": partial(traffic.models, canvas),
     "gpu-map-ftpl": lambda: tuned_map(0),

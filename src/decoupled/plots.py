@@ -45,7 +45,7 @@ WORST = 10.0  # the value of a map's darkest colour
 EMBEDDED: Any = {"pdf.fonttype": 42, "ps.fonttype": 42}
 
 # Keep the time and random names out of files, so that the same picture gives the same bytes.
-_REPRODUCIBLE: dict[str, Any] = {
+REPRODUCIBLE: dict[str, Any] = {
     "png": {"metadata": {"Software": None}},
     "svg": {"metadata": {"Date": None}},
     "pdf": {"metadata": {"CreationDate": None, "Producer": None, "Creator": None}},
@@ -319,6 +319,6 @@ def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none", **EMBEDDED}):
         figure = draw(picture)
-        for kind, options in _REPRODUCIBLE.items():
+        for kind, options in REPRODUCIBLE.items():
             figure.savefig(target / f"{picture.name}.{kind}", dpi=DOTS_PER_INCH, **options)
     (target / f"{picture.name}.csv").write_text(picture.to_csv())

@@ -87,6 +87,7 @@ UNITS = {
 OWN_TABLES = {
     "docs/beyond-appendix.md": "the record of what was tried",
     "docs/ladder.md": "numbers of a proof",
+    "docs/leaderboard.md": "tables of its own, which docs/tools/leaderboard.py makes of the entries",
     "docs/ladder-proof.md": "numbers of a proof",
     "docs/theory.md": "numbers of a proof",
     "docs/inference.md": "tables of their own, which docs/tools/widths.py and make coverage print",

@@ -2,16 +2,16 @@
 
 import os
 import re
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
+from ..base.files import write_atomically
 from ..base.progress import duration
 from ..benchmark.entry import FILE
 from ..benchmark.run import run
-from ..benchmark.suite import REFERENCES, SUITE
+from ..benchmark.table import groups_to_markdown, to_latex, to_markdown
 from ..environments.movielens.files import FOLDER_VARIABLE
 
 
@@ -25,20 +25,40 @@ def run_benchmark(
     data: Path | None,
     time_limit: float,
     quiet: bool,
+    latex: bool,
 ) -> None:
-    """Run the suite with a policy, write its entry and print how it compares."""
+    """Run the suite with a policy, write its entry, tables and picture, and print how it compares."""
     folder = out or Path("out/benchmark") / default_folder(policy, name)
     known = data or os.environ.get(FOLDER_VARIABLE) or None
     size = "quick" if quick else "standard"
     entry = run(
         policy, size, folder, name=name, workers=workers, data=known, time_limit=time_limit, quiet=quiet
     )
-    Console().print(group_table(entry))
     print(
-        "Below 1 is less regret than the reference's, as a geometric mean over tasks; *: beyond chance (95 %)."
+        f"{entry['policy']['name']} on {entry['suite']}, {size}: regret as a multiple of each reference's\n"
     )
+    print(groups_to_markdown(entry, intervals=False))
+    print("\nGeometric means over the tasks of a group. Below 1 is better; bold: better, beyond chance.")
+    files = [FILE, *write_shown(entry, folder, latex=latex)]
+    if "picture.png" not in files:
+        print("There is no picture: it needs the extra plots (pip install 'decoupled-bandits[plots]').")
     took = duration(entry["environment"]["seconds"])
-    print(f"{folder / FILE} has every number; {took} of processor time, digest {entry['digest'][:12]}.")
+    print(f"Written to {folder}: {', '.join(files)}.")
+    print(f"{took} of processor time, digest {entry['digest'][:12]}.")
+
+
+def write_shown(entry: Mapping[str, Any], folder: Path, *, latex: bool) -> Iterator[str]:
+    """Write what is shown of an entry; the names of the files, without pictures if nothing can draw."""
+    texts = {"table.md": to_markdown} | ({"table.tex": to_latex} if latex else {})
+    for name, write in texts.items():
+        write_atomically(folder / name, write(entry))
+        yield name
+    if find_spec("matplotlib") is not None:
+        from ..benchmark.picture import draw  # slow to import
+
+        for name in ("picture.png", "picture.pdf")[: 1 + latex]:
+            draw(entry, folder / name)
+            yield name
 
 
 def default_folder(policy: str, name: str | None) -> str:
@@ -46,19 +66,3 @@ def default_folder(policy: str, name: str | None) -> str:
     stem = Path(policy).stem if policy.endswith(".py") else policy
     shown = stem if name is None else f"{stem}-{name}"
     return re.sub(r"[^A-Za-z0-9.]+", "-", shown).strip("-")[:60] or "policy"
-
-
-def group_table(entry: dict[str, Any]) -> Table:
-    """The ratios of every group, for a terminal."""
-    table = Table(title=f"{entry['policy']['name']} on {SUITE.name}, {entry['size']}")
-    table.add_column("group")
-    for reference in REFERENCES:
-        table.add_column(f"/ {reference}", justify="right")
-    for group in entry["groups"]:
-        cells = (group["ratios"][reference] for reference in REFERENCES)
-        table.add_row(group["title"], *(f"{each['ratio']:.2f}{_mark(each)}" for each in cells))
-    return table
-
-
-def _mark(ratio: dict[str, float]) -> str:
-    return "  " if ratio["low"] <= 1.0 <= ratio["high"] else " *"

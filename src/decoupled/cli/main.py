@@ -183,6 +183,9 @@ def benchmark(
     time_limit: Annotated[
         float, typer.Option(metavar="SECONDS", help="The most that the runs of one task may take.")
     ] = 300.0,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Write table.tex and picture.pdf as well, for a paper.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")] = False,
 ) -> None:
     """Run the frozen suite with a policy, of your own or of the package, and compare it with four references."""
@@ -199,6 +202,7 @@ def benchmark(
             data=data,
             time_limit=time_limit,
             quiet=quiet,
+            latex=latex,
         )
 
 

@@ -1,0 +1,152 @@
+"""The leaderboard: made of the entries alone, and an entry that is not sound is refused and spoils nothing."""
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import decoupled as dc
+from decoupled.benchmark import entry as entries
+from decoupled.benchmark.loading import Source
+from decoupled.benchmark.suite import SIZES
+from support.doc_tools import tool
+from support.made_entries import LEVELS, made_up
+from support.pages import ROOT
+
+leaderboard, leaderboard_entries = map(tool, ("leaderboard", "leaderboard_entries"))
+take = leaderboard_entries.take
+POLICY = "class EpsilonGreedy: ...\n"
+
+
+def put(folder: Path, name: str, entry: dict[str, Any]) -> Path:
+    """A file among the entries, with the digest of what it holds."""
+    file = folder / "entries" / f"{name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    entries.write(file, entry)
+    return file
+
+
+def from_file(**options: Any) -> dict[str, Any]:
+    """An entry of a policy in a file."""
+    return made_up(file="epsilon.py", sha256=sha256(POLICY.encode()).hexdigest(), **options)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two sound entries, one of them of a file."""
+    put(tmp_path, "ladder", made_up("Ladder()", LEVELS["Ladder()"]))
+    put(tmp_path, "epsilon", from_file())
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/epsilon.py").write_text(POLICY)
+    return tmp_path
+
+
+def test_the_page_is_what_the_tool_makes_of_the_entries() -> None:
+    taken = take()
+    assert not taken.refused
+    page = (ROOT / "docs/leaderboard.md").read_text()
+    assert page == leaderboard.page(taken.entries), "run: python docs/tools/leaderboard.py"
+
+
+def test_sound_entries_are_ranked(folder: Path) -> None:
+    board, refused = take(folder)
+    assert not refused
+    assert [entry["policy"]["name"] for entry in board] == ["Ladder()", "EpsilonGreedy(epsilon=0.1)"]
+    page = leaderboard.page(board)
+    ranks = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")][:2]
+    assert [(name.strip(), rank.strip()) for name, rank in ranks] == [
+        ("`Ladder()`", "1"),
+        ("`EpsilonGreedy(epsilon=0.1)`", "2"),
+    ]
+    # The made-up policy has less regret than the ladder where switches cost, and nowhere else.
+    assert [line.partition(":")[0] for line in leaderboard.better_ones(board)] == ["- A price for switches"]
+    assert "and all are equal" in page
+    assert "So far all entries are of" in page
+
+
+def changed(entry: dict[str, Any]) -> None:
+    entry["tasks"][0]["regret"]["mean"] /= 2.0
+
+
+def not_a_number(entry: dict[str, Any]) -> None:
+    entry["tasks"][0]["regret"]["mean"] = float("nan")
+
+
+def other_suite(entry: dict[str, Any]) -> None:
+    entry["suite"] = "decoupled-0"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [(changed, "digest = "), (not_a_number, "does not match"), (other_suite, "suite = 'decoupled-0'")],
+)
+def test_a_spoilt_file_is_refused_with_its_name_and_the_reason(
+    folder: Path, spoil: Callable[[dict[str, Any]], None], reason: str
+) -> None:
+    before = take(folder).entries
+    broken = from_file(noise=0.5)
+    spoil(broken)
+    (folder / "entries/broken.json").write_text(json.dumps(broken))
+    board, (refused,) = take(folder)
+    assert refused.startswith(f"{folder.name}/entries/broken.json: ")
+    assert refused.count("broken.json") == 1
+    assert reason in refused
+    assert board == before
+
+
+def short(entry: dict[str, Any]) -> dict[str, Any]:
+    """Without the task in which it is worst, and with a digest that fits."""
+    lines = [task for task in entry["tasks"] if task["name"] != "punish-last-8"]
+    return entries.assembled(SIZES["standard"], entry["policy"], lines, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (made_up("Quick()", size="quick"), "run it without --quick"),
+        (short(made_up("Short()")), "tasks = 29: are not those of decoupled-1"),
+        (made_up("Lost()", file="lost.py", sha256="0" * 64), "must lie in benchmark/policies"),
+        (made_up(file="epsilon.py", sha256="0" * 64), "must lie in benchmark/policies"),
+        (made_up("Ladder()"), "of another"),
+    ],
+)
+def test_an_entry_that_cannot_be_compared_is_refused(
+    folder: Path, entry: dict[str, Any], reason: str
+) -> None:
+    before = take(folder).entries
+    put(folder, "zzz", entry)
+    board, (refused,) = take(folder)
+    assert refused.startswith(f"{folder.name}/entries/zzz.json: ")
+    assert reason in refused
+    assert board == before
+
+
+def test_it_says_how_far_architectures_are_apart() -> None:
+    one, other = made_up(), made_up()
+    other["environment"]["architecture"] = "other"
+    assert "0 differ, by at most 0.00 times" in " ".join(leaderboard.architectures([one, other]))
+    mean = other["tasks"][0]["regret"]
+    mean["mean"] += 1.96 * mean["standard_error"]
+    assert "1 differ, by at most 1.00 times" in " ".join(leaderboard.architectures([one, other]))
+    other["environment"]["architecture"] = one["environment"]["architecture"]
+    assert "1 of them differ" in " ".join(leaderboard.architectures([one, other]))
+
+
+def test_a_group_that_did_not_run_is_a_dash_and_never_the_lowest() -> None:
+    board = [made_up("A()", data=False), made_up("B()", levels=(3.0,) * 10)]
+    first, second = (
+        [cell.strip() for cell in line.split("|")]
+        for line in leaderboard.main_table(board).splitlines()[2:]
+    )
+    assert first[-5:-3] == ["-", "-"]
+    assert all(cell.startswith("**") for cell in second[-5:-3])
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "benchmark/policies").glob("*.py")), ids=lambda file: file.stem
+)
+def test_a_policy_of_an_entry_keeps_the_contract(file: Path) -> None:
+    dc.testing.check_policy(Source(str(file)).load(), rounds=300)
