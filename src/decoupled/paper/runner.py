@@ -182,7 +182,7 @@ def facts(record: dict[str, Any]) -> dict[str, str]:
         "runs": f"{scale.runs:,} asked for; each section says how many it has, which may be more or fewer",
         "device": scale.device,
         "seed": f"{scale.seed} (environment noise and policy draws are children of it, by run number)",
-        "finished": str(record["when"]),
+        "started": str(record["when"]),
         "time": f"{duration(whole)} in all: {times}",
         **{name: str(value) for name, value in record["machine"].items()},
     }
