@@ -257,6 +257,23 @@ def test_a_wheel_may_be_had_without_the_library(tmp_path: Path) -> None:
 HOOK: dict[str, Any] = runpy.run_path(str(ROOT / "hatch_build.py"))
 
 
+def test_a_wheel_carries_what_the_manifest_names(tmp_path: Path) -> None:
+    named = {"extension": None, "libraries": {"x86-64-v2": "two.so", "x86-64-v3": "three.so"}}
+    (tmp_path / "manifest.json").write_text(json.dumps(named))
+    for name in ("two.so", "three.so", "of-an-earlier-build.so"):
+        (tmp_path / name).touch()
+    assert [file.name for file in HOOK["carried"](tmp_path)] == ["manifest.json", "two.so", "three.so"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no manylinux")
+def test_the_tag_of_a_wheel_is_the_newest_c_library_that_it_needs(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.so", tmp_path / "new.so"
+    old.write_bytes(b"GLIBC_2.2.5\0GLIBC_2.14\0")
+    new.write_bytes(b"GLIBC_2.17\0GLIBC_2.29\0")
+    tags = [HOOK["platform_tag"](files) for files in ([], [old], [old, new])]
+    assert [tag.rpartition("_2_")[2].partition("_")[0] for tag in tags] == ["17", "17", "29"]
+
+
 def test_the_user_of_pip_sees_how_far_a_build_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lines = [
         *(f"{number:>4}/40 FTPL: 5 functions, 1.5 s" for number in range(1, 41)),
