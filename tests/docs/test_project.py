@@ -38,6 +38,18 @@ def test_supported_pythons_are_the_same_everywhere() -> None:
     assert set(ranges) == {f"{PYTHONS[0]} to {PYTHONS[-1]}"}
 
 
+def test_actions_and_containers_of_a_release_are_pinned() -> None:
+    for workflow in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        used = re.findall(r"uses: (.*)", workflow.read_text())
+        assert used
+        assert [
+            each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)
+        ] == []
+    images = re.findall(r" image: (.*)", text(".github/workflows/release.yml"))
+    assert len(images) == 2
+    assert [each for each in images if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64} # \S+", each)] == []
+
+
 def test_the_changelog_begins_with_what_is_unreleased_or_this_release() -> None:
     headings = re.findall(r"^## (.*)$", text("CHANGELOG.md"), re.MULTILINE)
     released = RELEASE.findall(text("CHANGELOG.md"))
