@@ -17,7 +17,14 @@ DEVELOPMENT, BUILDING = (ROOT / name / "bin" / "python" for name in (".venv", ".
 # The rating of a package with neither an address nor an author with one, and nothing else to find fault with.
 LOWEST_RATING = "8"
 ENDS = ("*-manylinux*.whl", "*-any.whl", "*.tar.gz")
-DECIDE = "import decoupled as dc; print(dc.__version__, dc.FTPL().start(arms=3, seed=7).decide())"
+DECIDE = """
+import decoupled as dc
+learner = dc.FTPL().start(arms=3, seed=7)
+for turn in range(200):
+    decision = learner.decide()
+    learner.observe(decision, loss=(decision.explore + turn % 2) / 3)
+print(dc.__version__, decision.exploit, decision.explore, decision.propensity)
+"""
 
 
 class Row(NamedTuple):
