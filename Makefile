@@ -17,6 +17,9 @@ WHEEL_STAMP := $(WHEEL_VENV)/.installed
 # LiteLLM is a hundred packages, some of them in other versions than ours.
 LITELLM_VENV := .venv-litellm
 LITELLM_STAMP := $(LITELLM_VENV)/.installed
+# The checkers of a release are seventy packages that nothing else needs.
+RELEASE_VENV := .venv-release
+RELEASE_STAMP := $(RELEASE_VENV)/.installed
 
 # All extras except cuda, which takes half a gigabyte and needs a GPU; the simulator is part of Numba.
 LOCKED_EXTRAS := --extra all
@@ -53,7 +56,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper replication mirror litellm notebooks docs build native client test test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
+.PHONY: help run paper replication mirror litellm notebooks docs build release-check native client test test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -105,6 +108,10 @@ build: $(WHEEL_STAMP) ## Build the wheel and the sdist in dist/, with machine co
 	@echo "Building the wheel and the sdist ..."
 	@$(WHEEL_VENV)/bin/python -m hatchling build --clean
 
+# RELEASE_OPTIONS=--no-tests leaves out `make test`.
+release-check: $(RELEASE_STAMP) $(WHEEL_STAMP) install ## Check a release: versions, packages, checkers, fresh installations, workflows; then `make test`
+	@$(RELEASE_VENV)/bin/python tests/release_check.py $(RELEASE_OPTIONS)
+
 native: $(COMPILER_STAMP) ## Build the machine code that ships, for this processor, unless it is up to date: two minutes
 	@$(NATIVE)
 
@@ -140,7 +147,7 @@ $(BYTECODE_STAMP): $(DEV_STAMP)
 $(MANIFEST): | $(COMPILER_STAMP)
 	@[ "$(DECOUPLED_NATIVE)" = off ] || $(NATIVE) || true
 
-$(VENV)/bin/python $(WHEEL_VENV)/bin/python $(LITELLM_VENV)/bin/python:
+$(VENV)/bin/python $(WHEEL_VENV)/bin/python $(LITELLM_VENV)/bin/python $(RELEASE_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
 	  { echo "decoupled needs Python 3.11, 3.12, 3.13 or 3.14; choose one with: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Creating $(@:/bin/python=) with $$($(PYTHON) --version) ..."
@@ -150,6 +157,11 @@ $(VENV)/bin/python $(WHEEL_VENV)/bin/python $(LITELLM_VENV)/bin/python:
 $(WHEEL_STAMP): requirements/wheel.txt | $(WHEEL_VENV)/bin/python
 	@echo "Installing what building a wheel needs (Numba and hatchling) ..."
 	@$(WHEEL_VENV)/bin/python $(PIP_OF_PYTHON) install --no-compile --require-hashes -r requirements/wheel.txt
+	@touch $@
+
+$(RELEASE_STAMP): requirements/release.txt | $(RELEASE_VENV)/bin/python
+	@echo "Installing the checkers of a release ..."
+	@$(RELEASE_VENV)/bin/python $(PIP_OF_PYTHON) install --no-compile --require-hashes -r requirements/release.txt
 	@touch $@
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
@@ -248,6 +260,8 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in requirements/litellm.in \
 	  --extra litellm --extra jit --extra plots --extra simulate -o requirements/litellm.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --upgrade requirements/release.in -o requirements/release.txt
 
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) $(WHEEL_VENV) $(LITELLM_VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WHEEL_VENV) $(LITELLM_VENV) $(RELEASE_VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,5 +1,6 @@
 """Build the machine code when a wheel is built. See `decoupled.builder`."""
 
+import json
 import os
 import platform
 import re
@@ -14,6 +15,7 @@ from typing import Any, TextIO
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 LIBRARIES = "src/decoupled/native/lib"
+OLDEST_GLIBC = 17  # 2.17: checkers know no older one for all kinds of processors
 
 
 class NativeBuildHook(BuildHookInterface):
@@ -33,9 +35,10 @@ class NativeBuildHook(BuildHookInterface):
             self.app.display_warning("no machine code is built: everything is compiled on first use")
             return
         if version != "editable":  # an editable install finds the libraries in the source folder
-            build_data["artifacts"].append(f"/{LIBRARIES}/*")
+            files = carried(root / LIBRARIES)
+            build_data["artifacts"].extend(f"/{LIBRARIES}/{file.name}" for file in files)
             build_data["pure_python"] = False
-            build_data["tag"] = f"py3-none-{platform_tag(root / LIBRARIES)}"
+            build_data["tag"] = f"py3-none-{platform_tag(files)}"
 
 
 @contextmanager
@@ -76,15 +79,19 @@ def followed(command: list[str], environment: dict[str, str], root: Path, screen
     return builder.returncode
 
 
-def platform_tag(libraries: Path) -> str:
-    """The platform tag of a wheel with these libraries."""
+def carried(libraries: Path) -> list[Path]:
+    """The manifest and the files that it names: the folder may have others, of an earlier build."""
+    manifest = libraries / "manifest.json"
+    built = json.loads(manifest.read_text())
+    named = [built["extension"], *built["libraries"].values()]
+    return [manifest, *(libraries / name for name in named if name)]
+
+
+def platform_tag(files: list[Path]) -> str:
+    """The platform tag of a wheel with these files."""
     found = re.sub(r"[^a-z0-9]", "_", sysconfig.get_platform().lower())
     if not found.startswith("linux_") or platform.libc_ver()[0] != "glibc":
         return found
     # The libraries name the versions of the C library that they need; newer ones work too.
-    needed = [
-        int(minor)
-        for path in libraries.glob("*.so")
-        for minor in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())
-    ]
-    return f"manylinux_2_{max(needed, default=17)}_{found.removeprefix('linux_')}"
+    needed = [int(minor) for path in files for minor in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())]
+    return f"manylinux_2_{max([OLDEST_GLIBC, *needed])}_{found.removeprefix('linux_')}"

@@ -321,4 +321,4 @@ def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
         figure = draw(picture)
         for kind, options in REPRODUCIBLE.items():
             figure.savefig(target / f"{picture.name}.{kind}", dpi=DOTS_PER_INCH, **options)
-    (target / f"{picture.name}.csv").write_text(picture.to_csv())
+    (target / f"{picture.name}.csv").write_text(picture.to_csv(), encoding="utf-8")

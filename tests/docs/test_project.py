@@ -1,10 +1,13 @@
 """Facts stated in several files of the project: the version, the supported Pythons, the paper to cite."""
 
+import json
 import os
 import re
 import subprocess
 import tomllib
 from pathlib import Path
+
+import yaml
 
 import decoupled as dc
 from support.pages import PAGES, ROOT, blocks
@@ -35,17 +38,47 @@ def test_supported_pythons_are_the_same_everywhere() -> None:
     assert set(ranges) == {f"{PYTHONS[0]} to {PYTHONS[-1]}"}
 
 
-def test_the_changelog_begins_with_what_is_unreleased() -> None:
+def test_actions_and_containers_of_a_release_are_pinned() -> None:
+    for workflow in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        used = re.findall(r"uses: (.*)", workflow.read_text())
+        assert used
+        assert [
+            each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)
+        ] == []
+    images = re.findall(r" image: (.*)", text(".github/workflows/release.yml"))
+    assert len(images) == 2
+    assert [each for each in images if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64} # \S+", each)] == []
+
+
+def test_the_changelog_begins_with_what_is_unreleased_or_this_release() -> None:
     headings = re.findall(r"^## (.*)$", text("CHANGELOG.md"), re.MULTILINE)
-    assert headings[0] == "[Unreleased]"
-    assert len(RELEASE.findall(text("CHANGELOG.md"))) == len(headings) - 1, "## [version] - date"
+    released = RELEASE.findall(text("CHANGELOG.md"))
+    assert len(released) == len(headings) - (headings[0] == "[Unreleased]"), "## [version] - date"
+    # Between two releases the version is that of the next, with .dev0.
+    assert (".dev" in dc.__version__) == (headings[0] == "[Unreleased]")
+    assert ".dev" in dc.__version__ or dc.__version__ == released[0][0]
 
 
-def test_the_newest_release_is_the_one_to_cite() -> None:
-    released = RELEASE.findall(text("CHANGELOG.md"))[:1]
-    cited = re.findall(r"^version: (.*)\ndate-released: (.*)$", text("CITATION.cff"), re.MULTILINE)
-    assert cited == released
-    assert ".dev" in dc.__version__ or [dc.__version__] == [version for version, _ in released]
+def test_the_newest_release_is_the_one_to_cite_and_to_archive() -> None:
+    released = RELEASE.findall(text("CHANGELOG.md"))[0]
+    cited, archived = yaml.safe_load(text("CITATION.cff")), json.loads(text(".zenodo.json"))
+    assert (str(cited["version"]), str(cited["date-released"])) == released
+    assert (archived["version"], archived["publication_date"]) == released
+    same = {"title": "title", "abstract": "description", "license": "license", "keywords": "keywords"}
+    for cff, zenodo in (*same.items(), ("authors", "creators")):
+        assert archived[zenodo] == cited[cff], zenodo
+    assert archived["upload_type"] == cited["type"] == "software"
+    assert [cited["references"][0]["title"] in each for each in archived["references"]] == [True]
+
+
+def test_the_client_and_the_deployment_have_the_version_of_the_package() -> None:
+    release = dc.__version__.partition(".dev")[0]
+    client = release if release == dc.__version__ else f"{release}-dev.0"
+    locked = json.loads(text("clients/typescript/package-lock.json"))
+    assert json.loads(text("clients/typescript/package.json"))["version"] == client
+    assert (locked["version"], locked["packages"][""]["version"]) == (client, client)
+    images = [text(f"deploy/kubernetes/{each}/kustomization.yaml") for each in ("base", "migrate")]
+    assert [yaml.safe_load(each)["images"][0]["newTag"] for each in images] == [release, release]
 
 
 def test_the_readme_and_the_citation_name_the_same_paper() -> None:

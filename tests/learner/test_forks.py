@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks"),
+    pytest.mark.slow,  # starts processes, in a fixture of the module
+]
 
 SCRIPT = """
 import json, os, sys, threading, warnings

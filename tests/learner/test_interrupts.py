@@ -219,6 +219,8 @@ class Timer:
 
 @pytest.fixture
 def timer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Timer]:
+    if not hasattr(signal, "SIGALRM"):
+        pytest.skip("this system has no timer that interrupts")
     # A finalizer's interrupt is not raised; pytest's report of it would be interrupted in turn.
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
     timer = Timer()

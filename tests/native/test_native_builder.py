@@ -22,7 +22,7 @@ import pytest
 import decoupled
 from decoupled.builder import build, catalogue
 from decoupled.builder.kept import Built, Kept
-from decoupled.builder.objects import ALLOWED, UnsuitableError, objects_of
+from decoupled.builder.objects import ALLOWED, Shared, UnsuitableError, objects_of
 from decoupled.builder.wrappers import types_of, wrap
 from decoupled.kernels.jit import translate
 from decoupled.native import cpu, load
@@ -176,6 +176,20 @@ def test_what_allocates_cannot_be_shipped() -> None:
         objects_of(wrap(function, types_of((np.zeros(2),))), "order", cpu.targets())
 
 
+def test_the_same_sources_make_the_same_bits_in_every_folder() -> None:
+    def refuse(values: np.ndarray[Any, Any]) -> float:
+        if values[0] < 0.0:
+            raise ValueError("below 0")
+        return float(values[0])
+
+    function = translate(refuse, keep=False, counting=False)
+    held = Shared("init", function, "refuse_shared")  # within its caller, its exception would be dropped
+    made = objects_of(wrap(function, types_of((np.zeros(2),))), "refuse", cpu.targets(), held)
+    for code in made.code.values():
+        assert b"below 0" in code  # the exception is there, and not the file it comes from
+        assert b".py" not in code
+
+
 AARCH64 = "aarch64-unknown-linux-gnu"
 OBJECTS = f"""
 import sys
@@ -255,6 +269,23 @@ def test_a_wheel_may_be_had_without_the_library(tmp_path: Path) -> None:
 
 
 HOOK: dict[str, Any] = runpy.run_path(str(ROOT / "hatch_build.py"))
+
+
+def test_a_wheel_carries_what_the_manifest_names(tmp_path: Path) -> None:
+    named = {"extension": None, "libraries": {"x86-64-v2": "two.so", "x86-64-v3": "three.so"}}
+    (tmp_path / "manifest.json").write_text(json.dumps(named))
+    for name in ("two.so", "three.so", "of-an-earlier-build.so"):
+        (tmp_path / name).touch()
+    assert [file.name for file in HOOK["carried"](tmp_path)] == ["manifest.json", "two.so", "three.so"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no manylinux")
+def test_the_tag_of_a_wheel_is_the_newest_c_library_that_it_needs(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.so", tmp_path / "new.so"
+    old.write_bytes(b"GLIBC_2.2.5\0GLIBC_2.14\0")
+    new.write_bytes(b"GLIBC_2.17\0GLIBC_2.29\0")
+    tags = [HOOK["platform_tag"](files) for files in ([], [old], [old, new])]
+    assert [tag.rpartition("_2_")[2].partition("_")[0] for tag in tags] == ["17", "17", "29"]
 
 
 def test_the_user_of_pip_sees_how_far_a_build_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

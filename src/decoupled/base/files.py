@@ -41,7 +41,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, tidy: boo
     temporary = target.with_name(f"{TEMPORARY}{target.name}.{secrets.token_hex(8)}")
     try:
         yield temporary
-        with open(temporary, "rb") as file:
+        with open(temporary, "r+b") as file:  # Windows flushes only what may be written
             os.fsync(file.fileno())
         if overwrite or not _linked(temporary, target):
             os.replace(temporary, target)

@@ -7,6 +7,7 @@ cgutils: Any = import_module("numba.core.cgutils")
 codegen: Any = import_module("numba.core.codegen")
 compiler: Any = import_module("numba.core.compiler")
 cpu_target: Any = import_module("numba.core.registry").cpu_target
+CPUCallConv: Any = import_module("numba.core.callconv").CPUCallConv
 CPUContext: Any = import_module("numba.core.cpu").CPUContext
 global_compiler_lock: Any = import_module("numba.core.compiler_lock").global_compiler_lock
 intrinsic: Any = import_module("numba.extending").intrinsic

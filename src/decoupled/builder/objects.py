@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from .inner_numba import (
+    CPUCallConv,
     CPUContext,
     Lower,
     codegen,
@@ -146,6 +147,10 @@ def _unoptimised() -> Iterator[None]:
         patch.object(CPUContext, "get_executable", lambda *_: [].append),
         patch.object(Lower, "create_cpython_wrapper", lambda *_: None),
         patch.object(Lower, "create_cfunc_wrapper", lambda *_: None),
+        # Where an exception comes from is of no use without Python, and would name folders of this machine.
+        patch.object(
+            CPUCallConv, "build_excinfo_struct", lambda _, kind, given, *where: (kind, given, None)
+        ),
     ):
         yield
 

@@ -171,7 +171,7 @@ def client_create(
     begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
     begin |= {"risk": risk, "drift": drift}
     if learner is not None:
-        begin = {"learner": learner.read_text()}
+        begin = {"learner": learner.read_text("utf-8")}
     show(
         service.create(
             name,

@@ -34,7 +34,7 @@ def _flags(cpuinfo: Path) -> frozenset[str]:
     if sys.platform == "darwin":  # true for every Mac whose system is less than ten years old
         return _V2
     try:
-        with cpuinfo.open() as file:
+        with cpuinfo.open(encoding="utf-8") as file:
             for line in file:
                 if line.startswith("flags"):
                     return frozenset(line.partition(":")[2].split())

@@ -28,7 +28,8 @@ def code_digest(*folders: str) -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        digest.update(f"{path.relative_to(ROOT)} {without_docstrings(path.read_text())}".encode())
+        code = without_docstrings(path.read_text("utf-8"))
+        digest.update(f"{path.relative_to(ROOT)} {code}".encode())
     return digest.hexdigest()[:16]
 
 

@@ -109,12 +109,12 @@ class Simulated(PaperExperiment):
 
     def results(self, folder: Path) -> dict[str, Results]:
         """The saved results by name, in the order of the plans."""
-        order = json.loads((folder / ORDER_FILE).read_text())
+        order = json.loads((folder / ORDER_FILE).read_text("utf-8"))
         return {name: Results.load(_place(folder, name) / RESULTS_FILE) for name in order}
 
     def extent(self, folder: Path) -> str:
-        order = json.loads((folder / ORDER_FILE).read_text())
-        kept = [json.loads((_place(folder, name) / PLAN_FILE).read_text())["plan"] for name in order]
+        order = json.loads((folder / ORDER_FILE).read_text("utf-8"))
+        kept = [json.loads((_place(folder, name) / PLAN_FILE).read_text("utf-8"))["plan"] for name in order]
         return formatted_extent((plan["runs"], plan["horizon"]) for plan in kept)
 
 
@@ -149,7 +149,7 @@ def finish(plan: Plan, place: Path, advance: Advance, keep_runs: bool) -> None:
 def note(folder: Path, name: str) -> None:
     """Add a name to the list of saved results."""
     path = folder / ORDER_FILE
-    known = json.loads(path.read_text()) if path.exists() else []
+    known = json.loads(path.read_text("utf-8")) if path.exists() else []
     if name not in known:
         write_atomically(path, json.dumps([*known, name]))
 
@@ -188,7 +188,7 @@ def _place(folder: Path, name: str) -> Path:
 
 def _digest(folder: Path) -> str | None:
     try:
-        digest: str = json.loads((folder / PLAN_FILE).read_text())["digest"]
+        digest: str = json.loads((folder / PLAN_FILE).read_text("utf-8"))["digest"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return digest
@@ -205,7 +205,7 @@ class Recorded(PaperExperiment):
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
         path = folder / self.file
-        if path.exists() and json.loads(path.read_text()).get("scale") == scale._asdict():
+        if path.exists() and json.loads(path.read_text("utf-8")).get("scale") == scale._asdict():
             advance(self.units(scale))
             return
         folder.mkdir(parents=True, exist_ok=True)
@@ -214,7 +214,7 @@ class Recorded(PaperExperiment):
 
     def saved(self, folder: Path) -> dict[str, Any]:
         """The saved values."""
-        measured: dict[str, Any] = json.loads((folder / self.file).read_text())
+        measured: dict[str, Any] = json.loads((folder / self.file).read_text("utf-8"))
         return measured
 
 

@@ -80,7 +80,7 @@ class ManyArms(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        saved = json.loads((folder / TIMES_FILE).read_text())
+        saved = json.loads((folder / TIMES_FILE).read_text("utf-8"))
         times = {label: np.array(each) for label, each in saved["microseconds"].items()}
         items = cells["catalogue"].specification["environment"]["arms"]
         pictures = (

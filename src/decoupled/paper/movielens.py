@@ -57,7 +57,7 @@ class Movies(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        known = json.loads((folder / SOURCE_FILE).read_text())
+        known = json.loads((folder / SOURCE_FILE).read_text("utf-8"))
         lowest = lowest_claim(
             "movielens-lowest",
             "Appendix E.3, 'significantly outperforming both FTRL and EXP3 across all tested environments'",

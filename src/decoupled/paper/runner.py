@@ -112,7 +112,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     """What was run in a folder."""
     path = folder / RUN_FILE
     try:
-        record: dict[str, Any] = json.loads(path.read_text())
+        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise StorageError(
             f"{path}: does not exist; give a folder that decoupled reproduce wrote"

@@ -87,7 +87,7 @@ class Systems(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        measured = json.loads((folder / TIMES_FILE).read_text())
+        measured = json.loads((folder / TIMES_FILE).read_text("utf-8"))
         runs = next(iter(cells.values())).runs
         claims = (
             *draw_claims(measured["draws"]),

@@ -78,7 +78,7 @@ class TunedPolicies(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        chosen = json.loads((folder / BEST_FILE).read_text())
+        chosen = json.loads((folder / BEST_FILE).read_text("utf-8"))
         best = {name: cells[f"best {name}"] for name in INSTANCES}
         sweeps = {name: cells[f"sweep {name}"] for name in INSTANCES}
         text = (

@@ -137,7 +137,7 @@ def formatted(points: list[MapPoint]) -> str:
 def read(path: Path) -> list[MapPoint]:
     """Read a file that `formatted` wrote."""
     kinds = MapPoint.__annotations__.values()
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))[1:]
     return [MapPoint(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows]
 

@@ -73,7 +73,7 @@ def whole_memory() -> int:
     except (AttributeError, OSError, ValueError):  # Windows does not have it
         whole = UNKNOWN
     try:
-        return min(whole, int(CONTAINER.read_text()))
+        return min(whole, int(CONTAINER.read_text("utf-8")))
     except (OSError, ValueError):
         return whole
 

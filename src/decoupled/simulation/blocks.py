@@ -50,7 +50,7 @@ class BlockStore:
             write_atomically(path, json.dumps(content, indent=1))
             return block_size
         try:
-            held = json.loads(path.read_text())
+            held = json.loads(path.read_text("utf-8"))
             digest, size = held["digest"], int(held["block_size"])
         except (ValueError, KeyError, TypeError):
             raise StorageError(
@@ -71,7 +71,7 @@ class BlockStore:
     def timings(self) -> list[dict[str, float]]:
         """The timings that earlier parts of this run saved, if any."""
         try:
-            saved: list[dict[str, float]] = json.loads((self.folder / TIMINGS_FILE).read_text())
+            saved: list[dict[str, float]] = json.loads((self.folder / TIMINGS_FILE).read_text("utf-8"))
         except (OSError, ValueError):
             return []
         return saved

@@ -53,7 +53,7 @@ class FileTarget(Target):
     def current(self) -> dict[str, float] | None:
         """The shares that it has; None if it has none."""
         try:
-            return self.document.read(self.file.read_text())
+            return self.document.read(self.file.read_text("utf-8"))
         except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             return None
 
@@ -64,7 +64,9 @@ class FileTarget(Target):
     def is_outdated(self, experiment: str) -> bool:
         """Whether the file would be another one for the shares that it has."""
         there = self.current()
-        return there is None or self.document.text(Shares(experiment, there)) != self.file.read_text()
+        return there is None or self.document.text(Shares(experiment, there)) != self.file.read_text(
+            "utf-8"
+        )
 
     def apply(self, shares: Shares) -> None:
         """Write the file, and run the command."""
@@ -157,6 +159,8 @@ class HaProxy(Target):
         host, _, port = self.address.rpartition(":")
         if host and port.isdigit() and "/" not in self.address:
             return socket.create_connection((host, int(port)), timeout=_PATIENCE)
+        if not hasattr(socket, "AF_UNIX"):
+            raise NotTaken(f"HAProxy at {self.address!r}: this system has no such sockets; use HOST:PORT")
         talk = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             talk.settimeout(_PATIENCE)

@@ -40,7 +40,7 @@ class Spending:
             budget = replace(budget, cost={arm: budget.cost_of(arm) for arm in arms})
         self.meter = Meter(budget, clock=clock)
         if file is not None and file.exists():
-            self.meter = Meter.from_dict(json.loads(file.read_text()), clock=clock).following(budget)
+            self.meter = Meter.from_dict(json.loads(file.read_text("utf-8")), clock=clock).following(budget)
         self._saved = None if file is None else SavedSoon(self._save)
 
     def allows(self, arms: Sequence[str]) -> bool:

@@ -63,6 +63,6 @@ def from_command_line() -> Origin:
 
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # a container may run as a user without a name
-        user = str(os.getuid())
+    except (ImportError, KeyError, OSError):  # a container may run as a user without a name
+        user = str(os.getuid()) if hasattr(os, "getuid") else "unknown"
     return Origin(caller=COMMAND_LINE, label=user)

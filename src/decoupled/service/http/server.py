@@ -191,7 +191,8 @@ def listening(serving: Serving) -> socket.socket:
     """A listening socket; port 0 takes a free port, and a port in use is an error of one line."""
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if os.name == "posix":  # on Windows, two programs could then listen on one port
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((serving.host, serving.port))
         listener.listen(2048)  # from here on, clients that connect wait and are not refused

@@ -1,6 +1,7 @@
 """The store in a SQLite file, in WAL mode. Every commit is flushed to disk before it returns."""
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -156,11 +157,10 @@ class SqliteStore(Store):
 
     def sizes(self) -> dict[str, int]:
         try:
-            disk = os.statvfs(os.path.dirname(self.path))
             return {
                 "store": os.path.getsize(self.path),
                 "wal": os.path.getsize(f"{self.path}-wal"),
-                "free": disk.f_bavail * disk.f_frsize,
+                "free": shutil.disk_usage(os.path.dirname(self.path)).free,
             }
         except OSError:  # a file that is missing fails the next write, which says so
             return {}

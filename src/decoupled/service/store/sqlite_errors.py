@@ -45,7 +45,8 @@ def _from_path(path: str) -> tuple[str, str] | None:
 
 
 def _why(folder: str) -> str:
-    read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+    # Windows cannot be asked.
+    read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
     return f"{'read-only disk' if read_only else 'permission denied'}: this user cannot read and write"
 
 
