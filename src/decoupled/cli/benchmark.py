@@ -35,7 +35,7 @@ def run_benchmark(
         policy, size, folder, name=name, workers=workers, data=known, time_limit=time_limit, quiet=quiet
     )
     print(
-        f"{entry['policy']['name']} on {entry['suite']}, {size}: regret as a multiple of each reference's\n"
+        f"{entry['policy']['name']} on {entry['suite']}, {entry['size']}: regret as a multiple of each reference's\n"
     )
     print(groups_to_markdown(entry, intervals=False))
     print("\nGeometric means over the tasks of a group. Below 1 is better; bold: better, beyond chance.")
