@@ -57,9 +57,7 @@ class Worker:
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         """Do what a line asks for, or say why the entry is refused."""
-        faulthandler.dump_traceback_later(
-            self.limit, exit=True
-        )  # so that it can be said where the time went
+        faulthandler.dump_traceback_later(self.limit, exit=True)  # it says where the time went
         try:
             return self.check() if command["task"] is None else self.play(**_named(command))
         finally:
