@@ -23,10 +23,8 @@ from .task import Task
 
 BLOCKS = "blocks"
 TIME_LIMIT = 300.0  # seconds for all runs of a task, ten times what a policy in plain Python takes
-REFERENCE_POLICY, NO_LIMIT = (
-    "Ladder()",
-    1e6,
-)  # what a process that plays the references loads, and its seconds
+REFERENCE_POLICY = "Ladder()"  # what a process that plays the references loads
+NO_LIMIT = 1e6  # seconds
 
 
 def run(

@@ -224,6 +224,7 @@ def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Serv
     service.http.patch("/v1/experiments/pinning/guardrails", json={"floors": {"7": 0.1}, "down": ["red"]})
     service.decide("pinning", count=20)
     page = tab.open("experiments/pinning")
+    page.locator("#regret").wait_for()  # and with it the history, which moves what is below it
     page.locator("#pin-arm").select_option(label="<b>blue</b>")
     page.get_by_role("button", name="Pin …", exact=True).click()
     assert "Pin <b>blue</b> in pinning? Every decision uses it" in page.locator(".sure").inner_text()
@@ -322,7 +323,11 @@ def test_the_recommended_policy_is_first_and_policies_have_short_labels(tab: Tab
     page = tab.open("new")
     page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
     offered = page.locator("#policy option").all_inner_texts()
-    assert offered == [*(policy.label for policy in OFFERED), "Other, as JSON"]
+    assert offered == [
+        *(policy.label for policy in OFFERED),
+        "ContextualLadder, by request",
+        "Other, as JSON",
+    ]
     assert dc.Policy.from_json(page.locator("#policy").input_value()) == dc.Ladder()
     assert page.evaluate("document.querySelector('#policy').selectedIndex") == 0
     service.create("labelled", policy={"name": "TsallisINF", "c": 2.0})
