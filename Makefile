@@ -41,8 +41,9 @@ EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation -
 NATIVE := PYTHONPATH=src DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
 MANIFEST := src/decoupled/native/lib/manifest.json
 
-# Two tests more at a time than the machine has processors, since some of them wait; `make test WORKERS=2` for another number.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# One test more at a time than the machine has processors, since some of them wait: each worker also collects all tests, which takes
+# 15 s, so more of them gain nothing. `make test WORKERS=2` for another number.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
