@@ -1,6 +1,8 @@
 """Options by flag, variable and file: what wins, what is refused, and what is shown."""
 
 import inspect
+import itertools
+import string
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from decoupled.errors import ParameterError
 from decoupled.mirror.config import CopyConfig, ExperimentConfig, MirrorConfig
 from decoupled.mirror.config_file import read_config
 from decoupled.options.definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
+from decoupled.options.kinds import shown_store
 from decoupled.options.option import Option
 from decoupled.options.sources import resolved, serve_file, unknown_variables
 from decoupled.service.http.admission.limits import Limits
@@ -229,6 +232,36 @@ def test_every_option_has_a_flag_and_a_variable(
     assert {option.name: found[option.name] for option in some} == {
         each.name: each.variable for each in some
     }
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://shop:{}@db.internal:5433/decisions",
+        "postgres://shop:{}@[::1],db.internal/decisions?connect_timeout=1",
+        "postgresql://:{}@/decisions",
+        "postgresql://shop@db/decisions?x=1&password={}",
+        "postgresql://db?sslpassword={}",
+        "postgresql+psycopg://shop:{}@db/decisions",
+        "/data/POSTGRESQL:/shop:{}@db/decisions",
+        "host=db dbname=decisions password = '{}'",
+    ],
+)
+def test_no_part_of_a_password_is_shown(address: str) -> None:
+    for one, other in itertools.product(string.printable.replace("7", ""), repeat=2):
+        shown = shown_store(address.format(f"77{one}7{other}77"))
+        assert "7" not in shown, (one, other, shown)
+
+
+def test_what_is_plain_in_an_address_is_shown() -> None:
+    assert shown_store("data/me@corp/password.db") == "data/me@corp/password.db"
+    assert shown_store("postgresql:///decisions?host=/run") == "postgresql:///decisions"
+    for server in ("db.internal", "shop@db:5433", "me%40corp@[::1]:5433,db2", "shop@%2Frun"):
+        user, at, host = server.rpartition("@")
+        assert (
+            shown_store(f"postgres://{user}{at and ':se?c:ret@'}{host}/d-1?x=y")
+            == f"postgresql://{server}/d-1"
+        )
 
 
 def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

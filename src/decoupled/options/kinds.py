@@ -2,12 +2,27 @@
 
 import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import ParameterError, near_name
 from . import readers
+
+HIDDEN = "(hidden)"
+AS_POSTGRES = (
+    "write postgresql://USER@HOST:PORT/DATABASE, with %40, %2F and %3F for @, / and ? in a password"
+)
+# As libpq reads it: user and password end at the first @, if no slash comes before it. A second @ may belong to a password
+# that is not encoded, and so may anything around it.
+_USER = r"(?:[\w.~+-]|%(?!3[aA])[\da-fA-F]{2})*"
+_HOST = r"(?:\[[\w.:%]+\]|[\w.~%-]*)(?::\d*)?"
+_PLAIN = re.compile(
+    rf"postgres(?:ql)?://(?:({_USER})(?::[^@/]*)?(@))?({_HOST}(?:,{_HOST})*(?:/[^@?=\s]*)?)(?:\?[^@]*)?"
+)
+# Not a path, but keywords and values, or an address with another scheme.
+_SECRET = re.compile(r"password\s*=|\w\w:/.*@", re.IGNORECASE | re.DOTALL)
 
 
 def _unmoved(value: Any, folder: Path) -> Any:
@@ -93,16 +108,17 @@ def _store_beside(value: str, folder: Path) -> str:
 
 
 def shown_store(address: str) -> str:
-    """The address of a store without its password.
+    """The address of a store without its password; `HIDDEN` if it is not clear where the password ends.
 
-    >>> shown_store("postgresql://shop:secret@db.internal:5433/decisions?sslpassword=secret")
+    >>> shown_store("postgresql://shop:se?cret@db.internal:5433/decisions?sslpassword=secret")
     'postgresql://shop@db.internal:5433/decisions'
+    >>> shown_store("postgresql://shop:sec@ret@db.internal/decisions"), shown_store("decisions.db")
+    ('(hidden)', 'decisions.db')
     """
     if not is_postgres(address):
-        return address
-    server, _, database = address.partition("://")[2].partition("?")[0].partition("/")
-    user, at, host = server.rpartition("@")
-    return f"postgresql://{user.partition(':')[0]}{at}{host}/{database}"
+        return HIDDEN if _SECRET.search(address) else address
+    found = _PLAIN.fullmatch(address)
+    return f"postgresql://{found[1] or ''}{found[2] or ''}{found[3]}" if found else HIDDEN
 
 
 def _console_of(text: str) -> object:

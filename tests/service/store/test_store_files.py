@@ -531,3 +531,16 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(
     assert "secret" not in text
     assert "try again" not in text
     assert all(word in text for word in words), text
+
+
+@pytest.mark.parametrize("address", ["host=db password=secret", "postgresql://shop:pass@secret@db/shop"])
+def test_an_address_that_may_show_a_password_is_refused_without_it(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        StoreError, match=r"store = '\(hidden\)': is .* PostgreSQL address; write"
+    ) as caught:
+        open_store(address)
+    assert "secret" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,9 @@ import time
 from contextlib import closing
 
 from ...base.extras import needed_for
+from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ...options.kinds import is_postgres as is_postgres
+from ..errors import StoreError
 from .store import Store
 
 
@@ -27,6 +29,8 @@ def open_store(
         where: the path that error messages show, if it is another one.
     """
     text = os.fspath(url_or_path)
+    if not is_postgres(text) and shown_store(text) == HIDDEN:
+        raise StoreError.of(called, HIDDEN, "is neither a path nor a PostgreSQL address", AS_POSTGRES)
     with needed_for("store"):
         if is_postgres(text):
             from .postgres import PostgresStore

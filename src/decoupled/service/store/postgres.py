@@ -7,8 +7,8 @@ from itertools import count
 from typing import Any
 
 import psycopg
-from psycopg import conninfo
 
+from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from .database import Values
@@ -37,32 +37,17 @@ _REMEDIES = (
 )
 
 
-def shown_address(url: str) -> str:
-    """An address without its password.
-
-    >>> shown_address("postgresql://shop:secret@db.internal:5433/decisions?connect_timeout=3")
-    'postgresql://shop@db.internal:5433/decisions'
-    """
-    try:
-        parts = conninfo.conninfo_to_dict(url)
-    except psycopg.Error:
-        return "postgresql://..."
-    user = f"{parts['user']}@" if parts.get("user") else ""
-    port = f":{parts['port']}" if parts.get("port") else ""
-    return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
-
-
 def _opening_error(url: str, error: Exception) -> StoreError:
-    if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
+    shown = shown_store(url)
+    if shown == HIDDEN or (isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None):
         # The message of libpq may show the password in the address.
-        rule, remedy = "is not a PostgreSQL address", "write postgresql://USER@HOST:PORT/DATABASE"
-        return StoreError.of("store", shown_address(url), rule, remedy)
+        return StoreError.of("store", shown, "is not a PostgreSQL address", AS_POSTGRES)
     text = " ".join(str(error).split())
     remedy = next(
         (remedy for one, two, remedy in _REMEDIES if one in text and two in text),
         "check that the server is running and that the address is right",
     )
-    return StoreError.of("store", shown_address(url), f"cannot be opened ({text})", remedy)
+    return StoreError.of("store", shown, f"cannot be opened ({text})", remedy)
 
 
 class PostgresStore(Store):
@@ -73,7 +58,7 @@ class PostgresStore(Store):
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         super().__init__()
-        self._url, self.where = url, shown_address(url)
+        self._url, self.where = url, shown_store(url)
         self._names = count()
         with self._opening():
             self._connect()
