@@ -8,12 +8,14 @@ It needs nothing but Python, except for the checkers, which are taken from the f
 """
 
 import argparse
+import json
 import platform
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +27,18 @@ Only the forge can do the rest, with .github/workflows/release.yml and a tag:
   build the wheels of Linux on x86-64 and aarch64 in the manylinux container, each on a machine of its kind
   run the quick suite on both, on macOS and on Windows
   attest where the packages come from, and publish them after an approval
-  archive the tag (.zenodo.json)"""
+  make a release of the tag, which Zenodo archives (.zenodo.json)"""
+
+
+# What Zenodo's documentation asks of the metadata of software, besides creators.
+ARCHIVED = {
+    "upload_type": "software",
+    "publication_date": r"\d{4}-\d\d-\d\d",
+    "title": r"\S.*",
+    "description": r"\S.*",
+    "access_right": "open",
+    "license": r"[\w.+-]+",
+}
 
 
 def tree() -> Iterator[Row]:
@@ -51,12 +64,41 @@ def metadata() -> Iterator[Row]:
     schema = (checker("check-jsonschema"), "--builtin-schema")
     yield ran("pyproject.toml: validate-pyproject", checker("validate-pyproject"), "pyproject.toml")
     yield ran("CITATION.cff: its schema", *schema, "vendor.citation-file-format", "CITATION.cff")
+    yield archived((ROOT / ".zenodo.json").read_text("utf-8"))
+    yield linked((ROOT / "README.md").read_text("utf-8"), (ROOT / "pyproject.toml").read_text("utf-8"))
     yield ran("workflows: their schema", *schema, "vendor.github-workflows", *WORKFLOWS)
     yield ran("workflows: zizmor", checker("zizmor"), "--offline", "--no-progress", *WORKFLOWS)
     if shutil.which("actionlint"):
         yield ran("workflows: actionlint", "actionlint", *WORKFLOWS)
     else:
         yield Row("workflows: actionlint", None, "not installed here")
+
+
+def archived(text: str) -> Row:
+    """Whether Zenodo can take the metadata of a release."""
+    held = json.loads(text)
+    wrong = [
+        name
+        for name, form in ARCHIVED.items()
+        if not isinstance(held.get(name), str) or not re.fullmatch(form, held[name], re.DOTALL)
+    ]
+    creators = [each.get("name") for each in held.get("creators", [])]
+    wrong += (
+        []
+        if creators and all(isinstance(name, str) and name.strip() for name in creators)
+        else ["creators"]
+    )
+    return Row(".zenodo.json: what Zenodo requires", not wrong, ", ".join(wrong))
+
+
+def linked(readme: str, project: str) -> Row:
+    """Whether the links of README hold on the page of the package, which knows no other files."""
+    found = re.findall(r'(?:\]\(|(?:src|srcset|href)=")(?!https?:|#)', readme)
+    addressed = "urls" in tomllib.loads(project)["project"]
+    detail = f"{len(found)} are relative" + ("" if addressed else ": no address of the repository yet")
+    return Row(
+        "README.md: links of the package's page", not found or (False if addressed else None), detail
+    )
 
 
 def quick(options: list[str]) -> int:
