@@ -208,7 +208,7 @@ test-docs: install ## Test the documentation (code blocks, notebooks, gallery, f
 # `make test` compares them for a few policies, and for all with plain Python.
 TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warmup.py
 twins: export DECOUPLED_TWINS = all
-twins: $(DEV_STAMP) native ## Compare the machine code that ships with what Numba compiles here, for every policy, and compile the loops that do not ship (minutes)
+twins: $(DEV_STAMP) native ## Compare the machine code that ships with what Numba compiles here, for every policy, and loops of late feedback with plain Python (minutes)
 	@$(PYTEST) $(TWINS)
 
 $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)

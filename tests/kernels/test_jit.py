@@ -115,7 +115,7 @@ def test_functions_from_elsewhere_are_not_kept() -> None:
 
     assert double(1.5) == 3.0
     folder = cache_folder()
-    assert folder is None or not list(Path(folder).rglob("*test_compiled*"))
+    assert folder is None or not list(Path(folder).rglob("*test_jit*"))
 
 
 def test_threads_that_compile_at_once_keep_to_the_folder(tmp_path: Path) -> None:

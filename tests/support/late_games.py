@@ -1,6 +1,6 @@
 """Games with late, lost, rare and altered feedback, one run of each.
 
-The round loops for them do not ship as machine code and take 10 to 40 s to compile for each policy. Run as a script, with
+Where the round loops for them do not ship, they take 10 to 40 s to compile for each policy. Run as a script, with
 NUMBA_DISABLE_JIT=1, this prints what plain Python makes of every game. Nothing is compiled then.
 """
 

@@ -44,7 +44,7 @@ def simulator_routes(admission: Admission) -> APIRouter:
         ] = 4,
         seed: Annotated[int, Query(ge=0, lt=2**53)] = 0,
     ) -> Response:
-        """Run FTPL, Tsallis-INF and EXP3 on a simulated world; sends a line of JSON after each step.
+        """Run FTPL, Ladder, Tsallis-INF and EXP3 on a simulated world; sends a line of JSON after each step.
 
         No experiment is touched and nothing is stored. The numbers are those of `decoupled.simulate`.
         """
