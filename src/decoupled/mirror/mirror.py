@@ -45,9 +45,9 @@ class Mirror:
         self._health = ArmHealth(self._arms, self._prefetch.restrict)
         self._spending: Spending | None = None
         if config.spending_limits:
-            dearest = max(arm.cost for arm in config.arms)
-            budget = Budget(cost=0.0, **config.spending_limits)
-            self._spending = Spending(budget, dearest, config.file("spent"))
+            costs = {arm.name: arm.cost for arm in config.arms}
+            budget = Budget(cost=costs, **config.spending_limits)
+            self._spending = Spending(budget, list(costs), config.file("spent"))
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
