@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -23,6 +23,7 @@ from .copies import Copies, Copy
 from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .headers import Raw, as_text
+from .json_fields import json_object, parsed
 from .prefetch import Prefetch
 from .upstream import Upstream
 
@@ -51,6 +52,7 @@ class Front(ABC):
         self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
         self._sets_json = any(arm.fields for arm in config.arms)
         self._context = ContextFinder(config.context)
+        self._finds_in_body = self._context.in_body
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,9 +95,16 @@ class Front(ABC):
             return "too_large"
         return unset or self._copies.reserve()
 
-    def _known(self, request: Arrived, body: bytes | None) -> dict[str, Value] | None:
+    def _read(self, body: bytes | None) -> tuple[dict[str, Any] | None, Any]:
+        """The object in which an arm can set fields, and what keys and contexts are found in: read once, if at all."""
+        fields = json_object(body) if body and self._sets_json else None
+        if fields is not None or not body or not self._finds_in_body:
+            return fields, fields
+        return None, parsed(body)
+
+    def _known(self, request: Arrived, content: Any) -> dict[str, Value] | None:
         """The context of a request; None if nothing is known."""
-        return self._context.find(request.method, request.path, request.headers, body) or None
+        return self._context.find(request.method, request.path, request.headers, content) or None
 
     def _copy(
         self, request: Arrived, body: bytes, decision: str, explore: str, served: Answer | None
