@@ -1,6 +1,5 @@
 """What the proxy and the sink share: requests arrive, some are refused, and some become copies."""
 
-import json
 import logging
 import random
 from abc import ABC, abstractmethod
@@ -13,7 +12,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ..service.experiment.context import Value
 from ..service.experiment.request_context import Origin, coming_from
-from ..service.http.transport.responses import REQUEST_IDS
+from ..service.http.models.problem_json import PROBLEM, problem
+from ..service.http.models.strict_json import encoded
+from ..service.http.transport.responses import CLOSE, REQUEST_IDS, Response
 from .arrived import Arrived, Refused, arrived
 from .bodies import ClientDisconnected
 from .clients import ClientConnection
@@ -72,8 +73,8 @@ class Front(ABC):
             await refuse(send, scope["headers"], refused.status, str(refused), close=True)
         except Exception as error:
             with suppress(RuntimeError):  # the answer has begun, so it can only be cut off
-                problem = "an error of the mirror itself; its log says more"
-                await refuse(send, scope["headers"], 500, problem, error, close=True)
+                detail = "an error of the mirror itself; its log says more"
+                await refuse(send, scope["headers"], 500, detail, error, close=True)
             raise
         finally:
             self.in_flight -= 1
@@ -131,32 +132,18 @@ async def refuse(
     send: Send,
     headers: Raw,
     status: int,
-    problem: str,
+    detail: str,
     error: Exception | None = None,
     *,
     close: bool = False,
 ) -> None:
     """Answer with an error of the mirror's own, whose id the log has as well."""
     given = next((value for name, value in headers if name == b"x-request-id"), None)
-    request, title = REQUEST_IDS.of(given), HTTPStatus(status).phrase
-    with coming_from(Origin(request)):
+    origin = Origin(REQUEST_IDS.of(given))
+    with coming_from(origin):
         _log.log(
-            logging.WARNING if status >= 500 else logging.INFO, "%d: %s", status, problem, exc_info=error
+            logging.WARNING if status >= 500 else logging.INFO, "%d: %s", status, detail, exc_info=error
         )
-    content = {
-        "type": f"urn:decoupled:{title.lower().replace(' ', '-')}",
-        "title": title,
-        "status": status,
-        "detail": problem,
-        "request_id": request,
-    }
-    body = json.dumps(content).encode()
-    answered = [
-        (b"content-type", b"application/problem+json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"x-request-id", request.encode()),
-    ]
-    if close:  # a body may follow that nobody reads
-        answered.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": answered})
-    await send({"type": "http.response.body", "body": body})
+        content = encoded(problem(HTTPStatus(status).phrase, status, detail))
+    # A body may follow that nobody reads.
+    await Response(send, origin).send(status, content, PROBLEM, (CLOSE,) if close else ())
