@@ -3,16 +3,16 @@
 Clients send these values, so they are bounded: a text is cut, and what does not fit its type counts as missing.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 from ..base.nested import at
 from ..kernels.laws.contextual_state import LARGEST_NUMBER
 from ..service.experiment.context import LONGEST_VALUE, Value
 from ..service.experiment.records import FieldType
 from .config import FieldConfig
+from .headers import Raw
 
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -28,7 +28,7 @@ class ContextFinder:
         }
         self.in_body = any(field.body is not None for field in fields.values())
 
-    def find(self, method: str, path: bytes, headers: Headers, content: Any) -> dict[str, Value]:
+    def find(self, method: str, path: bytes, headers: Raw, content: Any) -> dict[str, Value]:
         """What is known of a request, whose body is read as JSON.
 
         >>> fields = {"subject": {"header": "X-Subject"}, "tokens": {"json": "max_tokens", "type": "number"}, "api": {"path": 2}}

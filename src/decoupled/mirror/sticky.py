@@ -3,15 +3,13 @@
 A request whose key is missing, empty or too long is served like one without. Keys are never logged.
 """
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from ..base.nested import at
 from ..errors import ParameterError
 from ..learner.keys import key_text
 from .config import StickyConfig
-
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+from .headers import Raw
 
 
 class KeyFinder:
@@ -23,7 +21,7 @@ class KeyFinder:
         self._place = config.body
         self.in_body = config.body is not None
 
-    def find(self, headers: Headers, content: Any) -> str | None:
+    def find(self, headers: Raw, content: Any) -> str | None:
         """The key of a request, whose body is read as JSON; None if it has none.
 
         >>> KeyFinder(StickyConfig(header="X-Session-Id")).find([(b"x-session-id", b"17")], None)
@@ -39,7 +37,7 @@ class KeyFinder:
             return _checked(self._in_cookies(headers))
         return None if self._place is None else _checked(at(content, self._place))
 
-    def _in_cookies(self, headers: Headers) -> bytes | None:
+    def _in_cookies(self, headers: Raw) -> bytes | None:
         for name, value in headers:
             for each in value.split(b";") if name == b"cookie" else ():
                 key, _, found = each.partition(b"=")
