@@ -16,11 +16,11 @@ from decoupled.integrations.litellm.deciding import InProcess, OnService
 from decoupled.integrations.litellm.requests import CHAT, RESPONSES, copied, headers_of
 from decoupled.integrations.litellm.routing import Mark, Routing
 from decoupled.integrations.litellm.shadow_arm import SHADOW, ShadowArm, answer_of
-from decoupled.integrations.litellm.spending import Spending
 from decoupled.mirror.backend import UNKNOWN, Traits
 from decoupled.mirror.backend import Routing as Decision
 from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled.mirror.exchange import Answer, Request
+from decoupled.mirror.spending import Spending
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.client.exchange import Retries
 from support.http_service import served as http_service
@@ -378,18 +378,6 @@ def test_a_learner_is_saved_and_loaded_with_the_arms_of_today(tmp_path: Path) ->
     assert again.learner.exploit().exploit == "c"
     assert str(again.learner.inference.verdict())
     again.close()
-
-
-def test_what_was_spent_is_loaded(tmp_path: Path) -> None:
-    file = tmp_path / "spent"
-    budget = dc.Budget(cost=0.1, total=1.0)
-    spending = Spending(budget, ARMS)
-    spending.begin("d", "large")
-    spending.end("d", 0.95)
-    file.write_text(json.dumps(spending.meter.to_dict()))
-    again = Spending(budget, ARMS, file)
-    assert float(again.meter.spent) == 0.95
-    assert not again.allows(ARMS)
 
 
 def test_a_mark_is_no_text_of_a_client() -> None:

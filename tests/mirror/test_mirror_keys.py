@@ -112,19 +112,14 @@ def test_where_keys_are_found() -> None:
     assert header.find([(b"x-session-id", " é ".encode())], None) == "é"
     assert header.find([(b"x-session-id", b"")], None) is None
     assert header.find([(b"x-session-id", b"x" * 1025)], None) is None
-    assert header.find([(b"cookie", b"x-session-id=1")], b'{"x-session-id": 1}') is None
+    assert header.find([(b"cookie", b"x-session-id=1")], {"x-session-id": 1}) is None
     cookie = KeyFinder(StickyConfig(cookie="sid"))
     assert cookie.find([(b"cookie", b"asid=1; sid2=2"), (b"cookie", b"a; sid = 3")], None) == "3"
     body = KeyFinder(StickyConfig.model_validate({"json": "user.id"}))
-    assert body.find([], b'{"user": {"id": -17}}') == "-17"
-    for none in (
-        b'{"user": {"id": true}}',
-        b'{"user": {"id": 1.5}}',
-        b'{"user": {"id": "\\ud800"}}',
-        b"\xff",
-    ):
-        assert body.find([], none) is None
-    assert body.find([], b'{"user": {"id": ' + b"9" * 2000 + b"}}") is None
+    assert body.find([], {"user": {"id": -17}}) == "-17"
+    for none in (True, 1.5, "\ud800", 10**2000):
+        assert body.find([], {"user": {"id": none}}) is None
+    assert body.find([], None) is None
 
 
 def test_the_check_says_it(tmp_path: Path) -> None:

@@ -573,23 +573,32 @@ export interface RetentionOut {
 
 /** What is known of one segment. */
 export interface SegmentOut {
+  text: string;
+  /** decided: one arm is left; narrowed: some are out; open: none is. */
+  state: "decided" | "narrowed" | "open";
+  /** The arm that looks best of those left; null if no loss was seen. */
+  best: string | number | null;
+  /** The arms that may still be the best. */
+  left: (string | number)[];
+  /** The arms that are worse than another. */
+  out: (string | number)[];
+  /** The highest level at which this holds; null while it is open. */
+  sure: number | null;
+  /** About how many more it takes to decide at this rate; null if it is decided, or nobody can tell. */
+  more_observations: number | null;
+  /**
+   * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
+   */
+  basis: "running" | "paired" | "stationary";
+  arms: ArmLossOut[];
+  /** The mean loss of the exploited arms. */
+  exploited: IntervalOut | null;
   /** The value of each field, null if it was missing; null for all segments beyond the limit, which share one. */
   segment: Record<string, string | boolean | null> | null;
   /** Its share of the risk, by the order in which segments appeared. */
   risk: number;
   decisions: number;
   observed: number;
-  text: string;
-  state: "decided" | "narrowed" | "open";
-  best: string | number | null;
-  left: (string | number)[];
-  out: (string | number)[];
-  sure: number | null;
-  more_observations: number | null;
-  basis: "running" | "paired" | "stationary";
-  arms: ArmLossOut[];
-  /** The mean loss of what was exploited in it. */
-  exploited: IntervalOut | null;
 }
 
 /** A verdict for each segment. They hold all together, at every moment at once. */
@@ -654,7 +663,6 @@ export interface StateOut {
 
 /** Which arm is best, as far as that is decided. You may look as often as you like, and stop when you like. */
 export interface VerdictOut {
-  experiment: string;
   text: string;
   /** decided: one arm is left; narrowed: some are out; open: none is. */
   state: "decided" | "narrowed" | "open";
@@ -672,6 +680,10 @@ export interface VerdictOut {
    * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
    */
   basis: "running" | "paired" | "stationary";
+  arms: ArmLossOut[];
+  /** The mean loss of the exploited arms. */
+  exploited: IntervalOut | null;
+  experiment: string;
   /** The probability, at most, that a verdict ever rules out the best arm. */
   risk: number;
   drift: boolean;
@@ -679,9 +691,6 @@ export interface VerdictOut {
   /** The time from which losses count, if an earlier part of the log was dropped before sequences were kept. */
   since: string | null;
   state_version: number;
-  arms: ArmLossOut[];
-  /** The mean loss of the exploited arms. */
-  exploited: IntervalOut | null;
   /** What the exploited arms cost more, in all, than always using `regret_against` would have. */
   regret: IntervalOut | null;
   /** The arm that looks best now. */

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..options.tables import aligned
+
 if TYPE_CHECKING:
     from ..service.client.sync import Client
 
@@ -42,7 +44,7 @@ def verdict_text(found: dict[str, Any]) -> str:
     lines = [found["text"]]
     if found["incumbent"] is not None:
         lines.append(_incumbent(found["incumbent"], found["incumbent_released"]))
-    lines += ["", *_arms(found["arms"]), ""]
+    lines += ["", _arms(found["arms"]), ""]
     if found["regret"] is not None:
         lines.append(_regret(found["regret"], found["regret_against"]))
     return "\n".join(lines + _validity(found))
@@ -76,7 +78,7 @@ def segments_text(found: dict[str, Any]) -> str:
         values = each["segment"] or dict.fromkeys(by, "(all others)")
         named = (_value(values[name]) for name in by)
         rows.append((*named, f"{each['decisions']:,}", f"{each['observed']:,}", each["text"]))
-    lines = [found["text"], "", *_table(rows), ""]
+    lines = [found["text"], "", aligned(rows), ""]
     if found["others"]:
         lines.append(f"{found['others']:,} more segments are not listed.")
     return "\n".join(lines + _validity(found))
@@ -92,20 +94,12 @@ def _incumbent(arm: object, released: bool) -> str:
     return f"{arm} is used until another arm is known to be better."
 
 
-def _arms(arms: list[dict[str, Any]]) -> list[str]:
+def _arms(arms: list[dict[str, Any]]) -> str:
     rows: list[tuple[str, ...]] = [("arm", "mean loss", "from", "to", "observed")]
     for each in arms:
         ends = (_number(each["loss"][end]) for end in ("estimate", "low", "high"))
         rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))
-    return _table(rows)
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    return aligned(rows)
 
 
 def _regret(regret: dict[str, float], arm: object) -> str:

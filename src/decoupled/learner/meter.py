@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..base.turns import TakesTurns, in_turn
@@ -212,6 +213,7 @@ class Meter(TakesTurns):
         return meter
 
 
+@lru_cache(1024)  # limits and prices are few, and every decision asks
 def _exact(value: float) -> Decimal:
     """A number as it is written: ten times 0.1 is 1, as in a price list."""
     return Decimal(repr(value))

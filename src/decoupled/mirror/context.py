@@ -3,16 +3,16 @@
 Clients send these values, so they are bounded: a text is cut, and what does not fit its type counts as missing.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
+from ..base.nested import at
 from ..kernels.laws.contextual_state import LARGEST_NUMBER
 from ..service.experiment.context import LONGEST_VALUE, Value
 from ..service.experiment.records import FieldType
 from .config import FieldConfig
+from .headers import Raw
 
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -28,22 +28,21 @@ class ContextFinder:
         }
         self.in_body = any(field.body is not None for field in fields.values())
 
-    def find(self, method: str, path: bytes, headers: Headers, body: bytes | None) -> dict[str, Value]:
-        """What is known of a request.
+    def find(self, method: str, path: bytes, headers: Raw, content: Any) -> dict[str, Value]:
+        """What is known of a request, whose body is read as JSON.
 
         >>> fields = {"subject": {"header": "X-Subject"}, "tokens": {"json": "max_tokens", "type": "number"}, "api": {"path": 2}}
         >>> finder = ContextFinder({name: FieldConfig.model_validate(field) for name, field in fields.items()})
-        >>> finder.find("POST", b"/v1/chat", [(b"x-subject", b"law")], b'{"max_tokens": 312}')
+        >>> finder.find("POST", b"/v1/chat", [(b"x-subject", b"law")], {"max_tokens": 312})
         {'subject': 'law', 'tokens': 312.0, 'api': 'chat'}
         """
-        content = _parsed(body) if self.in_body and body is not None else None
         found = {}
         for name, field in self._fields.items():
             value: Any = None
             if field.header is not None:
                 value = next((each for key, each in headers if key == self._headers[name]), None)
             elif field.body is not None:
-                value = _at(content, field.body)
+                value = at(content, field.body)
             elif field.path is not None:
                 value = path if field.path == 0 else _part(path, field.path)
             else:
@@ -52,19 +51,6 @@ class ContextFinder:
             if fitted is not None:
                 found[name] = fitted
         return found
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _at(content: Any, place: str) -> Any:
-    for step in place.split("."):
-        content = content.get(step) if isinstance(content, dict) else None
-    return content
 
 
 def _part(path: bytes, number: int) -> bytes | None:

@@ -16,7 +16,7 @@ from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .judges import JudgeFailed, Later
 from .loss import CopyLoss
-from .spending import Spending
+from .spending import Aside, Spending
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts to hand over a loss; they double
 _log = logging.getLogger("decoupled.mirror")
@@ -34,6 +34,7 @@ class Copy:
         served: what the client got; None in a sink, which does not see it.
         mirrored: what the arm answered; None as long as it has not.
         sent: whether the arm was asked.
+        aside: what is set aside for it; None if there is no budget, or its price is known.
     """
 
     decision: str
@@ -43,6 +44,7 @@ class Copy:
     served: Answer | None
     mirrored: Answer | None = None
     sent: bool = False
+    aside: Aside | None = None
 
     @property
     def size(self) -> int:
@@ -111,26 +113,24 @@ class Copies:
         self._counts, self._otherwise, self._spending = counts, otherwise, spending
         self._slots = {name: asyncio.Semaphore(config.concurrency) for name in arms}
         self._running: dict[asyncio.Task[None], Copy] = {}
-        self._reserved = 0
+        self._reserved: list[Aside | None] = []  # what is set aside for each place
         self.bytes = 0
 
     def __len__(self) -> int:
-        return self._reserved + len(self._running)
+        return len(self._reserved) + len(self._running)
 
     def reserve(self) -> str | None:
         """Reserve a place for a copy, and return None; or why there is none."""
         if len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes:
             return "queue_full"
-        if self._spending is not None:
-            waiting = sum(copy.mirrored is None for copy in self._running.values())
-            if not self._spending.allows(self._reserved + waiting):
-                return "budget"
-        self._reserved += 1
+        if self._spending is not None and not self._spending.allows(self._arms):
+            return "budget"
+        self._reserved.append(self._set_aside(self._arms))
         return None
 
     def release(self) -> None:
         """Give a reserved place back."""
-        self._reserved -= 1
+        self._pay(self._reserved.pop())
 
     def give_up(self, reason: str) -> None:
         """Give a reserved place back, and count why its decision gets no loss."""
@@ -139,11 +139,13 @@ class Copies:
 
     def start(self, copy: Copy) -> None:
         """Use a reserved place."""
-        self._reserved -= 1
+        copy.aside = self._reserved.pop()
         self.resume(copy)
 
     def resume(self, copy: Copy) -> None:
         """Start a copy that is not counted yet, such as one of an earlier run."""
+        if copy.mirrored is None and copy.aside is None:
+            copy.aside = self._set_aside([copy.arm])
         self.bytes += copy.size
         task = asyncio.create_task(self._run(copy))
         self._running[task] = copy
@@ -163,9 +165,17 @@ class Copies:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         copy = self._running.pop(task)
         self.bytes -= copy.size
+        self._pay(copy.aside)
         if not task.cancelled() and task.exception() is not None:
             self._counts.dropped["refused"] += 1
             _log.error("decision %s: its copy failed", copy.decision, exc_info=task.exception())
+
+    def _set_aside(self, arms: Iterable[str]) -> Aside | None:
+        return None if self._spending is None else self._spending.begin(arms)
+
+    def _pay(self, aside: Aside | None, arm: str | None = None, cost: float = 0.0) -> None:
+        if self._spending is not None and aside is not None:
+            self._spending.end(aside, arm, cost)
 
     async def _run(self, copy: Copy) -> None:
         if copy.mirrored is None:
@@ -174,10 +184,12 @@ class Copies:
                 mirrored = await self._arms[copy.arm].copy(copy.request)
             self._counts.copied[copy.arm] += 1
             self._counts.spent[copy.arm] += mirrored.cost
-            if self._spending is not None:
-                self._spending.add(mirrored.cost)
+            self._pay(copy.aside, copy.arm, mirrored.cost)
             copy.mirrored = mirrored
             self.bytes += len(mirrored.body)
+        else:
+            self._pay(copy.aside)  # nothing is sent
+        copy.aside = None
         loss = await self._judged(copy, copy.mirrored)
         if loss is not None:
             await self._learn(copy, loss)

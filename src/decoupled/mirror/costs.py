@@ -1,11 +1,12 @@
 """Reads from an answer what it cost: a header, or its `usage` times prices."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..base.nested import at
 from .exchange import Answer
+from .json_fields import parsed
 
 MILLION = 1e6
 
@@ -31,7 +32,7 @@ def stated_cost(answer: Answer, header: str | None, prices: Mapping[str, float])
     counts: dict[str, Any] = {}
     for usage in _usages(answer):  # a stream may tell it in several events
         counts.update(usage)
-    found = {name: _amount(_field(counts, name)) for name in prices}
+    found = {name: _amount(at(counts, name)) for name in prices}
     known = [price * count for name, price in prices.items() if (count := found[name]) is not None]
     return sum(known) / MILLION if known else None
 
@@ -44,20 +45,10 @@ def _usages(answer: Answer) -> Iterator[dict[str, Any]]:
         lines = body.splitlines()
         events = [line[5:] for line in lines if line.startswith(b"data:") and b'"usage"' in line]
     for event in events:
-        try:
-            content = json.loads(event)
-        except (ValueError, RecursionError):
-            continue
+        content = parsed(event)
         for place in (content, *(content.values() if isinstance(content, dict) else ())):
             if isinstance(place, dict) and isinstance(usage := place.get("usage"), dict):
                 yield usage
-
-
-def _field(counts: dict[str, Any], name: str) -> object:
-    found: Any = counts
-    for step in name.split("."):
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
 
 
 def _amount(value: object) -> float | None:

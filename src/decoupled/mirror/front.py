@@ -1,19 +1,20 @@
 """What the proxy and the sink share: requests arrive, some are refused, and some become copies."""
 
-import json
 import logging
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.types import Message, Receive, Scope, Send
 
 from ..service.experiment.context import Value
 from ..service.experiment.request_context import Origin, coming_from
-from ..service.http.transport.responses import REQUEST_IDS
+from ..service.http.models.problem_json import PROBLEM, problem
+from ..service.http.models.strict_json import encoded
+from ..service.http.transport.responses import CLOSE, REQUEST_IDS, Response
 from .arrived import Arrived, Refused, arrived
 from .bodies import ClientDisconnected
 from .clients import ClientConnection
@@ -23,6 +24,7 @@ from .copies import Copies, Copy
 from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .headers import Raw, as_text
+from .json_fields import json_object, parsed
 from .prefetch import Prefetch
 from .upstream import Upstream
 
@@ -51,6 +53,7 @@ class Front(ABC):
         self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
         self._sets_json = any(arm.fields for arm in config.arms)
         self._context = ContextFinder(config.context)
+        self._finds_in_body = self._context.in_body
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,8 +73,8 @@ class Front(ABC):
             await refuse(send, scope["headers"], refused.status, str(refused), close=True)
         except Exception as error:
             with suppress(RuntimeError):  # the answer has begun, so it can only be cut off
-                problem = "an error of the mirror itself; its log says more"
-                await refuse(send, scope["headers"], 500, problem, error, close=True)
+                detail = "an error of the mirror itself; its log says more"
+                await refuse(send, scope["headers"], 500, detail, error, close=True)
             raise
         finally:
             self.in_flight -= 1
@@ -93,9 +96,16 @@ class Front(ABC):
             return "too_large"
         return unset or self._copies.reserve()
 
-    def _known(self, request: Arrived, body: bytes | None) -> dict[str, Value] | None:
+    def _read(self, body: bytes | None) -> tuple[dict[str, Any] | None, Any]:
+        """The object in which an arm can set fields, and what keys and contexts are found in: read once, if at all."""
+        fields = json_object(body) if body and self._sets_json else None
+        if fields is not None or not body or not self._finds_in_body:
+            return fields, fields
+        return None, parsed(body)
+
+    def _known(self, request: Arrived, content: Any) -> dict[str, Value] | None:
         """The context of a request; None if nothing is known."""
-        return self._context.find(request.method, request.path, request.headers, body) or None
+        return self._context.find(request.method, request.path, request.headers, content) or None
 
     def _copy(
         self, request: Arrived, body: bytes, decision: str, explore: str, served: Answer | None
@@ -122,32 +132,18 @@ async def refuse(
     send: Send,
     headers: Raw,
     status: int,
-    problem: str,
+    detail: str,
     error: Exception | None = None,
     *,
     close: bool = False,
 ) -> None:
     """Answer with an error of the mirror's own, whose id the log has as well."""
     given = next((value for name, value in headers if name == b"x-request-id"), None)
-    request, title = REQUEST_IDS.of(given), HTTPStatus(status).phrase
-    with coming_from(Origin(request)):
+    origin = Origin(REQUEST_IDS.of(given))
+    with coming_from(origin):
         _log.log(
-            logging.WARNING if status >= 500 else logging.INFO, "%d: %s", status, problem, exc_info=error
+            logging.WARNING if status >= 500 else logging.INFO, "%d: %s", status, detail, exc_info=error
         )
-    content = {
-        "type": f"urn:decoupled:{title.lower().replace(' ', '-')}",
-        "title": title,
-        "status": status,
-        "detail": problem,
-        "request_id": request,
-    }
-    body = json.dumps(content).encode()
-    answered = [
-        (b"content-type", b"application/problem+json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"x-request-id", request.encode()),
-    ]
-    if close:  # a body may follow that nobody reads
-        answered.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": answered})
-    await send({"type": "http.response.body", "body": body})
+        content = encoded(problem(HTTPStatus(status).phrase, status, detail))
+    # A body may follow that nobody reads.
+    await Response(send, origin).send(status, content, PROBLEM, (CLOSE,) if close else ())

@@ -12,11 +12,16 @@ def json_object(body: bytes) -> dict[str, Any] | None:
     >>> json_object(b'{"model": "router"}'), json_object(b"[1]"), json_object(b'{"a": 1e999}'), json_object(b"a=1")
     ({'model': 'router'}, None, None, None)
     """
+    found = parsed(body, parse_float=_finite, parse_constant=_finite)
+    return found if isinstance(found, dict) else None
+
+
+def parsed(body: bytes, **options: Any) -> Any:
+    """The content of a body; None if it is not JSON."""
     try:
-        found = json.loads(body, parse_float=_finite, parse_constant=_finite)
+        return json.loads(body, **options)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
 
 
 def with_fields(content: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:

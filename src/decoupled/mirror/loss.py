@@ -31,14 +31,10 @@ class CopyLoss:
         """The loss of the mirrored answer; None if the judge has no opinion."""
         if failed(mirrored):
             return 1.0
-        parts = self.measured(mirrored)
-        judge = self._config.judge
-        if self._judge is not None and judge is not None:
+        verdict: float | None = 0.0
+        if self._judge is not None and self._config.judge is not None:
             verdict = await self._judge.loss(decision, request, served, mirrored)
-            if verdict is None:
-                return None
-            parts += judge.weight * verdict
-        return min(max(parts / self._total, 0.0), 1.0)
+        return None if verdict is None else self.with_verdict(mirrored, verdict)
 
     def with_verdict(self, mirrored: Answer, verdict: float) -> float:
         """The loss if the judge's part has this value.
@@ -50,7 +46,8 @@ class CopyLoss:
         """
         judge = self._config.judge
         weight = 0.0 if judge is None else judge.weight
-        return 1.0 if failed(mirrored) else (self.measured(mirrored) + weight * verdict) / self._total
+        parts = self.measured(mirrored) + weight * verdict
+        return 1.0 if failed(mirrored) else min(max(parts / self._total, 0.0), 1.0)
 
     def measured(self, answer: Answer) -> float:
         """The weighted sum of the parts that need no judge.

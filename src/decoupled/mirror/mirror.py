@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -45,9 +46,9 @@ class Mirror:
         self._health = ArmHealth(self._arms, self._prefetch.restrict)
         self._spending: Spending | None = None
         if config.spending_limits:
-            dearest = max(arm.cost for arm in config.arms)
-            budget = Budget(cost=0.0, **config.spending_limits)
-            self._spending = Spending(budget, dearest, config.file("spent"))
+            costs = {arm.name: arm.cost for arm in config.arms}
+            budget = Budget(cost=costs, **config.spending_limits)
+            self._spending = Spending(budget, list(costs), config.file("spent"))
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
@@ -59,6 +60,7 @@ class Mirror:
         self._news = News(self._name, config.file("events"), config.webhook, self.counts)
         self.metrics = MirrorMetrics(self.counts, self._gauges)
         self._background: list[asyncio.Task[None]] = []
+        self._rules: object = None  # that held when they were last looked at
 
     async def start(self) -> None:
         """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
@@ -77,9 +79,8 @@ class Mirror:
                 self.counts.dropped["shutdown"] += 1
         if kept:
             _log.info("%d copies of the run before are resumed", len(kept))
-        self._background = [
-            asyncio.create_task(each) for each in (self._tidy(), self._follow_rules(), self._look())
-        ]
+        steps = ((self._tidy, _EVERY), (self._follow_rules, _RULES_EVERY), (self._look, LOOK_EVERY))
+        self._background = [asyncio.create_task(_repeat(*each)) for each in steps]
 
     async def finish(self) -> None:
         """Finish the copies, or keep them for the next start. Everything can still be looked at."""
@@ -128,13 +129,8 @@ class Mirror:
         }
 
     async def _tidy(self) -> None:
-        while True:
-            await asyncio.sleep(_EVERY)
-            try:
-                await self._save_spending()
-                await self._backend.tidy()
-            except (DecoupledError, OSError) as error:
-                _log.warning("%s", error)
+        await self._save_spending()
+        await self._backend.tidy()
 
     async def _save_spending(self) -> None:
         if self._spending is not None:
@@ -142,22 +138,19 @@ class Mirror:
 
     async def _look(self) -> None:
         """Look what is decided, and tell."""
-        while True:
-            try:
-                self._news.learn(await self._backend.known(), time.time())
-            except DecoupledError as error:
-                _log.warning("%s", error)
-            await asyncio.sleep(LOOK_EVERY)
+        self._news.learn(await self._backend.known(), time.time())
 
     async def _follow_rules(self) -> None:
         """Draw decisions anew when somebody has changed the guardrails or the budget."""
-        held = None
-        while True:
-            try:
-                rules = await self._backend.rules()
-                if held is not None and rules != held:
-                    self._prefetch.renew()
-                held = rules
-            except DecoupledError as error:
-                _log.warning("%s", error)
-            await asyncio.sleep(_RULES_EVERY)
+        held, self._rules = self._rules, await self._backend.rules()
+        if held is not None and self._rules != held:
+            self._prefetch.renew()
+
+
+async def _repeat(step: Callable[[], Awaitable[None]], seconds: float) -> None:
+    while True:
+        try:
+            await step()
+        except (DecoupledError, OSError) as error:
+            _log.warning("%s", error)
+        await asyncio.sleep(seconds)

@@ -16,7 +16,6 @@ from .clients import ClientConnection
 from .exchange import Answer
 from .front import Front, FrontParts, refuse, sent
 from .headers import for_client
-from .json_fields import json_object
 from .sticky import KeyFinder
 from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
 
@@ -50,8 +49,8 @@ class Proxy(Front):
         read = config.loss.judge is not None or any(arm.prices for arm in config.arms)
         self._served_limit = config.mirror.answer_limit if read else 0
         self._keys = None if config.sticky is None else KeyFinder(config.sticky)
-        by_key = self._keys is not None and self._keys.in_body
-        self._reads_body = self._sets_json or self._context.in_body or by_key
+        self._finds_in_body |= self._keys is not None and self._keys.in_body
+        self._reads_body = self._sets_json or self._finds_in_body
         self._warned: set[tuple[str, bytes]] = set()
 
     async def _respond(
@@ -62,12 +61,11 @@ class Proxy(Front):
         if request.has_body and self._reads_body:
             ahead = Upload(receive, self._body_limit, self._client_seconds)
             content = await ahead.read_ahead()
-        key = None if self._keys is None else self._keys.find(request.headers, content)
-        about = Traits(key, self._known(request, content))
-        fields: dict[str, Any] | None = None
+        fields, read = self._read(content)
+        key = None if self._keys is None else self._keys.find(request.headers, read)
+        about = Traits(key, self._known(request, read))
         unset: str | None = None
         if self._sets_json and request.has_body:
-            fields = None if content is None else json_object(content)
             unset = "too_large" if content is None else "not_json" if fields is None else None
         serving = await self._chosen(request, about, unset)
         serving.content, serving.fields = content or b"", fields

@@ -19,7 +19,7 @@ from ..service.client.aio import AsyncClient
 from ..service.http.app import create_app
 from ..service.http.observe.log_format import set_up_logging
 from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
-from ..service.http.transport.gateway import LOOPBACK
+from ..service.http.transport.gateway import LOOPBACK, name_in
 from ..service.http.transport.pid1 import reap_orphans
 from ..service.service import DecisionService, open_service
 from ..service.store.open import is_postgres
@@ -200,9 +200,7 @@ class StatusApp:
 
 def _is_local(scope: Scope) -> bool:
     """Whether a request names this machine: the page of another site could otherwise read it through a browser."""
-    host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-    return name.removeprefix("[").removesuffix("]") in LOOPBACK
+    return name_in(next((value for name, value in scope["headers"] if name == b"host"), b"")) in LOOPBACK
 
 
 async def _send(send: Send, status: int, content: bytes, kind: bytes) -> None:

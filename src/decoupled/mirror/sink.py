@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 from starlette.types import Receive, Send
 
@@ -10,7 +11,6 @@ from .backend import Traits
 from .bodies import ClientDisconnected, Upload, UploadTimeout
 from .clients import ClientConnection
 from .front import Front, refuse, sent
-from .json_fields import json_object
 
 # Seconds that a copy waits for its decision. Nobody waits for the copy.
 _PATIENCE = 30.0
@@ -36,10 +36,12 @@ class Sink(Front):
             await _accept(send)
             if body is None:
                 self._copies.give_up("too_large")
-            elif body and self._sets_json and json_object(body) is None:
+                return
+            fields, content = self._read(body)
+            if body and self._sets_json and fields is None:
                 self._leave("not_json")
             else:
-                await self._explore(request, body)
+                await self._explore(request, body, content)
         except ClientDisconnected:
             self._copies.give_up("client_gone")
         except UploadTimeout:
@@ -61,9 +63,9 @@ class Sink(Front):
             raise upload.failure
         return body
 
-    async def _explore(self, request: Arrived, body: bytes) -> None:
+    async def _explore(self, request: Arrived, body: bytes, content: Any) -> None:
         """Hand the copy on to the arm that is explored, or count why not."""
-        about = Traits(context=self._known(request, body))
+        about = Traits(context=self._known(request, content))
         decision = await self._prefetch.draw_for(about, "explore", _PATIENCE)
         if decision is None or decision.explore is None:
             self._leave("no_decision" if decision is None else "budget")

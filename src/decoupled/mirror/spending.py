@@ -1,72 +1,102 @@
-"""Holds the money that copies have cost against a budget."""
+"""Keeps what copies cost within a budget, by their real prices."""
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 from ..base.files import write_atomically
 from ..errors import ParameterError
 from ..learner.budget import Budget
+from ..learner.meter import Meter
+
+
+class Aside(NamedTuple):
+    """What is set aside for a copy, and when."""
+
+    amount: Decimal
+    since: float
 
 
 class Spending:
-    """What was spent on copies, in all and in this period. A file keeps it over restarts.
+    """A budget that is charged what copies really cost. A file may keep it over restarts.
 
-    What a copy costs is known when it is answered. Until then it counts as much as the dearest so far, so only a copy
-    that is dearer than all before it can exceed the budget.
+    What a copy may cost, at first `budget.cost`, is set aside before it is sent, and replaced by the real price when that
+    is known. It is the most that one of its arm has cost so far. So only a copy that is dearer than all of its arm before
+    it can exceed a limit, by the difference.
 
     Args:
-        budget: `total` and `allowance`; costs are those of the answers.
-        dearest: what the first copies count until one is answered.
-        file: where it is kept.
+        budget: the limits.
+        arms: the arms that copies go to.
+        file: where it is kept; None if it is not.
         clock: gives the time in seconds.
 
-    >>> spending = Spending(Budget(cost=0.0, total=1.0), 0.25, Path("spent"))
-    >>> spending.allows(waiting=2), spending.allows(waiting=3), spending.allows(waiting=4)
-    (True, True, False)
-    >>> spending.add(0.9)
-    >>> spending.allows(waiting=0)
-    False
+    >>> spending = Spending(Budget(cost=0.01, total=0.05), ["small", "large"])
+    >>> spending.allows(["small", "large"]), spending.end(spending.begin(["large"]), "large", 0.03)
+    (True, None)
+    >>> spending.meter.used(now=0.0), spending.allows(["small", "large"]), spending.allows(["small"])
+    ({'total': 0.03}, False, True)
     """
 
     def __init__(
-        self, budget: Budget, dearest: float, file: Path, clock: Callable[[], float] = time.time
+        self,
+        budget: Budget,
+        arms: Sequence[str],
+        file: Path | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._budget, self._dearest, self._file, self._clock = budget, dearest, file, clock
-        self._spent, self._in_period, self._period = 0.0, 0.0, 0
-        self._changed = False
-        if file.exists():
+        self._clock, self._file, self._saved = clock, file, True
+        self.on_change: Callable[[], None] = lambda: None
+        before = None
+        if file is not None and file.exists():
             try:
-                self._spent, self._in_period, self._period, before = json.loads(file.read_bytes())
-            except (ValueError, TypeError):
+                before = Meter.from_dict(json.loads(file.read_bytes()), clock=clock)
+            except (ValueError, TypeError, KeyError, ArithmeticError):
                 raise ParameterError(f"{file}: cannot be read; remove it to count from 0") from None
-            self._dearest = max(dearest, before)
+        if budget.cost is not None:
+            known = before.budget.cost if before is not None else None
+            costs = known if isinstance(known, dict) else {}
+            budget = replace(
+                budget, cost={arm: max(budget.cost_of(arm), costs.get(arm, 0.0)) for arm in arms}
+            )
+        self.meter = Meter(budget, clock=clock) if before is None else before.following(budget)
 
-    def allows(self, waiting: int) -> bool:
-        """Whether the money suffices for another copy, beside those that wait for their answer."""
-        budget, needed = self._budget, self._dearest * (waiting + 1)
-        self._begin_period()
-        if budget.allowance is not None and self._in_period + needed > budget.allowance[0]:
-            return False
-        return budget.total is None or self._spent + needed <= budget.total
+    def allows(self, arms: Iterable[str]) -> bool:
+        """Whether a request may have a copy to one of these arms; counts it as one without if not."""
+        now = self._clock()
+        if self.meter.limit(arms, now) is None:
+            return True
+        self.meter.count(None, now)
+        return False
 
-    def add(self, cost: float) -> None:
-        """Add what a copy has cost."""
-        self._begin_period()
-        self._spent += cost
-        self._in_period += cost
-        self._dearest, self._changed = max(self._dearest, cost), True
+    def begin(self, arms: Iterable[str]) -> Aside:
+        """Set aside what a copy to one of these arms may cost."""
+        before, now = self.meter.spent, self._clock()
+        self.meter.count(max(arms, key=self.meter.budget.cost_of), now)
+        self._saved = False
+        return Aside(self.meter.spent - before, now)
+
+    def end(self, aside: Aside, arm: str | None = None, cost: float = 0.0) -> None:
+        """Replace what was set aside by the real price; 0 if nothing was sent."""
+        meter, budget, now = self.meter, self.meter.budget, self._clock()
+        if budget.cost is None:
+            return
+        meter._begin_period(now)
+        price = Decimal(repr(cost))
+        meter.spent += price - aside.amount
+        # What was set aside in an earlier period is not given back in this one.
+        length = budget.allowance[1] if budget.allowance is not None else float("inf")
+        meter.spent_in_period += price - (aside.amount if now // length == aside.since // length else 0)
+        if arm is not None and cost > budget.cost_of(arm) and isinstance(budget.cost, dict):
+            self.meter = meter.following(replace(budget, cost={**budget.cost, arm: cost}))
+        self._saved = False
+        self.on_change()
 
     def save(self) -> None:
-        """Write what was spent, if it has changed."""
-        if self._changed:
-            self._changed = False
-            kept = (self._spent, self._in_period, self._period, self._dearest)
-            write_atomically(self._file, json.dumps(kept))
-
-    def _begin_period(self) -> None:
-        if self._budget.allowance is not None:
-            period = int(self._clock() // self._budget.allowance[1])
-            if period > self._period:  # a clock that goes back begins no period
-                self._period, self._in_period = period, 0.0
+        """Write what was spent, if it has changed, with what is set aside: that counts as spent after a crash."""
+        if self._file is not None and not self._saved:
+            self._saved = True
+            write_atomically(self._file, json.dumps(self.meter.to_dict()))

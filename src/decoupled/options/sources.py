@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..base.nested import at
 from ..base.secret_files import read_secret
 from ..errors import ParameterError, near_name
 from .definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
@@ -65,13 +66,6 @@ class ConfigFile(NamedTuple):
 
     path: Path
     values: dict[str, Any]
-
-    def find(self, key: str) -> object:
-        """The value at a dotted key; None if there is none, since TOML has no such value."""
-        found: object = self.values
-        for part in key.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        return found
 
 
 def read_file(path: Path) -> ConfigFile:
@@ -145,7 +139,7 @@ def _held(
     if variable:  # an empty one counts as not set, because compose files cannot leave one out
         raw = option.kind.parse(variable)
         return Held(_of_variable(option, raw), option.variable, VARIABLE, raw)
-    found = None if file is None or not option.key else file.find(option.key)
+    found = None if file is None or not option.key else at(file.values, option.key)
     if file is None or found is None:
         return Held(option.default)
     value = option.kind.check(f"{file.path.name}: {option.key}", found)

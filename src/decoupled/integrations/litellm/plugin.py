@@ -16,13 +16,14 @@ from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...mirror.config import LossConfig
 from ...mirror.judges import judge_of
+from ...mirror.spending import Spending
 from ...policies import Ladder, Policy
 from ...service.client.aio import AsyncClient
 from .deciding import Decider, InProcess, OnService
 from .requests import TARGETS, Fields, metadata_of
 from .routing import Failures, Mark, Routing
+from .saving import SavedSoon
 from .shadow_arm import SHADOW, ShadowArm, answer_of
-from .spending import Spending
 
 MARK = "decoupled"  # its place in LiteLLM's notes about a request
 _log = logging.getLogger("decoupled.litellm")
@@ -97,6 +98,9 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         if limits.total is not None and spent is None:
             rule = "is forgotten when the proxy is started again"
             raise ParameterError.of("budget.total", limits.total, rule, "give a file, save")
+        spending = Spending(limits, arms, spent)
+        if spent is not None:
+            spending.on_change = SavedSoon(spending.save).changed
         self.learner = None
         decider: Decider
         if service is None:
@@ -112,7 +116,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             decider,
             config,
             None if config.judge is None else judge_of(config.judge, Path(folder)),
-            Spending(limits, arms, spent),
+            spending,
             failures=failures,
             session_header=session_header,
             context=_fields_of(chosen),

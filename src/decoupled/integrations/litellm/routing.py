@@ -18,10 +18,10 @@ from ...mirror.exchange import Answer, Request
 from ...mirror.headers import CREDENTIALS
 from ...mirror.judges import Judge
 from ...mirror.loss import CopyLoss, failed
+from ...mirror.spending import Aside, Spending
 from .deciding import Decider
 from .requests import Fields, context_of, copied, headers_of
 from .shadow_arm import NOT_SENT, ShadowArm
-from .spending import Spending
 
 Failures = Literal["loss", "missing"]
 OPEN_SECONDS = 600.0  # for an answer to be served; a longer one has no shadow
@@ -44,31 +44,28 @@ class Open:
     body: Mapping[str, Any]
     headers: tuple[tuple[str, str], ...]
     began: float
+    aside: Aside
 
     def copy(self, served: Answer) -> Copy:
         """The shadow. It is made when the client has its answer, because a long body takes time to write."""
         content = json.dumps(self.body, default=str).encode()
         seen = tuple(each for each in self.headers if each[0] not in CREDENTIALS)
         request = Request("POST", self.target, self.headers, content)
-        return Copy(
-            self.decision, self.explore, request, Request("POST", self.target, seen, content), served
-        )
+        shown = Request("POST", self.target, seen, content)
+        return Copy(self.decision, self.explore, request, shown, served, aside=self.aside)
 
 
 class ShadowLoss(CopyLoss):
-    """The loss of a shadow, and the end of what was set aside for it."""
+    """The loss of a shadow."""
 
-    def __init__(
-        self, config: LossConfig, judge: Judge | None, spending: Spending, failures: Failures
-    ) -> None:
+    def __init__(self, config: LossConfig, judge: Judge | None, failures: Failures) -> None:
         super().__init__(config, judge)
-        self._spending, self._missing = spending, failures == "missing"
+        self._missing = failures == "missing"
 
     async def of(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
     ) -> float | None:
         """The loss of the shadow; None if there is none."""
-        self._spending.end(decision, 0.0 if mirrored is served else mirrored.cost)
         if failed(mirrored):
             # If the router found no deployment, the model has not failed.
             not_sent = (mirrored.problem or "").startswith(NOT_SENT)
@@ -114,10 +111,11 @@ class Routing:
         self.copies = Copies(
             {arm.name: arm for arm in arms},
             self._config,
-            ShadowLoss(loss, judge, spending, failures),
+            ShadowLoss(loss, judge, failures),
             decider,
             self.counts,
             None if loss.judge is None else loss.judge.otherwise,
+            spending,
         )
 
     @property
@@ -145,7 +143,6 @@ class Routing:
         if found is None or decision.explore is None:
             return decision.exploit, Mark()
         target, body = found
-        self._spending.begin(decision.id, decision.explore)
         self._begin(decision.id, decision.explore, target, body, headers)
         return decision.exploit, Mark(decision.id)
 
@@ -199,8 +196,9 @@ class Routing:
         ):
             self._give_up(self._open.popitem(last=False)[1], "client_gone")
         passed = tuple((name, headers[name]) for name in self._forward if name in headers)
-        self._open[decision] = Open(decision, explore, target, body, passed, now)
+        aside = self._spending.begin([explore])
+        self._open[decision] = Open(decision, explore, target, body, passed, now, aside)
 
     def _give_up(self, each: Open, reason: str) -> None:
-        self._spending.end(each.decision, 0.0)
+        self._spending.end(each.aside)
         self.counts.dropped[reason] += 1

@@ -90,7 +90,7 @@ def _logged(
     # With very many arms, the exact probabilities of one state take longer than thousands of decisions.
     exact = not is_large(names) and store.lacks_propensity(row.id, after)
     true = true_propensities(store, row) if exact else iter(())
-    for decided, seq, kind, loss, at in store.joined(row.id, after):
+    for decided, settled in store.joined(row.id, after):
         own = shown_tags(decided.tags)
         if not matches(own, tags):
             continue
@@ -111,10 +111,10 @@ def _logged(
             decided.version,
             decided.made_at,
             decided.expires_at,
-            "unobserved" if decided.explore is None else _STATUSES[kind],
-            loss,
-            seq,
-            at,
+            "unobserved" if decided.explore is None else _STATUSES[settled and settled.kind],
+            settled and settled.loss,
+            settled and settled.seq,
+            settled and settled.at,
             None if decided.exploit is None else names[_drawn(decided)],
             decided.guard,
             decided.limited_by,

@@ -1,8 +1,8 @@
 """What the operations of the service take, and those that are more than one request and its answer."""
 
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Union
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Union, Unpack
 from urllib.parse import quote
 
 from ...base.spec import Description
@@ -167,48 +167,10 @@ class Operations:
     # Experiments
 
     def create(
-        self,
-        name: str,
-        *,
-        arms: Sequence[Arm] | int | None = None,
-        policy: PolicyLike | None = None,
-        loss_range: Sequence[float] | None = None,
-        deadline_seconds: float | None = None,
-        expired_loss: float | None = None,
-        seed: int | None = None,
-        demo: bool = False,
-        feedback: str = "loss",
-        guardrails: GuardrailChanges | None = None,
-        budget: BudgetLimits | None = None,
-        risk: float | None = None,
-        drift: bool | None = None,
-        log_keys: str | None = None,
-        context: Mapping[str, str] | None = None,
-        unknown_context: str | None = None,
-        log_context: str | None = None,
-        learner: "Learner | str | None" = None,
+        self, name: str, *, arms: Sequence[Arm] | int | None, **settings: Unpack[ExperimentSettings]
     ) -> Exchange[Json]:
-        settings = {
-            "policy": None if policy is None else _described(policy),
-            "arms": arms if arms is None or isinstance(arms, int) else list(arms),
-            "loss_range": None if loss_range is None else list(loss_range),
-            "deadline_seconds": deadline_seconds,
-            "expired_loss": expired_loss,
-            "seed": seed,
-            "demo": demo or None,
-            "feedback": None if feedback == "loss" else feedback,
-            "guardrails": None if guardrails is None else as_json(guardrails),
-            "budget": None if budget is None else as_json(budget),
-            "risk": risk,
-            "drift": drift,
-            "log_keys": log_keys,
-            "context": None if context is None else dict(context),
-            "unknown_context": unknown_context,
-            "log_context": log_context,
-            "learner": learner if learner is None or isinstance(learner, str) else learner.to_json(),
-        }
-        given = {field: value for field, value in settings.items() if value is not None}
-        return create(name, ApiRequest("PUT", path_of(name), given), self._endpoint)
+        body = _body({"arms": arms}, settings, ExperimentSettings.__optional_keys__)
+        return create(name, ApiRequest("PUT", path_of(name), body), self._endpoint)
 
     def decisions(
         self, name: str, after: str | None, limit: int, filters: Mapping[str, Any]
@@ -231,41 +193,10 @@ class Operations:
 
     # Decisions
 
-    def decide(
-        self,
-        name: str,
-        count: int | None,
-        mode: Mode = "both",
-        available: Sequence[Arm] | None = None,
-        key: Key | None = None,
-        idempotency_key: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        baseline: Mapping[Any, float] | None = None,
-        context: Mapping[str, Any] | None = None,
-        advice: Mapping[str, Any] | None = None,
-        why: bool = False,
-    ) -> Exchange[Any]:
-        body: Json = {"mode": mode}
-        if why:
-            body["why"] = True
-        if count is not None:
-            body["count"] = count
-        if available is not None:
-            body["available"] = list(available)
-        if key is not None:
-            body["key"] = key_text(key)
-        if tags is not None:
-            body["tags"] = dict(tags)
-        if baseline is not None:
-            body["baseline"] = _by_text(baseline)
-        if context is not None:
-            body["context"] = dict(context)
-        if advice is not None:
-            body["advice"] = {
-                name: _by_text(each) if isinstance(each, Mapping) else each for name, each in advice.items()
-            }
+    def decide(self, name: str, count: int | None, **options: Unpack[DecideOptions]) -> Exchange[Any]:
+        body = _body({"count": count}, options, DecideOptions.__optional_keys__)
         # Every attempt carries the same one, so a lost answer does not draw a second decision.
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        headers = {"Idempotency-Key": body.pop("idempotency_key", None) or str(uuid.uuid4())}
         found = yield from self.json("POST", f"{path_of(name)}/decisions", json=body, headers=headers)
         return (
             RemoteDecision.of(found)
@@ -334,6 +265,15 @@ def _by_text(by_arm: Mapping[Any, float]) -> dict[str, float]:
     return {str(arm): value for arm, value in by_arm.items()}
 
 
+def _body(first: Json, more: Mapping[str, Any], known: frozenset[str]) -> Json:
+    """What was given, as JSON takes it; the service has a default for everything else."""
+    for name in more:
+        if name not in known:
+            raise TypeError(f"unexpected keyword argument {name!r}; known are {', '.join(sorted(known))}")
+    given = {name: value for name, value in {**first, **more}.items() if value is not None}
+    return {name: _AS_JSON[name](value) if name in _AS_JSON else value for name, value in given.items()}
+
+
 def tag_params(tags: Mapping[str, str] | None) -> dict[str, Any]:
     """The query parameters that ask for decisions with these tags."""
     return {"tag": [f"{name}:{value}" for name, value in tags.items()]} if tags else {}
@@ -365,3 +305,22 @@ def _described(policy: object) -> Json:
         return dict(policy)
     rule = "must be a policy, a policy's to_dict(), or its name"
     raise ParameterError.of("policy", policy, rule, "for example dc.Ladder()")
+
+
+# The settings and options that JSON does not take as they are.
+_AS_JSON: dict[str, Callable[[Any], Any]] = {
+    "policy": _described,
+    "arms": lambda arms: arms if isinstance(arms, int) else list(arms),
+    "loss_range": list,
+    "guardrails": as_json,
+    "budget": as_json,
+    "learner": lambda learner: learner if isinstance(learner, str) else learner.to_json(),
+    "available": list,
+    "key": key_text,
+    "tags": dict,
+    "baseline": _by_text,
+    "context": dict,
+    "advice": lambda advice: {
+        name: _by_text(each) if isinstance(each, Mapping) else each for name, each in advice.items()
+    },
+}

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from ...base.validation import as_float, number_in
@@ -122,25 +122,19 @@ def _completed(settings: Settings) -> Settings:
         raise Invalid.of("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
     arms = settings.arms if is_large(settings.arms) else tuple(ArmNames.checked(settings.arms).names)
     check_settings(policy, arms)
-    changes = {each.name: getattr(settings.guardrails, each.name) for each in fields(settings.guardrails)}
-    limits = {each.name: getattr(settings.budget, each.name) for each in fields(settings.budget)}
-    return Settings(
-        policy.to_dict(),
-        arms,
-        (low, high),
-        deadline,
-        expired,
-        _flag("demo", settings.demo, "false"),
-        settings.feedback,
-        changed_guardrails(Guardrails(), changes, arms, policy.coupled),
-        checked_budget(limits, arms, policy.coupled),
-        number_in("risk", settings.risk, 0.0, 1.0, f"the default is {RISK}"),
-        _flag("drift", settings.drift, "true"),
-        settings.imported,
-        settings.log_keys,
-        with_fields_of(settings.context, policy),
-        settings.unknown_context,
-        settings.log_context,
+    return replace(
+        settings,
+        policy=policy.to_dict(),
+        arms=arms,
+        loss_range=(low, high),
+        deadline=deadline,
+        expired_loss=expired,
+        demo=_flag("demo", settings.demo, "false"),
+        guardrails=changed_guardrails(Guardrails(), vars(settings.guardrails), arms, policy.coupled),
+        budget=checked_budget(vars(settings.budget), arms, policy.coupled),
+        risk=number_in("risk", settings.risk, 0.0, 1.0, f"the default is {RISK}"),
+        drift=_flag("drift", settings.drift, "true"),
+        context=with_fields_of(settings.context, policy),
     )
 
 

@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..experiment.rows import Decided, ExperimentRow, Settled
-from .store import EXPERIMENTS, Store
+from .store import EXPERIMENTS, PAIRED, Store, paired
 
 SCANNED = 100_000  # rows of a log that one page looks at
 _LAST = "\U0010ffff"  # sorts after every character of a name
 
-# The columns of a settlement, without its place among the rows.
-_SETTLED = ", ".join(f"s.{name}" for name in Settled._fields)
-_DECIDED = ", ".join(f"d.{name}" for name in Decided._fields)
 _STATUS = {
     "pending": "d.explore IS NOT NULL AND s.kind IS NULL",
     "applied": "s.kind = 'observed'",
@@ -82,17 +79,9 @@ def decisions_page(
     for name, value in (tags or {}).items():
         where.append(f"{store.json_at('d.tags', name)} = ?")
         more.append(value)
-    sql = (
-        f"SELECT {_DECIDED}, {_SETTLED} FROM decided d LEFT JOIN settled s "
-        "ON s.experiment = d.experiment AND s.decision = d.seq "
-        f"WHERE {' AND '.join(where)} ORDER BY d.seq {'DESC' if descending else 'ASC'} LIMIT ?"
-    )
-    found = [_pair(row) for row in store.run(sql, (*values, *more, limit))]
+    order = "DESC" if descending else "ASC"
+    sql = f"{PAIRED} WHERE {' AND '.join(where)} ORDER BY d.seq {order} LIMIT ?"
+    found = [paired(row) for row in store.run(sql, (*values, *more, limit))]
     if len(found) == limit:
         return found, found[-1][0].seq
     return found, end if (end > first if descending else end < last) else None
-
-
-def _pair(row: Any) -> tuple[Decided, Settled | None]:
-    width = len(Decided._fields)
-    return Decided(*row[:width]), None if row[width] is None else Settled(*row[width:])

@@ -14,6 +14,17 @@ _DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
 _SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
 _CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
 _LOG = ("decided", "settled", "changed")
+# Decisions `d` with what settled them, `s`; `paired` reads a row.
+PAIRED = (
+    f"SELECT {', '.join(f'd.{name}' for name in Decided._fields)}, {', '.join(f's.{name}' for name in Settled._fields)} "
+    "FROM decided d LEFT JOIN settled s ON s.experiment = d.experiment AND s.decision = d.seq"
+)
+
+
+def paired(row: Any) -> tuple[Decided, Settled | None]:
+    """A decision, and the row that settled it if there is one."""
+    width = len(Decided._fields)
+    return Decided(*row[:width]), None if row[width] is None else Settled(*row[width:])
 
 
 def insertion(table: str, columns: Sequence[str]) -> str:
@@ -243,19 +254,10 @@ class Store(Database):
         rows = self.run(f"{_SETTLED} WHERE experiment = ? AND decision = ?", (experiment, decision))
         return Settled(*rows[0]) if rows else None
 
-    def joined(
-        self, experiment: int, after: int
-    ) -> Iterator[tuple[Decided, int | None, str | None, float | None, float | None]]:
-        """The decisions after a row, each with the row, kind, loss and time of its settlement."""
-        columns = ", ".join(f"d.{name}" for name in Decided._fields)
-        sql = (
-            f"SELECT {columns}, s.seq, s.kind, s.loss, s.at FROM decided d LEFT JOIN settled s "
-            "ON s.experiment = d.experiment AND s.decision = d.seq "
-            "WHERE d.experiment = ? AND d.seq > ? ORDER BY d.seq"
-        )
-        for row in self.each(sql, (experiment, after)):
-            *decided, seq, kind, loss, at = row
-            yield Decided(*decided), seq, kind, loss, at
+    def joined(self, experiment: int, after: int) -> Iterator[tuple[Decided, Settled | None]]:
+        """The decisions after a row, each with the row that settled it."""
+        sql = f"{PAIRED} WHERE d.experiment = ? AND d.seq > ? ORDER BY d.seq"
+        return map(paired, self.each(sql, (experiment, after)))
 
     def arms_changed(self, experiment: int) -> int:
         """The row of the last change of arms; 0 if there is none."""

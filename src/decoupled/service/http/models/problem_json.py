@@ -21,18 +21,23 @@ def problem_of(error: ServiceError) -> dict[str, Any]:
     >>> problem_of(Invalid("count = 0: must be at least 1; for example 10"))["type"]
     'urn:decoupled:invalid-request'
     """
-    content: dict[str, Any] = {
-        "type": f"urn:decoupled:{error.title.lower().replace(' ', '-')}",
-        "title": error.title,
-        "status": error.status,
-        "detail": FAULT if error.status == 500 and not isinstance(error, NotCompiled) else str(error),
-    }
+    unexpected = error.status == 500 and not isinstance(error, NotCompiled)
+    content = problem(error.title, error.status, FAULT if unexpected else str(error))
     if isinstance(error, Invalid) and error.errors:
         content["errors"] = error.errors
-    request = ORIGIN.get().request
-    if request is not None:
-        content["request_id"] = request
     return content
+
+
+def problem(title: str, status: int, detail: str) -> dict[str, Any]:
+    """What is wrong with the present request, in the shape of RFC 9457."""
+    content: dict[str, Any] = {
+        "type": f"urn:decoupled:{title.lower().replace(' ', '-')}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+    }
+    request = ORIGIN.get().request
+    return content if request is None else content | {"request_id": request}
 
 
 def log_fault(error: ServiceError) -> None:

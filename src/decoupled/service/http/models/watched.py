@@ -25,10 +25,9 @@ class ArmLossOut(BaseModel):
     loss: IntervalOut = Field(description="Its mean loss, on the experiment's own scale.")
 
 
-class VerdictOut(BaseModel):
-    """Which arm is best, as far as that is decided. You may look as often as you like, and stop when you like."""
+class JudgedOut(BaseModel):
+    """Which arm is best, and what is known of each."""
 
-    experiment: str
     text: str = Field(examples=["large is better than every other arm (99.2 %)"])
     state: Literal["decided", "narrowed", "open"] = Field(
         description="decided: one arm is left; narrowed: some are out; open: none is."
@@ -44,13 +43,19 @@ class VerdictOut(BaseModel):
         description="paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by "
         "running means; stationary: by the losses seen of each, if no mean changes."
     )
+    arms: list[ArmLossOut]
+    exploited: IntervalOut | None = Field(description="The mean loss of the exploited arms.")
+
+
+class VerdictOut(JudgedOut):
+    """Which arm is best, as far as that is decided. You may look as often as you like, and stop when you like."""
+
+    experiment: str
     risk: float = Field(description="The probability, at most, that a verdict ever rules out the best arm.")
     drift: bool
     observed: int
     since: str | None = Field(description=SINCE)
     state_version: int
-    arms: list[ArmLossOut]
-    exploited: IntervalOut | None = Field(description="The mean loss of the exploited arms.")
     regret: IntervalOut | None = Field(
         description="What the exploited arms cost more, in all, than always using `regret_against` would have."
     )
@@ -66,7 +71,7 @@ class VerdictOut(BaseModel):
     )
 
 
-class SegmentOut(BaseModel):
+class SegmentOut(JudgedOut):
     """What is known of one segment."""
 
     segment: dict[str, str | bool | None] | None = Field(
@@ -77,16 +82,6 @@ class SegmentOut(BaseModel):
     risk: float = Field(description="Its share of the risk, by the order in which segments appeared.")
     decisions: int
     observed: int
-    text: str
-    state: Literal["decided", "narrowed", "open"]
-    best: Arm | None
-    left: list[Arm]
-    out: list[Arm]
-    sure: float | None
-    more_observations: int | None
-    basis: Literal["running", "paired", "stationary"]
-    arms: list[ArmLossOut]
-    exploited: IntervalOut | None = Field(description="The mean loss of what was exploited in it.")
 
 
 class SegmentsOut(BaseModel):

@@ -162,9 +162,7 @@ class _OnRequest(Collector):
         yield _gauge("http_in_flight", "Requests being answered now.", self._in_flight())
         for name, value in sorted(self._service.counters().items()):
             kind = GaugeMetricFamily if name in GAUGES else CounterMetricFamily
-            family = kind(f"decoupled_decisions_{NAMES.get(name, name)}", HELP[name])
-            family.add_metric([], value)
-            yield family
+            yield kind(f"decoupled_decisions_{NAMES.get(name, name)}", HELP[name], value=value)
         health = self._service.health()
         yield from _health(health)
         if health.experiments:
@@ -189,9 +187,8 @@ def _health(health: Health) -> Iterator[Metric]:
     yield _gauge("snapshot_age_seconds", text, health.snapshot_age)
     text = "The most rows of a log that an experiment in memory would have to replay after a restart."
     yield _gauge("snapshot_rows", text, health.snapshot_rows)
-    jumps = CounterMetricFamily("decoupled_clock_jumps", "Jumps of this machine's clock.")
-    jumps.add_metric([], health.clock_jumps)
-    yield jumps
+    text = "Jumps of this machine's clock."
+    yield CounterMetricFamily("decoupled_clock_jumps", text, value=health.clock_jumps)
     text = "Seconds by which this machine's clock is ahead of the times that the service records."
     yield _gauge("clock_behind_seconds", text, health.clock_behind)
     yield _gauge("compile_queue", "Policies that wait to be compiled.", health.compiling)

@@ -219,7 +219,7 @@ class Gateway:
         host = headers.get(b"host", b"")
         if access.permit != KEYLESS or host in self._good_hosts:
             return
-        if _name(host) not in LOOPBACK:
+        if name_in(host) not in LOOPBACK:
             raise Forbidden(
                 f"Host = {host.decode('latin-1')!r}: must be a loopback name while the service has no keys; "
                 "use localhost, or add a key and send it"
@@ -256,7 +256,7 @@ def _check_content_type(content_type: bytes | None) -> None:
         )
 
 
-def _name(host: bytes) -> str:
+def name_in(host: bytes) -> str:
     """The name in a Host header, without its port."""
     try:
         return urlsplit(f"//{host.decode('latin-1')}").hostname or ""
