@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from ..kernels.dispatch import Functions
 from ..kernels.jit import is_ours
 from ..kernels.random.keyed import Keyed
@@ -84,7 +84,7 @@ class Forgetting(Policy):
         policy = Policy.from_dict(given) if isinstance(given, dict) else given
         if not isinstance(policy, Policy) or isinstance(policy, Forgetting):
             rule = "must be a policy that does not forget already"
-            raise ParameterError(invalid_value("policy", policy, rule, "for example dc.FTPL()"))
+            raise ParameterError.of("policy", policy, rule, "for example dc.FTPL()")
         if policy.interpreted or policy.in_python:
             raise UnsupportedError(
                 f"policy = {policy!r}: needs the interpreter at every step, and Forgetting is compiled; "
@@ -113,21 +113,21 @@ class Forgetting(Policy):
         period = whole_number("period", given, 2, f"the default is {DEFAULT_PERIOD}")
         if period > MOST_ROUNDS:
             rule = f"must not exceed {MOST_ROUNDS}"
-            raise ParameterError(invalid_value("period", period, rule, "use the policy itself"))
+            raise ParameterError.of("period", period, rule, "use the policy itself")
         object.__setattr__(self, "period", period)
 
     def _check_discount(self) -> None:
         discount = number_in("discount", self.discount, 0.0, 1.0, "try 0.999, which remembers about 1000")
         if self.period is not None:
             rule = f"cannot be combined with period = {self.period}"
-            raise ParameterError(invalid_value("discount", discount, rule, "leave one of them out"))
+            raise ParameterError.of("discount", discount, rule, "leave one of them out")
         if not self._fading().rows:
             learned = ", ".join(self.policy.layout.learned)
             rule = (
                 f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
             )
             remedy = "give a period, which suits every policy"
-            raise ParameterError(invalid_value("discount", discount, rule, remedy))
+            raise ParameterError.of("discount", discount, rule, remedy)
         object.__setattr__(self, "discount", discount)
 
     def _fading(self) -> Fading:
