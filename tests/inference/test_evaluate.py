@@ -263,5 +263,6 @@ def test_logs_that_are_none_are_refused(tmp_path: Path) -> None:
         dc.evaluate(tmp_path / "log.csv")
     with pytest.raises(FileNotFoundError):
         dc.evaluate(tmp_path / "none.csv")
-    with pytest.raises(dc.ParameterError, match="loss_range"):
-        dc.evaluate(ROWS, loss_range=(1, 0))
+    for ends in (1, 0), (-1e308, 1e308):
+        with pytest.raises(dc.ParameterError, match="loss_range"):
+            dc.evaluate(ROWS, loss_range=ends)

@@ -92,6 +92,21 @@ def whole_number(name: str, value: object, low: int, remedy: str) -> int:
     return number
 
 
+def loss_ends(ends: object) -> tuple[float, float]:
+    """The lowest and the highest possible loss."""
+    try:
+        low, high = (as_float(end) for end in ends)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        low = high = None
+    if low is None or high is None or not low < high:
+        rule = "must be two finite numbers, the lower first"
+        raise ParameterError.of("loss_range", ends, rule, "the default is (0, 1)")
+    if not math.isfinite(high - low):
+        rule = "is too wide: the difference of its ends is no finite number"
+        raise ParameterError.of("loss_range", ends, rule, "measure losses in a larger unit")
+    return low, high
+
+
 def set_number(spec: object, name: str, low: float, high: float, remedy: str) -> float:
     """Check a field of a frozen dataclass with `number_in`, and store it as a float."""
     number = number_in(name, getattr(spec, name), low, high, remedy)
