@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Floats
-from ..base.validation import number_from, set_number, whole_number
+from ..base.validation import number_from, set_number, set_whole
 from ..errors import ParameterError
 from ..kernels.laws import contextual as kernels
 from ..kernels.laws import contextual_state as at_place
@@ -87,11 +87,7 @@ class ContextualLadder(Policy):
         if reserved := set(self.advisers) & set(_NAMES):
             rule = f"must not have the name of a rung, {', '.join(_NAMES)}"
             raise ParameterError.of("advisers", sorted(reserved)[0], rule, "choose another")
-        most_segments = whole_number("max_segments", self.max_segments, 1, "the default is 1000")
-        if most_segments > MOST_SEGMENTS:
-            rule = f"must not exceed {MOST_SEGMENTS}"
-            raise ParameterError.of("max_segments", most_segments, rule, "the default is 1000")
-        object.__setattr__(self, "max_segments", most_segments)
+        set_whole(self, "max_segments", 1, "the default is 1000", MOST_SEGMENTS)
         share = number_from("uniform_share", self.uniform_share, 1e-6, 1.0 + 1e-9, "the default is 0.5")
         object.__setattr__(self, "uniform_share", min(share, 1.0))
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")
