@@ -232,30 +232,28 @@ def _checked_segments(given: Any, context: Mapping[str, tuple[object, ...]]) -> 
             if all(value is None or isinstance(value, str | bool) for value in values)
         )
     names = _names("segments", given)
-    for name in names:
-        check_segment_column("segments", name, context)
+    check_columns(context, names)
     return names
 
 
-def check_segment_column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> None:
-    """Raise an error unless `name` is a column whose values may make segments."""
-    _check_column(argument, name, context)
-    for row, value in enumerate(context[name]):
-        if isinstance(value, float):
-            rule = f"has the fraction {value} in row {row}, which makes no segment"
-            raise ParameterError.of(argument, name, rule, "round it, or use text")
+def check_columns(
+    context: Mapping[str, tuple[object, ...]], segments: Iterable[str], numbers: Iterable[str] = ()
+) -> None:
+    """Raise an error unless these are columns whose values may make segments, and columns of numbers."""
+    for name in segments:
+        for row, value in enumerate(_column("segments", name, context)):
+            if isinstance(value, float):
+                rule = f"has the fraction {value} in row {row}, which makes no segment"
+                raise ParameterError.of("segments", name, rule, "round it, or use text")
+    for name in numbers:
+        for row, value in enumerate(_column("numbers", name, context)):
+            if isinstance(value, str) or (value is not None and abs(cast(float, value)) > LARGEST):
+                rule = f"has {shown(value)} in row {row}, and needs numbers from -1e+100 to 1e+100"
+                raise ParameterError.of("numbers", name, rule, "use it as a segment, or scale it")
 
 
-def check_number_column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> None:
-    """Raise an error unless `name` is a column of numbers."""
-    _check_column(argument, name, context)
-    for row, value in enumerate(context[name]):
-        if isinstance(value, str) or (value is not None and abs(cast(float, value)) > LARGEST):
-            rule = f"has {shown(value)} in row {row}, and needs numbers from -1e+100 to 1e+100"
-            raise ParameterError.of(argument, name, rule, "use it as a segment, or scale it")
-
-
-def _check_column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> None:
+def _column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> tuple[object, ...]:
     if name not in context:
         rule = "is not a column of the context"
         raise ParameterError.of(argument, name, rule, near_name(name, context))
+    return context[name]
