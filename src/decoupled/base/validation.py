@@ -81,6 +81,14 @@ def number_from(name: str, value: object, low: float, high: float, remedy: str) 
     return number + 0.0  # normalise -0.0
 
 
+def share_of(name: str, value: object, remedy: str) -> float:
+    """A number from 0 to 1."""
+    number = as_float(value)
+    if number is None or not 0.0 <= number <= 1.0:
+        raise ParameterError.of(name, value, "must be a number from 0 to 1", remedy)
+    return number + 0.0  # normalise -0.0
+
+
 def whole_number(name: str, value: object, low: int, remedy: str, high: int | None = None) -> int:
     """An integer of at least `low`, and at most `high`."""
     try:
