@@ -15,14 +15,13 @@ from ..environments import Catalogue, MovieLens
 from ..environments.movielens.ratings import MOVIES
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
-from ..report import comparison
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.section import ReportTable, Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
-from .setup import named_panel, named_series
+from .setup import named_panel, named_series, regret_table
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()  # in strata from 4,096 arms on
@@ -100,7 +99,7 @@ class ManyArms(Simulated):
             "of the order of $\\sqrt{K}$ numbers. The generated catalogue has a known best item, so its regret can be measured. Nine items in ten pay less than half as much as the second best can."
         )
         claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
-        tables = (time_table(saved["arms"], times), comparison.regret_table("Final regret", cells, NAMES))
+        tables = (time_table(saved["arms"], times), regret_table(cells, NAMES))
         return Section(text, claims, pictures, tables, stand_in_warnings(saved["data"]))
 
 
