@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from decoupled.benchmark import entry as entries
 from decoupled.benchmark import ratios
 from decoupled.benchmark.suite import SUITE
-from decoupled.errors import DecoupledError, ParameterError, invalid_value
+from decoupled.errors import DecoupledError, ParameterError
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmark"
 Entry = Mapping[str, Any]
@@ -51,18 +51,18 @@ def check(entry: Entry, policies: Path) -> None:
     """Refuse an entry of another size or of other tasks, and one whose policy's file is not among `policies`."""
     if entry["size"] != "standard":
         rule = "must be standard for the leaderboard"
-        raise ParameterError(invalid_value("size", entry["size"], rule, "run it without --quick"))
+        raise ParameterError.of("size", entry["size"], rule, "run it without --quick")
     played = [tuple(task[field] for field in FIELDS) for task in entry["tasks"] if task["data"] is None]
     if played != standard_tasks():
         rule = f"are not those of {SUITE.name}"
-        raise ParameterError(invalid_value("tasks", len(played), rule, "run decoupled benchmark again"))
+        raise ParameterError.of("tasks", len(played), rule, "run decoupled benchmark again")
     name, digest = entry["policy"]["file"], entry["policy"]["sha256"]
     if name is None:
         return
     file = policies / Path(name).name
     if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest:
         rule = "must lie in benchmark/policies as it was when it ran"
-        raise ParameterError(invalid_value("policy.file", name, rule, "copy it there, or run it again"))
+        raise ParameterError.of("policy.file", name, rule, "copy it there, or run it again")
 
 
 FIELDS = ("name", "group", "arms", "rounds", "runs", "unit")

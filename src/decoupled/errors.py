@@ -58,7 +58,7 @@ class DecoupledError(Exception):
         >>> str(dc.ParameterError.of("share", 2.0, "must lie in [0, 1]", "lower it"))
         'share = 2.0: must lie in [0, 1]; lower it'
         """
-        return cls(invalid_value(argument, value, rule, remedy))
+        return cls(Message(f"{argument} = {shown(value)}: {rule}", remedy, argument))
 
     @property
     def problem(self) -> str:
@@ -259,11 +259,6 @@ class Message(str):
 
     def __getnewargs__(self) -> tuple[str, str, str | None]:  # type: ignore[override]
         return self.problem, self.remedy, self.argument  # errors are pickled between processes
-
-
-def invalid_value(argument: str, value: object, rule: str, remedy: str) -> Message:
-    """A message that names the argument, its value, the rule and the remedy."""
-    return Message(f"{argument} = {shown(value)}: {rule}", remedy, argument)
 
 
 def reworded(error: Exception, *, argument: str | None = None, remedy: str | None = None) -> str:

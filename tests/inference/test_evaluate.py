@@ -231,7 +231,7 @@ def test_what_cannot_be_told_is_refused(changes: dict[str, Any], message: str) -
         ({"a": 0.5, "d": 0.5}, "would exploit 'd'"),
         ("e", "is not an arm of this log"),
         ({"a": 0.5}, "add up to 1"),
-        ({"a": 2.0}, r"policy\['a'\] = 2.0: must be a share"),
+        ({"a": 2.0}, r"policy\['a'\] = 2.0: must be a number from 0 to 1"),
         (np.ones((3, 4)), "must have a row for each of 2000 decisions"),
         (lambda row: [0.5, 0.5, 0.5, 0.5], "add up to 1"),
         (object(), "is none that can be judged"),
@@ -263,5 +263,6 @@ def test_logs_that_are_none_are_refused(tmp_path: Path) -> None:
         dc.evaluate(tmp_path / "log.csv")
     with pytest.raises(FileNotFoundError):
         dc.evaluate(tmp_path / "none.csv")
-    with pytest.raises(dc.ParameterError, match="loss_range"):
-        dc.evaluate(ROWS, loss_range=(1, 0))
+    for ends in (1, 0), (-1e308, 1e308):
+        with pytest.raises(dc.ParameterError, match="loss_range"):
+            dc.evaluate(ROWS, loss_range=ends)

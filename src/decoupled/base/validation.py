@@ -81,15 +81,40 @@ def number_from(name: str, value: object, low: float, high: float, remedy: str) 
     return number + 0.0  # normalise -0.0
 
 
-def whole_number(name: str, value: object, low: int, remedy: str) -> int:
-    """An integer of at least `low`."""
+def share_of(name: str, value: object, remedy: str) -> float:
+    """A number from 0 to 1."""
+    number = as_float(value)
+    if number is None or not 0.0 <= number <= 1.0:
+        raise ParameterError.of(name, value, "must be a number from 0 to 1", remedy)
+    return number + 0.0  # normalise -0.0
+
+
+def whole_number(name: str, value: object, low: int, remedy: str, high: int | None = None) -> int:
+    """An integer of at least `low`, and at most `high`."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = low - 1
     if number < low or isinstance(value, bool):
         raise ParameterError.of(name, value, f"must be a whole number from {low} on", remedy)
+    if high is not None and number > high:
+        raise ParameterError.of(name, value, f"must not exceed {high:,}", remedy)
     return number
+
+
+def loss_ends(ends: object) -> tuple[float, float]:
+    """The lowest and the highest possible loss."""
+    try:
+        low, high = (as_float(end) for end in ends)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        low = high = None
+    if low is None or high is None or not low < high:
+        rule = "must be two finite numbers, the lower first"
+        raise ParameterError.of("loss_range", ends, rule, "the default is (0, 1)")
+    if not math.isfinite(high - low):
+        rule = "is too wide: the difference of its ends is no finite number"
+        raise ParameterError.of("loss_range", ends, rule, "measure losses in a larger unit")
+    return low, high
 
 
 def set_number(spec: object, name: str, low: float, high: float, remedy: str) -> float:
@@ -99,9 +124,9 @@ def set_number(spec: object, name: str, low: float, high: float, remedy: str) ->
     return number
 
 
-def set_whole(spec: object, name: str, low: int, remedy: str) -> int:
+def set_whole(spec: object, name: str, low: int, remedy: str, high: int | None = None) -> int:
     """Check a field of a frozen dataclass with `whole_number`, and store it as an int."""
-    number = whole_number(name, getattr(spec, name), low, remedy)
+    number = whole_number(name, getattr(spec, name), low, remedy, high)
     object.__setattr__(spec, name, number)
     return number
 
@@ -110,11 +135,7 @@ def known_horizon(horizon: object) -> int | None:
     """A number of rounds that is known in advance, or None."""
     if horizon is None:
         return None
-    remedy = "leave it out if it is not known"
-    rounds = whole_number("horizon", horizon, 1, remedy)
-    if rounds > MOST_ROUNDS:
-        raise ParameterError.of("horizon", horizon, f"must not exceed {MOST_ROUNDS}", remedy)
-    return rounds
+    return whole_number("horizon", horizon, 1, "leave it out if it is not known", MOST_ROUNDS)
 
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ..base.files import read_with_checksum, with_checksum, write_atomically
 from ..base.progress import progress_bar
 from ..base.validation import number_in, one_of, whole_number
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 from ..simulation.blocks import explained
@@ -108,14 +108,14 @@ def _source(policy: str | os.PathLike[str] | Policy, name: str | None) -> Source
     if isinstance(policy, Policy):
         if not is_ours(type(policy)):
             rule = "is not of this package, and its file is part of an entry"
-            raise ParameterError(invalid_value("policy", policy, rule, "give the name of the file"))
+            raise ParameterError.of("policy", policy, rule, "give the name of the file")
         return Source(repr(policy), name)
     source = Source(os.fspath(policy), name)
     if source.file is None:
         source.load()  # nothing of others runs, and a mistake is told at once
         return source
     if not source.file.is_file():
-        raise ParameterError(invalid_value("policy", str(source.file), "is no file", "give its path"))
+        raise ParameterError.of("policy", str(source.file), "is no file", "give its path")
     return Source(str(source.file.resolve()), name)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.validation import set_number, set_whole
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..kernels.rounds import Table
 from .base import Environment
 
@@ -43,7 +43,7 @@ class Catalogue(Environment):
         top = set_number(self, "top", 0.0, 1.0, "the default is 0.9")
         gap = set_number(self, "gap", 0.0, 1.0, "the default is 0.2")
         if gap >= top:
-            raise ParameterError(invalid_value("gap", gap, f"must be below top = {top}", "lower it"))
+            raise ParameterError.of("gap", gap, f"must be below top = {top}", "lower it")
         set_whole(self, "seed", 0, "the default is 0")
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import is_missing, kind_of, one_of
-from ..errors import ParameterError, invalid_value, near_name, shown
+from ..errors import ParameterError, near_name, shown
 from ..kernels.random.noise import NONE
 from ..kernels.rounds import Table
 from .base import Environment
@@ -186,18 +186,18 @@ def _segment_value(value: object) -> object:
 def _names(argument: str, given: Any) -> tuple[str, ...]:
     rule, remedy = "must be a list of names of columns", 'such as ["subject"]'
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterError(invalid_value(argument, given, rule, remedy))
+        raise ParameterError.of(argument, given, rule, remedy)
     names = tuple(given)
     for name in names:
         if not isinstance(name, str) or names.count(name) > 1:
-            raise ParameterError(invalid_value(argument, name, f"{rule}, each once", remedy))
+            raise ParameterError.of(argument, name, f"{rule}, each once", remedy)
     return names
 
 
 def _columns(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         rule, remedy = "must be a mapping of names to columns", 'such as {"subject": ["law", "art"]}'
-        raise ParameterError(invalid_value("context", given, rule, remedy))
+        raise ParameterError.of("context", given, rule, remedy)
     return {name: given[name] for name in _names("context", given)}
 
 
@@ -214,7 +214,7 @@ def _checked_column(name: str, values: Any, rows: int) -> tuple[object, ...]:
         if not good or (isinstance(value, float) and not np.isfinite(value)):
             rule = f"must be {_KINDS}, and finite"
             remedy = "use None for a missing value" if is_missing(value) else "drop the row or correct it"
-            raise ParameterError(invalid_value(f"context[{name!r}][{row}]", value, rule, remedy))
+            raise ParameterError.of(f"context[{name!r}][{row}]", value, rule, remedy)
     return tuple(_of_one_kind(plain))
 
 
@@ -232,30 +232,28 @@ def _checked_segments(given: Any, context: Mapping[str, tuple[object, ...]]) -> 
             if all(value is None or isinstance(value, str | bool) for value in values)
         )
     names = _names("segments", given)
-    for name in names:
-        check_segment_column("segments", name, context)
+    check_columns(context, names)
     return names
 
 
-def check_segment_column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> None:
-    """Raise an error unless `name` is a column whose values may make segments."""
-    _check_column(argument, name, context)
-    for row, value in enumerate(context[name]):
-        if isinstance(value, float):
-            rule = f"has the fraction {value} in row {row}, which makes no segment"
-            raise ParameterError(invalid_value(argument, name, rule, "round it, or use text"))
+def check_columns(
+    context: Mapping[str, tuple[object, ...]], segments: Iterable[str], numbers: Iterable[str] = ()
+) -> None:
+    """Raise an error unless these are columns whose values may make segments, and columns of numbers."""
+    for name in segments:
+        for row, value in enumerate(_column("segments", name, context)):
+            if isinstance(value, float):
+                rule = f"has the fraction {value} in row {row}, which makes no segment"
+                raise ParameterError.of("segments", name, rule, "round it, or use text")
+    for name in numbers:
+        for row, value in enumerate(_column("numbers", name, context)):
+            if isinstance(value, str) or (value is not None and abs(cast(float, value)) > LARGEST):
+                rule = f"has {shown(value)} in row {row}, and needs numbers from -1e+100 to 1e+100"
+                raise ParameterError.of("numbers", name, rule, "use it as a segment, or scale it")
 
 
-def check_number_column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> None:
-    """Raise an error unless `name` is a column of numbers."""
-    _check_column(argument, name, context)
-    for row, value in enumerate(context[name]):
-        if isinstance(value, str) or (value is not None and abs(cast(float, value)) > LARGEST):
-            rule = f"has {shown(value)} in row {row}, and needs numbers from -1e+100 to 1e+100"
-            raise ParameterError(invalid_value(argument, name, rule, "use it as a segment, or scale it"))
-
-
-def _check_column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> None:
+def _column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> tuple[object, ...]:
     if name not in context:
         rule = "is not a column of the context"
-        raise ParameterError(invalid_value(argument, name, rule, near_name(name, context)))
+        raise ParameterError.of(argument, name, rule, near_name(name, context))
+    return context[name]

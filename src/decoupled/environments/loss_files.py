@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.extras import needed_for
 from ..base.validation import as_loss, is_missing, is_number, kind_of
-from ..errors import Message, ParameterError, invalid_value, near_name
+from ..errors import Message, ParameterError, near_name
 
 _BOOLEANS = (True, False, "True", "False")  # pandas reads a column of these as booleans
 
@@ -44,7 +44,7 @@ def _bad_cell(place: str, value: object) -> ParameterError:
         rule, remedy = f"is {kind_of(value)}", "give a number in [0, 1]"
     else:
         rule, remedy = "must lie in [0, 1]", "rescale the losses"
-    return ParameterError(invalid_value(place, value, rule, remedy))
+    return ParameterError.of(place, value, rule, remedy)
 
 
 def read_losses(path: Any) -> Floats:
@@ -106,9 +106,7 @@ def _refuse_words(frame: Any, file: str) -> None:
             if words.any():
                 row = int(words.argmax())
                 rule, remedy = "is not a number", "give a number in [0, 1]"
-                raise ParameterError(
-                    invalid_value(_cell(file, row, name), frame[name].iloc[row], rule, remedy)
-                )
+                raise ParameterError.of(_cell(file, row, name), frame[name].iloc[row], rule, remedy)
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> Any:

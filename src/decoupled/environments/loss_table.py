@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.validation import one_of, set_number
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..kernels.random.noise import KINDS
 from ..kernels.rounds import Table
 from .base import Environment
@@ -151,7 +151,7 @@ def _checked_index(index: Any, rows: int) -> Any:
         )
     if array.min() < 0 or array.max() >= rows:
         wrong = int(array[(array < 0) | (array >= rows)][0])
-        raise ParameterError(
-            invalid_value("index", wrong, f"must be a row number from 0 to {rows - 1}", "rows count from 0")
+        raise ParameterError.of(
+            "index", wrong, f"must be a row number from 0 to {rows - 1}", "rows count from 0"
         )
     return array.astype(np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..base.arrays import Floats
-from ..base.validation import as_float
+from ..base.validation import share_of
 from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnseenArmWarning
 from .log_columns import Log
@@ -107,11 +107,7 @@ def _by_segment(candidate: Any, log: Log, fields: tuple[str, ...]) -> Callable[[
 def _mapped(shares: Mapping[Arm, float], log: Log) -> Floats:
     law = np.zeros(len(log.arms))
     for arm, share in shares.items():
-        number = as_float(share)
-        if number is None or not 0.0 <= number <= 1.0:
-            rule = "must be a share in [0, 1]"
-            raise ParameterError.of(f"policy[{arm!r}]", share, rule, "shares add up to 1")
-        law[log.place(arm)] = number
+        law[log.place(arm)] = share_of(f"policy[{arm!r}]", share, "shares add up to 1")
     _checked(law[None, :], log)
     return law
 

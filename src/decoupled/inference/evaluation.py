@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Bools, Floats
-from ..base.validation import as_float, number_in
+from ..base.validation import loss_ends, number_in
 from ..decision import Arm
 from ..errors import Message, ParameterError
 from .boundary import lower_difference, lower_mean
@@ -82,7 +82,7 @@ def evaluate(
     >>> dc.evaluate(rows, policy={"x": "a", "y": "b"}, segments="kind").candidate.importance_weighted
     0.45
     """
-    ends = _checked_range(loss_range)
+    ends = loss_ends(loss_range)
     limit = number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
     read = read_log(log, ends, arms, tags)
     _refuse_blind(read, drift)
@@ -110,17 +110,6 @@ def evaluate(
 
 
 # What cannot be told
-
-
-def _checked_range(loss_range: Any) -> tuple[float, float]:
-    try:
-        low, high = (as_float(end) for end in loss_range)
-    except (TypeError, ValueError):
-        low = high = None
-    if low is None or high is None or not low < high:
-        rule = "must be two finite numbers, the lower first"
-        raise ParameterError.of("loss_range", loss_range, rule, "the default is (0, 1)")
-    return low, high
 
 
 def _checked_least(least: Any, log: Log) -> float | None:

@@ -10,7 +10,7 @@ from ..base.arrays import Floats
 from ..base.extras import needed_for
 from ..base.validation import whole_number
 from ..decision import Arm
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..learner.arms import Arms, checked_name
 from ..learner.context import Context, refuse_context
 from ..learner.learner import Learner
@@ -173,7 +173,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         repeats = whole_number("count", count, 1, "leave it out for a single arm")
         if isinstance(given, list):
             rule, remedy = "was given with a list of contexts, which has its own length", "leave it out"
-            raise ParameterError(invalid_value("count", count, rule, remedy))
+            raise ParameterError.of("count", count, rule, remedy)
         return [_exploited(learner, given) for _ in range(repeats)]
 
     def predict_proba(self, contexts: Iterable[Any] | Context | None = None) -> Floats:
@@ -209,9 +209,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
     def _policy(self) -> Policy:
         policy = Ladder() if self.policy is None else self.policy
         if not isinstance(policy, Policy):
-            raise ParameterError(
-                invalid_value("policy", policy, "must be a policy", "for example dc.Ladder()")
-            )
+            raise ParameterError.of("policy", policy, "must be a policy", "for example dc.Ladder()")
         return policy
 
 
@@ -263,7 +261,7 @@ def _column(name: str, values: Any, length: int | None = None) -> list[Any]:
             "must be a list or an array with one dimension",
             "give a value for each row of the log",
         )
-        raise ParameterError(invalid_value(name, values, rule, remedy))
+        raise ParameterError.of(name, values, rule, remedy)
     column = values.tolist() if hasattr(values, "tolist") else list(values)
     if length is not None and len(column) != length:
         rule = f"has {len(column)} values for {length} arms"

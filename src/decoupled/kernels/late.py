@@ -10,7 +10,6 @@ numbers of another, and none touches the losses or the policy's draws.
 
 import math
 from functools import partial
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +18,10 @@ from ..base.arrays import Floats, Ints, Words
 from .adversary import Memory, fill_losses, note_play
 from .dispatch import decide, init, update
 from .jit import compiled, translate
-from .lazy_numba import overload
 from .random.hashed import scrambled
 from .random.noise import BERNOULLI, draw_loss
 from .random.stream import unit
-from .rounds import Table, count_plays
+from .rounds import EXPLOITED, EXPLORED, Table, count
 from .state import State
 
 CONSTANT, GEOMETRIC, UNIFORM = range(3)  # laws of the delay
@@ -198,29 +196,6 @@ def learn_arrived(params: Any, state: State, late: Late, t: int) -> None:
         slot = ints[slot, _NEXT]
 
 
-def count_exploited(plays: Ints, exploit: int) -> None:
-    """Count the arm of a round that only exploits."""
-    plays[0, exploit] += 1
-
-
-@overload(count_exploited, target="cpu")
-def _count_exploited(plays: Any, exploit: Any) -> Any:
-    def implementation(plays: Any, exploit: Any) -> Any:
-        plays[0, exploit] += 1
-
-    return implementation
-
-
-@overload(count_exploited, target="cuda")
-def _count_exploited_together(plays: Any, exploit: Any) -> Any:
-    cuda: Any = import_module("numba.cuda")  # as in `count_plays`
-
-    def implementation(plays: Any, exploit: Any) -> Any:
-        cuda.atomic.add(plays, (0, exploit), 1)
-
-    return implementation
-
-
 @compiled
 def drive_late(
     params: Any,
@@ -247,11 +222,10 @@ def drive_late(
         exploit, explore, weight, _ = decide(params, state, stream)
         # In every round, so that the same losses are met whatever the rules.
         loss = draw_loss(table.noise, table.concentration, rows[row, explore], noise, local)
+        count(plays, EXPLOITED, exploit)
         if explores(late.rules, late.key, t):
             _wait(state, late, t, explore, weight, loss)
-            count_plays(plays, exploit, explore)
-        else:
-            count_exploited(plays, exploit)
+            count(plays, EXPLORED, explore)
         learn_arrived(params, state, late, t)
         so_far += rows[row, exploit] - rows[row, best]
         if t + 1 == upcoming:
@@ -288,11 +262,10 @@ def drive_adaptive_late(
         fill_losses(adversary, memory, t, losses)
         exploit, explore, weight, _ = decide(params, state, stream)
         loss = draw_loss(BERNOULLI, 1.0, losses[explore], noise, local)
+        count(plays, EXPLOITED, exploit)
         if explores(late.rules, late.key, t):
             _wait(state, late, t, explore, weight, loss)
-            count_plays(plays, exploit, explore)
-        else:
-            count_exploited(plays, exploit)
+            count(plays, EXPLORED, explore)
         learn_arrived(params, state, late, t)
         note_play(adversary, memory, t, exploit)
         so_far += losses[exploit]

@@ -11,9 +11,11 @@ from ..base.arrays import Floats, Ints, Words
 from .adversary import Memory, fill_losses, note_play
 from .dispatch import decide, init, update
 from .jit import compiled
-from .lazy_numba import overload
+from .lazy_numba import on_cpu, overload
 from .random.noise import BERNOULLI, draw_loss
 from .state import State
+
+EXPLOITED, EXPLORED = range(2)  # rows of the counts of plays
 
 
 class Table(NamedTuple):
@@ -39,29 +41,19 @@ class Table(NamedTuple):
     concentration: float = 1.0
 
 
-def count_plays(plays: Ints, exploit: int, explore: int) -> None:
-    """Count one round's arms in `plays` (exploited, explored)."""
-    plays[0, exploit] += 1
-    plays[1, explore] += 1
+@on_cpu
+def count(plays: Ints, row: int, arm: int) -> None:
+    """Count a play of an arm in row `EXPLOITED` or `EXPLORED`."""
+    plays[row, arm] += 1
 
 
-@overload(count_plays, target="cpu")
-def _count_plays(plays: Any, exploit: Any, explore: Any) -> Any:
-    def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
-        plays[0, exploit] += 1
-        plays[1, explore] += 1
-
-    return implementation
-
-
-@overload(count_plays, target="cuda")
-def _count_plays_together(plays: Any, exploit: Any, explore: Any) -> Any:
+@overload(count, target="cuda")
+def _count_together(plays: Any, row: Any, arm: Any) -> Any:
     # Private counts would take a fifth of a thread's memory. These are shared by the threads of a block.
     cuda: Any = import_module("numba.cuda")
 
-    def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
-        cuda.atomic.add(plays, (0, exploit), 1)
-        cuda.atomic.add(plays, (1, explore), 1)
+    def implementation(plays: Any, row: Any, arm: Any) -> Any:
+        cuda.atomic.add(plays, (row, arm), 1)
 
     return implementation
 
@@ -94,7 +86,8 @@ def drive(
         loss = draw_loss(table.noise, table.concentration, rows[row, explore], noise, local)
         update(params, state, explore, weight, loss)
         so_far += rows[row, exploit] - rows[row, best]
-        count_plays(plays, exploit, explore)
+        count(plays, EXPLOITED, exploit)
+        count(plays, EXPLORED, explore)
         if t + 1 == upcoming:
             regret[checkpoint] = so_far
             checkpoint += 1
@@ -146,7 +139,8 @@ def drive_in_context(
         exploit, explore, weight, _ = decide(params, state, stream)
         update(params, state, explore, weight, rows[row, explore])
         so_far += rows[row, exploit] - rows[row, best]
-        count_plays(plays, exploit, explore)
+        count(plays, EXPLOITED, exploit)
+        count(plays, EXPLORED, explore)
         if t + 1 == upcoming:
             regret[checkpoint] = so_far
             checkpoint += 1
@@ -188,7 +182,8 @@ def drive_adaptive(
         so_far += losses[exploit]
         for arm in range(len(losses)):
             arm_sums[arm] += losses[arm]
-        count_plays(plays, exploit, explore)
+        count(plays, EXPLOITED, exploit)
+        count(plays, EXPLORED, explore)
         if t + 1 == upcoming:
             suffered[checkpoint] = so_far
             for arm in range(len(losses)):

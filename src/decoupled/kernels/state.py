@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 # The scalars that every policy has. The package maintains them and policies only read them.
 ROUND = 0  # 1 + the number of observations applied
@@ -79,7 +79,7 @@ class Layout(NamedTuple):
         """
         if self.pairs and arms > MOST_PAIRED_ARMS:
             rule = f"must not exceed {MOST_PAIRED_ARMS} for a policy that counts every pair of arms"
-            raise ParameterError(invalid_value("arms", arms, rule, "choose another policy, or fewer arms"))
+            raise ParameterError.of("arms", arms, rule, "choose another policy, or fewer arms")
         state = State(
             np.zeros(len(SHARED_SCALARS) + len(self.scalars)),
             np.zeros((len(self.floats), arms)),

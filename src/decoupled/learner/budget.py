@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self, cast
 
-from ..base.validation import as_float, number_in, whole_number
+from ..base.validation import as_float, number_in, share_of, whole_number
 from ..decision import Arm, ByArm
 from ..errors import ParameterError
 
@@ -105,13 +106,6 @@ class Budget:
 # The checks of the fields
 
 
-def _share(name: str, value: object) -> float:
-    number = as_float(value)
-    if number is None or not 0.0 <= number <= 1.0:
-        raise ParameterError.of(name, value, "must be a number from 0 to 1", "leave it out for all")
-    return number + 0.0
-
-
 def _pair(name: str, value: object, example: str) -> tuple[Any, Any]:
     try:
         first, second = cast(Any, value)
@@ -152,7 +146,7 @@ def _allowance(name: str, value: object) -> tuple[float, float]:
 
 
 _CHECKS: dict[str, Callable[[str, object], object]] = {
-    "share": _share,
+    "share": partial(share_of, remedy="leave it out for all"),
     "rate": _rate,
     "cost": _cost,
     "total": _amount,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict, Unpack
 
-from ..base.validation import as_float, number_in
+from ..base.validation import number_in, share_of
 from ..decision import Arm, ByArm
 from ..errors import ArmError, ParameterError, near_name
 from .arms import ArmNames, listed
@@ -95,7 +95,7 @@ class Guardrails:
         set_field = object.__setattr__
         set_field(self, "floors", _checked_floors(self.floors))
         set_field(self, "down", _checked_down(self.down))
-        set_field(self, "holdout", _share("holdout", self.holdout))
+        set_field(self, "holdout", share_of("holdout", self.holdout, "it is a probability"))
         set_field(self, "risk", number_in("risk", self.risk, 0.0, 1.0, _NO_RISK))
         if not isinstance(self.drift, bool):
             raise ParameterError.of("drift", self.drift, "must be True or False", "the default is True")
@@ -211,18 +211,13 @@ class Guardrails:
 _PLAIN: dict[str, Any] = {"holdout": 0.0, "risk": 0.05, "drift": True, "floors": [], "down": []}
 
 
-def _share(name: str, value: object) -> float:
-    number = as_float(value)
-    if number is None or not 0.0 <= number <= 1.0:
-        raise ParameterError.of(name, value, "must be a number from 0 to 1", "it is a probability")
-    return number + 0.0  # normalise -0.0
-
-
 def _checked_floors(floors: object) -> dict[Arm, float]:
     if not isinstance(floors, Mapping):
         rule = "must be a mapping from arms to probabilities"
         raise ParameterError.of("floors", floors, rule, "for example {'a': 0.1}")
-    return {arm: _share(f"floors[{arm!r}]", least) for arm, least in floors.items()}
+    return {
+        arm: share_of(f"floors[{arm!r}]", least, "it is a probability") for arm, least in floors.items()
+    }
 
 
 def _checked_down(down: object) -> tuple[Arm, ...]:

@@ -1,10 +1,9 @@
 """The range of losses: from a user's loss or reward to a loss in [0, 1]."""
 
-import math
 from typing import NamedTuple
 
-from ..base.validation import as_float, as_loss, is_missing, is_number, kind_of
-from ..errors import LossError, Message, ParameterError, shown
+from ..base.validation import as_loss, is_missing, is_number, kind_of, loss_ends
+from ..errors import LossError, Message, shown
 
 UNKNOWN = "report the loss when it is known; feedback may come late, or never"
 
@@ -18,17 +17,7 @@ class LossRange(NamedTuple):
     @classmethod
     def checked(cls, ends: object) -> "LossRange":
         """Check the range that a user gave."""
-        try:
-            low, high = (as_float(end) for end in ends)  # type: ignore[attr-defined]
-        except (TypeError, ValueError):
-            low = high = None
-        if low is None or high is None or not low < high:
-            rule = "must be two finite numbers, the lower first"
-            raise ParameterError.of("loss_range", ends, rule, "the default is (0, 1)")
-        if not math.isfinite(high - low):
-            rule = "is too wide: the difference of its ends is no finite number"
-            raise ParameterError.of("loss_range", ends, rule, "measure losses in a larger unit")
-        return cls(low, high)
+        return cls(*loss_ends(ends))
 
     def scaled(self, loss: object, reward: object = None) -> float:
         """The loss on a scale from 0 to 1, given either a loss or a reward."""

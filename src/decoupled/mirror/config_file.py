@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..base.secret_files import read_secret
-from ..errors import ParameterError, argument_of, invalid_value, reworded
+from ..errors import ParameterError, argument_of, reworded
 from ..options.definitions import MIRROR
 from ..options.kinds import STORE, shown, shown_store
 from ..options.readers import A_URL
@@ -96,10 +96,10 @@ def _worded(error: ValidationError) -> str:
         case "too_short" | "tuple_type" if place == "arm":
             return f"{place}: must be two tables or more; {_MISSING[place]}"
         case "tuple_type":
-            return invalid_value(place, found["input"], "must be a list", "put it in [ ]")
+            return str(ParameterError.of(place, found["input"], "must be a list", "put it in [ ]"))
         case _:
             remedy = f"write [{place}] above its keys"
-            return invalid_value(place, found["input"], "must be a table", remedy)
+            return str(ParameterError.of(place, found["input"], "must be a table", remedy))
 
 
 def _placed(place: str, error: Exception) -> str:

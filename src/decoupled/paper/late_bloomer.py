@@ -8,13 +8,12 @@ import numpy as np
 from ..base.arrays import Floats
 from ..environments import LossTable
 from ..policies import FTPL, Ladder, Policy
-from ..report import comparison
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.section import Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import Scale, Simulated
-from .setup import regret_picture
+from .setup import regret_picture, regret_table
 
 ARMS = 3
 HORIZONS = (14_000, 56_000)
@@ -57,7 +56,7 @@ class LateBloomer(Simulated):
             "Arm 1 costs 0.6 for five sevenths of the rounds and nothing afterwards; the others cost 0.5. By then it is explored so seldom that most runs never see it again, and a ladder whose "
             "baselines count from the least loss <i>seen</i> learns nothing of arms that it does not see. A uniform share of the exploration mends this. Regret below 0 is less loss than the best single arm has."
         )
-        tables = (comparison.regret_table("Final regret", cells, NAMES),)
+        tables = (regret_table(cells, NAMES),)
         return Section(text, tuple(claims(cells)), (picture,), tables)
 
 

@@ -21,7 +21,7 @@ from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
-from .setup import named_panel, named_series
+from .setup import named_panel, named_series, regret_table
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()  # in strata from 4,096 arms on
@@ -99,7 +99,7 @@ class ManyArms(Simulated):
             "of the order of $\\sqrt{K}$ numbers. The generated catalogue has a known best item, so its regret can be measured. Nine items in ten pay less than half as much as the second best can."
         )
         claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
-        tables = (time_table(saved["arms"], times), regret_table(cells))
+        tables = (time_table(saved["arms"], times), regret_table(cells, NAMES))
         return Section(text, claims, pictures, tables, stand_in_warnings(saved["data"]))
 
 
@@ -233,13 +233,3 @@ def time_table(arms: list[int], times: dict[str, Any]) -> ReportTable:
     )
     head = ("", *(f"K = {number:,}" for number in arms))
     return ReportTable("Microseconds per round: median (range)", head, rows)
-
-
-def regret_table(cells: dict[str, Results]) -> ReportTable:
-    """The final regret of every policy."""
-    rows = []
-    for name, results in cells.items():
-        for label in results.labels:
-            part = mean_of("", results.final_regret(label))
-            rows.append((f"{name}: {NAMES[label]}", f"{part.value:,.0f}", f"{part.low:,.0f} to {part.high:,.0f}", f"{results.runs}", f"{results.horizon:,}"))  # fmt: skip
-    return ReportTable("Final regret", ("", "mean", "95 % interval", "runs", "rounds"), tuple(rows))

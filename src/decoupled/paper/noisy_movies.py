@@ -5,14 +5,13 @@ from pathlib import Path
 from ..environments import MovieLens
 from ..plots import NAMES as FIGURE_NAMES
 from ..policies import Policy, TopTwo
-from ..report import comparison
 from ..report.claims import Claim, judged_above, not_judged
 from ..report.section import Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
 from .movielens import ARMS, MISSING, STAND_IN, source, stand_in_warnings
-from .setup import CONTENDER_NAMES, CONTENDERS, contender_leads, regret_picture, tail_leads
+from .setup import CONTENDER_NAMES, CONTENDERS, contender_leads, regret_picture, regret_table, tail_leads
 
 POLICIES: tuple[Policy, ...] = (*CONTENDERS, TopTwo())
 NAMES = {**CONTENDER_NAMES, TopTwo().label: FIGURE_NAMES["TopTwo"]}
@@ -54,7 +53,7 @@ class NoisyMovies(Simulated):
             "In <i>random order</i>, users are drawn independently, in proportion to their ratings, and losses have no noise. Regret below 0 means less loss than the best single movie: "
             "users come for many rounds in a row, and a policy can follow what the user of the hour likes."
         )
-        tables = (comparison.regret_table("Final regret", cells, NAMES),)
+        tables = (regret_table(cells, NAMES),)
         return Section(text, tuple(judged), (picture,), tables, stand_in_warnings(data))
 
 

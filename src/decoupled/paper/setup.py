@@ -151,6 +151,6 @@ def lowest_claim(name: str, place: str, statement: str, cells: Mapping[str, Resu
     return judged_above(name, place, statement, "regret of a rival minus FTPL's", leads(cells), 0.0)
 
 
-def regret_table(cells: Mapping[str, Results]) -> ReportTable:
+def regret_table(cells: Mapping[str, Results], names: Mapping[str, str] = NAMES) -> ReportTable:
     """The final regret of every policy."""
-    return comparison.regret_table("Final regret", cells, NAMES)
+    return comparison.regret_table("Final regret", cells, names)

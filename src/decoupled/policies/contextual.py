@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Floats
-from ..base.validation import number_from, set_number, whole_number
-from ..errors import ParameterError, invalid_value
+from ..base.validation import number_from, set_number, set_whole
+from ..errors import ParameterError
 from ..kernels.laws import contextual as kernels
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.keyed import Keyed
@@ -86,12 +86,8 @@ class ContextualLadder(Policy):
             object.__setattr__(self, name, _names(name, getattr(self, name), limit))
         if reserved := set(self.advisers) & set(_NAMES):
             rule = f"must not have the name of a rung, {', '.join(_NAMES)}"
-            raise ParameterError(invalid_value("advisers", sorted(reserved)[0], rule, "choose another"))
-        most_segments = whole_number("max_segments", self.max_segments, 1, "the default is 1000")
-        if most_segments > MOST_SEGMENTS:
-            rule = f"must not exceed {MOST_SEGMENTS}"
-            raise ParameterError(invalid_value("max_segments", most_segments, rule, "the default is 1000"))
-        object.__setattr__(self, "max_segments", most_segments)
+            raise ParameterError.of("advisers", sorted(reserved)[0], rule, "choose another")
+        set_whole(self, "max_segments", 1, "the default is 1000", MOST_SEGMENTS)
         share = number_from("uniform_share", self.uniform_share, 1e-6, 1.0 + 1e-9, "the default is 0.5")
         object.__setattr__(self, "uniform_share", min(share, 1.0))
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")
@@ -142,7 +138,7 @@ class ContextualLadder(Policy):
     def at(self, arms: int) -> Policy:
         if arms >= MANY_CENTRED:
             rule = f"must be below {MANY_CENTRED} for a contextual policy"
-            raise ParameterError(invalid_value("arms", arms, rule, "use Ladder() for so many"))
+            raise ParameterError.of("arms", arms, rule, "use Ladder() for so many")
         return self
 
     # Arms that come
@@ -210,4 +206,4 @@ def _names(name: str, given: object, most: int) -> tuple[str, ...]:
         if len(found) == len(given) == len(set(found)) <= most:
             return found
     rule = f"must be a tuple of at most {most} different names of 1 to 200 characters"
-    raise ParameterError(invalid_value(name, given, rule, "for example ('subject',)"))
+    raise ParameterError.of(name, given, rule, "for example ('subject',)")

@@ -1,18 +1,15 @@
 """Forgetting: make any policy follow an environment that drifts."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import wraps
+from typing import Any, ClassVar, Self, TypeVar, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..base.arrays import Floats, Ints
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from ..kernels.dispatch import Functions
 from ..kernels.jit import is_ours
-from ..kernels.random.keyed import Keyed
 from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from ..kernels.wrap import KEPT, OWN_SCALARS, START, Fading, Wrapped, wrapped
 from .base import Policy
@@ -20,6 +17,23 @@ from .ftpl import FTPL
 
 DEFAULT_POLICY = FTPL()
 DEFAULT_PERIOD = 1000
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _of_policy(name: str) -> Any:
+    """What the wrapped policy says of itself."""
+    return property(lambda self: getattr(self.policy, name))
+
+
+def _inside_of(method: Method) -> Method:
+    """The method of the wrapped policy, on the state as that sees it."""
+
+    @wraps(method)
+    def inside(self: Any, state: State, *more: Any) -> Any:
+        return getattr(self.policy, method.__name__)(_inside(state), *more)
+
+    return cast(Method, inside)
 
 
 @dataclass(frozen=True)
@@ -79,12 +93,33 @@ class Forgetting(Policy):
     period: int | None = None
     discount: float | None = None
 
+    common_rows: ClassVar[int] = _of_policy("common_rows")
+    cumulative: ClassVar[str | None] = _of_policy("cumulative")
+    branching: ClassVar[tuple[str, ...]] = _of_policy("branching")
+    coupled: ClassVar[bool] = _of_policy("coupled")
+    baseline: ClassVar[str | None] = _of_policy("baseline")
+    kept: ClassVar[tuple[str, ...]] = _of_policy("kept")
+    any_baseline: ClassVar[bool] = _of_policy("any_baseline")
+    keyed_in_place: ClassVar[bool] = _of_policy("keyed_in_place")
+
+    exploitation_law = _inside_of(Policy.exploitation_law)
+    exploration_law = _inside_of(Policy.exploration_law)
+    keyed = _inside_of(Policy.keyed)
+    estimates = _inside_of(Policy.estimates)
+    baselines = _inside_of(Policy.baselines)
+    set_baselines = _inside_of(Policy.set_baselines)
+    prepare = _inside_of(Policy.prepare)
+    most_predicted = _inside_of(Policy.most_predicted)
+    unknown = _inside_of(Policy.unknown)
+    clear_baselines = _inside_of(Policy.clear_baselines)
+    init_new_arms = _inside_of(Policy.init_new_arms)
+
     def __post_init__(self) -> None:
         given: object = self.policy
         policy = Policy.from_dict(given) if isinstance(given, dict) else given
         if not isinstance(policy, Policy) or isinstance(policy, Forgetting):
             rule = "must be a policy that does not forget already"
-            raise ParameterError(invalid_value("policy", policy, rule, "for example dc.FTPL()"))
+            raise ParameterError.of("policy", policy, rule, "for example dc.FTPL()")
         if policy.interpreted or policy.in_python:
             raise UnsupportedError(
                 f"policy = {policy!r}: needs the interpreter at every step, and Forgetting is compiled; "
@@ -113,21 +148,21 @@ class Forgetting(Policy):
         period = whole_number("period", given, 2, f"the default is {DEFAULT_PERIOD}")
         if period > MOST_ROUNDS:
             rule = f"must not exceed {MOST_ROUNDS}"
-            raise ParameterError(invalid_value("period", period, rule, "use the policy itself"))
+            raise ParameterError.of("period", period, rule, "use the policy itself")
         object.__setattr__(self, "period", period)
 
     def _check_discount(self) -> None:
         discount = number_in("discount", self.discount, 0.0, 1.0, "try 0.999, which remembers about 1000")
         if self.period is not None:
             rule = f"cannot be combined with period = {self.period}"
-            raise ParameterError(invalid_value("discount", discount, rule, "leave one of them out"))
+            raise ParameterError.of("discount", discount, rule, "leave one of them out")
         if not self._fading().rows:
             learned = ", ".join(self.policy.layout.learned)
             rule = (
                 f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
             )
             remedy = "give a period, which suits every policy"
-            raise ParameterError(invalid_value("discount", discount, rule, remedy))
+            raise ParameterError.of("discount", discount, rule, remedy)
         object.__setattr__(self, "discount", discount)
 
     def _fading(self) -> Fading:
@@ -147,10 +182,6 @@ class Forgetting(Policy):
         inner = self.policy
         what = "restarting" if fading is None else "discounting"
         return wrapped(inner.params_type, inner.functions, fading, _home(inner, what))
-
-    @property
-    def common_rows(self) -> int:
-        return self.policy.common_rows
 
     def at(self, arms: int) -> "Forgetting":
         return replace(self, policy=self.policy.at(arms))
@@ -186,70 +217,9 @@ class Forgetting(Policy):
         """The policy's functions, wrapped."""
         return self._wrapped().functions
 
-    @property
-    def cumulative(self) -> str | None:
-        return self.policy.cumulative
-
-    @property
-    def branching(self) -> tuple[str, ...]:
-        return self.policy.branching
-
-    @property
-    def coupled(self) -> bool:
-        return self.policy.coupled
-
-    @property
-    def baseline(self) -> str | None:
-        return self.policy.baseline
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        return self.policy.kept
-
-    @property
-    def any_baseline(self) -> bool:
-        return self.policy.any_baseline
-
     def params(self) -> Any:
         own = self.discount if self.period is None else float(self.period)
         return self.params_type(*self.policy.params(), own)
-
-    def exploitation_law(self, state: State) -> Floats:
-        return self.policy.exploitation_law(_inside(state))
-
-    def exploration_law(self, state: State) -> Floats:
-        return self.policy.exploration_law(_inside(state))
-
-    @property
-    def keyed_in_place(self) -> bool:
-        return self.policy.keyed_in_place
-
-    def keyed(self, state: State) -> Keyed:
-        return self.policy.keyed(_inside(state))
-
-    def estimates(self, state: State) -> Floats:
-        return self.policy.estimates(_inside(state))
-
-    def baselines(self, state: State) -> tuple[Ints, Floats]:
-        return self.policy.baselines(_inside(state))
-
-    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        self.policy.set_baselines(_inside(state), places, values)
-
-    def prepare(self, state: State, arm: int) -> None:
-        self.policy.prepare(_inside(state), arm)
-
-    def most_predicted(self, state: State) -> Floats:
-        return self.policy.most_predicted(_inside(state))
-
-    def unknown(self, state: State) -> NDArray[np.bool_]:
-        return self.policy.unknown(_inside(state))
-
-    def clear_baselines(self, state: State) -> None:
-        self.policy.clear_baselines(_inside(state))
-
-    def init_new_arms(self, state: State, first: int) -> None:
-        self.policy.init_new_arms(_inside(state), first)
 
 
 def _home(policy: Policy, what: str) -> tuple[str, str] | None:

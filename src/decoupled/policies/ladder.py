@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import as_float, number_from, set_number
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..kernels.compose import START
 from ..kernels.laws import ladder
 from ..kernels.laws import ladder_state as at_place
@@ -115,7 +115,7 @@ class Ladder(Policy):
             or not 0.0 < rungs[0] <= rungs[-1] < 1e100
         ):
             rule = f"must be 1 to {at_place.MOST_RATES} increasing numbers above 0 and below 1e+100"
-            raise ParameterError(invalid_value("rungs", self.rungs, rule, "the default is (0.5, 8.0)"))
+            raise ParameterError.of("rungs", self.rungs, rule, "the default is (0.5, 8.0)")
         object.__setattr__(self, "rungs", rungs)
 
     def _check_prior(self) -> None:
@@ -127,7 +127,7 @@ class Ladder(Policy):
         ):
             many = "a number" if count == 1 else f"{count} numbers"
             rule = f"must be {many} above 1e-100 and below 1e+100, one for each rung, where top_two_share > 0 adds a last rung"
-            raise ParameterError(invalid_value("prior", self.prior, rule, "use () for equal ones"))
+            raise ParameterError.of("prior", self.prior, rule, "use () for equal ones")
         object.__setattr__(self, "prior", prior)
 
     def __repr__(self) -> str:

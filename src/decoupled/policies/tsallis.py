@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import one_of, set_number
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..kernels.compose import SCALE, Composed
 from ..kernels.dispatch import Entries
 from ..kernels.laws import tsallis
@@ -105,7 +105,7 @@ class TsallisINF(ExplicitPolicy):
                 rule = (
                     "takes only the published options: estimator='importance', one rate, schedule='rounds'"
                 )
-                raise ParameterError(invalid_value("solver", self.solver, rule, "use 'newton'"))
+                raise ParameterError.of("solver", self.solver, rule, "use 'newton'")
             conic.solver()
 
     @classmethod

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.extras import require
+from ..simulation.intervals import interval
 from .deciding import Measure as Measure
 from .deciding import runs_to_decide
 from .mathematics import readable
@@ -71,14 +72,10 @@ def _plain(value: float) -> float | None:
 
 def mean_of(of: str, values: Floats, comparisons: int = 1) -> Measure:
     """The mean with its interval (Student's t), corrected for the number of comparisons (Bonferroni)."""
-    mean = float(np.mean(values))
+    mean, _, low, high = interval(values, 1.0 - (1.0 - LEVEL) / comparisons)
     if len(values) < 2:
         return Measure(of, mean, -math.inf, math.inf)
-    from scipy.special import stdtrit  # scipy.stats takes half a second to load
-
-    error = float(np.std(values, ddof=1) / math.sqrt(len(values)))
-    half = error * float(stdtrit(len(values) - 1, 1.0 - 0.5 * (1.0 - LEVEL) / comparisons))
-    return Measure(of, mean, mean - half, mean + half, len(values))
+    return Measure(of, mean, low, high, len(values))
 
 
 def ratio_of(of: str, above: Floats, below: Floats, comparisons: int = 1) -> Measure:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..errors import ParameterError, invalid_value, near_name
+from ..errors import ParameterError, near_name
 from ..plots import Panel, Picture
 from ..policies import Policy
 from ..simulation import Results
@@ -47,7 +47,7 @@ def compare(
     """
     if not results or not all(isinstance(each, Results) for each in results.values()):
         rule = "must be a dictionary of one or more Results"
-        raise ParameterError(invalid_value("results", results, rule, "give {'my world': dc.simulate(...)}"))
+        raise ParameterError.of("results", results, rule, "give {'my world': dc.simulate(...)}")
     _check_known("labels", labels if isinstance(labels, Mapping) else (), results)
     _check_known("against", () if against is None else (against,), results)
     what = {name: described(checked_band(band), each.runs) for name, each in results.items()}
@@ -150,7 +150,7 @@ def _check_known(argument: str, named: Iterable[Policy | str], results: Mapping[
     for label in map(_label, named):
         if label not in known:
             rule = "names a policy that is not among the results"
-            raise ParameterError(invalid_value(argument, label, rule, near_name(label, known)))
+            raise ParameterError.of(argument, label, rule, near_name(label, known))
 
 
 def _label(policy: Policy | str) -> str:

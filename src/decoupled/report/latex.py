@@ -13,7 +13,7 @@ from ..base.latex import Markup as Markup
 from ..base.latex import Row as Row
 from ..base.latex import Table as Table
 from ..base.latex import escape as escape
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import ParameterError, UnsupportedError
 from .mathematics import FORMULA
 
 SECONDS = 120.0  # for one pass of pdflatex
@@ -93,7 +93,7 @@ def compile(path: str | os.PathLike[str]) -> Path:  # noqa: A001 # used as latex
             )
             if done.returncode:
                 rule = f"pdflatex stopped: {_first_error(done.stdout.decode(errors='replace'))}"
-                raise ParameterError(invalid_value("path", str(path), rule, "correct the document"))
+                raise ParameterError.of("path", str(path), rule, "correct the document")
         made = Path(folder) / source.with_suffix(".pdf").name
         return Path(shutil.copyfile(made, source.with_suffix(".pdf")))
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 
 # As on a forge: no space inside the dollars, and a price such as "$5 or $6" is no formula.
 FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
@@ -94,4 +94,4 @@ def _command(name: str) -> str:
         return f"<mi>{name}</mi><mo>&#8289;</mo>"
     known = ", ".join(("sqrt", "frac", *_LETTERS, *_SIGNS, *_WORDS))
     rule = "must use only the commands that a report typesets"
-    raise ParameterError(invalid_value("formula", f"\\{escape(name)}", rule, f"use one of {known}"))
+    raise ParameterError.of("formula", f"\\{escape(name)}", rule, f"use one of {known}")

@@ -20,8 +20,8 @@ def checked_sizes(
     policies: int, environment: Environment, horizon: object, runs: object, checkpoints: object
 ) -> tuple[int, int]:
     """The horizon and the number of runs; an error if these or the checkpoints need more memory than there is."""
-    rounds = _bounded("horizon", horizon, "the paper has 10,000")
-    count = _bounded("runs", runs, "the paper has 1,000")
+    rounds = whole_number("horizon", horizon, 1, "the paper has 10,000", MOST_ROUNDS)
+    count = whole_number("runs", runs, 1, "the paper has 1,000", MOST_ROUNDS)
     if not isinstance(environment, Adversary):  # which has no table
         _check("horizon", rounds, A_ROUND * rounds, "choose a shorter horizon")
     _check("runs", count, A_RUN * policies * count, "choose fewer runs")
@@ -35,13 +35,6 @@ def check_curves(policies: int, runs: int, checkpoints: int) -> None:
     """Raise an error if the curves of all runs need more memory than there is."""
     size = 8 * policies * runs * checkpoints
     _check("curves", "runs", size, "use curves='moments', or choose fewer checkpoints")
-
-
-def _bounded(name: str, value: object, remedy: str) -> int:
-    number = whole_number(name, value, 1, remedy)
-    if number > MOST_ROUNDS:
-        raise ParameterError.of(name, value, f"must not exceed {MOST_ROUNDS:,}", remedy)
-    return number
 
 
 def _points(checkpoints: Any, horizon: int) -> int | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
 from ..environments import ContextTable, Environment
-from ..environments.context_table import check_number_column, check_segment_column
+from ..environments.context_table import check_columns
 from ..errors import ParameterError, UnsupportedError
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.hashed import secret_of
@@ -60,10 +60,7 @@ def _check_columns(policy: Policy, table: ContextTable) -> None:
         policy.check(table)
         return
     declared: Any = policy  # which fields it reads is not part of every policy
-    for name in declared.segments:
-        check_segment_column("segments", name, table.context)
-    for name in declared.numbers:
-        check_number_column("numbers", name, table.context)
+    check_columns(table.context, declared.segments, declared.numbers)
     if declared.advisers:
         rule = "cannot give advice in a simulation"
         remedy = "leave them out, or call decide(advice=...) of a learner"

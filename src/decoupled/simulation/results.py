@@ -15,7 +15,7 @@ from ..base.labels import short_labels
 from ..base.validation import number_in, one_of
 from ..environments import Environment
 from ..environments.base import Adversary
-from ..errors import ParameterError, StorageError, UnsupportedError, invalid_value, near_name
+from ..errors import ParameterError, StorageError, UnsupportedError, near_name
 from ..plots import DOTS_PER_INCH, EMBEDDED, NAMES, Panel, Picture, Series, draw, fill, styles
 from ..policies import Policy
 from .bands import Band, between_quantiles, checked_band, described, half_width
@@ -154,7 +154,7 @@ class Results:
         label = policy.label if isinstance(policy, Policy) else policy
         if label not in self.labels:
             rule = "is not among these results"
-            raise ParameterError(invalid_value("policy", label, rule, near_name(label, self.labels)))
+            raise ParameterError.of("policy", label, rule, near_name(label, self.labels))
         return label
 
     def final_regret(self, policy: Policy | str) -> Floats:

@@ -168,22 +168,16 @@ def _parts(
 
 def _checked_delay(delay: Any) -> Delay:
     if not isinstance(delay, tuple | list | str | dict):
-        return _rounds(delay, _DELAYS)
+        return whole_number("delay", delay, 0, _DELAYS, MOST_ROUNDS)
     law, numbers = _parts("delay", delay, {"geometric": 1, "uniform": 2}, _DELAYS, ("geometric", 100))
     if law == "geometric":
         return law, number_in("delay[1]", numbers[0], 0.0, 1e12, "give the mean in rounds")
-    low, high = (_rounds(each, "give two numbers of rounds") for each in numbers)
+    remedy = "give two numbers of rounds"
+    low, high = (whole_number("delay", each, 0, remedy, MOST_ROUNDS) for each in numbers)
     if low > high:
         rule = "must name the lower end first"
         raise ParameterError.of("delay", delay, rule, f"write ('uniform', {high}, {low})")
     return law, low, high
-
-
-def _rounds(value: Any, remedy: str) -> int:
-    rounds = whole_number("delay", value, 0, remedy)
-    if rounds > MOST_ROUNDS:
-        raise ParameterError.of("delay", value, f"must not exceed {MOST_ROUNDS}", remedy)
-    return rounds
 
 
 def _checked_report(reported: Any) -> Reported:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..base.arrays import Ints
-from ..base.validation import as_float, number_in, whole_number
+from ..base.validation import number_in, share_of, whole_number
 from ..environments.base import Environment
 from ..errors import ParameterError
 from ..policies import FTPL, Ladder
@@ -156,8 +156,9 @@ def inspect_round(
     0.07
     """
     moment = _moment(estimates, eta, alpha, best, zeta)
-    level = _share("mean", mean)
-    given = np.array([_share("losses", loss) for loss in np.atleast_1d(np.asarray(losses, object))])
+    level = share_of("mean", mean, "losses are in [0, 1]")
+    listed = np.atleast_1d(np.asarray(losses, object))
+    given = np.array([share_of("losses", loss, "losses are in [0, 1]") for loss in listed])
     if len(given) != moment.arms:
         rule = f"must be {moment.arms} losses, one per arm"
         raise ParameterError.of("losses", losses, rule, "give the losses of all arms")
@@ -172,14 +173,6 @@ def inspect_round(
     tally = Tally()
     tally.add((*one_round.sides(played), *switches.round_sides(played)), moment)
     return Report(in_order(tally))
-
-
-def _share(name: str, value: object) -> float:
-    """A number from 0 to 1."""
-    number = as_float(value)
-    if number is None or not 0.0 <= number <= 1.0:
-        raise ParameterError.of(name, value, "must be in [0, 1]", "losses are in [0, 1]")
-    return number
 
 
 def _moment(estimates: ArrayLike, eta: float, alpha: float, best: int, zeta: float) -> Moment:

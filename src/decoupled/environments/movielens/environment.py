@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from ...base.validation import one_of, set_number, set_whole
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 from ...kernels.random.noise import KINDS
 from ...kernels.rounds import Table
 from ..base import Environment
@@ -61,7 +61,7 @@ class MovieLens(Environment):
         arms = set_whole(self, "arms", 2, remedy)
         if arms > MOVIES:
             rule = f"must not exceed {MOVIES}, the number of movies"
-            raise ParameterError(invalid_value("arms", arms, rule, remedy))
+            raise ParameterError.of("arms", arms, rule, remedy)
         one_of("order", self.order, ("timestamp", "iid"))
         one_of("noise", self.noise, KINDS)
         set_number(self, "concentration", 0.0, math.inf, "the default is 10")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...base.files import write_atomically
-from ...errors import ParameterError, StorageError, invalid_value
+from ...errors import ParameterError, StorageError
 from .download import DATA_FILE, FOLDER, ML_100K, Publication, download
 from .ratings import Ratings, parse_ratings
 from .synthetic import stand_in
@@ -71,11 +71,11 @@ def find(
     if content is not None:
         return content, Source("cache", kept)
     if not (os.environ.get(OFFLINE_VARIABLE, "") in ("", "0") if fetch is None else fetch):
-        raise StorageError(_unavailable("there is no local copy, and no download is allowed"))
+        raise _unavailable("there is no local copy, and no download is allowed")
     try:
         files = download(publication)
     except StorageError as error:
-        raise StorageError(_unavailable(str(error))) from error
+        raise _unavailable(str(error)) from error
     with suppress(OSError):  # if it cannot be cached, it is fetched again next time
         kept.mkdir(parents=True, exist_ok=True)
         for name, body in files.items():
@@ -100,7 +100,7 @@ def _given_folder(folder: str | os.PathLike[str] | None) -> Path | None:
         if (choice / DATA_FILE).is_file():
             return choice
     rule = f"holds neither {DATA_FILE} nor {FOLDER}/{DATA_FILE}"
-    raise ParameterError(invalid_value(name, os.fspath(value), rule, "name the folder of MovieLens 100K"))
+    raise ParameterError.of(name, os.fspath(value), rule, "name the folder of MovieLens 100K")
 
 
 def _checked(path: Path, publication: Publication) -> bytes:
@@ -124,6 +124,6 @@ def _intact(path: Path, publication: Publication) -> bytes | None:
     return content if hashlib.sha256(content).hexdigest() == publication.sha256 else None
 
 
-def _unavailable(reason: str) -> str:
+def _unavailable(reason: str) -> StorageError:
     remedy = f"set {FOLDER_VARIABLE} to a folder that holds {FOLDER}/{DATA_FILE}, or use data='stand-in'"
-    return invalid_value("data", FOLDER, f"is not available ({reason})", remedy)
+    return StorageError.of("data", FOLDER, f"is not available ({reason})", remedy)

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ...base.arrays import Bools, Floats, Ints
-from ...errors import ParameterError, invalid_value
+from ...errors import ParameterError
 
 USERS, MOVIES, STARS = 943, 1682, 5
 REMEDY = "download the file again"
@@ -74,14 +74,14 @@ def _parsed(line: bytes, place: str) -> list[int]:
     fields = line.split(b"\t")
     if len(fields) != len(COLUMNS):
         rule = "must have user, movie, rating and timestamp with tabs between"
-        raise ParameterError(f"{place}: {invalid_value('columns', len(fields), rule, REMEDY)}")
+        raise ParameterError.of("columns", len(fields), rule, REMEDY).within(place)
     numbers = []
     for field, (column, least, largest) in zip(fields, COLUMNS, strict=True):
         # int() would also accept blanks, signs and underscores.
         number = int(field) if field.isdigit() and len(field) < 12 else -1
         if not least <= number <= largest:
             rule = f"must be a whole number from {least} to {largest}"
-            raise ParameterError(f"{place}: {invalid_value(column, field.decode('latin-1'), rule, REMEDY)}")
+            raise ParameterError.of(column, field.decode("latin-1"), rule, REMEDY).within(place)
         numbers.append(number)
     return numbers
 
@@ -117,5 +117,5 @@ def read_titles(path: Path) -> dict[int, str]:
             titles[int(fields[0])] = fields[1]
         elif line:
             rule = "must begin with a movie's number, a bar and its title"
-            raise ParameterError(f"{path}, line {number}: {invalid_value('movie', line, rule, REMEDY)}")
+            raise ParameterError.of("movie", line, rule, REMEDY).within(f"{path}, line {number}")
     return titles

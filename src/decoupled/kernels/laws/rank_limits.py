@@ -9,7 +9,7 @@ from typing import Any
 
 from ...base.arrays import Floats
 from ..jit import compiled
-from ..lazy_numba import numba, overload
+from ..lazy_numba import numba, on_cpu, overload
 from .surrogates import surrogates
 
 
@@ -19,11 +19,14 @@ def _fill(limits: Floats, arms: int, exponent: float) -> None:
         limits[k] = (k + 1.0) ** -exponent
 
 
+@on_cpu
 def fill_limits(floats: Floats, row: int, exponent: float) -> None:
     """Fill the table in the given row of a state's floats."""
-    _fill(floats[row], floats.shape[1], exponent)
+    if floats[row, 0] != 1.0:  # powers are slow, and these never change
+        _fill(floats[row], floats.shape[1], exponent)
 
 
+@on_cpu
 def limited_surrogates(
     floats: Floats, row: int, ranked: Floats, eta: float, exponent: float, sharing: float, out: Floats
 ) -> None:
@@ -31,27 +34,9 @@ def limited_surrogates(
     surrogates(ranked, floats[row], eta, exponent, sharing, out)
 
 
-@overload(fill_limits, target="cpu")
-def _fill_limits(floats: Any, row: Any, exponent: Any) -> Any:
-    def implementation(floats: Any, row: Any, exponent: Any) -> Any:
-        if floats[row, 0] != 1.0:  # powers are slow, and these never change
-            _fill(floats[row], floats.shape[1], exponent)
-
-    return implementation
-
-
-# Not `strict`, because a lambda cannot have the annotations of its overload.
-@overload(limited_surrogates, target="cpu", strict=False)
-def _limited_surrogates(
-    floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
-) -> Any:
-    return lambda floats, row, ranked, eta, exponent, sharing, out: surrogates(
-        ranked, floats[row], eta, exponent, sharing, out
-    )
-
-
 # An array of length 0 in shared memory is as large as the launch says. It may hold another policy's values, so it is
-# always refilled: every thread of a block writes the same numbers.
+# always refilled: every thread of a block writes the same numbers. Not `strict`, because a lambda cannot have the
+# annotations of its overload.
 
 
 @overload(fill_limits, target="cuda", strict=False)

@@ -7,9 +7,10 @@ from typing import Any
 
 from ...base.arrays import Floats, Ints
 from ..jit import compiled
-from ..lazy_numba import overload
+from ..lazy_numba import on_cpu, overload
 
 
+@on_cpu
 def sort_arms(estimates: Floats, ranked: Floats, order: Ints) -> None:
     """Fill `ranked` and `order` from scratch."""
     shell_sort(estimates, ranked, order)
@@ -69,11 +70,6 @@ def _sift(ranked: Floats, order: Ints, root: int, count: int) -> None:
 
 
 # Not `strict`, because a lambda cannot have the annotations of its overload.
-@overload(sort_arms, target="cpu", strict=False)
-def _sort_on_cpu(estimates: Any, ranked: Any, order: Any) -> Any:
-    return lambda estimates, ranked, order: shell_sort(estimates, ranked, order)
-
-
 @overload(sort_arms, target="cuda", strict=False)
 def _sort_on_gpu(estimates: Any, ranked: Any, order: Any) -> Any:
     return lambda estimates, ranked, order: heap_sort(estimates, ranked, order)
@@ -107,6 +103,7 @@ def _comes_before(ranked: Floats, order: Ints, rank: int, estimate: float, arm: 
     return bool(value < estimate or (value == estimate and order[rank] < arm))
 
 
+@on_cpu
 def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float) -> None:
     """Change the estimate of `arm` from `before` to `after`: one search, and one shift of the block between."""
     _search_and_shift(ranked, order, arm, before, after)
@@ -163,11 +160,6 @@ def shift_and_look(ranked: Floats, order: Ints, arm: int, before: float, after: 
         k += 1
     ranked[k] = after
     order[k] = arm
-
-
-@overload(move_arm, target="cpu", strict=False)
-def _move_on_cpu(ranked: Any, order: Any, arm: Any, before: Any, after: Any) -> Any:
-    return lambda ranked, order, arm, before, after: _search_and_shift(ranked, order, arm, before, after)
 
 
 @overload(move_arm, target="cuda", strict=False)

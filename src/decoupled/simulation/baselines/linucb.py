@@ -10,7 +10,7 @@ import numpy as np
 from ...base.arrays import Floats, Ints, Words
 from ...base.validation import set_number
 from ...environments import ContextTable
-from ...environments.context_table import check_number_column, check_segment_column
+from ...environments.context_table import check_columns
 from ...errors import ParameterError
 from ...kernels.jit import compiled
 from ...kernels.random.stream import below
@@ -123,10 +123,7 @@ class LinUCB(Baseline):
         return (cls(["subject"]),)
 
     def check(self, table: ContextTable) -> None:
-        for name in self.segments:
-            check_segment_column("segments", name, table.context)
-        for name in self.numbers:
-            check_number_column("numbers", name, table.context)
+        check_columns(table.context, self.segments, self.numbers)
 
     def features(self, table: ContextTable) -> tuple[Ints, Floats, int]:
         """The places of a row's features that are not 0, their values, and the number of features.

@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from ...environments import ContextTable
-from ...environments.context_table import check_segment_column
+from ...environments.context_table import check_columns
 from ...errors import ParameterError
 from ...policies import Ladder, Policy
 from ..contextual import draws_of, play_blind
@@ -70,8 +70,7 @@ class PerSegment(Baseline):
         return (cls(Ladder(), ["subject"]),)
 
     def check(self, table: ContextTable) -> None:
-        for name in self.segments:
-            check_segment_column("segments", name, table.context)
+        check_columns(table.context, self.segments)
 
     def play(self, run: TableRun) -> None:
         table, row_at = run.table, run.row_at

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from ...base.validation import as_float, number_in
-from ...errors import ParameterError
+from ...base.validation import number_in, share_of
 from .arguments import positive_gaps, scale_of, shape_of, size_of
 from .constants import (
     arms_of,
@@ -21,10 +20,7 @@ from .gates import HALF, Gate
 
 def floor_of(theta: float) -> float:
     """Validate theta, the share of the rounds that counts in n_t even if no loss is seen."""
-    number = as_float(theta)
-    if number is None or not 0.0 <= number <= 1.0:
-        raise ParameterError.of("theta", theta, "must be a number from 0 to 1", "ours is 0.01")
-    return number
+    return share_of("theta", theta, "ours is 0.01")
 
 
 def largest_step(alpha: float = 3.0) -> float:
