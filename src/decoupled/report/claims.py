@@ -6,7 +6,7 @@ The verdicts are
 - "fails": the whole interval of some part is on the other side;
 - "undecided": neither, so more runs are needed;
 - "holds only ...": the claim fails in general, but holds under the given condition;
-- "not judged": the data that the claim is about was not available.
+- "not judged": the data or the solver that the claim is about was not available.
 """
 
 import math
@@ -17,6 +17,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.extras import require
+from ..simulation.intervals import interval
 from .deciding import Measure as Measure
 from .deciding import runs_to_decide
 from .mathematics import readable
@@ -71,14 +72,10 @@ def _plain(value: float) -> float | None:
 
 def mean_of(of: str, values: Floats, comparisons: int = 1) -> Measure:
     """The mean with its interval (Student's t), corrected for the number of comparisons (Bonferroni)."""
-    mean = float(np.mean(values))
+    mean, _, low, high = interval(values, 1.0 - (1.0 - LEVEL) / comparisons)
     if len(values) < 2:
         return Measure(of, mean, -math.inf, math.inf)
-    from scipy.special import stdtrit  # scipy.stats takes half a second to load
-
-    error = float(np.std(values, ddof=1) / math.sqrt(len(values)))
-    half = error * float(stdtrit(len(values) - 1, 1.0 - 0.5 * (1.0 - LEVEL) / comparisons))
-    return Measure(of, mean, mean - half, mean + half, len(values))
+    return Measure(of, mean, low, high, len(values))
 
 
 def ratio_of(of: str, above: Floats, below: Floats, comparisons: int = 1) -> Measure:
@@ -86,6 +83,19 @@ def ratio_of(of: str, above: Floats, below: Floats, comparisons: int = 1) -> Mea
     ratio = float(np.mean(above) / np.mean(below))
     spread = mean_of(of, (above - ratio * below) / float(np.mean(below)), comparisons)
     return Measure(of, ratio, ratio + spread.low, ratio + spread.high, len(above))
+
+
+def quotient_of(
+    of: str,
+    above: Sequence[Floats | list[float]],
+    below: Sequence[Floats | list[float]],
+    comparisons: int = 1,
+) -> Measure:
+    """The product of the means of some samples over that of others, all independent (delta method)."""
+    over, under = ([mean_of(of, np.asarray(each), comparisons) for each in some] for some in (above, below))
+    value = math.prod(each.value for each in over) / math.prod(each.value for each in under)
+    half = value * math.hypot(*((each.high - each.value) / each.value for each in (*over, *under)))
+    return Measure(of, value, value - half, value + half)
 
 
 def quantile_gap(
