@@ -2,7 +2,6 @@
 
 # ruff: noqa: RUF001 # it is about characters that look like others
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +98,6 @@ def test_a_table_needs_only_two_packages(tmp_path: Path) -> None:
     results = dc.simulate([dc.Ladder(), dc.Exp3()], dc.environments.Bernoulli([0.2, 0.7]), 400, 20)
     preamble = "\\documentclass{article}\n\\usepackage{booktabs, siunitx}\n\\begin{document}\n"
     text = compiled(tmp_path / "a.tex", f"{preamble}{results.to_latex()}\n\\end{{document}}\n")
-    assert not text or "Tsallis" not in text
     assert not text or "99th percentile" in text
 
 
@@ -127,4 +125,3 @@ def test_a_latex_without_siunitx_is_none(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert latex.found() is None
-    assert subprocess.run([tmp_path / "kpsewhich"], check=False).returncode == 1

@@ -37,6 +37,7 @@ def room(table: Table) -> str:
         (r"a\b^c~d", r"a\textbackslash{}b\textasciicircum{}c\textasciitilde{}d"),
         ("α ≤ Ω", r"\ensuremath{\alpha} \ensuremath{\le} \ensuremath{\Omega}"),
         ("λ × Α ± ο", r"\ensuremath{\lambda} \ensuremath{\times} \ensuremath{\mathrm{A}} \ensuremath{\pm} \ensuremath{o}"),
+        ("∆ µ ⋅", r"\ensuremath{\Delta} \ensuremath{\mu} \ensuremath{\cdot}"),
         ("K² x₁", r"K\ensuremath{^{2}} x\ensuremath{_{1}}"),
         ("Erdős, naïve", r"Erd\H{o}s, na\"{\i}ve"),
         ("e\u0301", r"\'{e}"),  # two characters for one
