@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from ...plots import Picture
 from ...report.claims import HOLDS, Claim
-from ...report.document import Block, Document, Drawing, Heading, Items, Notice, Paragraph, TextTable
+from ...report.document import Block, Document, Heading, Items, Notice, Paragraph, TextTable
 from ...report.page import formatted
+from ...report.paper_tables import drawings
 from ...report.section import Section
 from .. import EXPERIMENTS, GROUPS
 from ..base import Scale
@@ -162,13 +162,6 @@ def experiment(section: Section, claims: Sequence[Numbered], read: bool = True) 
     if read:
         yield Paragraph(READINGS[section.name])
     yield claims_table(f"{section.title}: claims and verdicts.", claims)
-
-
-def drawings(section: Section, pictures: Sequence[Picture]) -> Iterator[Drawing]:
-    """Figures of the report."""
-    for picture in pictures:
-        width = 0.55 if picture.columns == 1 else 1.0
-        yield Drawing(f"{section.name}/{picture.name}", picture.title, picture.caption, width)
 
 
 def tables(section: Section) -> Iterator[TextTable]:
