@@ -41,7 +41,7 @@ class Conic(Timed):
     def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
         samples = 8 if scale.quick else 60
         try:
-            TsallisINF(solver="scs")
+            one_round(TsallisINF(solver="scs"))  # the first call loads it
         except UnsupportedError as error:
             return {"missing": str(error)}
         compiled_step(FTPL(), 2, 10)
@@ -179,8 +179,8 @@ def ratio_picture(lines: list[dict[str, Any]]) -> Picture:
     series = []
     for style, (rival, words) in enumerate((("textbook", "NumPy FTPL"), ("compiled", "compiled FTPL"))):
         parts = [ratio(line, rival) for line in lines]
-        values, highs = np.array([(part.value, part.high) for part in parts]).T
-        series.append(Series(words, arms, values, highs - values, style))
+        values, lows, highs = np.array([part[1:4] for part in parts]).T
+        series.append(Series(words, arms, values, np.array([values - lows, highs - values]), style))
     at, published = np.array(list(PAPER.items())).T
     series.append(Series("the paper", at, published, None, 2, "points"))
     panel = Panel("", tuple(series), "K", "time of Tsallis-INF by SCS over FTPL's", log_x=True, log_y=True)

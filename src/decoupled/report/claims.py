@@ -91,11 +91,11 @@ def quotient_of(
     below: Sequence[Floats | list[float]],
     comparisons: int = 1,
 ) -> Measure:
-    """The product of the means of some samples over that of others, all independent (delta method)."""
+    """The product of the means of some samples over that of others, all independent (delta method, for logarithms)."""
     over, under = ([mean_of(of, np.asarray(each), comparisons) for each in some] for some in (above, below))
     value = math.prod(each.value for each in over) / math.prod(each.value for each in under)
-    half = value * math.hypot(*((each.high - each.value) / each.value for each in (*over, *under)))
-    return Measure(of, value, value - half, value + half)
+    factor = math.exp(math.hypot(*((each.high - each.value) / each.value for each in (*over, *under))))
+    return Measure(of, value, value / factor, value * factor)
 
 
 def quantile_gap(
