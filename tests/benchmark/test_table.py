@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from decoupled.base.latex import escape
 from decoupled.benchmark import ratios
 from decoupled.benchmark.suite import GROUPS, NEED_DATA, REFERENCES, SIZES
 from decoupled.benchmark.table import aligned, to_latex, to_markdown
 from decoupled.report import latex
-from decoupled.report.latex import escape
 from support.made_entries import LEVELS, made_up
 
 

@@ -16,9 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
+from decoupled.errors import StorageError
 from decoupled.paper import EXPERIMENTS
-from decoupled.paper.base import PaperExperiment
-from decoupled.paper.runner import load, section_of
+from decoupled.paper.base import PaperExperiment, Scale
+from decoupled.paper.runner import begin, load, section_of
 from decoupled.report.section import Section
 from decoupled.simulation import Results
 from support.browser import chromium
@@ -208,6 +209,17 @@ def test_resuming_with_other_options_is_refused(quick: Quick) -> None:
     assert done.exit_code == 1
     assert "holds a run with" in done.stderr
     assert results_of(quick.folder) == before
+
+
+def test_results_of_another_machine_or_version_are_not_mixed_in(tmp_path: Path) -> None:
+    record = begin(tmp_path, Scale(), resume=False) | {"experiments": {"grid": {}}}
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert begin(tmp_path, Scale(), resume=True)["experiments"] == {"grid": {}}
+    record["machine"]["numpy"] = "1.0"
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert begin(tmp_path, Scale(), resume=False)["experiments"] == {}
+    with pytest.raises(StorageError, match=r"'numpy': '1\.0'.* on the same machine"):
+        begin(tmp_path, Scale(), resume=True)
 
 
 def test_an_unknown_experiment_is_named() -> None:

@@ -15,6 +15,7 @@ from decoupled.report.claims import (
     judged_below,
     mean_of,
     not_judged,
+    quotient_of,
     ratio_of,
 )
 
@@ -114,3 +115,10 @@ def test_intervals_of_ratios_have_their_coverage() -> None:
         part = ratio_of("x", 1.5 * below + rng.normal(0.0, 1.0, 200), below)
         covered += part.low <= 1.5 <= part.high
     assert abs(covered / 2_000 - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 2_000)
+
+
+def test_intervals_of_quotients_cover_what_they_say_or_a_little_more() -> None:
+    # Over the median of the five values below, as if it were exact, the coverage is 0.62.
+    rng = np.random.default_rng(2)
+    parts = [quotient_of("x", [rng.normal(6.0, 0.6, 60)], [rng.normal(2.0, 0.1, 5)]) for _ in range(2_000)]
+    assert 0.935 < np.mean([part.low <= 3.0 <= part.high for part in parts]) < 0.98

@@ -2,7 +2,6 @@
 
 # ruff: noqa: RUF001 # it is about characters that look like others
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import pytest
 
 import decoupled as dc
 from decoupled.base import tex_text
+from decoupled.base.latex import Cell, Column, Row, Table, escape
 from decoupled.report import latex
 from decoupled.report.claims import Claim, Measure
-from decoupled.report.latex import Cell, Column, Row, Table
 from decoupled.report.paper_tables import claims_table
 from support.tex import compiled, pdflatex_or_skip
 
@@ -38,12 +37,12 @@ def test_a_table_shows_its_numbers(tmp_path: Path) -> None:
         ["λ ≤ 2", Cell(1e22), 1e-9, Cell(2.5, 0.5)],
     ]
     text = compiled(
-        tmp_path / "a.tex", latex.document(Table(columns, rows, "5 % of ±_1", "tab:a").to_latex(), "Title")
+        tmp_path / "a.tex", latex.document(Table(columns, rows, "5 % of ±_1", "tab:a").to_latex())
     )
     if not text:
         pytest.skip("no pdftotext here, so the text was NOT read: apt-get install poppler-utils")
     words = " ".join(text.split())
-    for part in ("Title", "Table 1: 5 % of ± 1", "12,346 ± 12", "−1.50 ± 0.25", "0.250 ± 0.010", "[a]", "none 11.25 ± 0", "*star", "λ≤2", "2.50 ± 0.50"):  # fmt: skip
+    for part in ("Table 1: 5 % of ± 1", "12,346 ± 12", "−1.50 ± 0.25", "0.250 ± 0.010", "[a]", "none 11.25 ± 0", "*star", "λ≤2", "2.50 ± 0.50"):  # fmt: skip
         assert part.replace(" ", "") in words.replace(" ", ""), part
 
 
@@ -53,7 +52,7 @@ def test_every_known_character_compiles(tmp_path: Path) -> None:
     letters = [
         chr(number) for number in [*range(0x20, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2300)]
     ]
-    body = "\n".join(f"{latex.escape(each)}\\par" for each in dict.fromkeys([*known, *letters]))
+    body = "\n".join(f"{escape(each)}\\par" for each in dict.fromkeys([*known, *letters]))
     everything = Table(
         [Column("".join(known), "l")], [["".join(known)]], "".join(known), "tab:a"
     ).to_latex()
@@ -99,7 +98,6 @@ def test_a_table_needs_only_two_packages(tmp_path: Path) -> None:
     results = dc.simulate([dc.Ladder(), dc.Exp3()], dc.environments.Bernoulli([0.2, 0.7]), 400, 20)
     preamble = "\\documentclass{article}\n\\usepackage{booktabs, siunitx}\n\\begin{document}\n"
     text = compiled(tmp_path / "a.tex", f"{preamble}{results.to_latex()}\n\\end{{document}}\n")
-    assert not text or "Tsallis" not in text
     assert not text or "99th percentile" in text
 
 
@@ -127,4 +125,3 @@ def test_a_latex_without_siunitx_is_none(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert latex.found() is None
-    assert subprocess.run([tmp_path / "kpsewhich"], check=False).returncode == 1

@@ -20,14 +20,14 @@ _UNLIKE = {"lamda": r"\lambda", "omicron": "o"}  # whose command differs from it
 _CAPITALS = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧ", "ABEZHIKMNOPTX", strict=True))
 _FORMULAS = {
     "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "≈": r"\approx", "≡": r"\equiv", "∝": r"\propto", "∼": r"\sim",
-    "×": r"\times", "÷": r"\div", "±": r"\pm", "∓": r"\mp", "−": "-", "·": r"\cdot", "∙": r"\cdot", "∗": "*",
+    "×": r"\times", "÷": r"\div", "±": r"\pm", "∓": r"\mp", "−": "-", "·": r"\cdot", "∙": r"\cdot", "⋅": r"\cdot", "∗": "*",
     "√": r"\surd", "∞": r"\infty", "∑": r"\sum", "∏": r"\prod", "∫": r"\int", "∂": r"\partial", "∇": r"\nabla",
     "∈": r"\in", "∉": r"\notin", "∅": r"\emptyset", "∪": r"\cup", "∩": r"\cap", "⊂": r"\subset", "⊆": r"\subseteq",
     "∀": r"\forall", "∃": r"\exists", "¬": r"\neg", "∧": r"\wedge", "∨": r"\vee", "⊥": r"\perp", "∥": r"\|",
     "←": r"\leftarrow", "→": r"\rightarrow", "↑": r"\uparrow", "↓": r"\downarrow", "↔": r"\leftrightarrow",
     "⇐": r"\Leftarrow", "⇒": r"\Rightarrow", "⇔": r"\Leftrightarrow", "↦": r"\mapsto",
     "⌊": r"\lfloor", "⌋": r"\rfloor", "⌈": r"\lceil", "⌉": r"\rceil", "⟨": r"\langle", "⟩": r"\rangle",
-    "ℓ": r"\ell", "ς": r"\varsigma", "ϵ": r"\epsilon", "ϕ": r"\phi", "ϑ": r"\vartheta", "′": "'", "″": "''", "°": r"^\circ",
+    "µ": r"\mu", "∆": r"\Delta", "ℓ": r"\ell", "ς": r"\varsigma", "ϵ": r"\epsilon", "ϕ": r"\phi", "ϑ": r"\vartheta", "′": "'", "″": "''", "°": r"^\circ",
     "•": r"\bullet", "†": r"\dagger", "‡": r"\ddagger", "★": r"\star", "½": r"\frac12", "¼": r"\frac14", "¾": r"\frac34",
     # In text they come from a font that is often a bitmap.
     "§": r"\mathsection", "¶": r"\mathparagraph", "£": r"\mathsterling",

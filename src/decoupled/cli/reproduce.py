@@ -12,7 +12,7 @@ from ..report.claims import FAILS, HOLDS, UNDECIDED
 from ..report.folder import CLAIMS_FILE, PAGE_FILE
 from ..report.latex import HINT
 from ..report.mathematics import readable
-from ..report.page import counted, formatted, needed_runs
+from ..report.page import counted, decisive
 from ..report.paper_tables import CLAIMS_TABLE_FILE, DOCUMENT_FILE, TABLE_FILE
 from ..report.section import Section
 
@@ -27,12 +27,7 @@ def print_claims(sections: Sequence[Section], folder: Path, *, latex: bool = Fal
     claims = [claim for section in sections for claim in section.claims]
     for claim in claims:
         colour = colours.get(claim.verdict, "yellow")
-        shown = claim.judged and claim.parts
-        worst = (
-            f"{formatted(claim.parts[0])}, claimed: {claim.threshold}; {claim.parts[0].of}" if shown else ""
-        )
-        worst = "; ".join(filter(None, (worst, needed_runs(claim))))
-        table.add_row(f"[{colour}]{claim.verdict}[/]", readable(claim.statement), worst)
+        table.add_row(f"[{colour}]{claim.verdict}[/]", readable(claim.statement), decisive(claim))
     console = Console()
     console.print(table)
     print("Verdicts: " + ", ".join(f"{number} {kind}" for kind, number in counted(claims).items()) + ".")

@@ -155,7 +155,10 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
     def predict(
         self, contexts: Iterable[Any] | Context | None = None, *, count: int | None = None
     ) -> Arm | list[Arm]:
-        """Draw the arm to exploit. It changes nothing but the random stream.
+        """Draw the arm to exploit.
+
+        It changes nothing but the random stream. A coupled policy, such as `UCB1()`, plays the arm that it sees: there
+        each draw also counts as a decision made and forgotten.
 
         Args:
             contexts: what is known of a request, for a `ContextualLadder`; or a list or a DataFrame of such, which gives
@@ -235,10 +238,8 @@ def _rows(
 def _exploited(learner: Learner, context: Context | None) -> Arm:
     if not learner.policy.coupled:
         return learner.exploit(context=context).exploit
-    decision = (
-        learner.decide()
-    )  # the arm that is played is the arm that is seen, and nobody will say what it cost
-    learner.forget(decision)
+    decision = learner.decide(context=context)
+    learner.forget(decision)  # the arm that is played is the arm that is seen, and nobody will say its loss
     return decision.exploit  # type: ignore[return-value] # only `explore` leaves it out
 
 

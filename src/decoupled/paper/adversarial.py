@@ -1,4 +1,4 @@
-"""Figure 2 (left): the alternating environment with eight arms."""
+"""Figure 2: the alternating environment with eight arms."""
 
 from pathlib import Path
 

@@ -44,9 +44,7 @@ class SixteenInstances(Simulated):
             [regret_ratio(NAMES[rival], hardest, rival, "FTPL", 2) for rival in ("TsallisINF", "Exp3")],
             1.0,
         )
-        more = (
-            "With a small gap, no policy finds the best arm within 10,000 rounds, and all are near gap x T."
-        )
+        more = "With 64 arms and the smallest gap, 10,000 rounds are too few to find the best arm, and all policies are near gap x T."
         picture = regret_picture("grid", "Regret in sixteen alternating instances", cells, 4, more=more)
         text = "The alternating environment for K in {4, 16, 32, 64} and gaps in {0.03125, 0.0625, 0.125, 0.25}."
         claims = (lowest, superior)

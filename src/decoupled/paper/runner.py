@@ -88,7 +88,7 @@ def fit_for_devices(wanted: Sequence[str], asked: bool) -> list[str]:
 
 
 def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
-    """The record of what was run in this folder; experiments of another scale are not mixed in."""
+    """The record of what was run in this folder; experiments of another scale, machine or version are not mixed in."""
     record: dict[str, Any] = {
         "scale": scale._asdict(),
         "machine": describe(),
@@ -98,12 +98,14 @@ def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
     if not (out / RUN_FILE).exists():
         return record
     before = read_record(out)
-    if Scale(**before["scale"]) == scale:
+    differs = [key for key in ("scale", "machine") if before.get(key) != record[key]]
+    if not differs:
         record["experiments"] = before["experiments"]
     elif resume:
+        key = differs[0]
         raise StorageError(
-            f"{out}: holds a run with {before['scale']}, not {record['scale']}; "
-            "give the same options, or another folder with --out"
+            f"{out}: holds a run with {before.get(key)}, not {record[key]}; "
+            "give the same options on the same machine and versions, or another folder with --out"
         )
     return record
 

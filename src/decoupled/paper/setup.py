@@ -77,7 +77,7 @@ def regret_picture(
     """The paper's kind of figure: mean regret by round, a panel for each cell; `more` continues the caption."""
     runs = sorted({results.runs for results in cells.values()})
     span = " to ".join(f"{each:,}" for each in dict.fromkeys((runs[0], runs[-1])))
-    same = " Every policy has c = 2." if names is NAMES else ""
+    same = " FTPL, Tsallis-INF and EXP3 have c = 2." if names is NAMES else ""
     caption = f"Mean regret over {span} runs, with bands of the 95 % interval of the mean.{same} {more}"
     panels = tuple(
         named_panel(cell, results, names)._replace(log_x=log_x) for cell, results in cells.items()

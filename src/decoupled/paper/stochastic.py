@@ -1,4 +1,4 @@
-"""Figures 3 and 4: two stochastic instances with five arms."""
+"""Figures 4 and 5: two stochastic instances with five arms."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -6,7 +6,7 @@ The verdicts are
 - "fails": the whole interval of some part is on the other side;
 - "undecided": neither, so more runs are needed;
 - "holds only ...": the claim fails in general, but holds under the given condition;
-- "not judged": the data that the claim is about was not available.
+- "not judged": the data or the solver that the claim is about was not available.
 """
 
 import math
@@ -83,6 +83,19 @@ def ratio_of(of: str, above: Floats, below: Floats, comparisons: int = 1) -> Mea
     ratio = float(np.mean(above) / np.mean(below))
     spread = mean_of(of, (above - ratio * below) / float(np.mean(below)), comparisons)
     return Measure(of, ratio, ratio + spread.low, ratio + spread.high, len(above))
+
+
+def quotient_of(
+    of: str,
+    above: Sequence[Floats | list[float]],
+    below: Sequence[Floats | list[float]],
+    comparisons: int = 1,
+) -> Measure:
+    """The product of the means of some samples over that of others, all independent (delta method, for logarithms)."""
+    over, under = ([mean_of(of, np.asarray(each), comparisons) for each in some] for some in (above, below))
+    value = math.prod(each.value for each in over) / math.prod(each.value for each in under)
+    factor = math.exp(math.hypot(*((each.high - each.value) / each.value for each in (*over, *under))))
+    return Measure(of, value, value / factor, value * factor)
 
 
 def quantile_gap(

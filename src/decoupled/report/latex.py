@@ -1,4 +1,4 @@
-"""Documents in LaTeX: tables, prose with formulas, and their compilation."""
+"""Documents in LaTeX, and their compilation."""
 
 import os
 import re
@@ -7,14 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ..base.latex import Cell as Cell
-from ..base.latex import Column as Column
-from ..base.latex import Markup as Markup
-from ..base.latex import Row as Row
-from ..base.latex import Table as Table
-from ..base.latex import escape as escape
 from ..errors import ParameterError, UnsupportedError
-from .mathematics import FORMULA
 
 SECONDS = 120.0  # for one pass of pdflatex
 HINT = "apt-get install texlive-latex-recommended texlive-science"
@@ -26,33 +19,13 @@ _START = r"""\documentclass[a4paper]{article}
 """
 
 
-def prose(text: str) -> Markup:
-    r"""A text as LaTeX, with its formulas between dollars kept; other texts are escaped.
-
-    >>> prose("at most $K^2$, 5 %")
-    'at most $K^2$, 5\\,\\%'
-    """
-    parts, end = [], 0
-    for found in FORMULA.finditer(text):
-        parts += [escape(text[end : found.start()]), found[0]]
-        end = found.end()
-    return Markup("".join([*parts, escape(text[end:])]))
-
-
-def document(body: str, title: str = "") -> str:
-    r"""A complete article around a body, which stock pdflatex compiles.
-
-    Args:
-        body: LaTeX, such as tables one after the other.
-        title: the heading, as plain text; "" for none.
+def document(body: str) -> str:
+    r"""A complete article around a body in LaTeX, which stock pdflatex compiles.
 
     >>> document("Hello.").splitlines()[-3:]
     ['\\begin{document}', 'Hello.', '\\end{document}']
     """
-    head = [rf"\title{{{escape(title)}}}", r"\author{}", r"\date{}"] if title else []
-    shown = [r"\maketitle"] if title else []
-    lines = [_START.rstrip(), *head, r"\begin{document}", *shown, body.strip(), r"\end{document}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([_START.rstrip(), r"\begin{document}", body.strip(), r"\end{document}"]) + "\n"
 
 
 def found() -> str | None:

@@ -7,7 +7,7 @@ from html import escape
 from ..errors import ParameterError
 
 # As on a forge: no space inside the dollars, and a price such as "$5 or $6" is no formula.
-FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
+FORMULA = re.compile(r"\$(?!\s)(?P<formula>[^$\n]+?)(?<!\s)\$(?!\d)")
 _TOKEN = re.compile(r"\\[A-Za-z]+|\d[\d,.]*\d|\d|&\w+;|\S")
 _GREEK = ("alpha", "beta", "gamma", "eta", "kappa", "lambda", "mu", "Delta", "infty")
 _LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))

@@ -20,7 +20,7 @@ LONG_TABLE = 12  # rows; longer tables are collapsed
 _SCROLLS = '<div class="wide" tabindex="0" role="region" aria-label="{}">'
 _STATIC = ("png", "svg", "pdf")
 # Kinds of verdicts in the order of the tally, with their style classes.
-_KINDS = {
+KINDS = {
     "hold": "holds",
     "hold in part": "open",
     "fail": "fails",
@@ -114,7 +114,7 @@ def counted(claims: Sequence[Claim]) -> dict[str, int]:
     {'hold': 1, 'hold in part': 1}
     """
     kinds = [_kind(claim) for claim in claims]
-    return {kind: kinds.count(kind) for kind in _KINDS if kind in kinds}
+    return {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
 
 
 def _kind(claim: Claim) -> str:
@@ -125,8 +125,7 @@ def _kind(claim: Claim) -> str:
 
 def _tally(claims: Sequence[Claim]) -> str:
     items = "".join(
-        f'<li class="{_KINDS[kind]}"><b>{number}</b> {kind}</li>'
-        for kind, number in counted(claims).items()
+        f'<li class="{KINDS[kind]}"><b>{number}</b> {kind}</li>' for kind, number in counted(claims).items()
     )
     return f'<ul class="tally" aria-label="Verdicts on {len(claims)} claims">{items}</ul>'
 
@@ -143,6 +142,13 @@ def needed_runs(claim: Claim) -> str:
     if claim.runs_to_decide is None:
         return "what was measured does not tell how many runs would decide it"
     return f"about {claim.runs_to_decide:,} runs would decide it; it has {min(part.runs for part in claim.parts):,}"
+
+
+def decisive(claim: Claim) -> str:
+    """The measurement that decides, and what would decide an undecided claim, in words; empty if there is none."""
+    worst = claim.parts[0] if claim.judged and claim.parts else None
+    words = f"{formatted(worst)}, claimed: {claim.threshold}; {worst.of}" if worst else ""
+    return "; ".join(filter(None, (words, needed_runs(claim))))
 
 
 def _claims_table(claims: Sequence[Claim]) -> str:

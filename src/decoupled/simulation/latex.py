@@ -157,8 +157,7 @@ def _caption(cells: Mapping[str, "Results"], spread: Spread, level: float) -> st
         extent = f"the runs ({extent})"
     parts = [f"Final regret{where}: {what}{extent}."]
     if not single and any(len(each.labels) > 1 for each in cells.values()):
-        parts.append(
-            f"Bold: significantly lower than every other policy (paired by run, {percent} intervals with Bonferroni's "
-            "correction)."
-        )
+        there = " in that environment" if len(cells) > 1 else ""
+        rule = f"paired by run, {percent} intervals with Bonferroni's correction"
+        parts.append(f"Bold: significantly lower than every other policy{there} ({rule}).")
     return " ".join([*parts, f"Made with decoupled {__version__}."])

@@ -6,14 +6,11 @@ from typing import NamedTuple
 
 from ...report.claims import HOLDS, Claim
 from ...report.document import TextTable
-from ...report.page import counted, formatted, needed_runs
+from ...report.page import KINDS, counted, formatted, needed_runs
 from ...report.section import Section
 from .. import EXPERIMENTS, GROUPS
 
 MOST_PARTS = 8  # shown in a cell; claims.json has all
-KINDS = ("hold", "hold in part", "fail", "undecided", "not judged")
-
-
 _QUOTE = re.compile(r"(?<!\w)'(.+?)'(?!\w)")  # not an apostrophe
 
 

@@ -73,7 +73,7 @@ def how_to_repeat(record: dict[str, Any]) -> Iterator[Block]:
     options = ["--quick"] * scale.quick + [f"--runs {scale.runs}", f"--seed {scale.seed}"]
     options += [f"--device {scale.device}"] * (scale.device != "cpu")
     yield Paragraph(
-        "With the package installed, and MovieLens 100K in a folder that `DECOUPLED_DATA` names (it may not be redistributed), these commands make all results and this document. "
+        "With `decoupled-bandits[cli,simulate,plots,conic]` installed, and MovieLens 100K in a folder that `DECOUPLED_DATA` names (it may not be redistributed), these commands make all results and this document. "
         "The same version, options and kind of processor give the same regrets to the bit; times differ. `make paper` and `make replication` do the same in a copy of the repository."
     )
     names = [] if _default(record, scale) else list(record["experiments"])

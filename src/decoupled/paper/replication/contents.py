@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from ...plots import Picture
 from ...report.claims import HOLDS, Claim
-from ...report.document import Block, Document, Drawing, Heading, Items, Notice, Paragraph, TextTable
+from ...report.document import Block, Document, Heading, Items, Notice, Paragraph, TextTable
 from ...report.page import formatted
+from ...report.paper_tables import drawings
 from ...report.section import Section
 from .. import EXPERIMENTS, GROUPS
 from ..base import Scale
@@ -110,7 +110,7 @@ def repeated(sections: Sequence[Section]) -> Iterator[Block]:
         "The experiments and their sizes.", ("experiment", "in the paper", "size"), rows, (0.27, 0.17, 0.47)
     )
     yield Heading("Where the paper leaves a choice", 2)
-    yield Items(RULINGS)
+    yield Items(RULINGS if any(each.name == "baseline" for each in sections) else RULINGS[:-1])
     yield Heading("How a claim is judged", 2)
     yield Paragraph(JUDGING)
 
@@ -122,7 +122,7 @@ def summary(judged: Judged, sections: Sequence[Section]) -> Iterator[Block]:
     others = [each for some in judged.papers.values() for each in some if each.claim.verdict != HOLDS]
     if others:
         yield Paragraph(
-            "Claims of the paper that do not hold as stated, or that could not be decided (section 3 has the measurements):"
+            "Claims of the paper that do not hold as stated, or that could not be decided (“The claims of the paper” has the measurements):"
         )
         yield Items(
             tuple(f"{each.number} ({each.claim.verdict}): {each.claim.statement}" for each in others)
@@ -162,13 +162,6 @@ def experiment(section: Section, claims: Sequence[Numbered], read: bool = True) 
     if read:
         yield Paragraph(READINGS[section.name])
     yield claims_table(f"{section.title}: claims and verdicts.", claims)
-
-
-def drawings(section: Section, pictures: Sequence[Picture]) -> Iterator[Drawing]:
-    """Figures of the report."""
-    for picture in pictures:
-        width = 0.55 if picture.columns == 1 else 1.0
-        yield Drawing(f"{section.name}/{picture.name}", picture.title, picture.caption, width)
 
 
 def tables(section: Section) -> Iterator[TextTable]:

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-# The rule for formulas is that of the report: no space inside the dollars, and "$5 or $6" has none.
-_MARKED = re.compile(
-    r"`(?P<code>[^`]+)`|\$(?!\s)(?P<formula>[^$\n]+?)(?<!\s)\$(?!\d)|\*\*(?P<bold>.+?)\*\*"
-)
+from ..mathematics import FORMULA
+
+_MARKED = re.compile(rf"`(?P<code>[^`]+)`|{FORMULA.pattern}|\*\*(?P<bold>.+?)\*\*")
 
 
 class Heading(NamedTuple):
@@ -66,11 +65,17 @@ class Listing(NamedTuple):
     language: str = "sh"
 
 
-Block: TypeAlias = Heading | Paragraph | Notice | Items | TextTable | Drawing | Listing
+class Included(NamedTuple):
+    """Another file of LaTeX, such as one with a table, by its path."""
+
+    path: str
+
+
+Block: TypeAlias = Heading | Paragraph | Notice | Items | TextTable | Drawing | Listing | Included
 
 
 class Document(NamedTuple):
-    """A whole document."""
+    """A whole document; without an author, a date or an abstract if they are empty."""
 
     title: str
     author: str

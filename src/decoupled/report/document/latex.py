@@ -3,8 +3,21 @@
 import re
 from itertools import count
 
+from ...base.latex import Column, Markup, Table, escape
 from .. import latex
-from . import Block, Document, Drawing, Heading, Items, Listing, Notice, Paragraph, TextTable, spans
+from . import (
+    Block,
+    Document,
+    Drawing,
+    Heading,
+    Included,
+    Items,
+    Listing,
+    Notice,
+    Paragraph,
+    TextTable,
+    spans,
+)
 
 _MINUS = re.compile(r"(?<![\w).])-(?=\d)|(?<= )-(?= )")  # a hyphen that stands for it
 _LEVELS = ("section", "subsection", "subsubsection")
@@ -18,34 +31,30 @@ _START = r"""\ifdefined\pdftrailerid\pdftrailerid{}\fi
 def to_latex(document: Document) -> str:
     """The document as a complete file."""
     # The title of an article leaves room for affiliations.
-    title = rf"{{\LARGE {inline(document.title)}\par}}\bigskip {inline(document.author)}\\{inline(document.date)}"
-    abstract = rf"\begin{{abstract}}{inline(document.abstract)}\end{{abstract}}"
-    writer = _Writer()
-    body = [
-        _START,
-        rf"\begin{{center}}{title}\end{{center}}",
-        abstract,
-        *map(writer.block, document.blocks),
-    ]
-    return latex.document("\n\n".join(body))
+    below = r"\\".join(inline(each) for each in (document.author, document.date) if each)
+    title = rf"{{\LARGE {inline(document.title)}\par}}\bigskip {below}"
+    body = [_START, rf"\begin{{center}}{title}\end{{center}}"]
+    if document.abstract:
+        body.append(rf"\begin{{abstract}}{inline(document.abstract)}\end{{abstract}}")
+    return latex.document("\n\n".join([*body, *map(_Writer().block, document.blocks)]))
 
 
-def inline(text: str) -> latex.Markup:
+def inline(text: str) -> Markup:
     r"""A text with its marks, in LaTeX.
 
     >>> inline("**5 %** of $K^2$ in `a_b`")
     '\\textbf{5\\,\\%} of $K^2$ in \\texttt{a\\_\\allowbreak{}b}'
     """
-    return latex.Markup("".join(_span(kind, content) for kind, content in spans(text)))
+    return Markup("".join(_span(kind, content) for kind, content in spans(text)))
 
 
 def _span(kind: str, content: str) -> str:
     if kind == "formula":
         return f"${content}$"
     if kind == "code":  # a path may be broken into lines
-        broken = re.sub(r"(?<=[/_])", r"\\allowbreak{}", latex.escape(content))
+        broken = re.sub(r"(?<=[/_])", r"\\allowbreak{}", escape(content))
         return rf"\texttt{{{broken}}}"
-    escaped = latex.escape(_MINUS.sub("\u2212", content))
+    escaped = escape(_MINUS.sub("\u2212", content))
     return rf"\textbf{{{escaped}}}" if kind == "bold" else escaped
 
 
@@ -83,11 +92,13 @@ class _Writer:
                     r"\end{verbatim}\end{minipage}",
                 ]
                 return "\n".join(whole)
+            case Included(path):  # its floats must not pass what follows
+                return rf"\input{{{path}}}\clearpage"
 
     def table(self, table: TextTable) -> str:
         aligns = ["l", *("r" for _ in table.head[1:])]
         columns = [
-            latex.Column(inline(head), align, width=width or None)
+            Column(inline(head), align, width=width or None)
             for head, align, width in zip(
                 table.head, aligns, table.widths or [0.0] * len(aligns), strict=True
             )
@@ -96,6 +107,6 @@ class _Writer:
         if table.ruled:
             rows = [each for row in rows for each in ([], row)][1:]
         # A long table stays where it is written; a floating one might pass the next heading.
-        return latex.Table(
+        return Table(
             columns, rows, inline(table.caption), f"table:{next(self.tables)}", long=True
         ).to_latex()

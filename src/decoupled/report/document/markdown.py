@@ -4,7 +4,19 @@ import re
 from collections.abc import Iterable
 from itertools import count
 
-from . import Block, Document, Drawing, Heading, Items, Listing, Notice, Paragraph, TextTable, spans
+from . import (
+    Block,
+    Document,
+    Drawing,
+    Heading,
+    Included,
+    Items,
+    Listing,
+    Notice,
+    Paragraph,
+    TextTable,
+    spans,
+)
 
 _SPECIAL = re.compile(r"([\\*_<>$~])")
 # A bar would end a cell of a table, where `\|` means another sign; a bracket might begin an element of HTML.
@@ -64,6 +76,8 @@ class _Writer:
                 return f"![{inline(title)}]({path}.png)\n\n{words}"
             case Listing(lines, language):
                 return "\n".join([f"```{language}", *lines, "```"])
+            case Included(path):
+                return f"[{path}]({path})"
 
     def heading(self, heading: Heading) -> str:
         marks = "#" * (heading.level + 1)
