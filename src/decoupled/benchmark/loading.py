@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable
@@ -135,7 +136,12 @@ def _from_call(argument: str, text: str, file: Path | None, find: Find) -> Polic
         if kind is None:
             rule = f"calls {name}, which is no policy"
             raise ParameterError(invalid_value(argument, text, rule, near_name(name, Policy.known())))
-        named = {each.arg: value(each.value) for each in node.keywords if each.arg is not None}
+        named = {}
+        for each in node.keywords:
+            if each.arg is None:
+                rule = f"has {ast.unparse(each)!r} in it, which names no parameters"
+                raise ParameterError(invalid_value(argument, text, rule, remedy))
+            named[each.arg] = value(each.value)
         return _made(file or Path(text), kind, [value(each) for each in node.args], named)
 
     try:
@@ -148,8 +154,8 @@ def _from_call(argument: str, text: str, file: Path | None, find: Find) -> Polic
 
 
 def _made(place: Path, kind: type[Policy], given: list[Any], named: dict[str, Any]) -> Policy:
-    try:
-        return kind(*given, **named)
+    try:  # not the call itself, in which the policy may raise a TypeError of its own
+        inspect.signature(kind).bind(*given, **named)
     except TypeError:
         known: Any = kind
         names = [field.name for field in fields(known)] if "__dataclass_fields__" in vars(kind) else []
@@ -158,6 +164,7 @@ def _made(place: Path, kind: type[Policy], given: list[Any], named: dict[str, An
         if place.suffix != ".py":
             remedy = "see decoupled policies"
         raise ParameterError(invalid_value("policy", place.name, rule, remedy)) from None
+    return kind(*given, **named)
 
 
 def told(error: BaseException, file: Path | None) -> str:
