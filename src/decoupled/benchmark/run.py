@@ -25,7 +25,7 @@ from .suite import REFERENCES, SIZES, SUITE, Size
 from .task import Task
 
 BLOCKS = "blocks"
-TIME_LIMIT = 300.0  # seconds for all runs of a task, ten times what a policy in plain Python takes
+TIME_LIMIT = 900.0  # seconds for all runs of a task, ten times what a policy in plain Python takes
 REFERENCE_POLICY = "Ladder()"  # what a process that plays the references loads
 NO_LIMIT = 1e6  # seconds
 
