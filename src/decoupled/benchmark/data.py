@@ -20,6 +20,14 @@ RECORDED = {
     "phishing-01": "163fc40cb02c70898b0e92d2b183ea2fd6cfa7ca8ac055d23cc3a7e24c87834b",
 }
 MMLU = "ffa322279dab22917a77d2259bb15436a6dc71edb49b9496b3153d3ac720bed2"
+# Arms and rounds, by which an entry is known to have played them.
+SHAPES = {
+    "chicago-forecast": (13, 5_298),
+    "digits-01-x3": (16, 4_791),
+    "flights-carrier": (9, 5_840),
+    "phishing-01": (16, 1_150),
+    "mmlu": (2, 6_000),
+}
 
 
 def recorded(folder: Path) -> Iterator[tuple[str, Environment, int]]:
