@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.benchmark.loading import Source
-from decoupled.benchmark.processes import Pool
+from decoupled.benchmark.processes import Pool, same_everywhere
 from decoupled.benchmark.run import run
 from decoupled.benchmark.suite import SUITE, Size
 from decoupled.benchmark.trial import check_entry
@@ -242,6 +243,29 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         print(json.dumps({"task": None}), file=worker.stdin, flush=True)  # in which it sleeps
         worker.stdin.close()  # as the system does when a process is killed
         assert worker.wait() == 0
+
+
+def test_what_is_kept_of_a_policy_depends_on_its_parameters_and_not_on_its_label_alone(
+    tmp_path: Path,
+) -> None:
+    text = SOFT + "\n    @property\n    def label(self):\n        return 'Mine'\n"
+    file = written(tmp_path, text)
+    checked = [
+        Worker(
+            source := Source(str(file), f"Soft(rate={rate})"), source.sha256, list(SIZE), None, 60.0
+        ).check()
+        for rate in (0.1, 0.2)
+    ]
+    assert checked[0]["name"] == checked[1]["name"] == "Mine()"
+    assert [each["parameters"]["rate"] for each in checked] == [0.1, 0.2]
+
+
+def test_what_is_switched_off_here_already_is_switched_off_in_a_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inside = import_module("numpy._core._multiarray_umath")
+    monkeypatch.setattr(inside, "__cpu_features__", {})
+    assert same_everywhere()["NPY_DISABLE_CPU_FEATURES"].split() == list(inside.__cpu_dispatch__)
 
 
 def test_files_and_objects_that_are_none(tmp_path: Path) -> None:
