@@ -24,6 +24,7 @@ from leaderboard_entries import Entry, identity, take
 PAGE = Path(__file__).resolve().parents[1] / "leaderboard.md"
 RECOMMENDED = "Ladder()"
 LETTERS = 30  # of a policy in a table
+DASH = "\N{EN DASH}"  # "to" would break the cells into two lines
 NOT_RUN = Ratio(math.nan, math.nan, math.nan)
 
 
@@ -59,21 +60,29 @@ def main_table(board: Sequence[Entry]) -> str:
         min(column, key=lambda value: (math.isnan(value), value)) for column in zip(*rows, strict=True)
     ]
     lines = [("policy", "rank", "overall", *GROUPS, "architecture", "version")]
-    for rank, (entry, row) in enumerate(zip(board, rows, strict=True), 1):
+    for rank, entry, row in zip(ranks(board), board, rows, strict=True):
         cells = (
             f"**{number(value)}**" if number(value) == number(best) else number(value)
             for value, best in zip(row, lowest, strict=True)
         )
         about = entry["environment"]
-        lines.append((label(entry), str(rank), *cells, about["architecture"], about["decoupled"]))
+        lines.append((label(entry), rank, *cells, about["architecture"], about["decoupled"]))
     return aligned(lines)
+
+
+def ranks(board: Sequence[Entry]) -> Iterator[str]:
+    """The rank of each entry: all that it may have, as far as the intervals of the overall ratio overlap."""
+    found = [ratios.overall(entry) for entry in board]
+    for own in found:
+        first = 1 + sum(other.high < own.low for other in found)
+        last = len(found) - sum(other.low > own.high for other in found)
+        yield str(first) if first == last else f"{first}{DASH}{last}"
 
 
 def interval_table(board: Sequence[Entry]) -> str:
     """The 95 % intervals of the same ratios."""
-    dash = "\N{EN DASH}"  # "to" would break the cells into two lines
     rows = (
-        (label(entry), *(interval(each).replace(" to ", dash) for each in row_of(entry))) for entry in board
+        (label(entry), *(interval(each).replace(" to ", DASH) for each in row_of(entry))) for entry in board
     )
     return aligned([("policy", "overall", *GROUPS), *rows])
 
@@ -181,7 +190,7 @@ def page(board: Sequence[Entry]) -> str:
             f"Bold: the lowest. Groups: {titles}. The last {len(NEED_DATA)} need data that the package does not have.",
             *(f"{short} stands for {name}." for short, name in long if short != name),
             "",
-            "The 95 % intervals of these ratios, not corrected for the number of comparisons. Where those of *overall* overlap, ranks may be chance.",
+            "The 95 % intervals of these ratios, not corrected for the number of comparisons. Where those of *overall* overlap, a policy may have any of several ranks.",
             "",
             interval_table(board),
             "",

@@ -69,6 +69,17 @@ def test_sound_entries_are_ranked(folder: Path) -> None:
     assert "So far all entries are of" in page
 
 
+def test_policies_whose_intervals_overlap_share_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {
+        "a": Ratio(0.5, 0.4, 0.6),
+        "b": Ratio(0.6, 0.5, 0.7),
+        "c": Ratio(0.8, 0.65, 0.9),
+        "d": Ratio(2.0, 1.9, 2.1),
+    }
+    monkeypatch.setattr(leaderboard.ratios, "overall", found.get)
+    assert list(leaderboard.ranks(list(found))) == ["1–2", "1–3", "2–3", "4"]  # noqa: RUF001
+
+
 def changed(entry: dict[str, Any]) -> None:
     entry["tasks"][0]["regret"]["mean"] /= 2.0
 
