@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+from decoupled.benchmark import processes
 from decoupled.benchmark.loading import Source
-from decoupled.benchmark.processes import Pool, same_everywhere
+from decoupled.benchmark.processes import Pool, Process, same_everywhere
 from decoupled.benchmark.run import run
 from decoupled.benchmark.suite import SUITE, Size
 from decoupled.benchmark.trial import check_entry
@@ -186,15 +187,19 @@ def test_a_process_of_the_policy_that_keeps_the_pipe_open(
     assert time.monotonic() - start < 15.0
 
 
-def test_a_policy_in_python_has_a_process_for_each_task(tmp_path: Path) -> None:
-    file = written(tmp_path, SOFT)
+def test_a_policy_in_python_has_a_process_for_each_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    monkeypatch.setattr(processes, "Process", lambda first: made.append(Process(first)) or made[-1])
     names = ("late-stochastic-5", "stochastic-easy-5")
     commands = [({"task": name, "references": False}, "") for name in names]
-    with Pool(first_command(file, 60.0), 1) as pool:
-        for fresh, processes in ((False, 1), (True, 0)):
+    with Pool(first_command(written(tmp_path, SOFT), 60.0), 1) as pool:
+        for fresh, count in ((False, 1), (True, 3)):
             pool.fresh = fresh
             assert len(list(pool.answers(commands))) == 2
-            assert len(pool._started) == processes
+            assert len(made) == count
+        assert pool._started == made[-1:]
 
 
 def test_columns_that_the_contexts_do_not_have() -> None:

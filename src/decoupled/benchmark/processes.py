@@ -154,19 +154,17 @@ class Pool:
             yield asked[future], future.result()
 
     def _lead(self, command: Command, when: str) -> Any:
+        if self.fresh and hasattr(self._mine, "process"):
+            with self._guard:
+                self._started.remove(old := self._mine.process)
+            del self._mine.process
+            old.end()
+            old.close()
         if not hasattr(self._mine, "process"):
             self._mine.process = Process(self._first)
             with self._guard:
                 self._started.append(self._mine.process)
-        try:
-            return self._mine.process.ask(command, when)
-        finally:
-            if self.fresh:
-                with self._guard:
-                    self._started.remove(process := self._mine.process)
-                del self._mine.process
-                process.end()
-                process.close()
+        return self._mine.process.ask(command, when)
 
     def __enter__(self) -> Self:
         return self
