@@ -104,6 +104,8 @@ def changed(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
         (("tasks", 0, "regret", "runs", 1), 9.0, "has another mean or error than its runs"),
         (("tasks", 0, "regret", "runs"), [1.0], r"regret\.runs: must be 5 numbers"),
         (("tasks", 0, "regret", "runs", 0), "1", r"regret\.runs: must be 5 numbers"),
+        (("tasks", 0, "regret", "runs"), [1e308] * 5, r"regret\.runs: must be 5 numbers, at most 5000"),
+        (("tasks", 0, "arms"), 10**400, "does not match the numbers"),
         (("tasks", 0, "data"), "mmlu", r"data = 'mmlu': does not belong to the group paper"),
         (("tasks", 0, "references", "FTPL()"), None, "has another group or other references"),
         (("tasks", 0, "references", "FTPL()"), 7, "must hold objects"),

@@ -112,9 +112,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         for name, value in entry[place].items():
             if isinstance(value, str) and (not value.isprintable() or set(value) & set("|<>`")):
                 _refuse(path, f"{place}.{name} = {value[:60]!r}: must be printable, without | < > `")
-    for number, task in enumerate(entry["tasks"]):
-        _check_task(path, f"tasks[{number}]", task)
     try:
+        for number, task in enumerate(entry["tasks"]):
+            _check_task(path, f"tasks[{number}]", task)
         whole = entry["digest"] == digest(entry) and _alike(entry["groups"], group_lines(entry["tasks"]))
     except (KeyError, TypeError, ValueError, ArithmeticError):
         whole = False
@@ -132,16 +132,17 @@ def _check_task(path: object, place: str, task: Any) -> None:
     if not isinstance(task, dict):
         _refuse(path, f"{place}: must be an object")
     _check_fields(path, f"{place}.", task, _TASK_FIELDS)
-    if task["group"] not in GROUPS or not set(task["references"]) == set(task["differences"]) == set(
-        REFERENCES
-    ):
+    compared = [set(task["references"]), set(task["differences"])]
+    if task["group"] not in GROUPS or compared != [set(REFERENCES)] * 2:
         _refuse(path, f"{place}: has another group or other references than the suite")
     if (task["data"] is not None) != (task["group"] in NEED_DATA):
         _refuse(path, f"{place}.data = {task['data']!r}: does not belong to the group {task['group']}")
     own = task["regret"]
     _check_fields(path, f"{place}.regret.", own, {**_MEAN_FIELDS, "runs": list})
-    if len(own["runs"]) != task["runs"] or not all(isinstance(each, float) for each in own["runs"]):
-        _refuse(path, f"{place}.regret.runs: must be {task['runs']} numbers")
+    most = 2.0 * task["rounds"]  # a loss and a switch in each
+    good = [isinstance(each, float) and abs(each) <= most for each in own["runs"]]
+    if len(good) != task["runs"] or not all(good):
+        _refuse(path, f"{place}.regret.runs: must be {task['runs']} numbers, at most {most:g}")
     if task["runs"] < 2 or {**mean(np.array(own["runs"])), "runs": own["runs"]} != own:
         _refuse(path, f"{place}.regret: has another mean or error than its runs")
     for name in REFERENCES:
