@@ -39,9 +39,14 @@ def label(entry: Entry) -> str:
 
     >>> label({"policy": {"name": "FTPL(c=0.5, ranking='auto', estimator='centred')"}})
     '`FTPL(c=0.5, …)`'
+    >>> label({"policy": {"name": "ContextualLadder(segments=('segment',), numbers=('x',))"}})
+    '`ContextualLadder(…)`'
     """
     name = entry["policy"]["name"]
-    return f"`{name}`" if len(name) <= LETTERS else f"`{name.partition(',')[0]}, …)`"
+    if len(name) > LETTERS:
+        first = f"{name.partition(',')[0]}, …)"
+        name = first if len(first) <= LETTERS else f"{name.partition('(')[0]}(…)"
+    return f"`{name}`"
 
 
 def number(value: float) -> str:

@@ -190,8 +190,13 @@ def test_a_process_of_the_policy_that_keeps_the_pipe_open(
 def test_a_policy_in_python_has_a_process_for_each_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = []
-    monkeypatch.setattr(processes, "Process", lambda first: made.append(Process(first)) or made[-1])
+    made: list[Process] = []
+
+    def started(first: dict[str, Any]) -> Process:
+        made.append(Process(first))
+        return made[-1]
+
+    monkeypatch.setattr(processes, "Process", started)
     names = ("late-stochastic-5", "stochastic-easy-5")
     commands = [({"task": name, "references": False}, "") for name in names]
     with Pool(first_command(written(tmp_path, SOFT), 60.0), 1) as pool:
