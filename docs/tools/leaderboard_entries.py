@@ -12,7 +12,7 @@ from decoupled.benchmark.data import SHAPES
 from decoupled.benchmark.loading import Source
 from decoupled.benchmark.suite import NEED_DATA, SIZES, SUITE
 from decoupled.benchmark.task import REGRET, SEGMENTS
-from decoupled.errors import DecoupledError, ParameterError, invalid_value
+from decoupled.errors import DecoupledError, ParameterError
 from decoupled.policies import Policy
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmark"
@@ -78,7 +78,7 @@ def check(entry: Entry, policies: Path) -> None:
     """Refuse an entry of another size or of other tasks, and one whose policy is not at hand."""
     if entry["size"] != "standard":
         rule = "must be standard for the leaderboard"
-        raise ParameterError(invalid_value("size", entry["size"], rule, "run it without --quick"))
+        raise ParameterError.of("size", entry["size"], rule, "run it without --quick")
     played = [tuple(task[field] for field in FIELDS) for task in entry["tasks"]]
     free = [task for task in played if task[1] not in NEED_DATA]
     if (
@@ -87,7 +87,7 @@ def check(entry: Entry, policies: Path) -> None:
         or len(set(played)) < len(played)
     ):
         rule = f"are not those of {SUITE.name}"
-        raise ParameterError(invalid_value("tasks", len(played), rule, "run decoupled benchmark again"))
+        raise ParameterError.of("tasks", len(played), rule, "run decoupled benchmark again")
     policy = entry["policy"]
     check_policy(policies, policy["name"], policy["file"], policy["sha256"])
 
@@ -102,15 +102,15 @@ def check_policy(policies: Path, name: str, file: str | None, sha256: str | None
             known = False
         if not known:
             rule = "is no policy of the package, and has no file"
-            raise ParameterError(invalid_value("policy.name", name, rule, "run its file again"))
+            raise ParameterError.of("policy.name", name, rule, "run its file again")
         return
     path = policies / Path(file or "").name
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
         rule = "must lie in benchmark/policies as it was when it ran"
-        raise ParameterError(invalid_value("policy.file", file, rule, "copy it there, or run it again"))
+        raise ParameterError.of("policy.file", file, rule, "copy it there, or run it again")
     if name.partition("(")[0] in Policy.homes:
         rule = "is the name of a policy of the package, and the entry has a file"
-        raise ParameterError(invalid_value("policy.name", name, rule, "choose another label"))
+        raise ParameterError.of("policy.name", name, rule, "choose another label")
 
 
 FIELDS = ("name", "group", "arms", "rounds", "runs", "unit")

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from ..errors import ContractError, DecoupledError, ParameterError, invalid_value, near_name
+from ..errors import ContractError, DecoupledError, ParameterError, near_name
 from ..policies import Policy
 from ..policies.python import PythonPolicy
 
@@ -42,7 +42,7 @@ class Source(NamedTuple):
         if self.file is None:
             if self.name is not None:
                 rule = "chooses among the policies of a file"
-                raise ParameterError(invalid_value("--policy", self.name, rule, "leave it out"))
+                raise ParameterError.of("--policy", self.name, rule, "leave it out")
             return _from_call("policy", self.given, None, Policy.find)
         module = _imported(self.file)
         own = {name: each for name, each in vars(module).items() if _is_policy_of(module, each)}
@@ -90,13 +90,11 @@ def _only(file: Path, own: dict[str, Any]) -> Policy:
     if not kinds:
         base = PythonPolicy.__name__
         rule = f"defines no policy, neither a subclass of {base} nor an instance called {VARIABLE}"
-        raise ParameterError(invalid_value("policy", file.name, rule, "see docs/custom-policy.md"))
+        raise ParameterError.of("policy", file.name, rule, "see docs/custom-policy.md")
     if len(kinds) > 1:
         names = ", ".join(kind.__name__ for kind in kinds)
         rule = f"defines {len(kinds)} policies, {names}"
-        raise ParameterError(
-            invalid_value("policy", file.name, rule, f"choose one: --policy {kinds[0].__name__}")
-        )
+        raise ParameterError.of("policy", file.name, rule, f"choose one: --policy {kinds[0].__name__}")
     return _made(file, kinds[0], [], {})
 
 
@@ -107,7 +105,7 @@ def _named(file: Path, module: ModuleType, own: dict[str, Any], name: str) -> Po
         return _made(file, own[name], [], {})
     if "(" in name:
         return _from_call("--policy", name, file, lambda wanted: own.get(wanted) or Policy.find(wanted))
-    raise ParameterError(invalid_value("--policy", name, f"is not in {file.name}", near_name(name, own)))
+    raise ParameterError.of("--policy", name, f"is not in {file.name}", near_name(name, own))
 
 
 def _from_call(argument: str, text: str, file: Path | None, find: Find) -> Policy:
@@ -119,7 +117,7 @@ def _from_call(argument: str, text: str, file: Path | None, find: Find) -> Polic
         call = None
     if not isinstance(call, ast.Call):
         rule = "is neither a Python file nor a call of a policy"
-        raise ParameterError(invalid_value(argument, text, rule, remedy))
+        raise ParameterError.of(argument, text, rule, remedy)
 
     def value(node: ast.expr) -> Any:
         if isinstance(node, ast.Call):
@@ -128,19 +126,19 @@ def _from_call(argument: str, text: str, file: Path | None, find: Find) -> Polic
             return ast.literal_eval(node)
         except ValueError:
             rule = f"has {ast.unparse(node)!r} in it, which is no plain value"
-            raise ParameterError(invalid_value(argument, text, rule, remedy)) from None
+            raise ParameterError.of(argument, text, rule, remedy) from None
 
     def policy(node: ast.Call) -> Policy:
         name = ast.unparse(node.func)
         kind = find(name)
         if kind is None:
             rule = f"calls {name}, which is no policy"
-            raise ParameterError(invalid_value(argument, text, rule, near_name(name, Policy.known())))
+            raise ParameterError.of(argument, text, rule, near_name(name, Policy.known()))
         named = {}
         for each in node.keywords:
             if each.arg is None:
                 rule = f"has {ast.unparse(each)!r} in it, which names no parameters"
-                raise ParameterError(invalid_value(argument, text, rule, remedy))
+                raise ParameterError.of(argument, text, rule, remedy)
             named[each.arg] = value(each.value)
         return _made(file or Path(text), kind, [value(each) for each in node.args], named)
 
@@ -163,7 +161,7 @@ def _made(place: Path, kind: type[Policy], given: list[Any], named: dict[str, An
         remedy = "give every parameter a default, or its value: --policy 'Name(value=...)'"
         if place.suffix != ".py":
             remedy = "see decoupled policies"
-        raise ParameterError(invalid_value("policy", place.name, rule, remedy)) from None
+        raise ParameterError.of("policy", place.name, rule, remedy) from None
     return kind(*given, **named)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..base.spec import Description
 from ..base.validation import set_number, set_whole
-from ..errors import ParameterError, invalid_value
+from ..errors import ParameterError
 from ..kernels.adversary import AdversaryFunctions, Memory, register_adversary
 from ..kernels.rounds import Table
 
@@ -87,11 +87,11 @@ def set_gap_below_level(environment: Environment, remedy: str) -> None:
     level = set_number(environment, "level", 0.0, 1.0, "the default is 0.5")
     gap = set_number(environment, "gap", 0.0, 1.0, remedy)
     if gap > level:
-        raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))
+        raise ParameterError.of("gap", gap, f"must not exceed level = {level}", "lower it")
 
 
 def set_best(environment: Environment) -> None:
     """Validate `best`, the number of an arm."""
     if (best := set_whole(environment, "best", 0, "the default is 0")) >= environment.arms:
         rule = f"must be below arms = {environment.arms}"
-        raise ParameterError(invalid_value("best", best, rule, "arms are numbered from 0"))
+        raise ParameterError.of("best", best, rule, "arms are numbered from 0")
