@@ -210,7 +210,7 @@ MISTAKES = [
     ("policies/base.py", "np.argmin(self.layout", "np.argmax(self.layout"),
     ("learner/name_index.py", "left - np.cumsum(leaves)[left]", "left"),
     ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),
-    ("environments/adaptive_alternating.py", "1 if exploit == 0 else 0", "1 if exploit == 1 else 0"),
+    ("environments/adaptive_alternating.py", "1 if exploit == int(params.best) else 0", "0 if exploit == int(params.best) else 1"),
     ("environments/movielens/environment.py", "rows = 1.0 - oracle", "rows = 0.98 - oracle"),
     ("environments/movielens/environment.py", "default_rng(self.seed)", "default_rng(0)"),
     ("environments/movielens/biases.py", "np.full(1 + users + movies, penalty)", "np.full(1 + users + movies, 1.02 * penalty)"),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from decoupled.benchmark import ratios
 from decoupled.benchmark.ratios import YARDSTICK, Ratio
+from decoupled.benchmark.statistics import quantile
 from decoupled.benchmark.suite import GROUPS, NEED_DATA, SUITE
 from decoupled.benchmark.table import aligned
 
@@ -23,6 +24,7 @@ from leaderboard_entries import Entry, identity, take
 PAGE = Path(__file__).resolve().parents[1] / "leaderboard.md"
 RECOMMENDED = "Ladder()"
 LETTERS = 30  # of a policy in a table
+DASH = "\N{EN DASH}"  # "to" would break the cells into two lines
 NOT_RUN = Ratio(math.nan, math.nan, math.nan)
 
 
@@ -37,9 +39,14 @@ def label(entry: Entry) -> str:
 
     >>> label({"policy": {"name": "FTPL(c=0.5, ranking='auto', estimator='centred')"}})
     '`FTPL(c=0.5, …)`'
+    >>> label({"policy": {"name": "ContextualLadder(segments=('segment',), numbers=('x',))"}})
+    '`ContextualLadder(…)`'
     """
     name = entry["policy"]["name"]
-    return f"`{name}`" if len(name) <= LETTERS else f"`{name.partition(',')[0]}, …)`"
+    if len(name) > LETTERS:
+        first = f"{name.partition(',')[0]}, …)"
+        name = first if len(first) <= LETTERS else f"{name.partition('(')[0]}(…)"
+    return f"`{name}`"
 
 
 def number(value: float) -> str:
@@ -58,21 +65,29 @@ def main_table(board: Sequence[Entry]) -> str:
         min(column, key=lambda value: (math.isnan(value), value)) for column in zip(*rows, strict=True)
     ]
     lines = [("policy", "rank", "overall", *GROUPS, "architecture", "version")]
-    for rank, (entry, row) in enumerate(zip(board, rows, strict=True), 1):
+    for rank, entry, row in zip(ranks(board), board, rows, strict=True):
         cells = (
             f"**{number(value)}**" if number(value) == number(best) else number(value)
             for value, best in zip(row, lowest, strict=True)
         )
         about = entry["environment"]
-        lines.append((label(entry), str(rank), *cells, about["architecture"], about["decoupled"]))
+        lines.append((label(entry), rank, *cells, about["architecture"], about["decoupled"]))
     return aligned(lines)
+
+
+def ranks(board: Sequence[Entry]) -> Iterator[str]:
+    """The rank of each entry: all that it may have, as far as the intervals of the overall ratio overlap."""
+    found = [ratios.overall(entry) for entry in board]
+    for own in found:
+        first = 1 + sum(other.high < own.low for other in found)
+        last = len(found) - sum(other.low > own.high for other in found)
+        yield str(first) if first == last else f"{first}{DASH}{last}"
 
 
 def interval_table(board: Sequence[Entry]) -> str:
     """The 95 % intervals of the same ratios."""
-    dash = "\N{EN DASH}"  # "to" would break the cells into two lines
     rows = (
-        (label(entry), *(interval(each).replace(" to ", dash) for each in row_of(entry))) for entry in board
+        (label(entry), *(interval(each).replace(" to ", DASH) for each in row_of(entry))) for entry in board
     )
     return aligned([("policy", "overall", *GROUPS), *rows])
 
@@ -97,12 +112,12 @@ def compared(board: Sequence[Entry], group: str) -> Iterator[tuple[Ratio, Entry]
 
 
 def better_ones(board: Sequence[Entry]) -> Iterator[str]:
-    """The groups in which another policy has less regret than the recommended one, beyond chance; the best of them there."""
+    """The groups in which the interval of another policy's ratio to the recommended one lies below 1; the lowest there."""
     for group, title in GROUPS.items():
-        best, entry = min(compared(board, group), key=lambda each: each[0], default=(NOT_RUN, {}))
-        if best.verdict == "better":
-            simpler = "" if "Ladder" in entry["policy"]["name"] else ", which is simpler,"
-            yield f"- {title}: {label(entry)}{simpler} has {number(best.ratio)} times its regret ({interval(best)})."
+        better = [each for each in compared(board, group) if each[0].verdict == "better"]
+        if better:
+            best, entry = min(better, key=lambda each: each[0])
+            yield f"- {title}: {label(entry)} has {number(best.ratio)} times its regret ({interval(best)})."
 
 
 def between_entries(board: Sequence[Entry], one_architecture: bool) -> Iterator[float]:
@@ -126,7 +141,11 @@ def _apart(task: Entry, other: Entry, one_policy: bool) -> Iterator[float]:
         pairs.append((task["regret"], other["regret"]))
     for one, two in pairs:
         difference = abs(one["mean"] - two["mean"])
-        half = 1.96 * math.hypot(one["standard_error"], two["standard_error"]) / math.sqrt(2.0)
+        half = (
+            quantile(task["runs"])
+            * math.hypot(one["standard_error"], two["standard_error"])
+            / math.sqrt(2.0)
+        )
         yield difference / half if half else difference and math.inf
 
 
@@ -134,7 +153,7 @@ def architectures(board: Sequence[Entry]) -> Iterator[str]:
     """What the entries tell of machines: equal to the bit on one architecture, and how far apart on two."""
     same, across = (list(between_entries(board, kind)) for kind in (True, False))
     names = sorted({entry["environment"]["architecture"] for entry in board})
-    yield "Entries of one architecture are equal to the bit, whichever machine made them and with however many workers."
+    yield "Entries of one architecture, with one version of package, Python, NumPy and C library, are equal to the bit."
     if same:
         differ = sum(far > 0.0 for far in same)
         found = f"{differ:,} of them differ" if differ else "all are equal"
@@ -176,15 +195,19 @@ def page(board: Sequence[Entry]) -> str:
             f"Bold: the lowest. Groups: {titles}. The last {len(NEED_DATA)} need data that the package does not have.",
             *(f"{short} stands for {name}." for short, name in long if short != name),
             "",
-            "The 95 % intervals of these ratios. Where they overlap, ranks may be chance. Those of *overall* hold however the groups' errors depend on each other.",
+            "The 95 % intervals of these ratios, not corrected for the number of comparisons. Where those of *overall* overlap, a policy may have any of several ranks.",
             "",
             interval_table(board),
             "",
             f"## Where `{RECOMMENDED}` is not the best",
             "",
-            f"`{RECOMMENDED}` learns which of several rules to follow. A policy has less regret, run by run and beyond chance, in:"
-            if wins
-            else f"No policy has less regret than `{RECOMMENDED}`, run by run and beyond chance, in any group.",
+            (
+                f"`{RECOMMENDED}` learns which of several rules to follow. In these groups"
+                if wins
+                else "In no group"
+            )
+            + " the 95 % interval of another policy's ratio to it, run by run, lies below 1 (not corrected for the number of comparisons)"
+            + (":" if wins else "."),
             *(["", *wins] if wins else []),
             "",
             "## One machine and another",
@@ -195,8 +218,9 @@ def page(board: Sequence[Entry]) -> str:
             "",
             "Run [`decoupled benchmark my_policy.py`](benchmark.md) with an unchanged package. Copy `entry.json` to",
             "`benchmark/entries/my_policy.json` and the policy to `benchmark/policies/`, run `python docs/tools/leaderboard.py` and",
-            "`python docs/figures/make.py --only leaderboard`, and propose the change. Entries of the quick size, of another suite, or changed by hand are",
-            "refused with the reason.",
+            "`python docs/figures/make.py --only leaderboard`, and propose the change. Entries of the quick size, of another suite, or whose numbers do not",
+            "fit together are refused with the reason. That is no proof: the suite is public, and no sandbox, since a policy runs in the process of its worlds.",
+            "So its file is read and run again before an entry is taken, and the digest must be the same.",
             "",
         )
     )

@@ -4,19 +4,23 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import decoupled as dc
+from decoupled.benchmark import processes
 from decoupled.benchmark.loading import Source
-from decoupled.benchmark.processes import Pool
+from decoupled.benchmark.processes import Pool, Process, same_everywhere
 from decoupled.benchmark.run import run
 from decoupled.benchmark.suite import SUITE, Size
 from decoupled.benchmark.trial import check_entry
 from decoupled.benchmark.worker import REFUSED, Worker, guarded
+from decoupled.simulation.cpu import run_block
 from support.entries import BROKEN_LINE, CLASS, HEAD, SOFT, with_line
 
 SIZE = Size("tiny", 2, 1_000)
@@ -91,6 +95,7 @@ def test_a_base_class_is_no_policy_of_its_own(tmp_path: Path) -> None:
         ("Ladder(mean_rate=-1)", "mean_rate = -1: must be .*; the default is"),
         ("FTPL(c=open)", "has 'open' in it, which is no plain value"),
         ("FTPL(c=open('x'))", "calls open, which is no policy"),
+        ("Ladder(**{'mean_rate': 0.3})", r"has .*mean_rate.* in it, which names no parameters"),
     ],
 )
 def test_calls_that_make_no_policy(call: str, message: str) -> None:
@@ -133,7 +138,73 @@ def test_a_file_that_changes_while_the_benchmark_runs(tmp_path: Path) -> None:
 
 def test_a_policy_that_only_a_learner_can_run() -> None:
     with pytest.raises(dc.UnsupportedError, match="runs in a learner only"):
-        check_entry(dc.TsallisINF(solver="scs"))
+        Worker(Source("TsallisINF(solver='scs')"), None, list(SIZE), None, 60.0).check()
+
+
+def test_an_error_of_the_policy_itself_is_not_told_as_wrong_parameters(tmp_path: Path) -> None:
+    file = written(tmp_path, SOFT + "\n    def __post_init__(self):\n        len(self.rate)\n")
+    answer = guarded(source := Source(str(file)), source.load)
+    assert re.search(r"raised TypeError: .*has no len.* \(__post_init__, line \d+ of mine", answer[REFUSED])
+
+
+def test_what_passes_from_a_run_to_another_is_noticed(tmp_path: Path) -> None:
+    # The trial has fewer rounds, so it cannot notice this.
+    line = "SEEN.append(known.round); exploit = np.roll(np.eye(known.arms)[0], len(SEEN) // 200)"
+    text = with_line(line).replace("@dataclass", "SEEN = []\n\n\n@dataclass", 1)
+    policy = Source(str(written(tmp_path, text))).load()
+    [task] = [task for task in SUITE.tasks(Size("tiny", 2, 40)) if task.name == "alternating-8"]
+    with pytest.raises(
+        dc.ContractError, match=r"Soft: plays another game when it plays the first one again"
+    ):
+        task.play(policy)
+
+
+def test_a_compiled_policy_that_gives_an_arm_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Such a policy writes beyond its row of the plays: one row has too many, or none has enough.
+    def beyond(*given: Any) -> Any:
+        done = run_block(*given)
+        done.plays[0, 0] -= 1
+        return done
+
+    task = SUITE.tasks(SIZE)[0]
+    task.play(dc.FTPL())
+    monkeypatch.setattr("decoupled.benchmark.task.run_block", beyond)
+    with pytest.raises(dc.ContractError, match="FTPL: gave an arm out of range; arms are numbered 0 to 4"):
+        task.play(dc.FTPL())
+
+
+def test_a_process_of_the_policy_that_keeps_the_pipe_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "if os.fork() == 0: os.setsid(); time.sleep(20); os._exit(0)\n        time.sleep(1e6)"
+    monkeypatch.setattr("decoupled.benchmark.processes.GRACE", 2.0)
+    start = time.monotonic()
+    with (
+        pytest.raises(dc.ContractError, match="took more than"),
+        Pool(first_command(written(tmp_path, with_line(line)), 1.0), 1) as pool,
+    ):
+        list(pool.answers([({"task": None}, "in a short trial")]))
+    assert time.monotonic() - start < 15.0
+
+
+def test_a_policy_in_python_has_a_process_for_each_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Process] = []
+
+    def started(first: dict[str, Any]) -> Process:
+        made.append(Process(first))
+        return made[-1]
+
+    monkeypatch.setattr(processes, "Process", started)
+    names = ("late-stochastic-5", "stochastic-easy-5")
+    commands = [({"task": name, "references": False}, "") for name in names]
+    with Pool(first_command(written(tmp_path, SOFT), 60.0), 1) as pool:
+        for fresh, count in ((False, 1), (True, 3)):
+            pool.fresh = fresh
+            assert len(list(pool.answers(commands))) == 2
+            assert len(made) == count
+        assert pool._started == made[-1:]
 
 
 def test_columns_that_the_contexts_do_not_have() -> None:
@@ -182,6 +253,29 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         print(json.dumps({"task": None}), file=worker.stdin, flush=True)  # in which it sleeps
         worker.stdin.close()  # as the system does when a process is killed
         assert worker.wait() == 0
+
+
+def test_what_is_kept_of_a_policy_depends_on_its_parameters_and_not_on_its_label_alone(
+    tmp_path: Path,
+) -> None:
+    text = SOFT + "\n    @property\n    def label(self):\n        return 'Mine'\n"
+    file = written(tmp_path, text)
+    checked = [
+        Worker(
+            source := Source(str(file), f"Soft(rate={rate})"), source.sha256, list(SIZE), None, 60.0
+        ).check()
+        for rate in (0.1, 0.2)
+    ]
+    assert checked[0]["name"] == checked[1]["name"] == "Mine()"
+    assert [each["parameters"]["rate"] for each in checked] == [0.1, 0.2]
+
+
+def test_what_is_switched_off_here_already_is_switched_off_in_a_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inside = import_module("numpy._core._multiarray_umath")
+    monkeypatch.setattr(inside, "__cpu_features__", {})
+    assert same_everywhere()["NPY_DISABLE_CPU_FEATURES"].split() == list(inside.__cpu_dispatch__)
 
 
 def test_files_and_objects_that_are_none(tmp_path: Path) -> None:

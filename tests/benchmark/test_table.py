@@ -1,13 +1,14 @@
 """The tables of an entry, in Markdown and in LaTeX."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from decoupled.base.latex import escape
 from decoupled.benchmark import ratios
-from decoupled.benchmark.suite import GROUPS, NEED_DATA, REFERENCES, SIZES
+from decoupled.benchmark.suite import GROUPS, NEED_DATA, REFERENCES
 from decoupled.benchmark.table import aligned, to_latex, to_markdown
 from decoupled.report import latex
 from support.made_entries import LEVELS, made_up
@@ -39,7 +40,7 @@ def test_every_group_and_every_task_has_a_row_with_each_reference() -> None:
     assert "did not run" not in text
 
 
-def test_bold_is_what_is_better_beyond_chance() -> None:
+def test_bold_is_what_lies_below_the_reference() -> None:
     entry = made_up()
     text = to_markdown(entry)
     for group in entry["groups"]:
@@ -98,11 +99,36 @@ def test_latex_has_the_same_rows_and_the_same_in_bold() -> None:
     # The definition of the macro, and a use for each bold cell.
     assert tables.count(r"\tablebold ") == len(re.findall(r"\| +\*\*", markdown))
     assert r"My\_Policy(rate=0.1)" in tables
-    assert f"{SIZES['standard'].runs} runs, seed 0" in tables
+    assert "16 or 64 runs, seed 0" in tables
+    for text in (markdown, tables):
+        assert len(re.findall(r"\(not corrected for the number of cells\)", text)) == 2
+        assert "mean regret" not in text.lower()  # what is counted is another thing in some groups
+        assert all(task["unit"] in text for task in entry["tasks"])
+
+
+def test_both_kinds_of_tables_show_the_same_digits() -> None:
+    entry = made_up()
+    for table, of in ((to_markdown(entry), "Drift"), (to_latex(entry), "Drift")):
+        row = next(line for line in table.splitlines() if line.removeprefix("| ").startswith(of))
+        found = next(group for group in entry["groups"] if group["title"] == of)
+        shown = [f"{ratios.of_group(found, name).ratio:.2f}" for name in REFERENCES]
+        assert re.findall(r"[\d.]{4}", re.sub(r"\(.*?\)", "", row)) == shown
 
 
 @pytest.mark.pages
 @pytest.mark.skipif(latex.found() is None, reason="there is no pdflatex with siunitx")
-def test_latex_compiles(tmp_path: Path) -> None:
-    (tmp_path / "table.tex").write_text(latex.document(to_latex(made_up("My_Policy(rate=0.1)"))))
+@pytest.mark.parametrize("article", ["ours", "plain"])
+def test_latex_compiles_and_fits_into_the_page(article: str, tmp_path: Path) -> None:
+    text = latex.document(to_latex(made_up("My_Policy(rate=0.1)")))
+    if article == "plain":
+        text = "".join(line for line in text.splitlines(True) if not line.startswith(r"\addtolength"))
+    (tmp_path / "table.tex").write_text(text)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "table.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert latex.compile(tmp_path / "table.tex").read_bytes().startswith(b"%PDF")
+    assert not re.findall(r"Overfull \\hbox .*", done.stdout)

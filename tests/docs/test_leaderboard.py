@@ -11,6 +11,8 @@ import pytest
 import decoupled as dc
 from decoupled.benchmark import entry as entries
 from decoupled.benchmark.loading import Source
+from decoupled.benchmark.ratios import Ratio
+from decoupled.benchmark.statistics import quantile
 from decoupled.benchmark.suite import SIZES
 from support.doc_tools import tool
 from support.made_entries import LEVELS, made_up
@@ -67,6 +69,17 @@ def test_sound_entries_are_ranked(folder: Path) -> None:
     assert "So far all entries are of" in page
 
 
+def test_policies_whose_intervals_overlap_share_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {
+        "a": Ratio(0.5, 0.4, 0.6),
+        "b": Ratio(0.6, 0.5, 0.7),
+        "c": Ratio(0.8, 0.65, 0.9),
+        "d": Ratio(2.0, 1.9, 2.1),
+    }
+    monkeypatch.setattr(leaderboard.ratios, "overall", found.get)
+    assert list(leaderboard.ranks(list(found))) == ["1–2", "1–3", "2–3", "4"]  # noqa: RUF001
+
+
 def changed(entry: dict[str, Any]) -> None:
     entry["tasks"][0]["regret"]["mean"] /= 2.0
 
@@ -81,7 +94,7 @@ def other_suite(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "reason"),
-    [(changed, "digest = "), (not_a_number, "does not match"), (other_suite, "suite = 'decoupled-0'")],
+    [(changed, "has another mean"), (not_a_number, "is not JSON"), (other_suite, "suite = 'decoupled-0'")],
 )
 def test_a_spoilt_file_is_refused_with_its_name_and_the_reason(
     folder: Path, spoil: Callable[[dict[str, Any]], None], reason: str
@@ -103,14 +116,34 @@ def short(entry: dict[str, Any]) -> dict[str, Any]:
     return entries.assembled(SIZES["standard"], entry["policy"], lines, 1.0)
 
 
+def of_data(entry: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """With another task of data, and a digest that fits."""
+    lines = [{**task, **(changed if task["group"] == "recorded" else {})} for task in entry["tasks"]]
+    return entries.assembled(SIZES["standard"], entry["policy"], lines, 1.0)
+
+
+def other_references(entry: dict[str, Any]) -> dict[str, Any]:
+    """As if a reference had been worse, so that the policy looks better."""
+    first, *lines = entry["tasks"]
+    other, apart = first["references"]["FTPL()"], first["differences"]["FTPL()"]
+    other["mean"] += 100.0
+    first["differences"]["FTPL()"] = {end: value - 100.0 for end, value in apart.items()}
+    return entries.assembled(SIZES["standard"], entry["policy"], [first, *lines], 1.0)
+
+
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
         (made_up("Quick()", size="quick"), "run it without --quick"),
-        (short(made_up("Short()")), "tasks = 29: are not those of decoupled-1"),
+        (short(made_up("Short()")), "tasks = 31: are not those of decoupled-1"),
+        (of_data(made_up("FTPL()"), arms=4), "are not those of decoupled-1"),
+        (of_data(made_up("FTPL()"), name="recorded-mine"), "are not those of decoupled-1"),
         (made_up("Lost()", file="lost.py", sha256="0" * 64), "must lie in benchmark/policies"),
         (made_up(file="epsilon.py", sha256="0" * 64), "must lie in benchmark/policies"),
-        (made_up("Ladder()"), "of another"),
+        (made_up("Mine()"), "is no policy of the package, and has no file"),
+        (made_up("FTPL()", file="epsilon.py"), "is no policy of the package, and has no file"),
+        (from_file(name="TopTwo()"), "is the name of a policy of the package"),
+        (other_references(made_up("FTPL()")), "has other references in stochastic-easy-5 than most"),
     ],
 )
 def test_an_entry_that_cannot_be_compared_is_refused(
@@ -124,12 +157,32 @@ def test_an_entry_that_cannot_be_compared_is_refused(
     assert board == before
 
 
+def test_of_two_entries_of_one_policy_neither_is_taken(folder: Path) -> None:
+    put(folder, "again", made_up("Ladder()"))
+    board, refused = take(folder)
+    assert [entry["policy"]["name"] for entry in board] == ["EpsilonGreedy(epsilon=0.1)"]
+    assert [each.partition(": ")[0] for each in refused] == [
+        f"{folder.name}/entries/{name}.json" for name in ("again", "ladder")
+    ]
+    assert all("of another; leave one out" in each for each in refused)
+
+
+def test_a_lower_ratio_with_a_wide_interval_does_not_hide_a_better_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [(Ratio(0.7, 0.3, 1.4), made_up("TopTwo()")), (Ratio(0.8, 0.7, 0.9), made_up("FTPL()"))]
+    monkeypatch.setattr(leaderboard, "compared", lambda board, group: found)
+    assert next(leaderboard.better_ones([])) == (
+        "- The paper's instances: `FTPL()` has 0.80 times its regret (0.70 to 0.90)."
+    )
+
+
 def test_it_says_how_far_architectures_are_apart() -> None:
     one, other = made_up(), made_up()
     other["environment"]["architecture"] = "other"
     assert "0 differ, by at most 0.00 times" in " ".join(leaderboard.architectures([one, other]))
     mean = other["tasks"][0]["regret"]
-    mean["mean"] += 1.96 * mean["standard_error"]
+    mean["mean"] += quantile(other["tasks"][0]["runs"]) * mean["standard_error"]
     assert "1 differ, by at most 1.00 times" in " ".join(leaderboard.architectures([one, other]))
     other["environment"]["architecture"] = one["environment"]["architecture"]
     assert "1 of them differ" in " ".join(leaderboard.architectures([one, other]))

@@ -1,6 +1,5 @@
 """Made-up entries of the benchmark: the suite's tasks, without playing them."""
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -8,8 +7,9 @@ import numpy as np
 
 from decoupled.benchmark import entry as entries
 from decoupled.benchmark.statistics import task_line
-from decoupled.benchmark.suite import GROUPS, NEED_DATA, SIZES, SUITE
-from decoupled.benchmark.task import Played, Task
+from decoupled.benchmark.suite import GROUPS, SIZES, SUITE
+from decoupled.benchmark.task import REGRET, SEGMENTS, Played, Task
+from decoupled.environments import Alternating
 
 # Regret as a multiple of FTPL()'s, by group.
 LEVELS = {
@@ -18,6 +18,10 @@ LEVELS = {
     "Ladder()": (0.2, 0.4, 0.4, 0.7, 0.8, 0.9, 0.5, 0.95, 0.4, 0.8),
     "TopTwo()": (0.9, 0.6, 3.8, 2.2, 2.5, 4.0, 0.3, 1.2, 0.5, 1.1),
 }
+DATA_TASKS = (
+    (("recorded-chicago-forecast", "recorded", 13, 5_298, 16, REGRET), "chicago-forecast"),
+    (("mmlu-2", "mmlu", 2, 6_000, 16, SEGMENTS), "mmlu"),
+)
 EPSILON_GREEDY = (0.5, 0.7, 3.0, 0.9, 1.3, 2.0, 0.4, 1.02, 0.8, 1.1)
 
 
@@ -33,8 +37,10 @@ def made_up(
 ) -> dict[str, Any]:
     """An entry of a policy whose regret is these multiples of FTPL()'s, one for each group, and some noise."""
     tasks = list(_tasks(size))
-    if data:  # which no test has: two tasks as others are, under the names of the recorded ones
-        tasks += [replace(tasks[0], name=f"{group}-0", group=group, data=group) for group in NEED_DATA]
+    if data:  # which no test has: other worlds of the same size, under their names
+        for (title, group, arms, rounds, runs, unit), of in DATA_TASKS:
+            world = Alternating(arms, 0.125)
+            tasks.append(Task(title, group, world, rounds, min(runs, tasks[0].runs), unit, data=of))
     draw, places = np.random.default_rng(0), list(GROUPS)
     lines = [_line(task, draw, levels[places.index(task.group)], noise) for task in tasks]
     policy = {"name": name, "kind": "python", "file": file, "sha256": sha256}

@@ -66,6 +66,7 @@ class Table(NamedTuple):
         caption: the text above the table.
         label: what the text refers to it by.
         long: whether it may break over pages; needs the package longtable.
+        tight: whether its letters are smaller and its columns closer, since a table over pages cannot be shrunk.
 
     >>> columns = [Column("policy", "l"), Column("regret")]
     >>> table = Table(columns, [["my_policy", Cell(12.345, 0.678, bold=True)], ["other", None]], "Regret", "tab:regret")
@@ -83,6 +84,7 @@ class Table(NamedTuple):
     caption: str
     label: str
     long: bool = False
+    tight: bool = False
 
     def to_latex(self) -> str:
         """The table as a float, or with `long` as a table that may break over pages."""
@@ -95,7 +97,7 @@ class Table(NamedTuple):
         if self.long:
             start = [
                 "{",
-                r"\small",
+                r"\footnotesize\setlength{\tabcolsep}{3pt}" if self.tight else r"\small",
                 r"\setlength{\LTcapwidth}{\linewidth}",
                 _SETUP,
                 rf"\begin{{longtable}}{{{layout}}}",

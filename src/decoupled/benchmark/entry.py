@@ -15,8 +15,8 @@ import numpy as np
 from .. import __version__
 from ..base.files import write_atomically
 from ..errors import StorageError
-from .statistics import group_lines
-from .suite import GROUPS, REFERENCES, SIZES, SUITE, Size
+from .statistics import group_lines, mean
+from .suite import GROUPS, NEED_DATA, REFERENCES, SIZES, SUITE, Size
 
 FILE = "entry.json"
 _COVERED = ("suite", "size", "policy", "seed", "tasks")
@@ -24,6 +24,13 @@ _FIELDS = {
     "suite": str, "size": str, "policy": dict, "environment": dict, "seed": int, "digest": str, "tasks": list,
     "groups": list,
 }  # fmt: skip
+_POLICY_FIELDS = {"name": str, "kind": str, "file": str | None, "sha256": str | None}
+_ENVIRONMENT_FIELDS = {
+    "decoupled": str, "python": str, "numpy": str, "architecture": str, "system": str, "seconds": int | float,
+    "made": str,
+}  # fmt: skip
+_MEAN_FIELDS = {"mean": float, "standard_error": float}
+_DIFFERENCE_FIELDS = {"mean": float, "low": float, "high": float}
 _TASK_FIELDS = {
     "name": str, "group": str, "arms": int, "rounds": int, "runs": int, "data": str | None, "unit": str,
     "regret": dict, "switches": dict | None, "references": dict, "differences": dict,
@@ -74,7 +81,9 @@ def write(path: str | os.PathLike[str], entry: dict[str, Any]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read an entry of this suite, and check that it is whole and that nobody has changed its numbers.
+    """Read an entry of this suite, and check that it is whole and that its numbers fit together.
+
+    That they came from a run cannot be seen in a file: whoever doubts it runs the policy again and compares digests.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "entry.json"
@@ -86,28 +95,68 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     : suite = 'decoupled-0': must be 'decoupled-1'; run decoupled benchmark again
     """
     try:
-        entry = json.loads(Path(path).read_text(encoding="utf-8"))
+        entry = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_number)
+    except OSError as error:
+        _refuse(path, f"cannot be read ({error.strerror})")
     except (ValueError, RecursionError) as error:
         _refuse(path, f"is not JSON ({error})")
     if not isinstance(entry, dict) or entry.get("suite") != SUITE.name:
         found = entry.get("suite") if isinstance(entry, dict) else entry
         _refuse(path, f"suite = {found!r}: must be {SUITE.name!r}")
     _check_fields(path, "", entry, _FIELDS)
+    _check_fields(path, "policy.", entry["policy"], _POLICY_FIELDS)
+    _check_fields(path, "environment.", entry["environment"], _ENVIRONMENT_FIELDS)
     if entry["size"] not in SIZES:
         _refuse(path, f"size = {entry['size']!r}: must be {' or '.join(map(repr, SIZES))}")
-    for number, task in enumerate(entry["tasks"]):
-        if not isinstance(task, dict):
-            _refuse(path, f"tasks[{number}]: must be an object")
-        _check_fields(path, f"tasks[{number}].", task, _TASK_FIELDS)
-        if task["group"] not in GROUPS or set(task["references"]) != set(REFERENCES):
-            _refuse(path, f"tasks[{number}]: has another group or other references than the suite")
+    for place in ("policy", "environment"):  # what pages show
+        for name, value in entry[place].items():
+            if isinstance(value, str) and (not value.isprintable() or set(value) & set("|<>`")):
+                _refuse(path, f"{place}.{name} = {value[:60]!r}: must be printable, without | < > `")
     try:
+        for number, task in enumerate(entry["tasks"]):
+            _check_task(path, f"tasks[{number}]", task)
         whole = entry["digest"] == digest(entry) and _alike(entry["groups"], group_lines(entry["tasks"]))
     except (KeyError, TypeError, ValueError, ArithmeticError):
         whole = False
     if not whole:
         _refuse(path, f"digest = {entry['digest']!r}: does not match the numbers in the file")
     return entry
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _check_task(path: object, place: str, task: Any) -> None:
+    """Refuse a line of a task whose numbers do not fit together."""
+    if not isinstance(task, dict):
+        _refuse(path, f"{place}: must be an object")
+    _check_fields(path, f"{place}.", task, _TASK_FIELDS)
+    compared = [set(task["references"]), set(task["differences"])]
+    if task["group"] not in GROUPS or compared != [set(REFERENCES)] * 2:
+        _refuse(path, f"{place}: has another group or other references than the suite")
+    if (task["data"] is not None) != (task["group"] in NEED_DATA):
+        _refuse(path, f"{place}.data = {task['data']!r}: does not belong to the group {task['group']}")
+    own = task["regret"]
+    _check_fields(path, f"{place}.regret.", own, {**_MEAN_FIELDS, "runs": list})
+    most = 2.0 * task["rounds"]  # a loss and a switch in each
+    good = [isinstance(each, float) and abs(each) <= most for each in own["runs"]]
+    if len(good) != task["runs"] or not all(good):
+        _refuse(path, f"{place}.regret.runs: must be {task['runs']} numbers, at most {most:g}")
+    if task["runs"] < 2 or {**mean(np.array(own["runs"])), "runs": own["runs"]} != own:
+        _refuse(path, f"{place}.regret: has another mean or error than its runs")
+    for name in REFERENCES:
+        other, apart = task["references"][name], task["differences"][name]
+        for what, found, fields in (
+            ("references", other, _MEAN_FIELDS), ("differences", apart, _DIFFERENCE_FIELDS),
+        ):  # fmt: skip
+            if not isinstance(found, dict):
+                _refuse(path, f"{place}.{what}: must hold objects")
+            _check_fields(path, f"{place}.{what}[{name!r}].", found, fields)
+        scale = max(abs(own["mean"]), abs(other["mean"]))
+        near = math.isclose(apart["mean"], own["mean"] - other["mean"], abs_tol=1e-9 * scale)
+        if not (near and apart["low"] <= apart["mean"] <= apart["high"]):
+            _refuse(path, f"{place}.differences[{name!r}]: is not the difference of the means")
 
 
 def _spread(value: Any) -> str:

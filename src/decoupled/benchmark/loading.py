@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable
@@ -133,7 +134,12 @@ def _from_call(argument: str, text: str, file: Path | None, find: Find) -> Polic
         if kind is None:
             rule = f"calls {name}, which is no policy"
             raise ParameterError.of(argument, text, rule, near_name(name, Policy.known()))
-        named = {each.arg: value(each.value) for each in node.keywords if each.arg is not None}
+        named = {}
+        for each in node.keywords:
+            if each.arg is None:
+                rule = f"has {ast.unparse(each)!r} in it, which names no parameters"
+                raise ParameterError.of(argument, text, rule, remedy)
+            named[each.arg] = value(each.value)
         return _made(file or Path(text), kind, [value(each) for each in node.args], named)
 
     try:
@@ -146,8 +152,8 @@ def _from_call(argument: str, text: str, file: Path | None, find: Find) -> Polic
 
 
 def _made(place: Path, kind: type[Policy], given: list[Any], named: dict[str, Any]) -> Policy:
-    try:
-        return kind(*given, **named)
+    try:  # not the call itself, in which the policy may raise a TypeError of its own
+        inspect.signature(kind).bind(*given, **named)
     except TypeError:
         known: Any = kind
         names = [field.name for field in fields(known)] if "__dataclass_fields__" in vars(kind) else []
@@ -156,6 +162,7 @@ def _made(place: Path, kind: type[Policy], given: list[Any], named: dict[str, An
         if place.suffix != ".py":
             remedy = "see decoupled policies"
         raise ParameterError.of("policy", place.name, rule, remedy) from None
+    return kind(*given, **named)
 
 
 def told(error: BaseException, file: Path | None) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from importlib import import_module
-from threading import Lock, Timer, local
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, local
 from typing import Any, Self
 
 from ..errors import ContractError, ParameterError
@@ -32,6 +33,7 @@ class Process:
     def __init__(self, first: Command) -> None:
         source = Source(first["given"])
         self._limit, self._what = first["limit"], source.file.name if source.file else source.given
+        self._lines: SimpleQueue[str] = SimpleQueue()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._child = subprocess.Popen(
             # -P: a file beside the policy, such as random.py, is no module.
@@ -44,6 +46,8 @@ class Process:
             encoding="utf-8",
             start_new_session=True,  # so that Ctrl-C reaches this process only, which then ends them
         )
+        # A thread reads: a process that the policy has started may keep the pipe open, and reading does not end then.
+        Thread(target=self._read, daemon=True).start()
         try:
             self.ask(first, "")
         except BaseException:
@@ -53,19 +57,16 @@ class Process:
 
     def ask(self, command: Command, when: str) -> Any:
         """Send a command and wait for its answer, at most for the limit."""
-        stdin, stdout = self._child.stdin, self._child.stdout
+        stdin, start = self._child.stdin, time.monotonic()
         assert stdin is not None
-        assert stdout is not None
-        start = time.monotonic()
-        killing = Timer(self._limit + GRACE, self.end)
-        killing.start()
+        with suppress(OSError):  # it has ended, and the line is empty
+            stdin.write(json.dumps(command) + "\n")
+            stdin.flush()
         try:
-            with suppress(OSError):  # it has ended, and `stdout` is empty
-                stdin.write(json.dumps(command) + "\n")
-                stdin.flush()
-            line = stdout.readline()
-        finally:
-            killing.cancel()
+            line = self._lines.get(timeout=self._limit + GRACE)
+        except Empty:
+            self.end()
+            line = ""
         if not line.endswith("\n"):
             raise self._ended(when, time.monotonic() - start)
         answer = json.loads(line)
@@ -84,12 +85,20 @@ class Process:
             else:
                 self._child.kill()
         self._child.wait()
+        self._lines.put("")  # for a thread that waits
 
     def close(self) -> None:
-        """Close its files, when no thread reads them any more."""
-        for file in (self._child.stdin, self._child.stdout, self._said):
+        """Close its files, when no thread uses them any more."""
+        for file in (self._child.stdin, self._said):
             with suppress(OSError):
                 file.close()  # type: ignore[union-attr]
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        with self._child.stdout as stdout, suppress(ValueError):  # bytes that are no text
+            for line in stdout:
+                self._lines.put(line)
+        self._lines.put("")
 
     def _place(self, when: str) -> str:
         return f"{self._what}, {when}" if when else self._what
@@ -113,7 +122,7 @@ def same_everywhere() -> dict[str, str]:
     """The variables of a worker's process: nothing depends on what this processor has more than others of its kind."""
     try:
         inside = import_module("numpy._core._multiarray_umath")  # the lists that numpy.show_runtime() shows
-        features = [name for name in inside.__cpu_dispatch__ if inside.__cpu_features__.get(name)]
+        features = list(inside.__cpu_dispatch__)
     except (ImportError, AttributeError):
         features = []
     fixed = {
@@ -127,10 +136,13 @@ def same_everywhere() -> dict[str, str]:
 
 
 class Pool:
-    """As many processes as there is work for, each started when it is needed."""
+    """As many processes as there is work for, each started when it is needed.
+
+    With `fresh` each task has a process of its own, so that nothing which a policy in Python keeps passes to another.
+    """
 
     def __init__(self, first: Command, workers: int) -> None:
-        self._first = first
+        self._first, self.fresh = first, False
         self._started: list[Process] = []
         self._mine, self._guard = local(), Lock()
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="decoupled")
@@ -142,6 +154,12 @@ class Pool:
             yield asked[future], future.result()
 
     def _lead(self, command: Command, when: str) -> Any:
+        if self.fresh and hasattr(self._mine, "process"):
+            with self._guard:
+                self._started.remove(old := self._mine.process)
+            del self._mine.process
+            old.end()
+            old.close()
         if not hasattr(self._mine, "process"):
             self._mine.process = Process(self._first)
             with self._guard:

@@ -3,9 +3,12 @@
 import hashlib
 import json
 import os
+import platform
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..base.files import read_with_checksum, with_checksum, write_atomically
 from ..base.progress import progress_bar
@@ -22,7 +25,7 @@ from .suite import REFERENCES, SIZES, SUITE, Size
 from .task import Task
 
 BLOCKS = "blocks"
-TIME_LIMIT = 300.0  # seconds for all runs of a task, ten times what a policy in plain Python takes
+TIME_LIMIT = 900.0  # seconds for all runs of a task, ten times what a policy in plain Python takes
 REFERENCE_POLICY = "Ladder()"  # what a process that plays the references loads
 NO_LIMIT = 1e6  # seconds
 
@@ -76,7 +79,8 @@ def run(
         "data": None if extra is None else str(extra.resolve()),
         "limit": limit,
     }
-    keys = [SUITE.name, SUITE.digest(), list(chosen), source_digest()]
+    versions = [source_digest(), platform.python_version(), np.__version__]
+    keys = [SUITE.name, SUITE.digest(), list(chosen), *versions]
     trusted = {**first, "given": REFERENCE_POLICY, "name": None, "sha256": None, "limit": NO_LIMIT}
     with (
         explained(folder),
@@ -84,7 +88,9 @@ def run(
         progress_bar(_rounds(tasks), quiet, "playing") as report,
     ):
         [(_, described)] = pool.answers([({"task": None}, "in a short trial")])
-        own = _Blocks(folder, "entry", [*keys, {**described, "file": None}])
+        pool.fresh = described["kind"] == "python"
+        parameters = described.pop("parameters")
+        own = _Blocks(folder, "entry", [*keys, {**described, "file": None}, parameters])
         for task in own.fill(tasks, pool):
             report(task.rounds * task.runs, 0.0)
     # In processes that have not run the entry's code.

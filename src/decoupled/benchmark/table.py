@@ -1,16 +1,17 @@
 """An entry as tables: ratios by group, and paired differences by task, in Markdown and in LaTeX."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..base.latex import Cell, Column, Row, Table
+from ..base.latex import Cell, Column, Markup, Row, Table
 from . import ratios
 from .statistics import SMOOTHING
 from .suite import REFERENCES
 
 RATIOS = f"geometric means over the tasks of a group, after {SMOOTHING} sqrt(K T) is added to every mean"
+BOLD = "bold: its 95 % interval lies below {} (not corrected for the number of cells)"
 
 
 def to_markdown(entry: Mapping[str, Any]) -> str:
@@ -27,16 +28,16 @@ def to_markdown(entry: Mapping[str, Any]) -> str:
             f"{_made(entry)}{data}",
             "",
             f"Regret as a multiple of each reference's: {RATIOS}, with 95 % intervals.",
-            "Below 1 is better; bold: better, beyond chance.",
+            f"Below 1 is better; {BOLD.format(1)}.",
             "",
             groups_to_markdown(entry),
             "",
-            "Mean regret by task, and by how much it differs from each reference's, run by run, with 95 % intervals.",
-            "Below 0 is better; bold: better, beyond chance.",
+            "Means over runs by task, and by how much they differ from each reference's, run by run, with 95 % intervals.",
+            f"Below 0 is better; {BOLD.format(0)}.",
             "",
-            aligned(_task_rows(entry)),
+            tasks_to_markdown(entry),
             "",
-            "; ".join(f"{letter}: {unit}" for unit, letter in _units(entry).items()) + ".",
+            f"Units: {_units_told(entry)}.",
             "",
         )
     )
@@ -57,56 +58,70 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join((head, f"|{'|'.join(rule)}|", *lines))
 
 
-def groups_to_markdown(entry: Mapping[str, Any], *, intervals: bool = True) -> str:
-    """The first table alone; without intervals it fits into a terminal."""
-    rows = [("group", *(f"`{name}`" for name in REFERENCES))]
-    for group in entry["groups"]:
-        cells = [ratio_cell(ratios.of_group(group, name)) for name in REFERENCES]
-        rows.append((group["title"], *(cell if intervals else cell.partition(" ")[0] for cell in cells)))
+def tasks_to_markdown(entry: Mapping[str, Any]) -> str:
+    """The second table alone."""
+    rows = [("task", "K", "T", "runs", "unit", "mean", *(f"minus `{name}`" for name in REFERENCES))]
+    for head, (own, *found) in _tasks(entry):
+        rows.append((*head, own.markdown_value, *(each.markdown() for each in found)))
     return aligned(rows)
 
 
-def ratio_cell(found: ratios.Ratio) -> str:
-    """A ratio with its interval, in bold if it is better beyond chance.
-
-    >>> ratio_cell(ratios.Ratio(0.5, 0.4, 0.62)), ratio_cell(ratios.Ratio(12.0, 9.0, 15.0))
-    ('**0.50** (0.40 to 0.62)', '12.0 (9.0 to 15.0)')
-    """
-    decimals = 2 if found.ratio < 10.0 else 1
-    return _cell(found.ratio, found.low, found.high, decimals, bold=found.verdict == "better")
+def groups_to_markdown(entry: Mapping[str, Any], *, intervals: bool = True) -> str:
+    """The first table alone; without intervals it fits into a terminal."""
+    rows = [("group", *(f"`{name}`" for name in REFERENCES))]
+    for title, found in _groups(entry):
+        rows.append((title, *(each.markdown() if intervals else each.markdown_value for each in found)))
+    return aligned(rows)
 
 
-def _task_rows(entry: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    units = _units(entry)
-    rows = [("task", "K", "T", "runs", "unit", "mean", *(f"minus `{name}`" for name in REFERENCES))]
-    for task in entry["tasks"]:
-        mean, error = task["regret"]["mean"], task["regret"]["standard_error"]
-        sizes = (f"{task['arms']:,}", f"{task['rounds']:,}", f"{task['runs']:,}")
-        differences = (difference_cell(task["differences"][name]) for name in REFERENCES)
-        rows.append(
-            (task["name"], *sizes, units[task["unit"]], f"{mean:,.{decimals_for(error)}f}", *differences)
-        )
-    return rows
+class Shown(NamedTuple):
+    """A number with its interval, as the tables show it.
 
-
-def _units(entry: Mapping[str, Any]) -> dict[str, str]:
-    """A letter for each thing that is counted: the whole names would not fit."""
-    return dict(zip(dict.fromkeys(task["unit"] for task in entry["tasks"]), ascii_lowercase, strict=False))
-
-
-def difference_cell(found: Mapping[str, float]) -> str:
-    """A difference with its interval, in bold if it is below 0 beyond chance.
-
-    >>> difference_cell({"mean": -7.84, "low": -9.0, "high": -6.7})
+    >>> Shown(-7.84, -9.0, -6.7, decimals=1, bold=True).markdown()
     '**-7.8** (-9.0 to -6.7)'
     """
+
+    value: float
+    low: float
+    high: float
+    decimals: int
+    bold: bool
+
+    @property
+    def markdown_value(self) -> str:
+        """The number alone."""
+        return f"**{self.digits(self.value)}**" if self.bold else self.digits(self.value)
+
+    def markdown(self) -> str:
+        """The number and its interval."""
+        return f"{self.markdown_value} ({self.digits(self.low)} to {self.digits(self.high)})"
+
+    def latex(self) -> Cell:
+        """The number alone."""
+        return Cell(self.in_latex(self.value), bold=self.bold)
+
+    def in_latex(self, *values: float, between: str = "") -> Markup:
+        """Numbers with the same digits."""
+        return Markup(between.join(rf"\num{{{each:z.{self.decimals}f}}}" for each in values))
+
+    def digits(self, value: float) -> str:
+        """A number with as many decimals; 0 has no sign."""
+        return f"{value:z,.{self.decimals}f}"
+
+
+def ratio_shown(found: ratios.Ratio) -> Shown:
+    """A ratio with its interval, in bold if that lies below 1.
+
+    >>> ratio_shown(ratios.Ratio(0.5, 0.4, 0.62)).markdown(), ratio_shown(ratios.Ratio(12.0, 9.0, 15.0)).markdown()
+    ('**0.50** (0.40 to 0.62)', '12.0 (9.0 to 15.0)')
+    """
+    return Shown(*found, 2 if found.ratio < 10.0 else 1, found.verdict == "better")
+
+
+def difference_shown(found: Mapping[str, float]) -> Shown:
+    """A difference with its interval, in bold if that lies below 0."""
     low, high = found["low"], found["high"]
-    return _cell(found["mean"], low, high, decimals_for((high - low) / 4.0), bold=high < 0.0)
-
-
-def _cell(value: float, low: float, high: float, decimals: int, *, bold: bool) -> str:
-    shown, *ends = (f"{round(each, decimals) + 0.0:,.{decimals}f}" for each in (value, low, high))
-    return f"{f'**{shown}**' if bold else shown} ({ends[0]} to {ends[1]})"
+    return Shown(found["mean"], low, high, decimals_for((high - low) / 4.0), high < 0.0)
 
 
 def decimals_for(error: float) -> int:
@@ -118,44 +133,58 @@ def decimals_for(error: float) -> int:
     return min(3, max(0, -math.floor(math.log10(error)))) if error > 0.0 else 0
 
 
-def to_latex(entry: Mapping[str, Any]) -> str:
-    """Both tables in LaTeX, for a paper that loads booktabs, longtable and siunitx."""
-    return f"{_groups_in_latex(entry).to_latex()}\n{_tasks_in_latex(entry).to_latex()}"
-
-
-def _groups_in_latex(entry: Mapping[str, Any]) -> Table:
-    columns = [Column("group", "l", width=0.2)]
-    for name in REFERENCES:
-        columns += [Column("ratio", decimals=2, over=name), Column("95 %", "c", over=name)]
-    rows: list[Row] = []
+def _groups(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     for group in entry["groups"]:
-        row: list[Cell | str] = [group["title"]]
-        for name in REFERENCES:
-            found = ratios.of_group(group, name)
-            row.append(Cell(found.ratio, bold=found.verdict == "better"))
-            row.append(f"{found.low:.2f}, {found.high:.2f}")
-        rows.append(row)
-    caption = f"Regret of {entry['policy']['name']} as a multiple of each reference's: {RATIOS}, with 95 % intervals. Below 1 is better; bold: better beyond chance. {_made(entry)}"
-    return Table(columns, rows, caption, "tab:benchmark-groups")
+        yield group["title"], [ratio_shown(ratios.of_group(group, name)) for name in REFERENCES]
 
 
-def _tasks_in_latex(entry: Mapping[str, Any]) -> Table:
-    columns = [Column("task", "l"), Column("mean"), *(Column(name, over="minus") for name in REFERENCES)]
-    rows: list[Row] = []
+def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Shown]]]:
+    """The name, K, T, runs and unit of each task, then its mean and its differences."""
+    units = _units(entry)
     for task in entry["tasks"]:
-        regret = task["regret"]
-        row: list[Cell | str] = [task["name"], Cell(regret["mean"], regret["standard_error"])]
-        for name in REFERENCES:
-            found = task["differences"][name]
-            half = (found["high"] - found["low"]) / 2.0
-            row.append(Cell(found["mean"], half, bold=found["high"] < 0.0))
-        rows.append(row)
+        sizes = (f"{task[name]:,}" for name in ("arms", "rounds", "runs"))
+        mean, error = task["regret"]["mean"], task["regret"]["standard_error"]
+        own = Shown(mean, mean, mean, decimals_for(error), bold=False)
+        differences = (difference_shown(task["differences"][name]) for name in REFERENCES)
+        yield (task["name"], *sizes, units[task["unit"]]), [own, *differences]
+
+
+def _units(entry: Mapping[str, Any]) -> dict[str, str]:
+    """A letter for each thing that is counted: the whole names would not fit."""
+    return dict(zip(dict.fromkeys(task["unit"] for task in entry["tasks"]), ascii_lowercase, strict=False))
+
+
+def _units_told(entry: Mapping[str, Any]) -> str:
+    return "; ".join(f"{letter}: {unit}" for unit, letter in _units(entry).items())
+
+
+def to_latex(entry: Mapping[str, Any]) -> str:
+    """Both tables in LaTeX, for a paper that loads booktabs, graphicx, longtable and siunitx.
+
+    Below each number is its interval, or half its width, so that the tables fit into a page.
+    """
+    name, made = entry["policy"]["name"], _made(entry)
+    rows: list[Row] = []
+    for title, found in _groups(entry):
+        rows.append([title, *(each.latex() for each in found)])
+        rows.append(["", *(each.in_latex(each.low, each.high, between="--") for each in found)])
+    columns = [Column("group", "l"), *(Column(each, "r") for each in REFERENCES)]
+    caption = f"Regret of {name} as a multiple of each reference's: {RATIOS}, with 95 % intervals. Below 1 is better; {BOLD.format(1)}. {made}"
+    groups = Table(columns, rows, caption, "tab:benchmark-groups")
+    rows = []
+    for (task, arms, rounds, runs, unit), (own, *found) in _tasks(entry):
+        rows.append([task, own.latex(), *(each.latex() for each in found)])
+        halves = (each.in_latex((each.high - each.low) / 2.0) for each in found)
+        sizes = f"K = {arms}, T = {rounds}, {runs} runs; {unit}"
+        rows.append([sizes, "", *(Markup(rf"\ensuremath{{\pm}}{half}") for half in halves)])
+    columns = [Column("task", "l"), Column("mean", "r")]
+    columns += [Column(each, "r", over="minus") for each in REFERENCES]
     caption = (
-        f"Mean regret of {entry['policy']['name']} with its standard error, and its differences from the references', run "
-        f"by run, with half the width of their 95 % intervals. Below 0 is better; "
-        f"bold: better beyond chance. {_made(entry)}"
+        f"Means of {name} over runs, and their differences from the references', run by run, with half the width of their "
+        f"95 % intervals. Below 0 is better; {BOLD.format(0)}. Units: {_units_told(entry)}. {made}"
     )
-    return Table(columns, rows, caption, "tab:benchmark-tasks", long=True)
+    tasks = Table(columns, rows, caption, "tab:benchmark-tasks", long=True, tight=True)
+    return f"{groups.to_latex()}\n{tasks.to_latex()}"
 
 
 def _made(entry: Mapping[str, Any]) -> str:

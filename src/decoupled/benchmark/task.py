@@ -7,15 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import Floats
-from ..environments import ContextTable, Environment
-from ..errors import UnsupportedError
+from ..base.arrays import Floats, Ints
+from ..environments import AdaptiveAlternating, ContextTable, Environment, LossTable, PunishLast
+from ..errors import ContractError, UnsupportedError
+from ..kernels.random.noise import KINDS
 from ..policies import Policy
 from ..simulation.cpu import run_block, world
 from ..simulation.plan import Plan, as_rounds, make_plan
 from ..simulation.traffic import DIRECT, Traffic
 
-# What is counted, one number a run; all of them stay above 0 where plain regret need not.
+PLACES = (
+    4  # the fifth child of a run's seed; the others are noise, draws, traffic and the order of requests
+)
+# What is counted, one number a run. Against an arm that is best in hindsight it may be below 0.
 REGRET = "regret against the best arm"
 TRACKING = "regret against the best arm of each round"
 SEGMENTS = "regret against the best arm of each segment"
@@ -58,7 +62,23 @@ class Task:
             "seed": self.seed,
             "unit": self.unit,
             "traffic": self.traffic.to_dict(),
+            "places": [self.places(run).tolist() for run in range(self.runs)],
         }
+
+    def places(self, run: int) -> Ints:
+        """The arm of the world that stands at each place in a run, so that the number of an arm tells nothing."""
+        words = np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(run, PLACES)))
+        return words.random_raw(self.environment.arms).argsort(kind="stable")
+
+    def world(self, run: int) -> Environment:
+        """The world of a run, with its arms at other places."""
+        given, places = self.environment, self.places(run)
+        if isinstance(given, AdaptiveAlternating | PunishLast):  # all arms but one are alike
+            return replace(given, best=int(places.argmin()))
+        if isinstance(given, ContextTable):
+            return replace(given, losses=given.losses[:, places])
+        table = given.table(self.rounds)
+        return LossTable(table.rows[:, places], table.row_at, KINDS[table.noise], table.concentration)
 
     def plan(self, policy: Policy) -> Plan:
         """What is simulated for a policy; an error if it cannot be."""
@@ -68,31 +88,35 @@ class Task:
         return make_plan(policy, self.environment, self.rounds, self.runs, self.seed, 1, traffic=traffic)
 
     def play(self, policy: Policy) -> Played:
-        """Play all runs of a policy, one after another."""
+        """Play all runs of a policy, one after another, and the first again: nothing may pass from a run to another."""
         plan = self.plan(policy)
-        ends = as_rounds(plan)
-        done = run_block(policy, self.environment, self.rounds, ends, self.seed, 0, self.runs, plan.traffic)
-        values, switches = done.regret[:, -1], None
+        found = [self._run(plan, run) for run in (*range(self.runs), 0)]
+        if found.pop() != found[0]:
+            raise ContractError(
+                f"{policy.label}: plays another game when it plays the first one again; keep nothing but the learned "
+                "arrays"
+            )
+        values, switches = np.array(found).T
+        return Played(values, switches if plan.traffic.keys else None)
+
+    def _run(self, plan: Plan, run: int) -> tuple[float, float]:
+        """What is counted in a run, and the changes of the served arm, 0 where they are not counted."""
+        (policy,), here, traffic = plan.policies, self.world(run), plan.traffic
+        done = run_block(policy, here, self.rounds, as_rounds(plan), self.seed, run, run + 1, traffic)
+        if (done.plays.sum(axis=1) != self.rounds).any():
+            raise ContractError(
+                f"{policy.label}: gave an arm out of range; arms are numbered 0 to {here.arms - 1}"
+            )
+        value, switches = done.regret.item(), 0.0
         if self.unit in (TRACKING, SWITCHING):
-            values = values + self._behind_the_moving_best()
-        elif self.unit == SEGMENTS:
-            values = values + self._available()
+            table, best = world(here, self.rounds)
+            behind = table.rows[:, best] - table.rows.min(axis=1)  # of the best single arm
+            value += math.fsum(np.bincount(table.row_at, minlength=len(behind)) * behind)
+        elif isinstance(here, ContextTable) and self.unit == SEGMENTS:
+            value += here.available(here.row_at(self.rounds, self.seed, run))
         if done.switches is not None:
-            switches = done.switches[:, -1] * plan.traffic.keys
-            values = values + switches
-        return Played(values, switches)
-
-    def _behind_the_moving_best(self) -> float:
-        """What the best single arm loses to the best arm of each round, by mean losses."""
-        table, best = world(self.environment, self.rounds)
-        behind = table.rows[:, best] - table.rows.min(axis=1)
-        return math.fsum(np.bincount(table.row_at, minlength=len(behind)) * behind)
-
-    def _available(self) -> Floats:
-        table = self.environment
-        assert isinstance(table, ContextTable)
-        rows = (table.row_at(self.rounds, self.seed, run) for run in range(self.runs))
-        return np.array([table.available(each) for each in rows])
+            switches = done.switches.item() * traffic.keys
+        return value + switches, switches
 
 
 def _has_law(policy: Policy, arms: int) -> bool:

@@ -15,12 +15,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TextIO
 
-import numpy as np
-
 from ..errors import ContractError, DecoupledError
 from .loading import Source, told
 from .suite import REFERENCES, SUITE, Size
-from .task import Played, Task
+from .task import Played
 from .trial import check_entry
 
 REFUSED = "refused"
@@ -43,36 +41,30 @@ class Worker:
         """Try the policy, and say what it is."""
         if self.policy.in_python:  # which needs no compiler, so it takes a second
             faulthandler.dump_traceback_later(min(self.limit, TRIAL), exit=True)
-        check_entry(self.policy)
         for task in self.tasks.values():
             task.plan(self.policy)
-        return self.source.described(self.policy)
+        check_entry(self.policy)
+        # A policy may have a label of its own, which tells nothing of its parameters.
+        return {**self.source.described(self.policy), "parameters": self.policy.to_dict()}
 
     def play(self, name: str, references: bool) -> dict[str, Any]:
         """The runs of a task, of the references or of the entry, and the seconds that a processor took for them."""
         task, start = self.tasks[name], time.process_time()
         policies = REFERENCES if references else {"": self.policy}
-        found = {label: _as_lists(_played(task, policy)) for label, policy in policies.items()}
+        found = {label: _as_lists(task.play(policy)) for label, policy in policies.items()}
         return {"found": found, "seconds": time.process_time() - start}
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         """Do what a line asks for, or say why the entry is refused."""
         faulthandler.dump_traceback_later(self.limit, exit=True)  # it says where the time went
         try:
-            return self.check() if command["task"] is None else self.play(**_named(command))
+            return (
+                self.check()
+                if command["task"] is None
+                else self.play(command["task"], command["references"])
+            )
         finally:
             faulthandler.cancel_dump_traceback_later()
-
-
-def _named(command: dict[str, Any]) -> dict[str, Any]:
-    return {"name": command["task"], "references": command["references"]}
-
-
-def _played(task: Task, policy: Any) -> Played:
-    found = task.play(policy)
-    if not np.isfinite(found.values).all():
-        raise ContractError(f"{policy.label}: its regret is not finite; look at what update learns")
-    return found
 
 
 def _as_lists(found: Played) -> dict[str, Any]:

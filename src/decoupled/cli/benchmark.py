@@ -11,7 +11,7 @@ from ..base.files import write_atomically
 from ..base.progress import duration
 from ..benchmark.entry import FILE
 from ..benchmark.run import run
-from ..benchmark.table import groups_to_markdown, to_latex, to_markdown
+from ..benchmark.table import BOLD, groups_to_markdown, to_latex, to_markdown
 from ..environments.movielens.files import FOLDER_VARIABLE
 
 
@@ -38,7 +38,7 @@ def run_benchmark(
         f"{entry['policy']['name']} on {entry['suite']}, {entry['size']}: regret as a multiple of each reference's\n"
     )
     print(groups_to_markdown(entry, intervals=False))
-    print("\nGeometric means over the tasks of a group. Below 1 is better; bold: better, beyond chance.")
+    print(f"\nGeometric means over the tasks of a group. Below 1 is better;\n{BOLD.format(1)}.")
     files = [FILE, *write_shown(entry, folder, latex=latex)]
     if "picture.png" not in files:
         print("There is no picture: it needs the extra plots (pip install 'decoupled-bandits[plots]').")

@@ -182,7 +182,7 @@ def benchmark(
     ] = None,
     time_limit: Annotated[
         float, typer.Option(metavar="SECONDS", help="The most that the runs of one task may take.")
-    ] = 300.0,
+    ] = 900.0,
     latex: Annotated[
         bool, typer.Option("--latex", help="Write table.tex and picture.pdf as well, for a paper.")
     ] = False,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..base.spec import Description
-from ..base.validation import set_number
+from ..base.validation import set_number, set_whole
 from ..errors import ParameterError
 from ..kernels.adversary import AdversaryFunctions, Memory, register_adversary
 from ..kernels.rounds import Table
@@ -88,3 +88,10 @@ def set_gap_below_level(environment: Environment, remedy: str) -> None:
     gap = set_number(environment, "gap", 0.0, 1.0, remedy)
     if gap > level:
         raise ParameterError.of("gap", gap, f"must not exceed level = {level}", "lower it")
+
+
+def set_best(environment: Environment) -> None:
+    """Validate `best`, the number of an arm."""
+    if (best := set_whole(environment, "best", 0, "the default is 0")) >= environment.arms:
+        rule = f"must be below arms = {environment.arms}"
+        raise ParameterError.of("best", best, rule, "arms are numbered from 0")
