@@ -41,9 +41,11 @@ class Worker:
         """Try the policy, and say what it is."""
         if self.policy.in_python:  # which needs no compiler, so it takes a second
             faulthandler.dump_traceback_later(min(self.limit, TRIAL), exit=True)
-        for task in self.tasks.values():
-            task.plan(self.policy)
+        first, *others = self.tasks.values()
+        first.plan(self.policy)  # an error if it cannot be simulated at all
         check_entry(self.policy)
+        for task in others:
+            task.plan(self.policy)
         # A policy may have a label of its own, which tells nothing of its parameters.
         return {**self.source.described(self.policy), "parameters": self.policy.to_dict()}
 
