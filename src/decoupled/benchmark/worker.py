@@ -39,8 +39,6 @@ class Worker:
 
     def check(self) -> dict[str, Any]:
         """Try the policy, and say what it is."""
-        if self.policy.in_python:  # which needs no compiler, so it takes a second
-            faulthandler.dump_traceback_later(min(self.limit, TRIAL), exit=True)
         first, *others = self.tasks.values()
         first.plan(self.policy)  # an error if it cannot be simulated at all
         check_entry(self.policy)
@@ -58,13 +56,12 @@ class Worker:
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         """Do what a line asks for, or say why the entry is refused."""
-        faulthandler.dump_traceback_later(self.limit, exit=True)  # it says where the time went
+        name = command["task"]
+        # A trial in plain Python needs no compiler, so it takes a second.
+        limit = min(self.limit, TRIAL) if name is None and self.policy.in_python else self.limit
+        faulthandler.dump_traceback_later(limit, exit=True)  # it says where the time went
         try:
-            return (
-                self.check()
-                if command["task"] is None
-                else self.play(command["task"], command["references"])
-            )
+            return self.check() if name is None else self.play(name, command["references"])
         finally:
             faulthandler.cancel_dump_traceback_later()
 
