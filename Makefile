@@ -201,8 +201,8 @@ unit: install ## Run the tests: unit, property and statistical tests, doctests
 	@echo "Running the tests ..."
 	@$(PYTEST) -rs -m "not pages" --ignore tests/docs
 
-test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, LaTeX, and pages in a browser
-	@echo "Testing the documentation, the report of the reproduction, and pages in a browser ..."
+test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, a whole benchmark, LaTeX, and pages in a browser
+	@echo "Testing the documentation, the report of the reproduction, a benchmark, and pages in a browser ..."
 	@$(PYTEST) -rs -m pages tests/docs tests/benchmark tests/service/console tests/paper tests/report
 
 # `make test` compares them for a few policies, and for all with plain Python.

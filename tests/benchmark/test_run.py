@@ -18,6 +18,9 @@ from decoupled.benchmark.suite import GROUPS, NEED_DATA, REFERENCES, SUITE, Size
 from decoupled.cli.main import app
 from support.entries import SOFT, with_line
 
+# A whole benchmark compiles the loops of its references for most of a minute: `make test-docs`.
+pytestmark = pytest.mark.pages
+
 TINY = Size("tiny", 2, 400)
 KILLED = "import sys; from decoupled.benchmark.run import run, Size; run(sys.argv[1], Size('tiny', 2, 400), sys.argv[2], workers=1)"
 
