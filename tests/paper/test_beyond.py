@@ -105,6 +105,7 @@ def test_quantiles_of_the_same_runs_are_compared_run_by_run() -> None:
     assert part.high - part.low < 1e-9
 
 
+@pytest.mark.pages
 def test_less_regret_is_measured_judged_and_drawn(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from decoupled.paper import sticky
 from decoupled.paper.base import Scale
 
 
+@pytest.mark.pages
 def test_it_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sticky, "HORIZON", 2_000)  # a tenth of it in the quick version
     experiment, scale = sticky.Sticky(), Scale(runs=4, quick=True)

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from decoupled.paper.base import Scale
 from decoupled.paper.systems import SYSTEMS, Systems
 
 
+@pytest.mark.pages
 def test_systems_are_run_and_judged(tmp_path: Path) -> None:
     experiment, scale = Systems(), Scale(runs=8, quick=True)
     done: list[int] = []
