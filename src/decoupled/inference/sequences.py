@@ -3,6 +3,7 @@
 import operator
 import zlib
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -112,6 +113,11 @@ class Sequences:
         return seen + len(unsummed)
 
     @property
+    def left_out(self) -> int:
+        """The number of decisions that were left out."""
+        return self._now[0].left_out
+
+    @property
     def count(self) -> int:
         """The number of arms, also of those that are retired."""
         return len(self._now[0].batch)
@@ -190,6 +196,11 @@ class Sequences:
         """
         if self.observed == number:
             self.add(seen)
+
+    def leave_out(self) -> None:
+        """Count a decision that will not be observed."""
+        sums, seen, unsummed = self._now
+        self._set(replace(sums, left_out=sums.left_out + 1), seen, unsummed)
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ..base.validation import whole_number
 from ..decision import Arm
 from ..errors import UnsupportedError
 from .saving import Parts
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # loaded when a learner is watched
 _Answer = TypeVar("_Answer")
 
 MOST_WATCHED = 10_000  # arms
+PATIENCE, MOST_PATIENCE = 1_000, 100_000  # decisions
 
 
 def check_watchable(arms: int) -> None:
@@ -25,6 +27,11 @@ def check_watchable(arms: int) -> None:
             f"watch(): this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}, "
             "because they say next to nothing about so many; do without, or choose fewer arms"
         )
+
+
+def checked_patience(patience: object) -> int:
+    """How many newer decisions a decision without feedback holds up the evidence of."""
+    return whole_number("patience", patience, 1, f"the default is {PATIENCE:,}", MOST_PATIENCE)
 
 
 def not_watched() -> UnsupportedError:

@@ -1,5 +1,6 @@
 """A learner from text. Nothing in the text is trusted, not even if its checksum is right: a program may have edited it."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ..kernels.state import ROUND, State
 from .arm_ids import Serials
 from .arms import ArmNames
 from .guard import Guard
+from .inferring import checked_patience
 from .loss_range import LossRange
 from .pending import Pending, Waiting
 from .protocol import RunnablePolicy
@@ -135,16 +137,30 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
-    _check("watch", "its decisions", watch.drawn.keys() == waiting.decisions.keys())
-    for exploit, law in watch.drawn.values():
-        if exploit is not None:
-            _whole("watch", exploit, 0, born - 1)
-        _check(
-            "watch",
-            "a law",
-            law is None or (law.ndim == 1 and len(law) <= born and bool((law >= 0.0).all())),
-        )
+    checked_patience(watch.patience)
+    watch.made = waiting.made
+    if "drawn" in content["watch"]:  # of a version without a queue
+        drawn = (content["watch"]["drawn"][key] for key in waiting.decisions)
+        watch.adopt(waiting, drawn, content["watch"]["laws"])
+    for loss in (watch.expired, *(seen.loss for seen in watch.queue.values() if seen is not None)):
+        _check("watch", loss, loss is None or math.isnan(loss) or 0.0 <= loss <= 1.0)
+    for key, seen in watch.queue.items():
+        _check("watch", key, isinstance(key, str))
+        if seen is None:
+            continue
+        for arm in (seen.explore, 0 if seen.exploit is None else seen.exploit):
+            _whole("watch", arm, 0, born - 1)
+        _check("watch", "its arms", seen.explore in (some := seen.available or ()))
+        _check("watch", "its arms", set(some) <= set(range(born)) if isinstance(some, tuple) else len(some) <= born)
+        _check("watch", seen.weight, seen.weight is None or 0.0 < seen.weight < 1e100)
+        _check("watch", "a law", _is_law(seen.law, seen.explore, born))
     return watch
+
+
+def _is_law(law: Any, explore: int, born: int) -> bool:
+    if law is None:
+        return True
+    return law.ndim == 1 and explore < len(law) <= born and bool((law >= 0.0).all()) and law[explore] > 0.0
 
 
 def _numbers(name: str, row: Any) -> Any:
