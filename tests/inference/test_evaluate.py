@@ -160,7 +160,7 @@ def test_rows_that_tell_nothing_are_left_out() -> None:
     assert [each.importance_weighted for each in found.arms] == [
         each.importance_weighted for each in RESULT.arms
     ]
-    assert found.remarks == ("2 observed decisions could not explore every arm and are left out",)
+    assert found.remarks[0] == "2 observed decisions could not explore every arm and are left out"
 
 
 def test_a_log_of_the_standard_game_has_what_was_served() -> None:

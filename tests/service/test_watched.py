@@ -149,7 +149,8 @@ def test_a_history_ends_in_what_is_shown_now_and_goes_on_where_it_stopped(opened
     found, state = judged(service), service.experiments.state("me", "one").result()
     assert (history.arms, history.retired) == ((*ARMS, "d"), (False, False, True, False))
     last, at = history.points[-1], [0, 1, 3]
-    assert tuple(last.losses[i] for i in at) == tuple(each.loss for each in found.arms)
+    shown = tuple(each.loss if each.observed else None for each in found.arms)
+    assert tuple(last.losses[i] for i in at) == shown
     assert tuple(last.exploited[i] for i in at) == state.plays_exploit
     assert tuple(last.explored[i] for i in at) == state.plays_explore
     assert (last.decisions, last.observed) == (state.decisions, state.applied)
@@ -170,7 +171,8 @@ def test_a_history_shows_what_was_shown_at_the_time(file: str, policy: str) -> N
     for turn in range(4):
         use(service, 30, seed=turn, mode="both")
         now = judged(service)
-        shown.append((now.observed, tuple(each.loss if each.observed else None for each in now.arms)))
+        applied = service.experiments.state("me", "one").result().applied
+        shown.append((applied, tuple(each.loss if each.observed else None for each in now.arms)))
     points = service.logs.history("me", "one", points=MOST_POINTS).result().points
     was = {(each.observed, each.losses) for each in points}
     assert set(shown) <= was

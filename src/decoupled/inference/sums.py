@@ -13,7 +13,17 @@ import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
-from ..kernels.betting import AGAINST, COMMON, COMPARABLE, COMPARED, LEVEL, OTHER, OTHER_ROUNDS, ROUNDS, SEEN
+from ..kernels.betting import (
+    AGAINST,
+    COMMON,
+    COMPARABLE,
+    COMPARED,
+    LEVEL,
+    OTHER,
+    OTHER_ROUNDS,
+    ROUNDS,
+    SEEN,
+)
 from . import shares
 from .interval import Interval
 from .pairs import Pairs

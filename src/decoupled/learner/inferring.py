@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from ..base.validation import whole_number
 from ..decision import Arm
 from ..errors import UnsupportedError
+from ..inference.ordering import MOST_PATIENCE, PATIENCE
 from .saving import Parts
 
 if TYPE_CHECKING:  # loaded when a learner is watched
@@ -17,7 +18,6 @@ if TYPE_CHECKING:  # loaded when a learner is watched
 _Answer = TypeVar("_Answer")
 
 MOST_WATCHED = 10_000  # arms
-PATIENCE, MOST_PATIENCE = 1_000, 100_000  # decisions
 
 
 def check_watchable(arms: int) -> None:
@@ -122,7 +122,7 @@ class Inference:
             names: list[Arm] = [""] * watch.sequences.count
             for place, name in enumerate(parts.arms.names):
                 names[parts.running.serials.of_one(place)] = name
-            return verdict(watch.sequences, names, risk=risk, drift=drift)
+            return verdict(watch.sequences, names, risk=risk, drift=drift, waiting=watch.waiting)
 
         return self._learner._asked(question)
 

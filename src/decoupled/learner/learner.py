@@ -20,13 +20,14 @@ from ..errors import (
     ParameterError,
     UnsupportedError,
 )
+from ..inference.ordering import PATIENCE
 from ..native.quick import NOT_QUICK, Switch
 from .arms import ArmNames, Arms, listed, listed_available
 from .context import Advice, Context, checked_advice
 from .guard import Guard
 from .guarded import Guarded, Told
 from .guardrails import Guardrails
-from .inferring import PATIENCE, Inference, check_watchable, checked_patience, not_watched
+from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .keys import Key, key_text
 from .loss_range import LossRange
 from .pending import Pending, PendingDecisions, Recorded, Waiting

@@ -151,7 +151,11 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
         for arm in (seen.explore, 0 if seen.exploit is None else seen.exploit):
             _whole("watch", arm, 0, born - 1)
         _check("watch", "its arms", seen.explore in (some := seen.available or ()))
-        _check("watch", "its arms", set(some) <= set(range(born)) if isinstance(some, tuple) else len(some) <= born)
+        _check(
+            "watch",
+            "its arms",
+            set(some) <= set(range(born)) if isinstance(some, tuple) else len(some) <= born,
+        )
         _check("watch", seen.weight, seen.weight is None or 0.0 < seen.weight < 1e100)
         _check("watch", "a law", _is_law(seen.law, seen.explore, born))
     return watch

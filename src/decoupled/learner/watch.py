@@ -14,15 +14,17 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..decision import Arm
+from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences
 from ..inference.sums import Observation
 from .arm_ids import Serials
-from .inferring import PATIENCE
 from .pending import Pending, Waiting
 from .protocol import RunnablePolicy
 from .runner import Running
 
-MOST_NUMBERS = 1_000_000  # in the laws of the queue; a decision for which there is no room goes without its law
+MOST_NUMBERS = (
+    1_000_000  # in the laws of the queue; a decision for which there is no room goes without its law
+)
 
 
 class Place(NamedTuple):
@@ -52,7 +54,9 @@ class Watch:
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
         self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
-        self._place: Place | None = None  # of the decision that is on its way from the queue to the sequences
+        self._place: Place | None = (
+            None  # of the decision that is on its way from the queue to the sequences
+        )
         # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
@@ -144,14 +148,14 @@ class Watch:
             available = tuple(np.flatnonzero(law).tolist())
         self.queue[decision.id] = Observation(serial, weight, math.nan, exploit, available, law)
 
-    def adopt(self, waiting: Waiting, drawn: Iterable[tuple[int | None, int | None]], laws: list[Any]) -> None:
+    def adopt(
+        self, waiting: Waiting, drawn: Iterable[tuple[int | None, int | None]], laws: list[Any]
+    ) -> None:
         """Put pending decisions into the queue, as states of versions without one have them: exploited arms and laws."""
         known = [np.array(law, np.float64) for law in laws]
         for pending, (exploit, law) in zip(waiting.decisions.values(), drawn, strict=True):
             served = None if exploit is None or exploit < 0 else exploit
-            self.put(
-                pending, served, None if law is None or law < 0 else known[law], self.sequences.count
-            )
+            self.put(pending, served, None if law is None or law < 0 else known[law], self.sequences.count)
 
     # Learning
 
@@ -274,9 +278,13 @@ def _entry_to_json(seen: Observation | None, laws: dict[bytes, int]) -> list[Any
 
 def _entry_from_json(entry: list[Any], laws: list[Floats]) -> Observation:
     explore, weight, loss, exploit, available, law = entry
-    some = range(available) if isinstance(available, int) else tuple(available)
     return Observation(
-        explore, weight, math.nan if loss is None else loss, exploit, some, None if law is None else laws[law]
+        explore,
+        None if weight is None else float(weight),
+        math.nan if loss is None else float(loss),
+        exploit,
+        range(available) if isinstance(available, int) else tuple(available),
+        None if law is None else laws[law],
     )
 
 
