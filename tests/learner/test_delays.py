@@ -22,7 +22,9 @@ RUNS = 30
 MOST_WRONG = 7  # of 30; more with probability 6e-5 if each is wrong with probability 5 %
 
 
-def game(seed: int, delay: Delay, incumbent: int | None = None, rounds: int = 500, **watch: Any) -> dc.Learner:
+def game(
+    seed: int, delay: Delay, incumbent: int | None = None, rounds: int = 500, **watch: Any
+) -> dc.Learner:
     """Two equal arms, whose losses are 0.9 or 0.1. Feedback comes so many decisions later, or never."""
     luck = random.Random(seed)
     learner = dc.Ladder().start(2, seed=seed)
@@ -126,7 +128,9 @@ def saved(learner: dc.Learner, way: str) -> dc.Learner:
     if way == "pickle":
         return pickle.loads(pickle.dumps(learner))  # type: ignore[no-any-return]
     content, columns = to_columns(learner)
-    return from_columns(json.loads(json.dumps(as_text(content))), columns, [each[1:] for each in learner.pending])
+    return from_columns(
+        json.loads(json.dumps(as_text(content))), columns, [each[1:] for each in learner.pending]
+    )
 
 
 @pytest.mark.parametrize("expired", [None, 0.75])

@@ -103,7 +103,9 @@ def test_a_verdict_is_reached_and_names_the_arms() -> None:
     played(learner, 1_500)
     verdict = learner.inference.verdict()
     assert (verdict.state, verdict.best, verdict.basis) == ("decided", "a", "paired")
-    assert verdict.text == f"a is better than every other arm (95 %, decided at round {verdict.decided_at:,})"
+    assert (
+        verdict.text == f"a is better than every other arm (95 %, decided at round {verdict.decided_at:,})"
+    )
     assert learner.inference.verdict(drift=False).basis == "stationary"
 
 

@@ -43,13 +43,37 @@ def watched(
     ("arm", "against", "margin", "state", "text"),
     [
         ("next", "current", 0.0, "passed", "next is better than current (95 %, as of round 1,800)"),
-        ("next", "current", 0.1, "passed", "next is not worse than current by more than 0.1 (95 %, as of round 1,800)"),
-        ("next", "current", -0.1, "passed", "next is better than current by more than 0.1 (95 %, as of round 1,800)"),
-        ("next", "current", -0.5, "failed", "next is not better than current by more than 0.5 (95 %, as of round 1,800)"),
+        (
+            "next",
+            "current",
+            0.1,
+            "passed",
+            "next is not worse than current by more than 0.1 (95 %, as of round 1,800)",
+        ),
+        (
+            "next",
+            "current",
+            -0.1,
+            "passed",
+            "next is better than current by more than 0.1 (95 %, as of round 1,800)",
+        ),
+        (
+            "next",
+            "current",
+            -0.5,
+            "failed",
+            "next is not better than current by more than 0.5 (95 %, as of round 1,800)",
+        ),
         ("next", None, 0.0, "passed", "next is better than current, bad (95 %, as of round 1,800)"),
         ("bad", "current", 0.0, "failed", "bad is worse than current (95 %, as of round 1,800)"),
         ("bad", None, 0.2, "failed", "bad is worse than next by more than 0.2 (95 %, as of round 1,800)"),
-        ("bad", "current", 0.6, "passed", "bad is not worse than current by more than 0.6 (95 %, as of round 1,800)"),
+        (
+            "bad",
+            "current",
+            0.6,
+            "passed",
+            "bad is not worse than current by more than 0.6 (95 %, as of round 1,800)",
+        ),
     ],
 )
 def test_a_gate_compares_by_a_margin(

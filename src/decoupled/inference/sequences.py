@@ -41,8 +41,9 @@ class Sequences:
     """Intervals that hold at every moment at once, so you may watch them and stop when you like.
 
     They are for losses in [0, 1] and for arms numbered 0, 1, 2, ... in the order in which they came. Update them with
-    every loss that is observed, in any order, however late. A decision without feedback is left out: whether feedback
-    comes, and when, must not depend on the arm drawn or its loss.
+    every loss that is observed, in the order of the decisions: `Learner.watch` does, and says what is right if some are late.
+    A decision without feedback is left out, and `leave_out` counts it: whether feedback comes must not depend on the arm
+    drawn or its loss.
 
     With `drift=True` nothing is assumed about the losses. An interval then covers the *running mean*: the mean loss of
     an arm over all rounds observed so far, also those that explored another arm. It uses importance weights, so it is

@@ -40,7 +40,7 @@ class Judged:
     Attributes:
         state_version: the last row of the log that was part of it.
         verdict: which arm is best, as far as that is decided.
-        risk: the probability with which an interval of a family, or the verdict, may ever fail.
+        risk: the probability with which an interval of a family, or the verdict as of the moment it was decided, may ever fail.
         drift: whether losses may drift.
         observed: how many losses it is made of.
         since: the time from which losses count; None if all do.
