@@ -139,7 +139,8 @@ def test_losses_are_added_in_the_order_of_decisions(patience: int, expired: floa
     luck = random.Random(patience)
     learner = dc.FTPL().start(3, seed=patience, max_pending=12)
     learner.watch(patience=patience, expired_loss=expired)
-    model, waiting = Model(patience, expired), []
+    model = Model(patience, expired)
+    waiting: list[dc.Decision] = []
     for turn in range(600):
         act = luck.choice(("decide", "decide", "decide", "observe", "observe", "forget", "save", "ask"))
         if act == "decide":

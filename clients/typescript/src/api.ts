@@ -606,9 +606,9 @@ export interface SegmentOut {
   decided_at: number | null;
   /** Decisions without a loss in time, which are left out. */
   left_out: number;
-  /** Losses that wait for those of earlier decisions, and are not in it yet. */
+  /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
-  /** What is assumed about decisions that are left out, and what losses wait for; null if there are none. */
+  /** What is assumed about those left out; null if there are none. */
   remark: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
@@ -710,9 +710,9 @@ export interface VerdictOut {
   decided_at: number | null;
   /** Decisions without a loss in time, which are left out. */
   left_out: number;
-  /** Losses that wait for those of earlier decisions, and are not in it yet. */
+  /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
-  /** What is assumed about decisions that are left out, and what losses wait for; null if there are none. */
+  /** What is assumed about those left out; null if there are none. */
   remark: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */

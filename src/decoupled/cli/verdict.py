@@ -1,6 +1,5 @@
 """Formats a verdict for a terminal."""
 
-import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +46,8 @@ def verdict_text(found: dict[str, Any]) -> str:
     """
     lines = [found["text"]]
     if found["decided_at"] is not None:
-        lines.append(f"The evidence of now shows the same at a level of {_percent(found['sure'])}.")
+        level = f"{100.0 * min(found['sure'], 0.9999):.4g} %"
+        lines.append(f"The evidence of now shows the same at a level of {level}.")
     if found["remark"] is not None:
         lines.append(found["remark"])
     if found["incumbent"] is not None:
@@ -124,10 +124,6 @@ def _regret(regret: dict[str, float], arm: object) -> str:
 
 def _more(value: float) -> str:
     return f"{_number(abs(value))} {'less' if value < 0.0 else 'more'}"
-
-
-def _percent(level: float) -> str:
-    return f"{math.floor(1000 * min(level, 0.9999)) / 10} %"
 
 
 def _number(value: float) -> str:

@@ -123,7 +123,7 @@ def read_log(
     order = np.arange(count, dtype=np.float64)
     made = _numbers("seq", columns["seq"]) if "seq" in columns else order
     held = _held_up(explore, made, status)
-    missing, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
+    without, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
     seen &= ~held
     _check_losses(loss, seen, loss_range)
     _check_propensities(propensity, seen)
@@ -149,7 +149,7 @@ def read_log(
         loss[kept],
         _predicted(columns.get("baseline"), kept, rows, names, loss_range),
         contexts(columns["context"], kept, rows) if "context" in columns else None,
-        missing,
+        without,
         waiting,
     )
 

@@ -936,7 +936,9 @@ class Learner(Guarded):
         check_watchable(len(self._arms))
         serials, policy = self._running.serials, self._policy
         sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled)
-        return Watch.start(serials, sequences, policy, self._waiting.made, patience, expired)
+        watch = Watch(sequences, policy.cumulative is not None, patience, expired).following(serials)
+        watch.made = self._waiting.made  # nothing is kept of decisions that are made already
+        return watch
 
     # Saving
 

@@ -23,6 +23,7 @@ from .runner import Running
 from .saving import FORMAT, VERSION, WRITER, Parts
 
 if TYPE_CHECKING:  # loaded when a learner is watched
+    from ..inference.sums import Observation
     from .watch import Watch
 
 COUNTS = ("counts", "seen")  # how often something was seen, as floats
@@ -142,29 +143,25 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     if "drawn" in content["watch"]:  # of a version without a queue
         drawn = (content["watch"]["drawn"][key] for key in waiting.decisions)
         watch.adopt(waiting, drawn, content["watch"]["laws"])
-    for loss in (watch.expired, *(seen.loss for seen in watch.queue.values() if seen is not None)):
-        _check("watch", loss, loss is None or math.isnan(loss) or 0.0 <= loss <= 1.0)
+    _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
     for key, seen in watch.queue.items():
-        _check("watch", key, isinstance(key, str))
-        if seen is None:
-            continue
-        for arm in (seen.explore, 0 if seen.exploit is None else seen.exploit):
-            _whole("watch", arm, 0, born - 1)
-        _check("watch", "its arms", seen.explore in (some := seen.available or ()))
-        _check(
-            "watch",
-            "its arms",
-            set(some) <= set(range(born)) if isinstance(some, tuple) else len(some) <= born,
-        )
-        _check("watch", seen.weight, seen.weight is None or 0.0 < seen.weight < 1e100)
-        _check("watch", "a law", _is_law(seen.law, seen.explore, born))
+        _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, born)))
     return watch
 
 
-def _is_law(law: Any, explore: int, born: int) -> bool:
-    if law is None:
-        return True
-    return law.ndim == 1 and explore < len(law) <= born and bool((law >= 0.0).all()) and law[explore] > 0.0
+def _is_kept(seen: "Observation", born: int) -> bool:
+    explore, weight, loss, exploit, some, law = seen
+    arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
+    return (
+        all(
+            type(arm) is int and 0 <= arm < born
+            for arm in (explore, 0 if exploit is None else exploit, *arms)
+        )
+        and explore in (some or ())
+        and (weight is None or 0.0 < weight < 1e100)
+        and (math.isnan(loss) or 0.0 <= loss <= 1.0)
+        and (law is None or (explore < len(law) <= born and law.min() >= 0.0 and law[explore] > 0.0))
+    )
 
 
 def _numbers(name: str, row: Any) -> Any:

@@ -8,7 +8,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,21 +19,9 @@ from ..inference.sequences import Sequences
 from ..inference.sums import Observation
 from .arm_ids import Serials
 from .pending import Pending, Waiting
-from .protocol import RunnablePolicy
 from .runner import Running
 
-MOST_NUMBERS = (
-    1_000_000  # in the laws of the queue; a decision for which there is no room goes without its law
-)
-
-
-class Place(NamedTuple):
-    """Which observation that of a decision will be: of all, of an incumbent's trial, and of those left out."""
-
-    key: str
-    number: int
-    of_trial: int | None
-    left_out: int
+MOST_NUMBERS = 1_000_000  # in the laws of the queue; without room for it, a decision goes without its law
 
 
 class Watch:
@@ -54,29 +42,13 @@ class Watch:
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
         self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
-        self._place: Place | None = (
-            None  # of the decision that is on its way from the queue to the sequences
-        )
+        # The decision on its way from the queue to the sequences, and how many they, the trial and those left out were.
+        self._place: tuple[str, int, int | None, int] | None = None
         # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
-
-    @classmethod
-    def start(
-        cls,
-        serials: Serials,
-        sequences: Sequences,
-        policy: RunnablePolicy,
-        made: int,
-        patience: int,
-        expired: float | None,
-    ) -> "Watch":
-        """Watch arms of which nothing is known. Of decisions that are made already, nothing is kept."""
-        watch = cls(_followed(sequences, serials), policy.cumulative is not None, patience, expired)
-        watch.made = made
-        return watch
 
     def with_trial(self, serials: Serials, tried: bool) -> "Watch":
         """A copy that judges an incumbent by decisions that are made from now on; or by none, if there is no incumbent."""
@@ -148,10 +120,8 @@ class Watch:
             available = tuple(np.flatnonzero(law).tolist())
         self.queue[decision.id] = Observation(serial, weight, math.nan, exploit, available, law)
 
-    def adopt(
-        self, waiting: Waiting, drawn: Iterable[tuple[int | None, int | None]], laws: list[Any]
-    ) -> None:
-        """Put pending decisions into the queue, as states of versions without one have them: exploited arms and laws."""
+    def adopt(self, waiting: Waiting, drawn: Iterable[Any], laws: list[Any]) -> None:
+        """Put pending decisions into the queue, given their exploited arms and laws as versions without one wrote them."""
         known = [np.array(law, np.float64) for law in laws]
         for pending, (exploit, law) in zip(waiting.decisions.values(), drawn, strict=True):
             served = None if exploit is None or exploit < 0 else exploit
@@ -191,20 +161,20 @@ class Watch:
 
     def _add(self, key: str, seen: Observation | None) -> None:
         sequences, trial = self.sequences, None if key in self.before else self.trial
-        if self._place is None or self._place.key != key:
-            of_trial = None if trial is None else trial.observed
-            self._place = Place(key, sequences.observed, of_trial, sequences.left_out)
-        place = self._place
-        if seen is None:
-            if sequences.left_out == place.left_out:
-                sequences.leave_out()
-        else:
-            missing = 0 if seen.law is None else sequences.count - len(seen.law)
-            if missing > 0:  # arms that came later had no chance
-                seen = seen._replace(law=np.pad(seen.law, (0, missing)))
-            sequences.add_once(place.number, seen)
-            if trial is not None and place.of_trial is not None:
-                trial.add_once(place.of_trial, seen)
+        if self._place is None or self._place[0] != key:
+            tried = None if trial is None else trial.observed
+            self._place = key, sequences.observed, tried, sequences.left_out
+        _, number, tried, left_out = self._place
+        if seen is None and sequences.left_out == left_out:
+            sequences.leave_out()
+        elif seen is not None:
+            if (
+                seen.law is not None and len(seen.law) < sequences.count
+            ):  # arms that came later had no chance
+                seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
+            sequences.add_once(number, seen)
+            if trial is not None and tried is not None:
+                trial.add_once(tried, seen)
         if self.released is not None:
             self.released[key] = seen
 
@@ -236,14 +206,15 @@ class Watch:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values. Equal laws are there once."""
-        # Laws are compared by value: decisions of one round share the object, but not with those that were restored.
-        laws: dict[bytes, int] = {}
+        laws: dict[
+            bytes, int
+        ] = {}  # by value: decisions share objects, but not with those that were restored
         queue = [[key, *_entry_to_json(seen, laws)] for key, seen in self.queue.items()]
         return {
             "sequences": self.sequences.to_dict(),
             "weighs": self.weighs,
             "patience": self.patience,
-            **({} if self.expired is None else {"expired_loss": self.expired}),
+            "expired_loss": self.expired,
             **(
                 {} if self.trial is None else {"trial": self.trial.to_dict(), "before": sorted(self.before)}
             ),

@@ -153,9 +153,7 @@ class Segments:
     by: tuple[str, ...]
     since: float | None
     found: dict[tuple[Value | None, ...] | None, _Segment] = field(default_factory=dict)
-    waiting: dict[str, _Segment] = field(
-        default_factory=dict
-    )  # of decisions that are not in its sequences yet
+    waiting: dict[str, _Segment] = field(default_factory=dict)  # of decisions that are not in it yet
 
     @classmethod
     def start(cls, reader: Store, row: ExperimentRow, by: tuple[str, ...]) -> "Segments":

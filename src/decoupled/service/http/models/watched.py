@@ -53,12 +53,8 @@ class JudgedOut(BaseModel):
         "that moment: losses may have drifted since. null while it is open."
     )
     left_out: int = Field(description="Decisions without a loss in time, which are left out.")
-    waiting: int = Field(
-        description="Losses that wait for those of earlier decisions, and are not in it yet."
-    )
-    remark: str | None = Field(
-        description="What is assumed about decisions that are left out, and what losses wait for; null if there are none."
-    )
+    waiting: int = Field(description="Losses that are not in it yet: they wait for an earlier one.")
+    remark: str | None = Field(description="What is assumed about those left out; null if there are none.")
     arms: list[ArmLossOut]
     exploited: IntervalOut | None = Field(description="The mean loss of the exploited arms.")
 
