@@ -39,13 +39,13 @@ class Verdict:
         out: the arms that were shown to be worse than another.
         sure: the highest level at which the evidence of now shows the same; None while it is open. It is below 1 - risk if
             the evidence has become less since `decided_at`.
-        decided_at: after how many observations the last arm that is out was shown to be worse; None while it is open, with
-            another risk than that of the sequences, and if an earlier version did not note it.
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
             explored as often as until now; None if it is decided, or if nobody can tell.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
             to explore both; "running": the same, if that chance is known in no round; "stationary": the losses seen of
             each arm, if no mean changes.
+        decided_at: after how many observations the last arm that is out was shown to be worse; None while it is open, with
+            another risk than that of the sequences, and if an earlier version did not note it.
         left_out: how many decisions are left out, because no loss of them came in time.
         waiting: how many losses wait for those of earlier decisions.
         remark: what is assumed about decisions that are left out, and what the losses wait for; None if there are none.
