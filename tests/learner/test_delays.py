@@ -232,7 +232,7 @@ def test_a_state_of_a_version_without_a_queue_is_read() -> None:
     ("given", "said"),
     [
         ({"patience": 0}, "patience = 0: must be a whole number from 1 on"),
-        ({"patience": 10**6}, "patience = 1000000: must not exceed 100,000"),
+        ({"patience": 10**6}, "patience = 1000000: must not exceed 10,000"),
         ({"patience": 1.5}, "patience = 1.5"),
         ({"expired_loss": 2.0}, r"expired_loss = 2.0: must lie in \[0.0, 1.0\]"),
     ],

@@ -98,10 +98,7 @@ def read_log(
     tags: Mapping[str, str] | None = None,
     patience: int = PATIENCE,
 ) -> Log:
-    """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have.
-
-    A row that is pending, and has fewer than `patience` after it, holds them up.
-    """
+    """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have."""
     columns = columns_of(log)
     missing = [name for name in NEEDED if name not in columns]
     if missing:
