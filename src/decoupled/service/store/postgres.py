@@ -54,7 +54,7 @@ class PostgresStore(Store):
     """A store in the database at a postgresql:// address; `create` is whether to create its tables."""
 
     dialect, system = POSTGRES, "postgresql"
-    driver_errors = (psycopg.Error, OSError)
+    driver_errors, value_errors = (psycopg.Error, OSError), (psycopg.DataError,)
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         super().__init__()
