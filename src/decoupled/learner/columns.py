@@ -4,7 +4,7 @@ It is for callers that keep every decision anyway, such as a service with a log:
 its row does not have. A hundred thousand of them are written and read in a fraction of the time of `to_json`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,16 +36,27 @@ def place_in_stream(learner: Learner) -> bytes:
 
 
 @in_turn
-def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The learner without its pending decisions, and what these have beyond the fields of `Decision`.
+def keep_up(learner: Learner) -> None:
+    """Do now what the next feedback would do for all decisions since the last, so that it does not take long.
 
-    The first is a copy, for `as_text`, which takes longer if there are many arms.
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+    >>> keep_up(learner)
+    """
+    learner._keep_drawn()
+
+
+@in_turn
+def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
+    """The learner without its pending decisions, and what gives that which these have beyond the fields of `Decision`.
+
+    Both are copies, for later and for other threads. The first is for `as_text`, which takes longer if there are many arms.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
     >>> made = learner.decide(count=3)
     >>> content, columns = to_columns(learner)
-    >>> twin = from_columns(as_text(content), columns, [each[1:] for each in made])
+    >>> twin = from_columns(as_text(content), columns(), [each[1:] for each in made])
     >>> twin.pending == learner.pending, twin.decide() == learner.decide()
     (True, True)
     """
@@ -53,14 +64,18 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     waiting, watch = parts.waiting, parts.watch
     parts.running.record_baselines()
     learner._keep_drawn()
-    bare = Waiting(waiting.tag, waiting.limit)
+    bare, full = Waiting(waiting.tag, waiting.limit), Waiting(waiting.tag, waiting.limit)
     bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
-    content = to_content(
-        parts._replace(waiting=bare, watch=None if watch is None else watch.without_drawn())
-    )
-    columns = _of_waiting(waiting)
-    if watch is not None:
-        columns |= watch.law_columns(waiting.decisions)
+    full.decisions = waiting.decisions.copy()
+    unwatched = None if watch is None else watch.without_drawn()
+    content = to_content(parts._replace(waiting=bare, watch=unwatched))
+    if watch is not None and unwatched is not None:
+        unwatched.drawn = watch.drawn.copy()
+
+    def columns() -> dict[str, Any]:
+        laws = {} if unwatched is None else unwatched.law_columns(full.decisions)
+        return _of_waiting(full) | laws
+
     return content, columns
 
 

@@ -96,10 +96,9 @@ class Watch:
         """
         now, new = running.round, []
         for decision, _, covered, baseline in pending:
-            if decision.round != now:
+            if decision.round != now or decision.id in self.drawn:  # and so are all before it
                 break
-            if decision.id not in self.drawn:
-                new.append((decision, covered, baseline))
+            new.append((decision, covered, baseline))
         for decision, covered, baseline in reversed(new):
             if running.contexts is not None:  # the law is that of its context
                 running.contexts.recall(baseline)

@@ -95,7 +95,7 @@ class Listing:
             self._decisions, tenant, name, sort=sort, descending=sort[0] == "-", limit=limit,
             after=None if found is None else found[0], status=status, mode=mode, tags=tags,
         )  # fmt: skip
-        return self._background.submit(run)
+        return self._background.submit(run, tenant)
 
     def _decisions(self, tenant: str, name: str, *, sort: str, **wanted: Any) -> Page[DecisionRecord]:
         with reading(self._commits, tenant, name, compiled=False) as (reader, row):

@@ -43,9 +43,16 @@ AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits long
 class Logs:
     """Read, export and evaluate logs, drop their old part, and back up the store."""
 
-    def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
+    def __init__(
+        self,
+        commits: CommitLoop,
+        background: Background,
+        for_histories: Background,
+        for_backups: Background,
+    ) -> None:
         self._commits, self._background, self._for_histories = commits, background, for_histories
-        # Only the thread of `for_histories` uses them.
+        self._for_backups = for_backups
+        # Only what runs in `for_histories` uses them, and of one experiment one at a time.
         self._histories: OrderedDict[int, History] = OrderedDict()
         self._segments: OrderedDict[tuple[int, tuple[str, ...]], Segments] = OrderedDict()
 
@@ -128,7 +135,7 @@ class Logs:
         firsts = range(1, base.head + 1, AT_ONCE)
         return sum(run(_drop, about, base=base, first=first).result() for first in firsts)
 
-    @in_background()
+    @in_background("_for_backups")
     def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> int:
         """Copy the store as it is now to a SQLite file, a new one unless forced; returns the number of experiments."""
         count = back_up(self._commits.session.store, path, force=force)

@@ -16,7 +16,7 @@ import numpy as np
 from ...base.packed import pack_ints, unpack_ints
 from ...decision import Arm, Decision, Served
 from ...learner.budget import Budget
-from ...learner.columns import place_in_stream
+from ...learner.columns import keep_up, place_in_stream
 from ...learner.guarded import Told
 from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
@@ -39,6 +39,7 @@ T = TypeVar("T")
 Form: TypeAlias = Callable[["LiveExperiment", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
+_KEPT_UP = 64  # rows; by their numbers, so that a replay does the same
 UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
 
 
@@ -261,6 +262,8 @@ class LiveExperiment:
             tallies.explore[explore] += 1
             self.pending[seq] = (row, decision)
             self._queue(seq)
+            if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
+                keep_up(learner)
         return row
 
     def _decided(

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from ...base.fair_threads import pause
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
@@ -88,7 +89,9 @@ class PostgresStore(Store):
     def each(self, sql: str, values: Values = ()) -> Iterator[Any]:
         with self._guarded(), self.connection.cursor(f"each{next(self._names)}") as cursor:
             cursor.itersize = 5000
-            yield from cursor.execute(_translated(sql), values)
+            for row in cursor.execute(_translated(sql), values):
+                yield row
+                pause()
 
     def run_many(self, sql: str, many: list[Values]) -> None:
         with self._guarded():

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from ...base.fair_threads import pause
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from . import sqlite_files
@@ -116,7 +117,9 @@ class SqliteStore(Store):
 
     def each(self, sql: str, values: Values = ()) -> Iterator[Any]:
         with self._guarded():
-            yield from self.connection.execute(sql, values)
+            for row in self.connection.execute(sql, values):
+                yield row
+                pause()
 
     def run_many(self, sql: str, many: list[Values]) -> None:
         try:
