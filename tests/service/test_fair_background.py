@@ -25,7 +25,9 @@ CONTEXTUAL = Settings(
 LONG = 60
 READS: dict[str, Callable[[DecisionService, str, Path], Any]] = {
     "read": lambda service, tenant, path: service.logs.read(tenant, "one"),
-    "export": lambda service, tenant, path: service.logs.export(tenant, "one", path / f"{tenant}.csv", "csv"),
+    "export": lambda service, tenant, path: service.logs.export(
+        tenant, "one", path / f"{tenant}.csv", "csv"
+    ),
     "evaluate": lambda service, tenant, path: service.logs.evaluate(tenant, "one"),
     "history": lambda service, tenant, path: service.logs.history(tenant, "one"),
 }

@@ -88,12 +88,21 @@ class SqliteStore(Store):
                     raise apsw.ReadOnlyError("the file is read-only")
                 self.connection.pragma("journal_mode", "wal")
                 self.connection.pragma("synchronous", self._synchronous)
-            elif in_use:  # leave the log as it is; a new, empty log is removed on closing
+                if self.connection.pragma("user_version") != sqlite_files.HAS_LOG:
+                    self._mark(sqlite_files.HAS_LOG)
+            if (
+                in_use or not self._read_only
+            ):  # leave the log as it is; a new, empty log is removed on closing
                 self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         except BaseException:
             self.connection.close()
             raise
-        self._file = _identity(self.path)
+        self._file, self._log = _identity(self.path), _identity(f"{self.path}-wal")
+
+    def _mark(self, version: int) -> None:
+        """Note in the file itself whether it has a log, without which it must not be opened."""
+        self.connection.pragma("user_version", version)
+        self.connection.wal_checkpoint()
 
     def opening_error(self, error: Exception) -> StoreError:
         return opening_error(self.called, self.where, error, self.path)
@@ -129,6 +138,13 @@ class SqliteStore(Store):
 
     def begin(self) -> None:
         self._check_in_place()
+        if _identity(f"{self.path}-wal") != self._log:
+            with suppress(apsw.Error):  # SQLite still has the log: save what was acknowledged
+                self.connection.wal_checkpoint()
+            raise StoreError(
+                "store: its log, the file ending in -wal, was replaced or removed while in use; nothing was acknowledged; "
+                "what was before is merged into the store; stop the service as usual, and start it again"
+            )
         self.run("BEGIN IMMEDIATE")
 
     def end(self) -> None:
@@ -192,7 +208,19 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         with self._guarded():
+            if not self._read_only and not self.connection.in_transaction:
+                self._merge_log()
             self.connection.close()
+
+    def _merge_log(self) -> None:
+        """Merge the log into the file, unless others use it."""
+        with suppress(apsw.Error):  # then the next to open it finds the log
+            self.connection.set_busy_timeout(0)
+            self.connection.pragma("user_version", 0)
+            try:
+                self.connection.pragma("journal_mode", "delete")
+            except apsw.BusyError:
+                self._mark(sqlite_files.HAS_LOG)
 
     def copy_to(self, path: str) -> None:
         """Copy the whole file, page by page."""
