@@ -6,7 +6,7 @@ Everything here runs in the background, on the store as it is at the time of the
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -72,10 +72,14 @@ class Logs:
         path: str | os.PathLike[str],
         format: str = "parquet",  # noqa: A002
         tags: Tags | None = None,
+        room: Callable[[int], object] = lambda size: None,
     ) -> int:
-        """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions."""
+        """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions.
+
+        `room` is called with the size of the file as it grows, and may raise to end it.
+        """
         with reading(self._commits, tenant, name) as (reader, row):
-            return export.write(export.logged(reader, row, tags=tags), Path(path), format)
+            return export.write(export.logged(reader, row, tags=tags), Path(path), format, room)
 
     @in_background()
     def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> LogEvaluation:

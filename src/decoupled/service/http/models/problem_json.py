@@ -12,9 +12,7 @@ from ...experiment.request_context import ORIGIN
 PROBLEM = b"application/problem+json"
 FAULT = "an error of the service itself, described in its log; try again"
 # What a database says may name its host, its user or its path.
-NO_STORE = (
-    "store: could not write or read, for a reason in the service's log; nothing was acknowledged, try again"
-)
+NO_STORE = "store: cannot be read or written; nothing was acknowledged; try again, or see the log and decoupled doctor"
 faults = logging.getLogger("decoupled.service")
 _LONGEST = 500  # characters of a value; ids and names are shorter, and never cut
 

@@ -69,7 +69,7 @@ def operation_routes(
         experiment that is created later does not change it.
         """
         if not service.ready():
-            raise StoreError("store: does not take writes; see the service's log, and run decoupled doctor")
+            raise StoreError("store: does not take writes")
         if service.stored_to_compile():
             raise Compiling(f"policies: those of the stored experiments are being compiled; {HOW_LONG}")
         return JSONResponse({"status": "ok"})
