@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_short_work_is_done_while_long_work_goes_on(lanes: int) -> None:
         ended.append(lane)
 
     for lane in range(lanes):
-        threads.start(lambda lane=lane: long(lane), lane)
+        threads.start(partial(long, lane), lane)
     for _ in range(3):  # and nobody gets in twice
         threads.start(lambda: until(done), 0)
     threads.start(done.set, "short")
@@ -49,7 +50,7 @@ def test_one_works_at_a_time_and_a_lane_is_in_order() -> None:
 
     for number in range(3):
         for lane in range(20):  # more than there are threads
-            threads.start(lambda lane=lane, number=number: work(lane, number), lane)
+            threads.start(partial(work, lane, number), lane)
     threads.close()
     assert len(order) == 60, "what was started is finished"
     for lane in range(20):

@@ -20,7 +20,7 @@ from support.stores import both_stores, quick_service
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 CONTEXTUAL = Settings(
-    dc.ContextualLadder(segments=["subject"]).to_dict(), ("a", "b"), context={"subject": "text"}
+    dc.ContextualLadder(segments=("subject",)).to_dict(), ("a", "b"), context={"subject": "text"}
 )
 LONG = 60
 READS: dict[str, Callable[[DecisionService, str, Path], Any]] = {
@@ -44,10 +44,12 @@ def test_a_tenant_reads_its_log_while_others_read_long_ones(
         service.experiments.put(tenant, "one", PLAIN, seed=7).result()
         service.decisions.decide(tenant, "one", count=20).result()
     quick = service._commits.submit(lambda session: session.store.named("quick", "one")).result()
+    assert quick is not None
+    mine = quick.id
     logged, rows_since = export.logged, Store.rows_since
 
     def for_long(store: Store, experiment: int) -> None:
-        while experiment != quick.id and not answered.is_set():
+        while experiment != mine and not answered.is_set():
             list(store.each("SELECT seq FROM decided WHERE experiment = ?", (experiment,)))
 
     def long_log(store: Store, row: Any, *more: Any, **options: Any) -> Iterator[Any]:
@@ -94,8 +96,9 @@ def test_others_are_served_while_a_snapshot_of_many_pending_decisions_is_made(
         found: list[Any] = []
         while not found:
             service.decisions.feedback("me", first.id, loss=0.5).result()
-            sql = "SELECT seq FROM snapshots"
-            found = service._commits.submit(lambda session: session.store.run(sql)).result()
+            found = service._commits.submit(
+                lambda session: session.store.run("SELECT seq FROM snapshots")
+            ).result()
         assert found[0][0] <= len(made)
         state = service.experiments.state("me", "many").result()
         monkeypatch.setattr(sessions.Session, "save", lambda *_: None)  # the next start reads this snapshot

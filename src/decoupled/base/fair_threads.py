@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from threading import Lock
+from threading import Condition
 from typing import Any
 
 MOST = 16  # threads of one kind, and so lanes that take turns
@@ -20,26 +20,19 @@ class FairThreads:
 
     Lanes take turns. One thread works at a time, because many would hold up the rest of the program. It passes the turn on
     where it calls `pause` or rests, to the one that has waited longest.
-
-    >>> threads, done = FairThreads("example"), []
-    >>> for name, steps in (("long", 3), ("short", 1)):
-    ...     threads.start(lambda name=name, steps=steps: done.extend([name] * steps), lane=name)
-    >>> threads.close()
-    >>> sorted(done)
-    ['long', 'long', 'long', 'short']
     """
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(MOST, name)
         self.close = self._pool.shutdown
-        self._lock = Lock()  # for the fields below
         self._lanes: dict[Hashable, deque[Callable[[], Any]]] = {}
-        self._waiting: deque[Lock] = deque()  # each is held, and released when its turn comes
-        self._taken, self._since = False, 0.0
+        self._changed = Condition()  # guards the fields above and below
+        self._asked = self._given = 0  # turns
+        self._since = 0.0
 
     def start(self, work: Callable[[], object], lane: Hashable = None) -> None:
         """Run work in the context of the caller; `RuntimeError` if this is closed."""
-        with self._lock:
+        with self._changed:
             if lane not in self._lanes:
                 self._pool.submit(self._run, lane)
                 self._lanes[lane] = deque()
@@ -47,11 +40,11 @@ class FairThreads:
 
     def _run(self, lane: Hashable) -> None:
         while True:
-            with self._lock:
+            with self._changed:
                 work = self._lanes[lane][0]
             with suppress(Exception):  # it answers for itself
                 work()
-            with self._lock:
+            with self._changed:
                 self._lanes[lane].popleft()
                 if not self._lanes[lane]:
                     del self._lanes[lane]
@@ -62,54 +55,40 @@ class FairThreads:
 
     def _in_turn(self, work: Callable[[], object]) -> None:
         _current.set(self)
-        self.take()
+        self._take()
         try:
             work()
         finally:
-            self.give()
+            self._give()
 
-    def take(self) -> None:
-        """Wait for a turn."""
-        mine = Lock()
-        with self._lock:
-            if self._taken:
-                mine.acquire()
-                self._waiting.append(mine)
-            self._taken = True
-        mine.acquire()
+    def _take(self) -> None:
+        with self._changed:
+            mine, self._asked = self._asked, self._asked + 1
+            self._changed.wait_for(lambda: self._given == mine)
         self._since = time.monotonic()
 
-    def give(self) -> None:
-        """End the turn."""
-        with self._lock:
-            if self._waiting:
-                self._waiting.popleft().release()
-            else:
-                self._taken = False
-
-    def pass_on(self) -> None:
-        """End the turn and wait for the next, if its time is over and others wait."""
-        if self._waiting and time.monotonic() - self._since > SLICE:
-            self.give()
-            self.take()
+    def _give(self) -> None:
+        with self._changed:
+            self._given += 1
+            self._changed.notify_all()
 
 
 def pause() -> None:
-    """Let others work, in long work; elsewhere this does nothing."""
+    """Let others work if they wait, in long work; elsewhere this does nothing."""
     threads = _current.get()
-    if threads is not None:
-        threads.pass_on()
+    if threads and threads._asked - threads._given > 1 and time.monotonic() - threads._since > SLICE:
+        with resting():
+            pass
 
 
 @contextmanager
 def resting() -> Iterator[None]:
     """Let others work during a block that only waits."""
     threads = _current.get()
-    if threads is None:
-        yield
-        return
-    threads.give()
+    if threads:
+        threads._give()
     try:
         yield
     finally:
-        threads.take()
+        if threads:
+            threads._take()

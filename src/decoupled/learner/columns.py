@@ -36,17 +36,6 @@ def place_in_stream(learner: Learner) -> bytes:
 
 
 @in_turn
-def keep_up(learner: Learner) -> None:
-    """Do now what the next feedback would do for all decisions since the last, so that it does not take long.
-
-    >>> import decoupled as dc
-    >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
-    >>> keep_up(learner)
-    """
-    learner._keep_drawn()
-
-
-@in_turn
 def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
     """The learner without its pending decisions, and what gives that which these have beyond the fields of `Decision`.
 

@@ -105,8 +105,7 @@ class DecisionService:
         self._sizes_due = 0.0
         self.experiments = Experiments(self._commits, self._checks)
         self.decisions = Decisions(self._commits, max_pending)
-        self._backups = Background("decoupled-backups")
-        self.logs = Logs(self._commits, self._reads, self._histories, self._backups)
+        self.logs = Logs(self._commits, self._reads, self._histories)
         self.keys = Keys(self._commits)
         self.verdicts = Verdicts(self._commits, self._verdicts)
         self.audit = Audit(self._commits)
@@ -142,7 +141,6 @@ class DecisionService:
         self._checks.close()
         self.deletion.close()
         self._reads.close()
-        self._backups.close()
         self._verdicts.close()
         self._histories.close()
         self._lists.close()

@@ -28,8 +28,7 @@ def spool_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of exports, each of which is large."""
 
-    def write(decisions: Any, path: Path, kind: str, room: Callable[[int], object] = print) -> int:
-        room(SIZE)
+    def write(decisions: Any, path: Path, kind: str) -> int:
         path.write_bytes(bytes(SIZE))
         return 1
 
@@ -115,6 +114,7 @@ def test_an_export_ends_when_it_has_become_too_large(
 
     monkeypatch.setattr(export, "logged", noted)
     monkeypatch.setattr(export, "_AT_ONCE", 50)
+    monkeypatch.setattr("decoupled.service.http.routes.logs.COUNTED_EVERY", 50)
     with served(tmp_path, limits=Limits(spool=60_000)) as service:
         service.create("one")
         service.decide("one", count=1000)

@@ -160,26 +160,12 @@ def _at(true: Iterator[tuple[int, float]], sought: int) -> float | None:
     return None
 
 
-def write(
-    decisions: Iterable[LoggedDecision],
-    path: Path,
-    kind: str,
-    room: Callable[[int], object] = lambda size: None,
-) -> int:
-    """Write decisions to a file, whole or not at all; return their number. `room` is called with its size as it grows."""
-
-    def measured(temporary: Path) -> Iterator[LoggedDecision]:
-        for number, each in enumerate(decisions):
-            if number % _AT_ONCE == 0:
-                room(temporary.stat().st_size)
-            yield each
-
+def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
+    """Write decisions to a file, whole or not at all; return their number."""
     if kind not in FORMATS:
         raise Invalid.of("format", kind, "must be 'parquet' or 'csv'", "choose one of them")
     with replacing(path) as temporary:
-        count = (_parquet if kind == "parquet" else _csv)(measured(temporary), temporary)
-        room(temporary.stat().st_size)
-        return count
+        return (_parquet if kind == "parquet" else _csv)(decisions, temporary)
 
 
 def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, Any]:

@@ -43,15 +43,8 @@ AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits long
 class Logs:
     """Read, export and evaluate logs, drop their old part, and back up the store."""
 
-    def __init__(
-        self,
-        commits: CommitLoop,
-        background: Background,
-        for_histories: Background,
-        for_backups: Background,
-    ) -> None:
+    def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
         self._commits, self._background, self._for_histories = commits, background, for_histories
-        self._for_backups = for_backups
         # Only what runs in `for_histories` uses them, and of one experiment one at a time.
         self._histories: OrderedDict[int, History] = OrderedDict()
         self._segments: OrderedDict[tuple[int, tuple[str, ...]], Segments] = OrderedDict()
@@ -72,14 +65,14 @@ class Logs:
         path: str | os.PathLike[str],
         format: str = "parquet",  # noqa: A002
         tags: Tags | None = None,
-        room: Callable[[int], object] = lambda size: None,
+        passing: Callable[[LoggedDecision], LoggedDecision] = lambda each: each,
     ) -> int:
         """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions.
 
-        `room` is called with the size of the file as it grows, and may raise to end it.
+        Each decision goes through `passing`, which may raise to end it.
         """
         with reading(self._commits, tenant, name) as (reader, row):
-            return export.write(export.logged(reader, row, tags=tags), Path(path), format, room)
+            return export.write(map(passing, export.logged(reader, row, tags=tags)), Path(path), format)
 
     @in_background()
     def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> LogEvaluation:
@@ -139,7 +132,7 @@ class Logs:
         firsts = range(1, base.head + 1, AT_ONCE)
         return sum(run(_drop, about, base=base, first=first).result() for first in firsts)
 
-    @in_background("_for_backups")
+    @in_background()
     def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> int:
         """Copy the store as it is now to a SQLite file, a new one unless forced; returns the number of experiments."""
         count = back_up(self._commits.session.store, path, force=force)

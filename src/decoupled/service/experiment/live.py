@@ -16,7 +16,7 @@ import numpy as np
 from ...base.packed import pack_ints, unpack_ints
 from ...decision import Arm, Decision, Served
 from ...learner.budget import Budget
-from ...learner.columns import keep_up, place_in_stream
+from ...learner.columns import place_in_stream
 from ...learner.guarded import Told
 from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
@@ -263,7 +263,7 @@ class LiveExperiment:
             self.pending[seq] = (row, decision)
             self._queue(seq)
             if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
-                keep_up(learner)
+                learner._keep_drawn()
         return row
 
     def _decided(

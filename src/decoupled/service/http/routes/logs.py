@@ -5,7 +5,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from ...analysis.export import LoggedDecision
 from ...errors import BadRequest, Invalid, TooMany, TooSlow
 from ...experiment.annotations import tag_filter
 from ...experiment.context import MOST_FIELDS
@@ -38,6 +39,7 @@ from .experiments import Name
 
 KINDS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 CHUNK = 1 << 18
+COUNTED_EVERY = 2_000  # decisions of an export, after which its size is counted
 SegmentFields = Annotated[
     list[str],
     Query(
@@ -92,22 +94,20 @@ class Spool:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._held: dict[Path, tuple[str, int]] = {}
+        self._held: dict[str, tuple[str, int]] = {}  # by folder: whose it is, and its size
+        self.free = self._held.pop
 
-    def free(self, path: Path) -> None:
-        """Count an export no more."""
-        self._held.pop(path, None)
-
-    def hold(self, tenant: str, path: Path, size: int) -> None:
-        """Count what is written of an export, or refuse it if its tenant had more than is left for others."""
-        held = {**self._held, path: (tenant, size)}.values()
+    def hold(self, tenant: str, folder: str) -> None:
+        """Count what is in a folder, or refuse it if its tenant then had more than is left for others."""
+        size = sum(each.stat().st_size for each in Path(folder).iterdir())
+        held = {**self._held, folder: (tenant, size)}.values()
         mine = sum(each for whose, each in held if whose == tenant)
         if mine > self._most - sum(each for _, each in held):
             rule = f"the exports of this tenant that are not sent yet take {mine:,} bytes, too much of {self._most:,}"
             raise TooMany(
                 f"logs: {rule}; read them to the end, or ask for less with tags or as Parquet", 10
             )
-        self._held[path] = tenant, size
+        self._held[folder] = tenant, size
 
 
 class SentFile(StreamingResponse):
@@ -265,12 +265,17 @@ def log_routes(service: DecisionService, limits: Limits) -> APIRouter:
 
         def remove() -> None:
             folder.cleanup()
-            spool.free(path)
+            spool.free(folder.name, None)
+
+        def counted(decision: LoggedDecision, numbers: Iterator[int] = count()) -> LoggedDecision:  # noqa: B008
+            if next(numbers) % COUNTED_EVERY == 0:
+                spool.hold(access.tenant, folder.name)
+            return decision
 
         try:
             with turns.one(access.tenant):
-                room = partial(spool.hold, access.tenant, path)
-                await logs.export(access.tenant, name, path, format, wanted, room)
+                await logs.export(access.tenant, name, path, format, wanted, counted)
+            spool.hold(access.tenant, folder.name)
             # The file is complete before the first byte is sent, so a failure is an error and never half a file.
             return SentFile(path, KINDS[format], limits.export_seconds, remove)
         except BaseException:
