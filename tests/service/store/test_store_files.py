@@ -461,6 +461,17 @@ def test_a_copy_of_a_store_in_use_without_its_log_is_refused(tmp_path: Path) -> 
     assert keys_of(tmp_path / "store.db") == [KEY]
 
 
+def test_a_whole_copy_by_another_tool_is_a_store(tmp_path: Path) -> None:
+    service = store_with_a_key(tmp_path / "store.db")
+    connection = apsw.Connection(str(tmp_path / "store.db"))
+    connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+    connection.close()
+    service.close()
+    with closing(SqliteStore(tmp_path / "copy.db")) as store, closing(store.reader()):
+        pass
+    assert keys_of(tmp_path / "copy.db") == [KEY]
+
+
 @pytest.mark.parametrize("ends", ["closed", "killed"])
 def test_a_log_that_is_removed_while_in_use_is_noticed_and_nothing_is_lost(
     ends: str, tmp_path: Path

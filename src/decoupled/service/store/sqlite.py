@@ -86,9 +86,10 @@ class SqliteStore(Store):
             if not self._read_only:
                 if self.connection.readonly("main"):  # SQLite itself reports this at the first write
                     raise apsw.ReadOnlyError("the file is read-only")
+                new = self.connection.pragma("journal_mode") != "wal"
                 self.connection.pragma("journal_mode", "wal")
                 self.connection.pragma("synchronous", self._synchronous)
-                if self.connection.pragma("user_version") != sqlite_files.HAS_LOG:
+                if new or self.connection.pragma("user_version") != sqlite_files.HAS_LOG:
                     self._mark(sqlite_files.HAS_LOG)
             if (
                 in_use or not self._read_only

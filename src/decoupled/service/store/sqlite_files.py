@@ -60,7 +60,7 @@ def mismatch(path: str) -> tuple[str, str] | None:
     filled = os.path.exists(log) and os.path.getsize(log) > 0
     header = _header(path)
     lost = not os.path.exists(log) or _page_size_of_log(log) is None
-    if lost and header[60:64] == struct.pack(">I", HAS_LOG):
+    if lost and header[60:64] == struct.pack(">I", HAS_LOG) and header[18] != _ROLLBACK:
         rule = (
             f"was not closed, and its log {log!r}, with what was acknowledged last, is missing or damaged"
         )
