@@ -81,6 +81,8 @@ LIMITS = {
     "arms of an experiment, if you give their number": ["MOST_NUMBERED"],
     "characters of an `Idempotency-Key`": ["LONGEST_KEY"],
     "exports and evaluations of a tenant at a time": ["MOST_AT_ONCE"],
+    "seconds to read an exported log": ["export_seconds"],
+    "bytes of exported logs that are not read yet": ["spool"],
     "points of a history": ["MOST_POINTS"],
     "experiments in a bulk evaluation of flags": ["MOST_FLAGS"],
 }

@@ -180,7 +180,7 @@ def test_an_incumbents_trial_is_saved_apart_from_the_pending_decisions() -> None
     made = learner.decide(count=3)
     learner.guardrails = dc.Guardrails(incumbent="a")
     content, columns = to_columns(learner)
-    twin = from_columns(as_text(content), columns, [each[1:] for each in made])
+    twin = from_columns(as_text(content), columns(), [each[1:] for each in made])
     for each in (learner, twin):
         for decision in made:
             each.observe(decision, 0.5)

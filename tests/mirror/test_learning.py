@@ -111,7 +111,8 @@ def test_losses_wait_while_a_service_elsewhere_is_gone(arms: Arms, tmp_path: Pat
 
     assert decision.explore == "next"
     assert asyncio.run(learned()) == "kept"
-    assert json.loads(config.file("outbox").read_text())["loss"] == 0.5
+    [kept] = config.file("outbox").glob("*.json")
+    assert json.loads(kept.read_text())["loss"] == 0.5
 
 
 def test_arms_may_change_between_two_starts_and_settings_may_not(arms: Arms, tmp_path: Path) -> None:

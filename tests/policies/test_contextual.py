@@ -90,7 +90,7 @@ def test_a_saved_learner_goes_on_bit_for_bit_also_with_late_feedback() -> None:
     played(learner, 3, 10)
     twin = dc.Learner.from_json(learner.to_json())
     content, columns = to_columns(learner)
-    third = from_columns(as_text(content), columns, [each[1:] for each in learner.pending])
+    third = from_columns(as_text(content), columns(), [each[1:] for each in learner.pending])
     for each in (learner, twin, third):
         for decision in reversed(late):
             each.observe(decision.id, loss=0.5)

@@ -90,8 +90,8 @@ def test_what_takes_long_happens_in_the_background(
         [made] = service.decisions.decide("me", "large").result()
         service.decisions.feedback("me", made.id, loss=0.5).result()
         kept = service._commits.submit(lambda session: store.run("SELECT seq FROM snapshots")).result()
-    assert [name.startswith("decoupled-loads") for name in threads["saved"]] == [True]
-    assert [name.startswith("decoupled-loads") for name in threads["restored"]] == [True]
+    assert {name.startswith("decoupled-loads") for name in threads["saved"]} == {True}
+    assert {name.startswith("decoupled-loads") for name in threads["restored"]} == {True}
 
 
 def test_the_age_of_its_snapshot_begins_when_one_is_made(file: str, clock: Clock) -> None:

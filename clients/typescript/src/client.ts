@@ -200,13 +200,13 @@ export class Client {
     return { ...flushed, left: this.outbox.size };
   }
 
-  /** Send everything in the outbox once more. Throws what could not be delivered, unless a file keeps it. */
+  /** Send everything in the outbox once more. Throws what could not be delivered, unless a folder keeps it. */
   async close(): Promise<void> {
     if (!this.outbox || this.outbox.size === 0) return;
     await this.flush();
     const items = this.outbox.items();
     if (items.length && !this.outbox.survives) {
-      const rule = `outbox: ${items.length} losses were not delivered, and no file keeps them`;
+      const rule = `outbox: ${items.length} losses were not delivered, and no folder keeps them`;
       throw new UndeliveredFeedback(`${rule}; they are in \`items\` of this error`, items);
     }
   }

@@ -6,9 +6,9 @@ import { CompileWait, sendForJson, type Endpoint } from "./exchange.js";
 
 const BATCH = 500; // the most items in one request
 
-/** Feedback that waits to be sent, oldest first, in memory. `FileOutbox` of decoupled-client/node survives the program. */
+/** Feedback that waits to be sent, oldest first, in memory. `FolderOutbox` of decoupled-client/node survives the program. */
 export class Outbox {
-  protected waiting = new Map<string, FeedbackItem>();
+  private waiting = new Map<string, FeedbackItem>();
   /** Whether what waits is kept when the program ends. */
   readonly survives: boolean = false;
 
@@ -24,23 +24,19 @@ export class Outbox {
   /** Keep an item. Two different losses for one decision cannot both be right: the second throws. */
   add(item: FeedbackItem): void {
     const before = this.waiting.get(item.decision);
-    if (before && JSON.stringify(before) === JSON.stringify(item)) return;
-    if (before) {
-      throw new ParameterError(`decision '${item.decision}': the outbox has another loss for its explored arm; send only one`);
-    }
-    this.write(item);
+    if (before && JSON.stringify(before) !== JSON.stringify(item)) throw anotherLoss(item);
     this.waiting.set(item.decision, item);
   }
 
   /** Remove the items of these decisions. */
   remove(decisions: string[]): void {
     for (const decision of decisions) this.waiting.delete(decision);
-    this.rewrite();
   }
-
-  protected write(_item: FeedbackItem): void {}
-  protected rewrite(): void {}
 }
+
+/** The error for a second loss of a decision. */
+export const anotherLoss = ({ decision }: FeedbackItem): ParameterError =>
+  new ParameterError(`decision '${decision}': the outbox has another loss for its explored arm; send only one`);
 
 /** Feedback for a decision, with exactly one of loss, reward and preference. */
 export function checkedItem(decision: string | { id: string }, given: FeedbackIn): FeedbackItem {

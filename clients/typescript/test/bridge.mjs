@@ -6,13 +6,13 @@
 import { createInterface } from "node:readline";
 
 import { Client, Outbox } from "../dist/index.js";
-import { FileOutbox } from "../dist/node.js";
+import { FolderOutbox } from "../dist/node.js";
 
 const clients = [];
 
 function outboxOf(wanted) {
   if (wanted === undefined) return undefined;
-  return wanted === "memory" ? new Outbox() : new FileOutbox(wanted);
+  return wanted === "memory" ? new Outbox() : new FolderOutbox(wanted);
 }
 
 function made(url, { outbox, ...options } = {}) {

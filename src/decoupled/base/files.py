@@ -75,6 +75,16 @@ def _linked(temporary: Path, target: Path) -> bool:
     return True
 
 
+def flush_folder(folder: Path) -> None:
+    """Flush the names of new files to disk; Windows needs and has no such thing."""
+    if os.name == "posix":
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
 def with_checksum(body: bytes) -> bytes:
     """The bytes of a file: a checksum, then the body."""
     return hashlib.sha256(body).hexdigest().encode() + b"\n" + body

@@ -4,7 +4,8 @@ It is for callers that keep every decision anyway, such as a service with a log:
 its row does not have. A hundred thousand of them are written and read in a fraction of the time of `to_json`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,16 +37,16 @@ def place_in_stream(learner: Learner) -> bytes:
 
 
 @in_turn
-def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The learner without its pending decisions, and what these have beyond the fields of `Decision`.
+def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
+    """The learner without its pending decisions, and what gives that which these have beyond the fields of `Decision`.
 
-    The first is a copy, for `as_text`, which takes longer if there are many arms.
+    Both are copies, for later and for other threads. The first is for `as_text`, which takes longer if there are many arms.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
     >>> made = learner.decide(count=3)
     >>> content, columns = to_columns(learner)
-    >>> twin = from_columns(as_text(content), columns, [each[1:] for each in made])
+    >>> twin = from_columns(as_text(content), columns(), [each[1:] for each in made])
     >>> twin.pending == learner.pending, twin.decide() == learner.decide()
     (True, True)
     """
@@ -53,9 +54,10 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     waiting = parts.waiting
     parts.running.record_baselines()
     learner._keep_drawn()
-    bare = Waiting(waiting.tag, waiting.limit)
+    bare, full = Waiting(waiting.tag, waiting.limit), Waiting(waiting.tag, waiting.limit)
     bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
-    return to_content(parts._replace(waiting=bare)), _of_waiting(waiting)
+    full.decisions = waiting.decisions.copy()
+    return to_content(parts._replace(waiting=bare)), partial(_of_waiting, full)
 
 
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:

@@ -257,7 +257,7 @@ class Embedded(Backend):
 
 
 class Remote(Backend):
-    """A decision service elsewhere. Losses that it cannot take now wait in a file."""
+    """A decision service elsewhere. Losses that it cannot take now wait in a folder."""
 
     def __init__(self, client: AsyncClient, config: MirrorConfig) -> None:
         super().__init__(client, config)
@@ -269,7 +269,7 @@ class Remote(Backend):
             await self._client.flush()
 
     async def close(self) -> None:
-        """Try once more to deliver what waits; what is left stays in its file."""
+        """Try once more to deliver what waits; what is left stays in its folder."""
         with suppress(ServiceError, UndeliveredFeedback):
             await self._client.close()
 

@@ -1,6 +1,7 @@
 """What every client promises: both of Python and the one of TypeScript, against a real service and against bad ones."""
 
 import json
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -300,38 +301,71 @@ def test_an_answer_that_is_not_json_is_an_error(make: Make) -> None:
 def test_an_outbox_survives_the_program(service: Service, make: Make, kind: Kind, tmp_path: Path) -> None:
     name = name_for(service, kind, "outbox", deadline_seconds=3600)
     decisions = service.decide(name, count=3)["decisions"]
-    file, retries = tmp_path / "outbox.jsonl", {"attempts": 2, "first": 0.001}
+    folder, retries = tmp_path / "outbox", {"attempts": 2, "first": 0.001}
     outcome = ["before"]
     with dropping_proxy(service, lambda: outcome[0]) as url:
-        client = make(url, outbox=str(file), retries=retries)
+        client = make(url, outbox=str(folder), retries=retries)
         for each in decisions:
             for _ in range(2):  # the same again is kept once
                 assert client.call("feedback", each["id"], loss=0.25, arm=each["explore"]) is None
         assert client.call("feedback", "0123456789abcdef-1", loss=0.5) is None
-        assert len(file.read_bytes().splitlines()) == 4, "on disk before the program ends"
+        assert len(list(folder.glob("*.json"))) == 4, "on disk before the program ends"
         with pytest.raises(Refused, match="another loss") as caught:
             client.call("feedback", decisions[0]["id"], loss=0.75)
         assert caught.value.kind == "ParameterError"
         client.call("close")  # nothing is lost, so it is no error
-        with file.open("ab") as torn:  # the program dies while it writes
-            torn.write(file.read_bytes().splitlines()[0][:20])
+        torn = folder / ".0123.json.0123456789abcdef"  # the program died while it wrote
+        torn.write_bytes(b'{"decision": "')
+        os.utime(torn, (0.0, 0.0))
         outcome[0] = "pass"
-        flushed = make(url, outbox=str(file), retries=retries).call("flush")
+        flushed = make(url, outbox=str(folder), retries=retries).call("flush")
     assert {each["id"] for each in flushed["delivered"]} == {each["id"] for each in decisions}
     [refused] = flushed["refused"]
     assert (refused["item"]["decision"], refused["error"]["name"]) == ("0123456789abcdef-1", "NotFound")
     assert flushed["left"] == 0
-    assert file.read_bytes() == b""
+    assert list(folder.iterdir()) == []
     assert service.http.get(f"/v1/experiments/{name}/state").json()["applied"] == 3
+
+
+def test_programs_that_share_an_outbox_lose_nothing(
+    service: Service, make: Make, kind: Kind, tmp_path: Path
+) -> None:
+    name = name_for(service, kind, "shared")
+    ids = [each["id"] for each in service.decide(name, count=12)["decisions"]]
+    outcome = ["before"]
+    with dropping_proxy(service, lambda: outcome[0]) as url:
+        clients = [make(url, outbox=str(tmp_path / "outbox"), retries=ONCE) for _ in range(2)]
+        for number, each in enumerate(ids[:8]):
+            assert clients[number % 2].call("feedback", each, loss=0.25) is None
+        for client in clients:  # the same is kept once, and another loss by nobody
+            assert client.call("feedback", ids[0], loss=0.25) is None
+            with pytest.raises(Refused, match="another loss"):
+                client.call("feedback", ids[0], loss=0.75)
+        outcome[0] = "pass"
+        assert len(clients[0].call("flush")["delivered"]) == 8, "also what the other one left"
+        outcome[0] = "before"
+        for each in ids[8:]:
+            assert clients[1].call("feedback", each, loss=0.25) is None
+        assert clients[0].call("flush")["left"] == 4
+        outcome[0] = "pass"
+        sent = {each["id"] for client in clients for each in client.call("flush")["delivered"]}
+        assert sent == set(ids[8:])
+        assert clients[1].call("flush") == {"delivered": [], "refused": [], "left": 0}
+    assert service.http.get(f"/v1/experiments/{name}/state").json()["applied"] == 12
 
 
 def test_an_outbox_refuses_files_of_another_kind(make: Make, tmp_path: Path) -> None:
     file = tmp_path / "notes"
-    for content in (b"a single line", b"a line\nand another", b"[1, 2]\n"):
-        file.write_bytes(content)
-        with pytest.raises(Refused, match="outbox"):
+    file.write_bytes(b'{"decision": "1f2e-7", "loss": 0.5}\n')
+    with pytest.raises(Refused, match="is a file, and an outbox is a folder"):
+        make("http://127.0.0.1:9", outbox=str(file))
+    file.unlink()
+    file.mkdir()
+    for content in (b"a line", b"[1, 2]", b'{"loss": 0.5}', b'{"decision": "1f2e-7", "lo'):
+        (file / "one.json").write_bytes(content)
+        with pytest.raises(Refused, match=r"one\.json': is damaged"):
             make("http://127.0.0.1:9", outbox=str(file))
-        assert file.read_bytes() == content
+        assert (file / "one.json").read_bytes() == content
 
 
 def test_an_outbox_in_memory_is_not_dropped_silently(service: Service, make: Make, kind: Kind) -> None:

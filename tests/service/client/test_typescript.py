@@ -43,7 +43,7 @@ def test_the_snippets_of_the_pages_run(tmp_path: Path, tmp_path_factory: pytest.
         for page in PAGES:
             for block in blocks(page, "js"):
                 code = block.code.replace("http://127.0.0.1:8000", service.url)
-                code = code.replace('"outbox.jsonl"', json.dumps(str(tmp_path / "outbox.jsonl")))
+                code = code.replace('"outbox"', json.dumps(str(tmp_path / "outbox")))
                 # In the package's folder, its own name and those of its tools can be imported.
                 command = [node, "--input-type=module", "--eval", code]
                 done = subprocess.run(

@@ -1,7 +1,11 @@
-"""Lists, deleting, saved learners and replayed logs over HTTP."""
+"""Lists, deleting, saved learners and replayed logs over HTTP; backups, and a database that fails."""
 
+import hashlib
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,6 +13,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.http.admission.limits import Limits
+from decoupled.service.store.postgres import PostgresStore
 from support.http_service import Service, served
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -119,3 +124,59 @@ def test_a_log_is_replayed(service: Service) -> None:
     refused(service.http.post(path, content=without, headers=NDJSON), 422, "propensity")
     refused(service.http.post(f"{path}x", content=without, headers=NDJSON), 415)
     refused(service.http.post("/v1/experiments/nobody/replay", content="{}", headers=NDJSON), 404)
+
+
+def test_others_are_answered_while_a_backup_is_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashing, go_on = threading.Event(), threading.Event()
+    digest = hashlib.file_digest
+
+    def slow(*arguments: Any) -> Any:
+        hashing.set()
+        assert go_on.wait(60), "the event loop hashes"
+        return digest(*arguments)
+
+    monkeypatch.setattr("decoupled.service.http.routes.operations.hashlib.file_digest", slow)
+    with served(tmp_path, backups=tmp_path) as service, ThreadPoolExecutor(1) as pool:
+        backup = pool.submit(service.http.post, "/v1/backups")
+        assert hashing.wait(60)
+        with httpx.Client(base_url=service.url, timeout=30.0) as other:
+            assert other.get("/healthz").status_code == 200
+        go_on.set()
+        found = backup.result()
+        assert found.status_code == 201
+        written = (tmp_path / found.json()["file"]).read_bytes()
+        assert found.json()["sha256"] == hashlib.sha256(written).hexdigest()
+
+
+def test_a_503_does_not_say_where_the_database_is(postgres: str, caplog: pytest.LogCaptureFixture) -> None:
+    with served(postgres, backups=Path("/nowhere")) as service:
+        service.create("one")
+        store = service.direct._session.store
+        assert isinstance(store, PostgresStore)
+        right, store._url = store._url, "postgresql://clerk:hunter2@127.0.0.1:1/ledger"
+        store.connection.close()
+        requests = [
+            ("POST", "/v1/experiments/one/decisions"),
+            ("GET", "/v1/experiments"),
+            ("GET", "/v1/experiments/one/decisions"),
+            ("GET", "/v1/experiments/one/log"),
+            ("GET", "/v1/experiments/one/evaluation"),
+            ("POST", "/v1/backups"),
+            ("GET", "/v1/audit"),
+            ("POST", "/ofrep/v1/evaluate/flags/one"),
+        ]
+        for method, path in requests:
+            answer = service.http.request(
+                method,
+                path,
+                content=b"{}" if method == "POST" else None,
+                headers={"Content-Type": "application/json"},
+            )
+            assert answer.status_code in (500, 503), (path, answer.text)
+            for secret in ("clerk", "hunter2", "127.0.0.1", "ledger", "port", "psycopg", "Operational"):
+                assert secret not in answer.text, (path, answer.text)
+        assert "127.0.0.1" in caplog.text, "the operator sees it"
+        assert "hunter2" not in caplog.text
+        store._url = right

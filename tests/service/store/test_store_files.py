@@ -2,11 +2,14 @@
 
 import hashlib
 import os
+import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -394,12 +397,145 @@ def test_a_store_that_crashed_is_no_foreign_one_and_examining_it_changes_nothing
 
 
 def test_a_log_of_other_pages_is_foreign(store: Path, tmp_path: Path) -> None:
+    connection = apsw.Connection(str(store))
+    connection.pragma("journal_mode", "wal")  # as releases without a mark left it
+    connection.close()
     assert mismatch(str(store)) is None
     log = tmp_path / "store.db-wal"
     log.write_bytes(b"".join(number.to_bytes(4) for number in (0x377F0682, 3007000, 512)))
     assert "pages of another size" in str(mismatch(str(store)))
     log.write_bytes(b"\x37\x7f")
     assert mismatch(str(store)) is None, "a log cut off at its start holds nothing"
+
+
+# Logs that are lost
+
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "removed": Path.unlink,
+    "emptied": lambda log: log.write_bytes(b""),
+    "cut off": lambda log: log.write_bytes(log.read_bytes()[:11]),
+    "overwritten": lambda log: log.write_bytes(bytes(log.stat().st_size)),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("index", ["kept", "removed"])
+def test_a_lost_log_is_noticed_at_the_start(loss: str, index: str, crashed: Path, tmp_path: Path) -> None:
+    log = tmp_path / "crashed.db-wal"
+    content = log.read_bytes()
+    LOSSES[loss](log)
+    if index == "removed":
+        (tmp_path / "crashed.db-shm").unlink()
+    files = {each: digest_of(each) for each in tmp_path.iterdir()}
+    [check] = examine(crashed)
+    assert (check.name, check.good) == ("store", False)
+    for word in (str(log), "acknowledged last", "restore a backup"):
+        assert word in check.finding
+    for command in (("keys", "list"), ("serve", "--port", "0"), ("backup", str(tmp_path / "copy.db"))):
+        assert "missing or damaged" in failed(*command, "--store", crashed)
+    assert {each: digest_of(each) for each in tmp_path.iterdir()} == files
+    log.write_bytes(content)
+    assert keys_of(crashed) == [KEY]
+
+
+def test_a_lost_log_can_be_accepted(crashed: Path, tmp_path: Path) -> None:
+    (tmp_path / "crashed.db-wal").unlink()
+    with pytest.raises(StoreError) as refused:
+        open_service(crashed)
+    statement = re.search('"(PRAGMA[^"]*)"', str(refused.value))
+    assert statement is not None
+    connection = apsw.Connection(str(crashed))
+    connection.execute(statement[1])
+    connection.close()
+    with closing(open_service(crashed)) as service:
+        assert service.keys.list().result() == []
+
+
+def test_a_copy_of_a_store_in_use_without_its_log_is_refused(tmp_path: Path) -> None:
+    service = store_with_a_key(tmp_path / "store.db")
+    shutil.copy(tmp_path / "store.db", tmp_path / "copy.db")
+    service.close()
+    with pytest.raises(StoreError, match=r"copy\.db-wal.*is missing"):
+        open_service(tmp_path / "copy.db")
+    assert keys_of(tmp_path / "store.db") == [KEY]
+
+
+def test_a_whole_copy_by_another_tool_is_a_store(tmp_path: Path) -> None:
+    service = store_with_a_key(tmp_path / "store.db")
+    connection = apsw.Connection(str(tmp_path / "store.db"))
+    connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+    connection.close()
+    service.close()
+    with closing(SqliteStore(tmp_path / "copy.db")) as store, closing(store.reader()):
+        pass
+    assert keys_of(tmp_path / "copy.db") == [KEY]
+
+
+@pytest.mark.parametrize("ends", ["closed", "killed"])
+def test_a_log_that_is_removed_while_in_use_is_noticed_and_nothing_is_lost(
+    ends: str, tmp_path: Path
+) -> None:
+    path, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    service = store_with_a_key(path)
+    (tmp_path / "store.db-wal").unlink()
+    with pytest.raises(StoreError, match=r"-wal, was replaced or removed while in use"):
+        service.keys.list().result()
+    assert not service.ready()
+    if ends == "closed":
+        service.close()
+        assert keys_of(path) == [KEY]
+        return
+    shutil.copy(path, copy)  # what a kill would leave
+    with pytest.raises(StoreError, match="missing"):
+        open_service(copy)
+    connection = apsw.Connection(str(copy))
+    connection.pragma("user_version", 0)
+    connection.close()
+    assert keys_of(copy) == [KEY]
+    service.close()
+
+
+def test_the_last_of_several_programs_merges_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    service = store_with_a_key(path)
+    other = SqliteStore(path)
+    reader = other.reader()
+    service.close()
+    assert (tmp_path / "store.db-wal").stat().st_size > 0
+    shutil.copy(path, tmp_path / "copy.db")
+    with pytest.raises(StoreError, match="missing"):
+        SqliteStore(tmp_path / "copy.db")
+    reader.close()
+    other.close()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
+    assert keys_of(path) == [KEY]
+
+
+OPENING = """
+import sys
+from decoupled.service.store.sqlite import SqliteStore
+print("ready", flush=True)
+while True:
+    store = SqliteStore(sys.argv[1])
+    store.migrate(0.0)
+    store.close()
+"""
+
+
+def test_a_kill_while_a_store_is_opened_or_closed_is_no_lost_log(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    waits = random.Random(7)
+    for _ in range(8):
+        process = subprocess.Popen([sys.executable, "-c", OPENING, str(path)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(0.05 + waits.random() * 0.1)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert mismatch(str(path)) is None
+        SqliteStore(path).close()
 
 
 def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_experiment(store: Path) -> None:

@@ -24,7 +24,7 @@ from ..memory.restore import from_beginning
 from ..store.store import Store
 
 FORMATS = ("parquet", "csv")
-_AT_ONCE = 50_000
+_AT_ONCE = 2_000  # rows of a group, which are converted while everything else waits
 _STATUSES = {None: "pending", "observed": "applied", "expired": "expired"}
 
 

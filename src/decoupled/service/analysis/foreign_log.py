@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...base.fair_threads import pause
 from ...base.validation import is_missing
 from ...decision import Arm
 from ...errors import DecoupledError, Message, near_name, shown
@@ -107,6 +108,7 @@ def _columns(path: Path, kind: LogFormat) -> dict[str, Any]:
 
 
 def _row(number: int, line: str) -> dict[str, Any]:
+    pause()
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

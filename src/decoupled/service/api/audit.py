@@ -5,6 +5,7 @@ from typing import TypeAlias
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..experiment.audited import AuditRecord
+from ..experiment.settings import plain_text
 
 AuditPage: TypeAlias = list[AuditRecord]
 
@@ -26,4 +27,7 @@ class Audit:
     ) -> Reply[AuditPage]:
         """Changes, newest first: of a tenant, or of all tenants if None, from the one before the id `before`."""
         where = {"tenant": tenant, "subject": subject, "action": action}
+        for name, value in where.items():
+            if value is not None:
+                plain_text(name, value)
         return self._commits.submit(lambda session: session.store.audit(where, before, limit))

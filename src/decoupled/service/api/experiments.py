@@ -70,7 +70,7 @@ class Experiments:
         about = Reference("name", tenant, name)
         if learner is not None:
             settings = replace(settings, imported=digest_of(learner))
-        self._background.start(partial(self._put, reply, about, settings, seed, learner))
+        self._background.start(partial(self._put, reply, about, settings, seed, learner), tenant)
         return reply
 
     def _put(
@@ -93,9 +93,8 @@ class Experiments:
             made, created = self._commits.run(_put, about, alone=True, **asked).result()
             self._answer_when_compiled(reply, made, created)
         except Compiling as error:
-            again = partial(
-                self._background.start, partial(self._put, reply, about, settings, seed, learner)
-            )
+            put = partial(self._put, reply, about, settings, seed, learner)
+            again = partial(self._background.start, put, about.tenant)
             give_up = partial(deliver, [(reply, None, error)])
             self._compiler.wait(error.job, again, give_up, self._commits.patience)
         except Exception as error:

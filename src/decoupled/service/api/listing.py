@@ -13,6 +13,7 @@ from ..commits.replies import Reply
 from ..errors import Invalid
 from ..experiment.live import Owner, decision_record
 from ..experiment.records import DecisionRecord, Experiment, Mode, Status
+from ..experiment.settings import plain_text
 from ..memory.session import Session
 from ..store.listing import decisions_page, experiments_page
 from .experiments import as_experiment, with_status
@@ -58,6 +59,9 @@ class Listing:
         keys, descending = _KEYS[_checked("sort", sort, ExperimentSort).removeprefix("-")], sort[0] == "-"
         if status is not None:
             _checked("status", status, Filed)
+        for argument, text in (("policy", policy), ("prefix", prefix or None)):
+            if text is not None:
+                plain_text(argument, text)
         run = partial(
             _experiments, tenant=tenant, keys=keys, descending=descending, after=_after(after, sort), limit=limit,
             prefix=prefix, archived=None if status is None else status == "archived", policy=policy, sort=sort,
@@ -91,7 +95,7 @@ class Listing:
             self._decisions, tenant, name, sort=sort, descending=sort[0] == "-", limit=limit,
             after=None if found is None else found[0], status=status, mode=mode, tags=tags,
         )  # fmt: skip
-        return self._background.submit(run)
+        return self._background.submit(run, tenant)
 
     def _decisions(self, tenant: str, name: str, *, sort: str, **wanted: Any) -> Page[DecisionRecord]:
         with reading(self._commits, tenant, name, compiled=False) as (reader, row):
@@ -128,7 +132,7 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
         return None
     if not cursor.startswith(_MARK):
         if sort == "name":
-            return [cursor]
+            return [plain_text("after", cursor)]
         raise _unknown(cursor)
     try:
         text = cursor.removeprefix(_MARK)
@@ -139,6 +143,9 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
     if found != sort or [type(value) for value in values] != kinds:
         rule, remedy = f"is not of a list sorted by {sort}", "keep the sort of the first page"
         raise Invalid.of("after", cursor, rule, remedy)
+    # A database cannot look for every text and every number.
+    if not all(each.isprintable() if isinstance(each, str) else abs(each) < 2**63 for each in values):
+        raise _unknown(cursor)
     return values
 
 

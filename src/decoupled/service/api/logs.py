@@ -6,7 +6,7 @@ Everything here runs in the background, on the store as it is at the time of the
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -45,7 +45,7 @@ class Logs:
 
     def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
         self._commits, self._background, self._for_histories = commits, background, for_histories
-        # Only the thread of `for_histories` uses them.
+        # Only what runs in `for_histories` uses them, and of one experiment one at a time.
         self._histories: OrderedDict[int, History] = OrderedDict()
         self._segments: OrderedDict[tuple[int, tuple[str, ...]], Segments] = OrderedDict()
 
@@ -65,10 +65,14 @@ class Logs:
         path: str | os.PathLike[str],
         format: str = "parquet",  # noqa: A002
         tags: Tags | None = None,
+        passing: Callable[[LoggedDecision], LoggedDecision] = lambda each: each,
     ) -> int:
-        """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions."""
+        """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions.
+
+        Each decision goes through `passing`, which may raise to end it.
+        """
         with reading(self._commits, tenant, name) as (reader, row):
-            return export.write(export.logged(reader, row, tags=tags), Path(path), format)
+            return export.write(map(passing, export.logged(reader, row, tags=tags)), Path(path), format)
 
     @in_background()
     def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> LogEvaluation:

@@ -63,7 +63,7 @@ def awaited(
 class AsyncClient(BaseClient[httpx.AsyncClient]):
     """A client whose calls are awaited. It takes the same arguments and has the same methods as `Client`.
 
-    >>> AsyncClient("http://127.0.0.1:8000", outbox="outbox.jsonl")
+    >>> AsyncClient("http://127.0.0.1:8000", outbox="outbox")
     AsyncClient('http://127.0.0.1:8000')
     >>> decision = await client.decide("models")
     >>> (await client.feedback(decision, loss=0.25)).status

@@ -1,11 +1,14 @@
-"""Feedback that could not be delivered yet, in memory or in a file."""
+"""Feedback that could not be delivered yet, in memory or in a folder."""
 
+import hashlib
 import json
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...base.files import flush_folder, remove_abandoned, write_atomically
 from ...decision import Arm
 from ...errors import ParameterError
 from ...learner.preferences import Preference
@@ -40,7 +43,8 @@ class Outbox:
     """Feedback that waits to be sent, oldest first.
 
     Args:
-        path: the file that keeps it, so that it survives the program; None keeps it in memory.
+        path: the folder that keeps it, a file for each decision, so that it survives the program. Several programs may use
+            one folder: each sends what any of them left there. None keeps it in memory.
 
     >>> outbox = Outbox()
     >>> outbox.add(Undelivered("1f2e-7", loss=0.25))
@@ -51,21 +55,30 @@ class Outbox:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(path)
         self._lock = threading.Lock()
-        self._items: dict[str, Undelivered] = {}
-        if self.path is not None and self.path.exists():
-            self._items = {item.decision: item for item in _read(self.path)}
-            self._rewrite()
+        self._items: dict[str, Undelivered] = {}  # without a folder
+        if self.path is not None:
+            if self.path.exists() and not self.path.is_dir():
+                rule = "is a file, and an outbox is a folder"
+                raise ParameterError(f"outbox {str(self.path)!r}: {rule}; choose another path")
+            remove_abandoned(self.path)
+            self.items()  # to notice what is damaged
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._items) if self.path is None else sum(1 for _ in self.path.glob(_FILES))
 
     def items(self) -> list[Undelivered]:
         """All items, oldest first."""
-        with self._lock:
-            return list(self._items.values())
+        if self.path is None:
+            with self._lock:
+                return list(self._items.values())
+        found = []
+        for file in self.path.glob(_FILES):
+            with suppress(FileNotFoundError):  # another program has delivered it
+                found.append((file.stat().st_mtime_ns, file.name, _read(file)))
+        return [item for *_, item in sorted(found)]
 
     def add(self, item: Undelivered) -> None:
-        """Keep an item. If the outbox has a file, the item is flushed to disk before this returns.
+        """Keep an item. If the outbox has a folder, the item is flushed to disk before this returns.
 
         Two different losses for one decision cannot both be right: the second raises, and the first is kept.
 
@@ -76,16 +89,13 @@ class Outbox:
             ParameterError: if the outbox has other feedback for the same decision.
         """
         with self._lock:
-            waiting = self._items.get(item.decision)
-            if waiting == item:
-                return
-            if waiting is not None:
-                raise ParameterError(
-                    f"decision {item.decision!r}: the outbox has another loss for its explored arm; send only one"
-                )
-            if self.path is not None:
-                _write(self.path, [item], "ab")
-            self._items[item.decision] = item
+            kept = (
+                self._items.setdefault(item.decision, item) if self.path is None else _kept(self.path, item)
+            )
+        if kept != item:
+            raise ParameterError(
+                f"decision {item.decision!r}: the outbox has another loss for its explored arm; send only one"
+            )
 
     def remove(self, decisions: list[str]) -> None:
         """Remove the items of these decisions.
@@ -96,33 +106,36 @@ class Outbox:
         with self._lock:
             for decision in decisions:
                 self._items.pop(decision, None)
-            self._rewrite()
-
-    def _rewrite(self) -> None:
-        if self.path is not None:
-            new = self.path.with_name(self.path.name + ".new")
-            _write(new, list(self._items.values()), "wb")
-            os.replace(new, self.path)
+                if self.path is not None:
+                    _file(self.path, decision).unlink(missing_ok=True)
 
 
-_START = b'{"decision": "'  # how every line begins
+_FILES = "*.json"
 
 
-def _write(path: Path, items: list[Undelivered], mode: str) -> None:
-    with open(path, mode) as file:
-        file.writelines(json.dumps(item.to_json()).encode() + b"\n" for item in items)
-        file.flush()
-        os.fsync(file.fileno())
+def _file(folder: Path, decision: str) -> Path:
+    """The file of a decision. Its id may be any text, and a name may not."""
+    return folder / f"{hashlib.sha256(decision.encode(errors='surrogatepass')).hexdigest()}.json"
 
 
-def _read(path: Path) -> list[Undelivered]:
-    *lines, last = path.read_bytes().split(b"\n")
-    # An incomplete last line was being written when the program ended, before `add` returned.
-    if not last.startswith(_START[: len(last)]):
-        raise ParameterError(f"outbox {str(path)!r}: is another kind of file; choose another path")
+def _kept(folder: Path, item: Undelivered) -> Undelivered:
+    """Write an item, unless there is one of the same decision; return what is there."""
+    folder.mkdir(exist_ok=True)
+    file = _file(folder, item.decision)
+    while True:
+        try:
+            write_atomically(file, json.dumps(item.to_json()), overwrite=False, tidy=False)
+            flush_folder(folder)
+            return item
+        except FileExistsError:
+            with suppress(FileNotFoundError):  # it is delivered by now
+                return _read(file)
+
+
+def _read(file: Path) -> Undelivered:
     try:
-        return [Undelivered(**json.loads(line)) for line in lines]
+        return Undelivered(**json.loads(file.read_bytes()))
     except (ValueError, TypeError) as error:
         raise ParameterError(
-            f"outbox {str(path)!r}: is damaged ({error}); fix the line, or move the file"
+            f"outbox {str(file)!r}: is damaged ({error}); fix the file, or move it"
         ) from None

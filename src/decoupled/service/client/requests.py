@@ -240,7 +240,7 @@ class Operations:
 
     def flush(self) -> Exchange[Flushed]:
         if self._outbox is None:
-            remedy = "pass one to the client, as in Client(url, outbox='outbox.jsonl')"
+            remedy = "pass one to the client, as in Client(url, outbox='outbox')"
             raise ParameterError(f"outbox: this client has none; {remedy}")
         items = self._outbox.items()
         results = yield from deliver(items, self._endpoint.without_compile_wait())
@@ -260,7 +260,7 @@ class Operations:
         yield from self.flush()
         items = self._outbox.items()
         if items and self._outbox.path is None:
-            rule = f"outbox: {len(items)} losses were not delivered, and no file keeps them"
+            rule = f"outbox: {len(items)} losses were not delivered, and no folder keeps them"
             raise UndeliveredFeedback(f"{rule}; they are in `items` of this error", items)
 
 

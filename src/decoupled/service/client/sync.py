@@ -58,7 +58,7 @@ class Client(BaseClient[httpx.Client]):
         timeout: seconds for one attempt.
         verify: whether to check the certificate of an https address; a path names a certificate to trust.
 
-    >>> client = Client("http://127.0.0.1:8000", outbox="outbox.jsonl")
+    >>> client = Client("http://127.0.0.1:8000", outbox="outbox")
     >>> client
     Client('http://127.0.0.1:8000')
     """
@@ -625,7 +625,7 @@ class Client(BaseClient[httpx.Client]):
         """Send everything in the outbox once more, and close the connections.
 
         Raises:
-            UndeliveredFeedback: if feedback is left in an outbox that has no file.
+            UndeliveredFeedback: if feedback is left in an outbox that has no folder.
 
         >>> client.close()
         """

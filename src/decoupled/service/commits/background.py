@@ -1,13 +1,12 @@
 """Threads for work that would hold up the commit loop: reading logs, checking settings."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from contextvars import copy_context
 from functools import partial, wraps
 from threading import Event
 from typing import Concatenate, ParamSpec, TypeVar
 
+from ...base.fair_threads import FairThreads, resting
 from ..errors import Compiling, NotCompiled, NotFound, StoreError
 from ..experiment.rows import ExperimentRow
 from ..memory.compiler import Compiler, needed
@@ -20,37 +19,37 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class Background:
-    """Runs one piece of work after another in a thread of its own."""
+class Background(FairThreads):
+    """Runs work of tenants that take turns, and one piece of work after another for each of them."""
 
-    def __init__(self, name: str) -> None:
-        self._pool = ThreadPoolExecutor(1, name)
-        self.close = self._pool.shutdown
-
-    def start(self, work: Callable[[], None]) -> None:
+    def start(self, work: Callable[[], object], lane: Hashable = None) -> None:
         """Run work that answers for itself, in the context of the caller."""
         try:
-            self._pool.submit(copy_context().run, work)
+            super().start(work, lane)
         except RuntimeError:
             raise StoreError(CLOSED) from None
 
-    def submit(self, work: Callable[[], T]) -> Reply[T]:
+    def submit(self, work: Callable[[], T], lane: Hashable = None) -> Reply[T]:
         """Run work, and answer with its result."""
         reply: Reply[T] = Reply()
-        self.start(partial(answer, reply, work))
+        self.start(partial(answer, reply, work), lane)
         return reply
 
 
 def in_background(
     thread: str = "_background",
 ) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], Reply[T]]]:
-    """A decorator for methods that run in the background of their object, by the name of that attribute."""
+    """A decorator for methods that run in the background of their object, by the name of that attribute.
+
+    Their first argument says whose turn it is: the tenant, unless the work is the operator's.
+    """
 
     def decorate(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Reply[T]]:
         @wraps(method)
         def begin(self: S, /, *arguments: P.args, **options: P.kwargs) -> Reply[T]:
             background: Background = getattr(self, thread)
-            return background.submit(partial(method, self, *arguments, **options))
+            lane = next(iter((*arguments, *options.values())))
+            return background.submit(partial(method, self, *arguments, **options), lane)
 
         return begin
 
@@ -93,6 +92,7 @@ def _await_compiled(compiler: Compiler, row: ExperimentRow, patience: float | No
         except Compiling as error:
             ended = Event()
             compiler.wait(error.job, ended.set, ended.set, patience)
-            ended.wait()
+            with resting():
+                ended.wait()
             if error.job.ended_at is None:
                 raise

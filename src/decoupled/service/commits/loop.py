@@ -154,17 +154,24 @@ class CommitLoop:
         self._with_lighter = any(each.weight < SLICE for each in batch)
         while batch:
             outcomes, unfinished = list[Outcome](), list[Command]()
-            command = batch[0]
+            command: Command | None = None
             try:
                 self.session.enter([each for command in batch for each in command.about])
                 for command in batch:
                     self._run(command, outcomes, unfinished)
+                command = None
                 self.session.write()
             except StoreError as error:
                 self._fail(error, batch)
                 self._tell(batch, [(each.reply, None, error) for each in batch], start, error)
                 return
             except Exception as error:
+                if command is None and len(batch) > 1:  # it is one of them: look for it in each half
+                    self._fail(error, batch)
+                    self._perform(batch[: len(batch) // 2])
+                    batch = batch[len(batch) // 2 :]
+                    continue
+                command = command or batch[0]
                 self._fail(error, [command])
                 deliver([(command.reply, None, as_service_error(error))])
                 batch = [each for each in batch if each is not command]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from ...base.fair_threads import resting
+
 T = TypeVar("T")
 Loop: TypeAlias = asyncio.AbstractEventLoop
 Call: TypeAlias = tuple[Callable[[Any], None], Any]  # a function, and its argument
@@ -43,8 +45,9 @@ class Reply(Generic[T]):
             waiter = threading.Event()
             self._waiters.append(waiter)
             # Delivery sets `_done` before it looks for waiters, so one of the two sides sees the other.
-            if not self._done and not waiter.wait(timeout):
-                raise TimeoutError(f"no answer came within {timeout} s")
+            with resting():
+                if not self._done and not waiter.wait(timeout):
+                    raise TimeoutError(f"no answer came within {timeout} s")
         return self._error
 
     def __await__(self) -> Generator[Any, None, T]:

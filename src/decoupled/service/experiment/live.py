@@ -39,6 +39,7 @@ T = TypeVar("T")
 Form: TypeAlias = Callable[["LiveExperiment", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
+_KEPT_UP = 64  # rows; by their numbers, so that a replay does the same
 UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
 
 
@@ -267,6 +268,8 @@ class LiveExperiment:
             tallies.explore[explore] += 1
             self.pending[seq] = (row, decision)
             self._queue(seq)
+            if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
+                learner._keep_drawn()
         return row
 
     def _decided(

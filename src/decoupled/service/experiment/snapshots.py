@@ -34,9 +34,9 @@ def prepared(running: LiveExperiment) -> Callable[[], str]:
         "archived_at": running.archived_at,
         "names": as_stored(running.names),
         "retired": running.retired,
-        "waiting": pack_ints(np.array(list(running.pending), np.int64)),
     }
-    learner, content["columns"] = to_columns(running.learner)
+    waiting = list(running.pending)
+    learner, columns = to_columns(running.learner)
     tallies = running.tallies.copied()
     if running.meter is not None:
         content["meter"] = running.meter.to_dict()
@@ -46,6 +46,8 @@ def prepared(running: LiveExperiment) -> Callable[[], str]:
         content["watched_since"] = running.watched_since
 
     def text() -> str:
+        content["waiting"] = pack_ints(np.array(waiting, np.int64))
+        content["columns"] = columns()
         whole = {**content, "tallies": tallies.to_dict(), "learner": as_text(learner)}
         return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, whole)
 

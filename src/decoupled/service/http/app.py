@@ -82,7 +82,7 @@ def create_app(
     routers = (
         experiment_routes(service),
         decision_routes(service),
-        log_routes(service),
+        log_routes(service, limits),
         moving_routes(service, limits),
         operation_routes(service, metrics.text, backups, mirror),
         audit_routes(service),

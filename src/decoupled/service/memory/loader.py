@@ -1,4 +1,4 @@
-"""Restores large experiments, and makes their snapshots, in a background thread, while others are served.
+"""Restores large experiments, and makes their snapshots, in background threads, while others are served.
 
 It reads what is committed, over a connection of its own. Whoever needs the experiment waits for it; what another process
 writes in the meantime is replayed afterwards, as for any experiment in memory.
@@ -8,9 +8,10 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 
+from ...base.fair_threads import FairThreads
 from ..errors import Loading, ReplayError, ServiceError
 from ..experiment.live import LiveExperiment
 from ..experiment.rows import ExperimentRow
@@ -32,11 +33,11 @@ class Load:
 
 
 class Loader:
-    """Restores one experiment after another, and makes snapshots of large ones."""
+    """Restores experiments, and makes snapshots of large ones, one after another for each tenant."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pool = ThreadPoolExecutor(1, "decoupled-loads")
+        self._threads = FairThreads("decoupled-loads")
         self._lock = threading.Lock()
         self._loads: dict[int, Load] = {}
         self.ended: list[Load] = []  # those that `finished` has not given yet
@@ -54,7 +55,7 @@ class Loader:
                 raise Loading(CLOSED)
             if load is None:
                 load = self._loads[row.id] = Load(row)
-                self._pool.submit(self._run, load)
+                self._threads.start(partial(self._run, load), row.tenant)
         text = f"experiment {row.name!r}: is being restored from its log; ask again in 1 s"
         raise Loading(text, load)
 
@@ -78,15 +79,16 @@ class Loader:
                 self._loads.pop(load.row.id, None)
         return [load.running for load in ended if load.running is not None]
 
-    def write(self, experiment: int, seq: int, make: Callable[[], str]) -> None:
-        """Make the snapshot of an experiment at a row of its log, and add it to `snapshots`."""
+    def write(self, running: LiveExperiment, make: Callable[[], str]) -> None:
+        """Make the snapshot of an experiment as it is now, and add it to `snapshots`."""
+        place = running.id, running.head
         with suppress(RuntimeError):  # it is closed, and the snapshot would only shorten the next start
-            self._pool.submit(lambda: self.snapshots.append((experiment, seq, make())))
+            self._threads.start(lambda: self.snapshots.append((*place, make())), running.tenant)
 
     def close(self) -> None:
         """Stop, and let those that wait find out that the service is closed."""
         self._closed = True
-        self._pool.shutdown()
+        self._threads.close()
 
     def _run(self, load: Load) -> None:
         try:

@@ -25,6 +25,7 @@ _log = logging.getLogger("decoupled.service")
 _MOST_IDS = 50_000  # names and tags whose experiment is remembered
 _MOST_BEHIND = 5_000  # rows of another replica, to replay while others wait
 _FEW_ROWS = 64  # that are replayed as fast as a snapshot is read
+_FEW_PENDING = 500  # decisions, whose snapshot is made in a few milliseconds
 
 
 class Reference(NamedTuple):
@@ -284,9 +285,9 @@ class Session:
         return running.head - running.saved >= max(self._snapshot_every, len(running.pending) // 4)
 
     def save(self, running: LiveExperiment) -> None:
-        """Write a snapshot; that of a large experiment is made in the background, and written a moment later."""
-        if running.large and not self._closing:
-            self.loader.write(running.id, running.head, prepared(running))
+        """Write a snapshot; a long one is made in the background, and written a moment later."""
+        if (running.large or len(running.pending) > _FEW_PENDING) and not self._closing:
+            self.loader.write(running, prepared(running))
         else:
             self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
         running.saved, running.saved_at = running.head, self.clock()

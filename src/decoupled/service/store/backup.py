@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 
+from ...base.fair_threads import resting
 from ...base.files import replacing
 from ..errors import Conflict, StoreError
 from ..experiment.audited import OPERATOR, audit_row
@@ -75,7 +76,8 @@ def _to_file(
         with replacing(target, overwrite=overwrite) as temporary:
             with closing(open_store(temporary, called=called, where=target)) as written:
                 count = copy(reader, written, restored_from)
-                written.compact()
+                with resting():
+                    written.compact()
             check()  # again: a service may have started on it in the meantime
             return count
     except FileExistsError:

@@ -15,12 +15,16 @@ Values: TypeAlias = Sequence[Any]
 class Database(ABC):
     """One connection to a database, used by one thread at a time, always inside a transaction.
 
-    Every error of the database is raised as a `StoreError`. After an error the caller rolls back.
+    Every error of the database is raised as a `StoreError`, except that for a value which it cannot take. After an error
+    the caller rolls back.
     """
 
     dialect: ClassVar[Dialect]
     system: ClassVar[str]  # the name of the database
     driver_errors: ClassVar[tuple[type[Exception], ...]]  # the errors that the driver raises
+    value_errors: ClassVar[
+        tuple[type[Exception], ...]
+    ] = ()  # those about a value, which are its caller's alone
     called = "store"  # the argument that error messages name
     where: str  # the path or address that error messages show
     path: str | None = None  # the file, if it is one
@@ -47,6 +51,8 @@ class Database(ABC):
     def _guarded(self) -> Iterator[None]:
         try:
             yield
+        except self.value_errors:
+            raise
         except self.driver_errors as error:
             raise self.running_error(error) from error
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from ...base.fair_threads import pause
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
@@ -54,7 +55,7 @@ class PostgresStore(Store):
     """A store in the database at a postgresql:// address; `create` is whether to create its tables."""
 
     dialect, system = POSTGRES, "postgresql"
-    driver_errors = (psycopg.Error, OSError)
+    driver_errors, value_errors = (psycopg.Error, OSError), (psycopg.DataError,)
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         super().__init__()
@@ -88,7 +89,9 @@ class PostgresStore(Store):
     def each(self, sql: str, values: Values = ()) -> Iterator[Any]:
         with self._guarded(), self.connection.cursor(f"each{next(self._names)}") as cursor:
             cursor.itersize = 5000
-            yield from cursor.execute(_translated(sql), values)
+            for row in cursor.execute(_translated(sql), values):
+                yield row
+                pause()
 
     def run_many(self, sql: str, many: list[Values]) -> None:
         with self._guarded():

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from ...base.fair_threads import pause
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from . import sqlite_files
@@ -85,14 +86,24 @@ class SqliteStore(Store):
             if not self._read_only:
                 if self.connection.readonly("main"):  # SQLite itself reports this at the first write
                     raise apsw.ReadOnlyError("the file is read-only")
+                new = self.connection.pragma("journal_mode") != "wal"
                 self.connection.pragma("journal_mode", "wal")
                 self.connection.pragma("synchronous", self._synchronous)
-            elif in_use:  # leave the log as it is; a new, empty log is removed on closing
+                if new or self.connection.pragma("user_version") != sqlite_files.HAS_LOG:
+                    self._mark(sqlite_files.HAS_LOG)
+            if (
+                in_use or not self._read_only
+            ):  # leave the log as it is; a new, empty log is removed on closing
                 self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         except BaseException:
             self.connection.close()
             raise
-        self._file = _identity(self.path)
+        self._file, self._log = _identity(self.path), _identity(f"{self.path}-wal")
+
+    def _mark(self, version: int) -> None:
+        """Note in the file itself whether it has a log, without which it must not be opened."""
+        self.connection.pragma("user_version", version)
+        self.connection.wal_checkpoint()
 
     def opening_error(self, error: Exception) -> StoreError:
         return opening_error(self.called, self.where, error, self.path)
@@ -116,7 +127,9 @@ class SqliteStore(Store):
 
     def each(self, sql: str, values: Values = ()) -> Iterator[Any]:
         with self._guarded():
-            yield from self.connection.execute(sql, values)
+            for row in self.connection.execute(sql, values):
+                yield row
+                pause()
 
     def run_many(self, sql: str, many: list[Values]) -> None:
         try:
@@ -126,6 +139,13 @@ class SqliteStore(Store):
 
     def begin(self) -> None:
         self._check_in_place()
+        if _identity(f"{self.path}-wal") != self._log:
+            with suppress(apsw.Error):  # SQLite still has the log: save what was acknowledged
+                self.connection.wal_checkpoint()
+            raise StoreError(
+                "store: its log, the file ending in -wal, was replaced or removed while in use; nothing was acknowledged; "
+                "what was before is merged into the store; stop the service as usual, and start it again"
+            )
         self.run("BEGIN IMMEDIATE")
 
     def end(self) -> None:
@@ -189,7 +209,19 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         with self._guarded():
+            if not self._read_only and not self.connection.in_transaction:
+                self._merge_log()
             self.connection.close()
+
+    def _merge_log(self) -> None:
+        """Merge the log into the file, unless others use it."""
+        with suppress(apsw.Error):  # then the next to open it finds the log
+            self.connection.set_busy_timeout(0)
+            self.connection.pragma("user_version", 0)
+            try:
+                self.connection.pragma("journal_mode", "delete")
+            except apsw.BusyError:
+                self._mark(sqlite_files.HAS_LOG)
 
     def copy_to(self, path: str) -> None:
         """Copy the whole file, page by page."""

@@ -13,6 +13,9 @@ from .sqlite_errors import opening_error
 
 _ROLLBACK = 1  # in the header of a file that has no write-ahead log
 _LOG_MARKS = (0x377F0682, 0x377F0683)
+HAS_LOG = (
+    1  # the user version, in the file itself, from when a store has a log until the log is merged into it
+)
 
 
 def companions(path: str) -> list[str]:
@@ -48,15 +51,23 @@ def in_rollback_mode(path: str) -> bool:
 
 
 def mismatch(path: str) -> tuple[str, str] | None:
-    """Why the log next to a store belongs to another file, and the remedy; None if the two seem to match.
+    """Why a store has lost its log, or the log next to it belongs to another file, and the remedy; None if they match.
 
-    SQLite does not check this: it applies a log to any file of that name, or drops the log if the file is empty.
+    SQLite does not check this: it applies a log to any file of that name, drops the log if the file is empty, and goes on
+    without one.
     """
     log, index = f"{path}-wal", f"{path}-shm"
-    if not os.path.exists(log) and not os.path.exists(index):
-        return None
     filled = os.path.exists(log) and os.path.getsize(log) > 0
     header = _header(path)
+    lost = not os.path.exists(log) or _page_size_of_log(log) is None
+    if lost and header[60:64] == struct.pack(">I", HAS_LOG) and header[18] != _ROLLBACK:
+        rule = (
+            f"was not closed, and its log {log!r}, with what was acknowledged last, is missing or damaged"
+        )
+        accept = f"""sqlite3 {path} "PRAGMA user_version = 0\""""
+        return rule, f"put the log back, or restore a backup; to go on with what is left, run: {accept}"
+    if not os.path.exists(log) and not os.path.exists(index):
+        return None
     if not header:
         rule = f"is empty or missing, but its log {log!r} is not"
         remedy = "put the store back next to its log, or restore a backup into a new store"

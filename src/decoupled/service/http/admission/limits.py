@@ -28,6 +28,8 @@ class Limits:
         rate: requests a second for each key, where each item of a batch counts as one; 0 for no limit.
         burst: how many may come at once.
         bad_keys: wrong keys a second from one address.
+        spool: bytes of exported logs on disk that are not sent yet. A tenant may have as much as is left for others.
+        export_seconds: seconds within which a client must read a log.
     """
 
     headers: int = 65_536
@@ -38,3 +40,5 @@ class Limits:
     rate: float = 10_000.0
     burst: float = 20_000.0
     bad_keys: float = 5.0
+    spool: int = 1 << 32
+    export_seconds: float = 600.0

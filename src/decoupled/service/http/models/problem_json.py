@@ -6,23 +6,26 @@ from collections.abc import Iterable
 from typing import Any
 
 from ....errors import near_name, shown
-from ...errors import Compiling, Invalid, NotCompiled, ServiceError, TooMany, Unauthorized
+from ...errors import Compiling, Invalid, NotCompiled, ServiceError, StoreError, TooMany, Unauthorized
 from ...experiment.request_context import ORIGIN
 
 PROBLEM = b"application/problem+json"
 FAULT = "an error of the service itself, described in its log; try again"
+# What a database says may name its host, its user or its path.
+NO_STORE = "store: cannot be read or written; nothing was acknowledged; try again, or see the log and decoupled doctor"
 faults = logging.getLogger("decoupled.service")
 _LONGEST = 500  # characters of a value; ids and names are shorter, and never cut
 
 
 def problem_of(error: ServiceError) -> dict[str, Any]:
-    """An error in the shape of RFC 9457. The details of an internal error are only in the log.
+    """An error in the shape of RFC 9457. The details of an internal error, or of the store's, are only in the log.
 
     >>> problem_of(Invalid("count = 0: must be at least 1; for example 10"))["type"]
     'urn:decoupled:invalid-request'
     """
     unexpected = error.status == 500 and not isinstance(error, NotCompiled)
-    content = problem(error.title, error.status, FAULT if unexpected else str(error))
+    detail = NO_STORE if isinstance(error, StoreError) else FAULT if unexpected else str(error)
+    content = problem(error.title, error.status, detail)
     if isinstance(error, Invalid) and error.errors:
         content["errors"] = error.errors
     return content

@@ -116,7 +116,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         ] = None,
         policy: Annotated[
             str | None,
-            Query(max_length=200, description="Only those whose policy has this name.", examples=["FTPL"]),
+            Query(min_length=1, max_length=200, description="The name of their policy.", examples=["FTPL"]),
         ] = None,
         prefix: Annotated[
             str | None,

@@ -1,20 +1,24 @@
 """Routes: what was learned, the log, what the log says about each arm, and retention."""
 
+import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from ...errors import BadRequest, Invalid, TooMany
+from ...analysis.export import LoggedDecision
+from ...errors import BadRequest, Invalid, TooMany, TooSlow
 from ...experiment.annotations import tag_filter
 from ...experiment.context import MOST_FIELDS
 from ...service import DecisionService
-from ..admission.limits import MOST_AT_ONCE, MOST_LISTED, MOST_POINTS
+from ..admission.limits import MOST_AT_ONCE, MOST_LISTED, MOST_POINTS, Limits
 from ..framework import Admin, Reader, StrictRoute
 from ..models.fields import TagFilter
 from ..models.schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
@@ -35,6 +39,7 @@ from .experiments import Name
 
 KINDS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 CHUNK = 1 << 18
+COUNTED_EVERY = 2_000  # decisions of an export, after which its size is counted
 SegmentFields = Annotated[
     list[str],
     Query(
@@ -84,6 +89,55 @@ class Turns:
             self._taken[tenant] -= 1
 
 
+class Spool:
+    """The exports on disk, from when they are written until they are sent, of at most so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: dict[str, tuple[str, int]] = {}  # by folder: whose it is, and its size
+        self.free = self._held.pop
+
+    def hold(self, tenant: str, folder: str) -> None:
+        """Count what is in a folder, or refuse it if its tenant then had more than is left for others."""
+        size = sum(each.stat().st_size for each in Path(folder).iterdir())
+        held = {**self._held, folder: (tenant, size)}.values()
+        mine = sum(each for whose, each in held if whose == tenant)
+        if mine > self._most - sum(each for _, each in held):
+            rule = f"the exports of this tenant that are not sent yet take {mine:,} bytes, too much of {self._most:,}"
+            raise TooMany(
+                f"logs: {rule}; read them to the end, or ask for less with tags or as Parquet", 10
+            )
+        self._held[folder] = tenant, size
+
+
+class SentFile(StreamingResponse):
+    """A file as a response that must be read within some seconds. Then, or when the client is gone, `ended` is called."""
+
+    def __init__(self, path: Path, kind: str, seconds: float, ended: Callable[[], object]) -> None:
+        headers = {
+            "Content-Disposition": f'attachment; filename="{path.name}"',
+            "Content-Length": str(path.stat().st_size),
+        }
+        super().__init__(_chunks(path), media_type=kind, headers=headers)
+        self._seconds, self._ended = seconds, ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            raise TooSlow(f"log: must be read within {self._seconds:g} s; read it at once") from None
+        finally:
+            self._ended()
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk
+
+
 def _read_context(text: str | None) -> dict[str, Any] | None:
     """The context in a query; an error does not show it, because it may be about a user."""
     try:
@@ -95,10 +149,10 @@ def _read_context(text: str | None) -> dict[str, Any] | None:
     return found
 
 
-def log_routes(service: DecisionService) -> APIRouter:
+def log_routes(service: DecisionService, limits: Limits) -> APIRouter:
     """Look at an experiment, and drop the old part of its log."""
     router = APIRouter(prefix="/v1/experiments/{name}", tags=["looking"], route_class=StrictRoute)
-    turns, logs = Turns(), service.logs
+    turns, spool, logs = Turns(), Spool(limits.spool), service.logs
 
     @router.get("/state", response_model=StateOut, responses=refusals(404))
     async def get_state(access: Reader, name: Name, context: StateContext = None) -> Response:
@@ -208,18 +262,25 @@ def log_routes(service: DecisionService) -> APIRouter:
         wanted = tag_filter(tag)
         folder = tempfile.TemporaryDirectory(prefix="decoupled-log-")
         path = Path(folder.name) / f"{name}.{format}"
+
+        def remove() -> None:
+            folder.cleanup()
+            spool.free(folder.name, None)
+
+        def counted(decision: LoggedDecision, numbers: Iterator[int] = count()) -> LoggedDecision:  # noqa: B008
+            if next(numbers) % COUNTED_EVERY == 0:
+                spool.hold(access.tenant, folder.name)
+            return decision
+
         try:
             with turns.one(access.tenant):
-                await logs.export(access.tenant, name, path, format, wanted)
+                await logs.export(access.tenant, name, path, format, wanted, counted)
+            spool.hold(access.tenant, folder.name)
+            # The file is complete before the first byte is sent, so a failure is an error and never half a file.
+            return SentFile(path, KINDS[format], limits.export_seconds, remove)
         except BaseException:
-            folder.cleanup()
+            remove()
             raise
-        # The file is complete before the first byte is sent, so a failure is an error and never half a file.
-        headers = {
-            "Content-Disposition": f'attachment; filename="{path.name}"',
-            "Content-Length": str(path.stat().st_size),
-        }
-        return StreamingResponse(_chunks(folder, path), media_type=KINDS[format], headers=headers)
 
     @router.post("/retention", response_model=RetentionOut, responses=refusals(400, 404))
     async def drop_old(access: Admin, name: Name, body: RetentionIn) -> Response:
@@ -229,10 +290,3 @@ def log_routes(service: DecisionService) -> APIRouter:
         return JSONResponse({"dropped": dropped})
 
     return router
-
-
-async def _chunks(folder: "tempfile.TemporaryDirectory[str]", path: Path) -> AsyncIterator[bytes]:
-    """A file in chunks; its folder is removed when the last is sent, or when the client is gone."""
-    with folder, path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            yield chunk

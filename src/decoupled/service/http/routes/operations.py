@@ -69,7 +69,7 @@ def operation_routes(
         experiment that is created later does not change it.
         """
         if not service.ready():
-            raise StoreError("store: does not take writes; see the service's log, and run decoupled doctor")
+            raise StoreError("store: does not take writes")
         if service.stored_to_compile():
             raise Compiling(f"policies: those of the stored experiments are being compiled; {HOW_LONG}")
         return JSONResponse({"status": "ok"})
@@ -99,8 +99,7 @@ def operation_routes(
         name = f"decoupled-{datetime.now(UTC):%Y%m%dT%H%M%S}-{time.time_ns() % 10**9:09d}.db"
         path = backups / name
         await service.logs.backup(path)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = await asyncio.to_thread(_digest, path)
         return JSONResponse({"file": name, "bytes": path.stat().st_size, "sha256": digest}, 201)
 
     @router.get("/v1/access", response_model=AccessOut, responses=refusals())
@@ -111,6 +110,11 @@ def operation_routes(
         return JSONResponse({"tenant": access.tenant, "role": access.role, "may": may, "mirror": mirror})
 
     return router
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def document_routes(app: FastAPI) -> APIRouter:
