@@ -5,12 +5,14 @@ import sys
 import threading
 import tracemalloc
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
-from decoupled.mirror import clients
+from decoupled.mirror import server
+from decoupled.service.http.admission.limits import Limits
 from support.mirrors.running import Fixed, UpstreamProcess, connected, eventually, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]
@@ -64,14 +66,16 @@ def test_a_client_that_sends_nothing_for_long_is_told(arms: Arms, tmp_path: Path
 
 
 def test_headers_must_come_soon(arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(server, "Limits", partial(Limits, headers_seconds=0.2))
     with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
         with connected(running.url) as silent:
+            assert silent.recv(65536).startswith(b"HTTP/1.1 408")
             assert silent.recv(1) == b""
         with connected(running.url) as slow:
             slow.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\n\r\n")
             assert slow.recv(65536).startswith(b"HTTP/1.1 200")
             slow.sendall(b"GET /ok HTTP/1.1\r\n")
+            assert slow.recv(65536).startswith(b"HTTP/1.1 408")
             assert slow.recv(1) == b""
 
 

@@ -6,13 +6,15 @@ from collections.abc import AsyncIterator
 
 from starlette.types import Receive
 
+from ..service.http.admission.body_file import Paced
+
 
 class ClientDisconnected(Exception):  # noqa: N818
     """The client closed the connection."""
 
 
 class UploadTimeout(Exception):  # noqa: N818
-    """The client sent no byte of its request for too long."""
+    """The client sent its request too slowly."""
 
 
 class Content:
@@ -32,12 +34,12 @@ class Content:
 class Upload:
     """The body of a request as the client sends it. A copy is kept up to a limit, None without one.
 
-    A client that sends nothing for `seconds` is given up: `UploadTimeout`. What is read ahead is handed over all the same.
+    A client that falls behind for `seconds` is given up: `UploadTimeout`. What is read ahead is handed over all the same.
     `sent` is when its last byte was handed over, so that a slow upload does not count as a slow answer.
     """
 
     def __init__(self, receive: Receive, limit: int | None, seconds: float) -> None:
-        self._receive, self._limit, self._seconds = receive, limit, seconds
+        self._receive, self._limit = Paced(receive, seconds), limit
         self._parts: list[bytes] | None = None if limit is None else []
         self._size = 0
         self._ahead: list[bytes] = []
@@ -85,8 +87,7 @@ class Upload:
     async def _next(self) -> bytes:
         """The next part, of which a copy is kept."""
         try:
-            async with asyncio.timeout(self._seconds):
-                message = await self._receive()
+            message = await self._receive()
         except TimeoutError:
             raise UploadTimeout from None
         if message["type"] == "http.disconnect":

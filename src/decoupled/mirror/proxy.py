@@ -12,9 +12,8 @@ from .arm_health import ArmHealth
 from .arrived import Arrived
 from .backend import UNKNOWN, Mode, Routing, Traits
 from .bodies import CancelOnDisconnect, ClientDisconnected, Content, Recording, Upload, UploadTimeout
-from .clients import ClientConnection
 from .exchange import Answer
-from .front import Front, FrontParts, refuse, sent
+from .front import Front, FrontParts, refuse
 from .headers import for_client
 from .sticky import KeyFinder
 from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
@@ -33,7 +32,6 @@ class InFlight:
     body: Content | Upload
     recording: Recording | None
     begun: bool = False  # whether the client has the head of its answer
-    whole: bool = False  # whether it has all of it
     served: Answer | None = None
     content: bytes = b""  # of a JSON object, if an arm sets fields in it
     fields: dict[str, Any] | None = None  # the same, read
@@ -53,9 +51,7 @@ class Proxy(Front):
         self._reads_body = self._sets_json or self._finds_in_body
         self._warned: set[tuple[str, bytes]] = set()
 
-    async def _respond(
-        self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
-    ) -> None:
+    async def _respond(self, request: Arrived, receive: Receive, send: Send) -> None:
         ahead: Upload | None = None
         content: bytes | None = None
         if request.has_body and self._reads_body:
@@ -95,8 +91,6 @@ class Proxy(Front):
                 "the mirror is ending; ask again" if status == 503 else "the body did not come in time"
             )
             await refuse(send, request.headers, status, problem, close=True)
-        elif request.old and serving.begun and not serving.whole:
-            connection.abort()  # an HTTP/1.0 client takes the end of the connection for that of the answer
 
     # Choosing
 
@@ -145,7 +139,7 @@ class Proxy(Front):
             self._counts.failed[serving.exploit] += 1
             self._counts.served[serving.exploit, str(error.status)] += 1
             serving.served = Answer(serving.exploit, None, problem=error.problem)
-            serving.begun = serving.whole = True
+            serving.begun = True
             await refuse(send, request.headers, error.status, str(error))
             return
         first, problem = time.perf_counter(), None
@@ -157,14 +151,13 @@ class Proxy(Front):
                 "headers": for_client(response.headers),
             }
             serving.begun = True
-            await sent(send, start)
+            await send(start)
             async for part in response.parts():
                 if recording is not None:
                     recording.add(part)
-                await sent(send, {"type": "http.response.body", "body": part, "more_body": True})
+                await send({"type": "http.response.body", "body": part, "more_body": True})
             watcher.stop()
-            await sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
-            serving.whole = True
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
             self._counts.served[arm.name, str(response.status)] += 1
         except (BrokenOff, TimeoutError) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.

@@ -1,7 +1,6 @@
 """Takes copies from a proxy that does its own mirroring, such as nginx or Envoy, and serves nobody."""
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 from starlette.types import Receive, Send
@@ -9,8 +8,7 @@ from starlette.types import Receive, Send
 from .arrived import Arrived
 from .backend import Traits
 from .bodies import ClientDisconnected, Upload, UploadTimeout
-from .clients import ClientConnection
-from .front import Front, refuse, sent
+from .front import Front, refuse
 
 # Seconds that a copy waits for its decision. Nobody waits for the copy.
 _PATIENCE = 30.0
@@ -22,9 +20,7 @@ class Sink(Front):
     It does not see what the proxy served, so nothing is compared with that.
     """
 
-    async def _respond(
-        self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
-    ) -> None:
+    async def _respond(self, request: Arrived, receive: Receive, send: Send) -> None:
         self._counts.received += 1
         reason = self._not_mirrored(request)
         if reason is not None:
@@ -78,7 +74,5 @@ class Sink(Front):
 
 
 async def _accept(send: Send) -> None:
-    with suppress(ClientDisconnected):  # who may leave once the copy is here
-        head = {"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]}
-        await sent(send, head)
-        await sent(send, {"type": "http.response.body", "body": b""})
+    await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})

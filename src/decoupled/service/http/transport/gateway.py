@@ -200,7 +200,7 @@ class Gateway:
             ) from None
 
     async def _gathered(self, receive: Receive) -> bytes:
-        body, more = b"", True
+        body, more = bytearray(), True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -209,7 +209,7 @@ class Gateway:
             more = message.get("more_body", False)
             if len(body) > self._limits.body:
                 raise self._too_large()
-        return body
+        return bytes(body)
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"body: must not exceed {self._limits.body:,} bytes; send it in smaller parts")
@@ -233,6 +233,8 @@ def _check_head(scope: Scope, headers: Headers) -> None:
     version = scope["http_version"]
     if version not in VERSIONS:
         raise BrokenHead(f"request: is in HTTP/{version}; use HTTP/1.1")
+    if scope["path"][:1] not in "/*":
+        raise BrokenHead("request: is not well-formed HTTP/1.1 (no path); send one, such as /healthz")
     hosts = int(b"host" in headers)
     if len(headers) < len(scope["headers"]):
         hosts = sum(name == b"host" for name, _ in scope["headers"])
