@@ -45,12 +45,7 @@ class Arrived:
 
 def arrived(scope: Scope) -> Arrived:
     """The request of an ASGI scope; `Refused` if it is not for any arm."""
-    headers, version = scope["headers"], scope["http_version"]
-    if version not in ("1.0", "1.1"):
-        raise Refused("version", 505, f"HTTP/{version} is not spoken here; use HTTP/1.1")
-    path = scope["raw_path"]
-    if not path.startswith(b"/") and path != b"*":
-        raise Refused("target", 400, "the target is not a path; send one, such as /v1/items")
+    headers = scope["headers"]
     length, chunked = 0, False
     for name, value in headers:
         if name == b"upgrade" and b"websocket" in value.lower():
@@ -64,7 +59,7 @@ def arrived(scope: Scope) -> Arrived:
     client = scope.get("client")
     return Arrived(
         scope["method"],
-        path,
+        scope["raw_path"],
         scope["decoupled.target"],
         headers,
         client[0] if client else None,

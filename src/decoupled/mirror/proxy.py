@@ -8,10 +8,11 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
+from ..service.http.transport.connection import GONE
 from .arm_health import ArmHealth
 from .arrived import Arrived
 from .backend import UNKNOWN, Mode, Routing, Traits
-from .bodies import CancelOnDisconnect, ClientDisconnected, Content, Recording, Upload, UploadTimeout
+from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .exchange import Answer
 from .front import Front, FrontParts, refuse
 from .headers import for_client
@@ -70,18 +71,16 @@ class Proxy(Front):
         elif request.has_body:
             limit = None if serving.decision is None else self._body_limit
             serving.body = Upload(receive, limit, self._client_seconds)
-        watcher = CancelOnDisconnect(receive, serving.body)
         why, status = "", 0
         try:
-            await self._serve(request, serving, send, watcher)
+            await self._serve(request, serving, send)
         except ClientDisconnected:
             why = "client gone"
         except UploadTimeout:
             why, status = "client too slow", 408
-        except asyncio.CancelledError:
-            why, status = ("client gone", 0) if watcher.gone else ("shutdown", 503)
+        except asyncio.CancelledError as error:
+            why, status = ("client gone", 0) if error.args == (GONE,) else ("shutdown", 503)
         finally:
-            watcher.stop()
             if serving.decision is not None:
                 self._mirror(request, serving, serving.decision, why)
         if why:
@@ -130,9 +129,7 @@ class Proxy(Front):
 
     # Serving
 
-    async def _serve(
-        self, request: Arrived, serving: InFlight, send: Send, watcher: CancelOnDisconnect
-    ) -> None:
+    async def _serve(self, request: Arrived, serving: InFlight, send: Send) -> None:
         try:
             arm, response = await self._opened(request, serving)
         except NoAnswer as error:
@@ -156,7 +153,6 @@ class Proxy(Front):
                 if recording is not None:
                     recording.add(part)
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-            watcher.stop()
             await send({"type": "http.response.body", "body": b"", "more_body": False})
             self._counts.served[arm.name, str(response.status)] += 1
         except (BrokenOff, TimeoutError) as error:

@@ -49,11 +49,8 @@ class _Server(uvicorn.Server):
 
 
 def server_settings(app: ASGIApp | None, drain: int, seconds: float) -> uvicorn.Config:
-    """The configuration of the server in front of the proxy. An answer has the date of its arm.
-
-    A client that has closed its half counts as gone, so that no arm works for nobody.
-    """
-    http = connections_within(Limits(body_seconds=seconds), half_open=False)
+    """The configuration of the server in front of the proxy. An answer has the date of its arm, which works for nobody."""
+    http = connections_within(Limits(body_seconds=seconds), cancel=True)
     return uvicorn_config(app, http, drain, date_header=False)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
+from ..service.http.transport.connection import GONE
 from .arrived import Arrived
 from .backend import Traits
 from .bodies import ClientDisconnected, Upload, UploadTimeout
@@ -43,8 +44,8 @@ class Sink(Front):
         except UploadTimeout:
             self._copies.give_up("client_gone")
             await refuse(send, request.headers, 408, "the body did not come in time", close=True)
-        except asyncio.CancelledError:
-            self._copies.give_up("shutdown")
+        except asyncio.CancelledError as error:
+            self._copies.give_up("client_gone" if error.args == (GONE,) else "shutdown")
         except Exception:  # of the decision: its place must not be lost
             self._leave("no_decision")
             raise

@@ -10,37 +10,164 @@ import logging
 import re
 from collections import deque
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
 import httptools
 import uvicorn
+from starlette.types import ASGIApp, Message
 from uvicorn.server import ServerState
 
 from ...errors import BadRequest, HeadersTooLarge, ServiceError, TooSlow
 from ...experiment.request_context import Origin, coming_from
 from ..admission.limits import LEAST_RATE, Limits
-from .exchange import Exchange
-from .responses import REQUEST_IDS, refusal
+from ..models.problem_json import FAULT
+from .responses import CLOSE, REQUEST_IDS, refusal
 
+GONE = "the client is gone"
 PART = 8_192  # bytes that are parsed in one turn of the event loop
 AHEAD = 65_536  # bytes of a body that wait for the application
 LINGER = 2.0  # seconds in which a client that is still sending can read why it was refused
 _LINE = 4  # bytes of a header beside its name and value
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+_VERSIONS = frozenset(("1.1", "1.0"))
 # A client that takes the service for a proxy sends a whole address (RFC 9112, 3.2.2).
-_ABSOLUTE = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
-_log = logging.getLogger("decoupled.access")
+_ABSOLUTE = re.compile(rb"^https?://[^/?#]*", re.IGNORECASE)
+_PHRASES = {each.value: each.phrase.encode() for each in HTTPStatus}
+_log, _access_log = logging.getLogger("decoupled.service"), logging.getLogger("decoupled.access")
 
 
-def connections_within(limits: Limits, *, half_open: bool = True) -> Any:
+class Exchange:
+    """What an application reads by `receive` and writes by `send`.
+
+    Attributes:
+        body: what came of the body and was not received yet.
+        more: whether more of it is to come.
+        keep_alive: whether the connection goes on afterwards.
+        started: whether the answer has begun.
+        task: the application, once it runs.
+    """
+
+    def __init__(self, connection: "Connection", scope: dict[str, Any], keep_alive: bool) -> None:
+        self._connection, self.scope, self.keep_alive = connection, scope, keep_alive
+        self.body, self.more, self._received = bytearray(), True, False
+        expected = (value.lower() for name, value in scope["headers"] if name == b"expect")
+        self._expects = b"100-continue" in expected and scope["http_version"] == "1.1"
+        self.started = self._answered = self._gone = False
+        self.task: asyncio.Task[None] | None = None
+        self._came: asyncio.Event | None = None  # most bodies are here before they are asked for
+        self._left: int | None = None  # bytes of the answer's body, if its length is declared
+        self._chunked = self._bodyless = False
+
+    async def run(self, app: ASGIApp) -> None:
+        """Let the application answer."""
+        try:
+            await app(self.scope, self.receive, self.send)
+        except Exception as error:
+            _log.error("an error of the application", exc_info=error)
+            if not self.started and not self._gone:
+                self._connection.transport.write(refusal(ServiceError(FAULT), REQUEST_IDS.of(None)))
+        finally:
+            if not self._answered:
+                self._connection.cut(self)
+
+    def add(self, body: bytes, *, more: bool = True) -> None:
+        """A part of the body came."""
+        self.body += body
+        self.more = more
+        self._wake()
+
+    def lose(self, *, cancel: bool = False) -> None:
+        """The client is gone."""
+        self._gone = True
+        self._wake()
+        if cancel and self.task is not None:
+            self.task.cancel(GONE)
+
+    async def receive(self) -> Message:
+        """The next part of the body; a disconnect after its end, once the client is gone or has its answer."""
+        while not (self._gone or self._answered or self.body or not (self.more or self._received)):
+            if self._expects:
+                self._expects = False
+                self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._came = self._came or asyncio.Event()
+            self._came.clear()
+            await self._came.wait()
+        if self._gone or self._answered:
+            return {"type": "http.disconnect"}
+        body, self.body, self._received = bytes(self.body), bytearray(), not self.more
+        if self.more:
+            self._connection.parse()
+        return {"type": "http.request", "body": body, "more_body": not self._received}
+
+    async def send(self, message: Message) -> None:
+        """Send the head of the answer, or a part of its body; nothing to a client that is gone."""
+        if not self._connection.writable.is_set():
+            await self._connection.writable.wait()
+        if self._gone:
+            return
+        if self._answered or self.started == (message["type"] == "http.response.start"):
+            raise RuntimeError(f"{message['type']}: was sent out of turn")
+        if not self.started:
+            self._start(message)
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        if self._left is not None:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more):
+                raise RuntimeError("the body of an answer has not the length that its head declares")
+        if self._chunked:
+            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
+        if body and not self._bodyless:
+            self._connection.transport.write(body)
+        if not more:
+            self._answered = True
+            self._wake()
+            self._connection.finished(self)
+
+    def _start(self, message: Message) -> None:
+        status, lines = message["status"], list[tuple[bytes, bytes]]()
+        self._bodyless = self.scope["method"] == "HEAD" or status in (204, 304)
+        length: bytes | None = None
+        for name, value in (*self._connection.server.default_headers, *message.get("headers", ())):
+            if (name := name.lower()) == b"connection":
+                self.keep_alive = self.keep_alive and b"close" not in value.lower()
+            elif name == b"content-length":
+                length = value
+            elif name != b"transfer-encoding":
+                lines.append((name, value))
+        if length is not None and status != 204:
+            lines.append((b"content-length", length))
+            self._left = None if self._bodyless else int(length)
+        elif not self._bodyless:
+            self._chunked = self.scope["http_version"] == "1.1"
+            if self._chunked:
+                lines.append((b"transfer-encoding", b"chunked"))
+        self.keep_alive = self.keep_alive and not self.more  # nobody reads what is still to come
+        if not self.keep_alive:
+            lines.append(CLOSE)
+        head = b"HTTP/1.1 %d %b\r\n" % (status, _PHRASES.get(status, b""))
+        head += b"".join([b"%b: %b\r\n" % each for each in lines])
+        if head.count(b"\r") != len(lines) + 1 or head.count(b"\n") != len(lines) + 1:
+            raise RuntimeError("a header of an answer contains the end of a line")
+        self.started = True
+        self._connection.transport.write(head + b"\r\n")
+
+    def _wake(self) -> None:
+        if self._came is not None:
+            self._came.set()
+
+
+def connections_within(limits: Limits, *, cancel: bool = False) -> Any:
     """What uvicorn makes connections with that keep to these limits.
 
     Args:
         limits: for each client.
-        half_open: whether a client that has closed its own half still waits for answers; else it is gone.
+        cancel: whether a request is cancelled with the message `GONE` when its client leaves, be it only by closing its
+            own half. Else it is completed.
     """
-    return partial(Connection, limits=limits, half_open=half_open, waiting={})
+    return partial(Connection, limits=limits, cancel=cancel, waiting={})
 
 
 class Connection(asyncio.Protocol):
@@ -54,14 +181,14 @@ class Connection(asyncio.Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         limits: Limits,
-        half_open: bool,
+        cancel: bool,
         waiting: "dict[Connection, None]",
     ) -> None:
         self._app, self._idle_seconds = config.loaded_app, config.timeout_keep_alive
         self.server, self._state, self._limits = server_state, app_state, limits
-        self._half_open = half_open
+        self._cancel = cancel
         self._waiting = (
-            waiting  # connections of this server without a request, the one that waits for longest first
+            waiting  # connections of this server without a request, in the order of their waiting
         )
         self._loop = _loop or asyncio.get_running_loop()
         self._context = contextvars.copy_context()  # else a request would inherit that of the one before
@@ -88,8 +215,7 @@ class Connection(asyncio.Protocol):
         self._here = here[:2] if isinstance(here, tuple) else None
         self.server.connections.add(self)  # type: ignore[arg-type]
         self._waiting[self] = None
-        self._hurried = True
-        self._after(self._limits.headers_seconds, self._late)
+        self._hurry()
         if len(self.server.connections) > self._limits.connections:
             next(iter(self._waiting)).close()
 
@@ -100,9 +226,9 @@ class Connection(asyncio.Protocol):
             self.parse()
 
     def eof_received(self) -> bool:
-        """Stay open for what was asked, if the client may close its own half. TLS cannot be half closed."""
+        """Stay open for what was asked, if the client has only closed its own half. TLS cannot be half closed."""
         requests = self._requests
-        if not self._half_open or not requests or requests[-1].more or self._scheme == "https":
+        if self._cancel or not requests or requests[-1].more or self._scheme == "https":
             return False
         requests[-1].keep_alive, self._over = False, True
         return True
@@ -114,7 +240,7 @@ class Connection(asyncio.Protocol):
         self._stop()
         self._over = True
         for each in self._requests:
-            each.lose()
+            each.lose(cancel=self._cancel)
         self._requests.clear()
         self.writable.set()
 
@@ -169,10 +295,8 @@ class Connection(asyncio.Protocol):
         self._pieces = 0 if self._progress else self._pieces + len(part)
         if self._pieces > self._limits.headers:  # of headers, of trailers, or of what describes a chunk
             self._hang_up(self._too_large())
-        elif (
-            self._begun and not self._hurried and not self._requests
-        ):  # most requests arrive at once, and never need a timer
-            self._hurry()
+        elif self._begun and not self._hurried and not self._requests:
+            self._hurry()  # most requests arrive at once, and never need it
 
     def _resume(self, rest: bytes) -> None:
         """Read the body of a request that wishes for another protocol, which HTTP allows to ignore.
@@ -204,22 +328,12 @@ class Connection(asyncio.Protocol):
         if self._upgraded:  # it has begun already
             self._upgraded = False
             return
-        target, version = self._target, self._parser.get_http_version()
-        if self._pieces + self._part > self._limits.headers:
-            size = len(target) + sum(len(name) + len(value) + _LINE for name, value in headers)
-            if size > self._limits.headers:
-                self._refusal = self._too_large()
-                raise self._refusal
-        codings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
-        if codings and (codings != [b"chunked"] or version != "1.1"):
-            sent = b", ".join(codings).decode("latin-1")
-            rule = "must be chunked alone, in HTTP/1.1"
-            self._refusal = BadRequest(f"Transfer-Encoding = {sent!r}: {rule}; use Content-Encoding")
-            raise self._refusal
-        path, mark, query = (
-            target if target[:1] == b"/" else _ABSOLUTE.sub(b"", target, count=1)
-        ).partition(b"?")
+        version = self._parser.get_http_version()
+        path, mark, query = _ABSOLUTE.sub(b"", self._target, count=1).partition(b"?")
         path = path or b"/"
+        self._refusal = self._problem(version, path, headers)
+        if self._refusal is not None:
+            raise self._refusal
         method = self._parser.get_method().decode()
         text = path.decode("ascii")
         scope = {
@@ -238,12 +352,36 @@ class Connection(asyncio.Protocol):
             "headers": headers,
             "state": self._state.copy(),
         }
-        keep_alive = version == "1.1" and method != "CONNECT" and self._parser.should_keep_alive()
+        keep_alive = version == "1.1" and self._parser.should_keep_alive()
         self._requests.append(Exchange(self, scope, keep_alive))
         self._hurried = False
         self._waiting.pop(self, None)
         if len(self._requests) == 1:
             self._start()
+
+    def _problem(
+        self, version: str, path: bytes, headers: list[tuple[bytes, bytes]]
+    ) -> ServiceError | None:
+        """Why a head is refused that can be parsed; what is in front may have read it in another way."""
+        if self._pieces + self._part > self._limits.headers:
+            size = len(self._target) + sum(len(name) + len(value) + _LINE for name, value in headers)
+            if size > self._limits.headers:
+                return self._too_large()
+        hosts = codings = 0
+        for name, value in headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"transfer-encoding":
+                codings += 1 if value.lower() == b"chunked" and version == "1.1" else 2
+        if version not in _VERSIONS:
+            return BadRequest(f"request: is in HTTP/{version}; use HTTP/1.1")
+        if path[:1] != b"/" and path != b"*":
+            return BadRequest("request: is not well-formed HTTP/1.1 (no path); send one, such as /healthz")
+        if hosts > 1 or (hosts == 0 and version == "1.1"):
+            return BadRequest(f"Host: is given {hosts} times; give it once")
+        if codings > 1:
+            return BadRequest("Transfer-Encoding: must be chunked alone, in HTTP/1.1; use Content-Encoding")
+        return None
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
@@ -260,8 +398,8 @@ class Connection(asyncio.Protocol):
 
     def _start(self) -> None:
         self._stop()
-        exchange = self._requests[0]
-        task = self._loop.create_task(exchange.run(self._app), context=self._context.copy())
+        run = self._requests[0].run(self._app)
+        self._requests[0].task = task = self._loop.create_task(run, context=self._context.copy())
         self.server.tasks.add(task)
         task.add_done_callback(self.server.tasks.discard)
 
@@ -287,7 +425,9 @@ class Connection(asyncio.Protocol):
         """An answer ends before it is complete, and its client must see that."""
         if self._requests and self._requests[0] is exchange:
             self._requests.popleft()
-            if exchange.to_the_end:  # of the connection, which would look as if all were here
+            if (
+                exchange.scope["http_version"] == "1.0"
+            ):  # the end of the connection would be that of the answer
                 self.transport.abort()
             self.close(linger=exchange.more)
 
@@ -314,7 +454,7 @@ class Connection(asyncio.Protocol):
         self._over, self._unparsed = True, b""
         request = REQUEST_IDS.of(None)
         with coming_from(Origin(request, "-")):
-            _log.info("a connection was closed: %s", error)
+            _access_log.info("a connection was closed: %s", error)
         broken = self._requests.pop() if self._requests and self._requests[-1].more else None
         if broken is not None:
             broken.lose()
