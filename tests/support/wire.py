@@ -40,6 +40,7 @@ class Wire(asyncio.Transport):
         self.sent = b""
         self.closed = False
         self.reading = True
+        self.buffered = 0  # bytes that the client has not taken yet
         self._more = asyncio.Event()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
@@ -70,7 +71,7 @@ class Wire(asyncio.Transport):
         self.close()
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return self.buffered
 
     def pause_reading(self) -> None:
         self.reading = False

@@ -9,6 +9,7 @@ import contextvars
 import logging
 import re
 from collections import deque
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -24,6 +25,11 @@ from ...experiment.request_context import Origin, coming_from
 from ..admission.limits import LEAST_RATE, Limits
 from ..models.problem_json import FAULT
 from .responses import CLOSE, REQUEST_IDS, refusal
+
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None  # type: ignore[assignment]
 
 GONE = "the client is gone"
 PART = 8_192  # bytes that are parsed in one turn of the event loop
@@ -167,6 +173,8 @@ def connections_within(limits: Limits, *, cancel: bool = False) -> Any:
         cancel: whether a request is cancelled with the message `GONE` when its client leaves, be it only by closing its
             own half. Else it is completed.
     """
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource else limits.connections
+    limits = replace(limits, connections=min(limits.connections, files * 3 // 4))  # the store needs some, too
     return partial(Connection, limits=limits, cancel=cancel, waiting={})
 
 
