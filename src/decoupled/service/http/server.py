@@ -73,7 +73,7 @@ def check(serving: Serving, *, any_key: bool) -> None:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
                 serving.certificate, serving.private_key, password=b""
             )
-        except (ssl.SSLError, ValueError) as error:
+        except OSError as error:  # which those of OpenSSL are, too
             rule = f"are no certificate and its key ({error})"
             remedy = "give PEM files that belong together, the key without a password"
             given = f"{serving.certificate}, {serving.private_key}"
