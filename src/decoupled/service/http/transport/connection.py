@@ -243,7 +243,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell every request that its client is gone."""
-        self.server.connections.discard(self)  # type: ignore[arg-type]
+        self.server.connections.discard(self)
         self._waiting.pop(self, None)
         self._stop()
         self._over = True
