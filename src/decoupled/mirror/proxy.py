@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
+from ..service.http.transport.connection import GONE
 from .arm_health import ArmHealth
 from .arrived import Arrived
 from .backend import UNKNOWN, Mode, Routing, Traits
-from .bodies import CancelOnDisconnect, ClientDisconnected, Content, Recording, Upload, UploadTimeout
-from .clients import ClientConnection
+from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .exchange import Answer
-from .front import Front, FrontParts, refuse, sent
+from .front import Front, FrontParts, refuse
 from .headers import for_client
 from .sticky import KeyFinder
 from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
@@ -33,7 +33,6 @@ class InFlight:
     body: Content | Upload
     recording: Recording | None
     begun: bool = False  # whether the client has the head of its answer
-    whole: bool = False  # whether it has all of it
     served: Answer | None = None
     content: bytes = b""  # of a JSON object, if an arm sets fields in it
     fields: dict[str, Any] | None = None  # the same, read
@@ -53,9 +52,7 @@ class Proxy(Front):
         self._reads_body = self._sets_json or self._finds_in_body
         self._warned: set[tuple[str, bytes]] = set()
 
-    async def _respond(
-        self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
-    ) -> None:
+    async def _respond(self, request: Arrived, receive: Receive, send: Send) -> None:
         ahead: Upload | None = None
         content: bytes | None = None
         if request.has_body and self._reads_body:
@@ -74,18 +71,16 @@ class Proxy(Front):
         elif request.has_body:
             limit = None if serving.decision is None else self._body_limit
             serving.body = Upload(receive, limit, self._client_seconds)
-        watcher = CancelOnDisconnect(receive, serving.body)
         why, status = "", 0
         try:
-            await self._serve(request, serving, send, watcher)
+            await self._serve(request, serving, send)
         except ClientDisconnected:
             why = "client gone"
         except UploadTimeout:
             why, status = "client too slow", 408
-        except asyncio.CancelledError:
-            why, status = ("client gone", 0) if watcher.gone else ("shutdown", 503)
+        except asyncio.CancelledError as error:
+            why, status = ("client gone", 0) if error.args == (GONE,) else ("shutdown", 503)
         finally:
-            watcher.stop()
             if serving.decision is not None:
                 self._mirror(request, serving, serving.decision, why)
         if why:
@@ -95,8 +90,6 @@ class Proxy(Front):
                 "the mirror is ending; ask again" if status == 503 else "the body did not come in time"
             )
             await refuse(send, request.headers, status, problem, close=True)
-        elif request.old and serving.begun and not serving.whole:
-            connection.abort()  # an HTTP/1.0 client takes the end of the connection for that of the answer
 
     # Choosing
 
@@ -136,16 +129,14 @@ class Proxy(Front):
 
     # Serving
 
-    async def _serve(
-        self, request: Arrived, serving: InFlight, send: Send, watcher: CancelOnDisconnect
-    ) -> None:
+    async def _serve(self, request: Arrived, serving: InFlight, send: Send) -> None:
         try:
             arm, response = await self._opened(request, serving)
         except NoAnswer as error:
             self._counts.failed[serving.exploit] += 1
             self._counts.served[serving.exploit, str(error.status)] += 1
             serving.served = Answer(serving.exploit, None, problem=error.problem)
-            serving.begun = serving.whole = True
+            serving.begun = True
             await refuse(send, request.headers, error.status, str(error))
             return
         first, problem = time.perf_counter(), None
@@ -157,14 +148,12 @@ class Proxy(Front):
                 "headers": for_client(response.headers),
             }
             serving.begun = True
-            await sent(send, start)
+            await send(start)
             async for part in response.parts():
                 if recording is not None:
                     recording.add(part)
-                await sent(send, {"type": "http.response.body", "body": part, "more_body": True})
-            watcher.stop()
-            await sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
-            serving.whole = True
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
             self._counts.served[arm.name, str(response.status)] += 1
         except (BrokenOff, TimeoutError) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.
