@@ -9,7 +9,7 @@ from decoupled.kernels.laws import ladder_state
 from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.random.hashed import secret_of
 from decoupled.kernels.random.stream import new_stream
-from decoupled.kernels.state import State
+from decoupled.kernels.state import EVENTS, State
 from decoupled.paper.late_bloomer import late_bloomer
 from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Floats
@@ -61,7 +61,7 @@ def test_rungs_are_judged_without_bias(rounds: int) -> None:
     for draw in range(draws):
         for arm in range(ARMS):
             part = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
-            part.scalars[ladder_state.KEY] = 10_000 + draw
+            part.scalars[EVENTS] = 10_000 + draw
             part.scalars[ladder_state.JUDGED] = ladder_state.NOBODY
             judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm] - baseline[arm])
             steps[draw] += chances[arm] * part.scalars[ladder_state.STEP : ladder_state.STEP + 4]

@@ -1,6 +1,5 @@
 """A running policy: it decides, and it learns from the losses of the arms it explored."""
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -149,6 +148,7 @@ class Learner(Guarded):
     def _end(self) -> None:
         if self._unfinished is not None:  # a call was interrupted, or failed
             self._finish()
+        self._running.count_events(self._waiting.made)
         self._switch.stopped = False
 
     def _commit(self, rest: Callable[..., object], *arguments: Any) -> None:
@@ -166,6 +166,7 @@ class Learner(Guarded):
             else:
                 left.undo()
             self._unfinished = None
+        self._running.count_events(self._waiting.made)
         if self._forks:
             self._separate()
 
@@ -185,17 +186,12 @@ class Learner(Guarded):
     def _separate(self) -> None:
         """Draw other arms than the parent of this process and its other children, under other ids."""
         words = [*self._running.stream.tolist(), self._waiting.made, *self._forks]
-        self._commit(self._renew, *self._descended(*randomness(np.random.SeedSequence(words))))
-
-    def _descended(self, stream: Words, tag: str) -> tuple[Words, str]:
-        # The new ids differ from the old ones even if the seed is the same.
-        lineage = f"{self._waiting.tag}-{self._waiting.made}-{tag}".encode()
-        return stream, hashlib.sha256(lineage).hexdigest()[:12]
+        self._commit(self._renew, *randomness(np.random.SeedSequence(words)))
 
     def _renew(self, stream: Words, tag: str) -> None:
-        """Go on with another random stream, and with ids of another tag."""
+        """Go on with another random stream, and with ids of another tag. Numbers go on: no event happens twice."""
         self._running.stream[:] = stream
-        self._waiting.tag, self._waiting.counter.value = tag, 0
+        self._waiting.tag = tag
         self._bind()
         self._forks = ()
 
@@ -531,7 +527,7 @@ class Learner(Guarded):
         if isinstance(keyed, int):
             exploit = among.keys.arm(keyed)
         if part is None:
-            running.keep_with(baseline, explore)
+            running.keep_with(baseline, explore, f"{self._waiting.tag}-{number}")
         else:
             exploit, explore = int(part[exploit]), int(part[explore])
         known = propensity if propensity == propensity else None  # NaN means unknown
@@ -926,9 +922,9 @@ class Learner(Guarded):
         >>> one.decide().explore == two.decide().explore
         False
         """
-        stream, tag = randomness(seed)
+        renewed = randomness(seed)
         copy = self.from_json(self.to_json())
-        copy._renew(*copy._descended(stream, tag))
+        copy._renew(*renewed)
         copy._end()
         return copy
 

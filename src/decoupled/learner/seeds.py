@@ -1,5 +1,6 @@
 """From a seed to a random stream."""
 
+import secrets
 from typing import TypeAlias
 
 import numpy as np
@@ -13,10 +14,13 @@ Seed: TypeAlias = int | np.random.SeedSequence | None
 
 
 def randomness(seed: object) -> tuple[Words, str]:
-    """A random stream, and a tag that makes the decision ids of different learners differ."""
+    """A random stream, and a tag that makes the decision ids of different learners differ.
+
+    The tag is public. If a seed of a person's choosing gave it, whoever sees an id could try seeds until one fits, and
+    would know what every key is served. So the seed has no part in it.
+    """
     if not isinstance(seed, np.random.SeedSequence):
         if seed is not None:
             seed = whole_number("seed", seed, 0, "leave it out for fresh randomness")
         seed = np.random.SeedSequence(seed)
-    tag = int(seed.generate_state(3, np.uint64)[2]) >> 16
-    return new_stream(seed), f"{tag:012x}"
+    return new_stream(seed), secrets.token_hex(6)
