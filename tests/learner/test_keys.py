@@ -113,7 +113,9 @@ def twin(learner: dc.Learner, key: str) -> int:
     raw = state.scalars[at.RAW_ERROR] <= state.scalars[at.CENTRED_ERROR]
     means = np.where(state.floats[at.COUNTS] > 0, state.floats[at.MEANS if raw else at.CENTRED], math.inf)
     tied = np.flatnonzero(means == means.min())
-    return int(min(tied, key=lambda arm: draw(word, 2, int(arm))))
+    if learner.round == 1:  # nobody leads
+        return int(min(tied, key=lambda arm: draw(word, 2, int(arm))))
+    return int(min(tied, key=lambda arm: state.floats[at.PRECEDENCE, arm]))
 
 
 def test_the_hash_is_siphash() -> None:
