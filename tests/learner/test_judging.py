@@ -1,5 +1,8 @@
 """The judge of a ladder: every decision has draws of its own, whatever else happens in its state."""
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -201,13 +204,19 @@ def test_records_of_a_log_are_judged_by_draws_of_their_own() -> None:
 
 def test_ids_tell_nothing_of_the_seed_and_draws_are_those_of_the_seed() -> None:
     """A tag that the seed gives would give the seed away: somebody tries all that a person may choose."""
-    learners = [dc.Ladder().start(arms=ARMS, seed=7) for _ in range(3)]
-    made = [learner.decide(count=50) for learner in learners]
-    assert len({each.id.split("-")[0] for decisions in made for each in decisions}) == 3
-    assert len({tuple(each[1:] for each in decisions) for decisions in made}) == 1
-    forks = [learners[0].fork(seed=7) for _ in range(3)]
-    made = [fork.decide(count=5) for fork in forks]
-    assert len({each.id for decisions in made for each in decisions}) == 15
+    program = "import decoupled as dc; print(*dc.FTPL().start(arms=8, seed=7).decide(count=20), sep='\\n')"
+    processes = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    here = "".join(f"{each}\n" for each in dc.FTPL().start(arms=8, seed=7).decide(count=20))
+    texts = [here, *processes]
+    assert len({re.search(r"id='(\w+)-1'", text)[1] for text in texts}) == 3  # type: ignore[index]
+    assert len({re.sub(r"id='\w+-", "", text) for text in texts}) == 1
+    learner = dc.FTPL().start(arms=8, seed=7)
+    learner.decide()
+    assert not {learner.fork(seed=7).decide().id, learner.decide().id} & {learner.pending[0].id}
+    assert learner.fork(seed=7).decide().id != learner.decide().id
 
 
 def test_guardrails_draw_from_the_seed_and_not_from_what_ids_show() -> None:

@@ -235,7 +235,7 @@ def test_a_key_moves_only_if_its_arm_leaves_or_a_better_one_comes() -> None:
 
 
 def test_ties_of_the_leader_by_mean_do_not_move_a_key() -> None:
-    """Told apart by the round, they move a key in four rounds of ten."""
+    """Told apart by a draw of the round, they would move a key in four rounds of ten."""
     learner, moved, last = dc.Ladder().start(2, seed=1), 0, None
     for _ in range(2_000):
         decision = learner.decide(key="session-17")

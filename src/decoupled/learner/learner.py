@@ -1,5 +1,6 @@
 """A running policy: it decides, and it learns from the losses of the arms it explored."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -186,7 +187,12 @@ class Learner(Guarded):
     def _separate(self) -> None:
         """Draw other arms than the parent of this process and its other children, under other ids."""
         words = [*self._running.stream.tolist(), self._waiting.made, *self._forks]
-        self._commit(self._renew, *randomness(np.random.SeedSequence(words)))
+        self._commit(self._renew, *self._descended(*randomness(np.random.SeedSequence(words))))
+
+    def _descended(self, stream: Words, tag: str) -> tuple[Words, str]:
+        # The new ids differ from the old ones even if the seed is the same.
+        lineage = f"{self._waiting.tag}-{self._waiting.made}-{tag}".encode()
+        return stream, hashlib.sha256(lineage).hexdigest()[:12]
 
     def _renew(self, stream: Words, tag: str) -> None:
         """Go on with another random stream, and with ids of another tag. Numbers go on: no event happens twice."""
@@ -922,9 +928,9 @@ class Learner(Guarded):
         >>> one.decide().explore == two.decide().explore
         False
         """
-        renewed = randomness(seed)
+        stream, tag = randomness(seed)
         copy = self.from_json(self.to_json())
-        copy._renew(*renewed)
+        copy._renew(*copy._descended(stream, tag))
         copy._end()
         return copy
 
