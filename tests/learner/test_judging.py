@@ -234,7 +234,9 @@ def test_guardrails_draw_from_the_seed_and_not_from_what_ids_show() -> None:
 # Ties
 
 
-def tied(policy: dc.Policy, rounds: int, seed: int = 3, arms: int = 4) -> tuple[dc.Learner, dict[str, Any], list[Floats]]:
+def tied(
+    policy: dc.Policy, rounds: int, seed: int = 3, arms: int = 4
+) -> tuple[dc.Learner, dict[str, Any], list[Floats]]:
     """A learner after so many equal losses, and its laws since all arms were seen."""
     learner, laws = policy.start(arms=arms, seed=seed), []
     told: dict[str, Any] = {"context": {"s": "a", "x": 1.0}} if policy.contextual else {}

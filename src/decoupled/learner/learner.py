@@ -305,8 +305,9 @@ class Learner(Guarded):
                 adviser's name. One who says nothing counts as the policy's ladder of all rounds.
             key: a session, a user or anything else that should keep its arm; None draws afresh. The key decides the
                 draw of the arm to exploit, and nothing else: the same key exploits the same arm until what is learned
-                moves it, here, after saving and loading, and on every replica. A string of 1 to 1,024 bytes in UTF-8,
-                or a whole number, which is the same key as its digits.
+                moves it, here, after saving and loading, and on every replica. Nobody can foresee that arm who does not
+                know the seed; a seed that can be guessed protects nothing. A string of 1 to 1,024 bytes in UTF-8, or a
+                whole number, which is the same key as its digits.
             available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
                 the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
                 same loss. It is an unbiased estimate of the mean loss of the available arms, so absence gains an arm

@@ -148,7 +148,8 @@ class Running:
 
     def _prepared(self, key: str, serial: int) -> list[float]:
         """What the decision with this id, made in this round, keeps of the state if it explores an arm."""
-        place, scalars, now = self.serials.place(serial), self.state.scalars, self.state.scalars.item(EVENTS)
+        place, scalars = self.serials.place(serial), self.state.scalars
+        now = scalars.item(EVENTS)
         self.count_events(int(key.rpartition("-")[2]))
         self.form.prepare(self.state, 0 if place is None else place)
         scalars[EVENTS] = now
