@@ -141,10 +141,10 @@ class FeedbackError(DecoupledError, LookupError):
     >>> learner = dc.FTPL().start(arms=2, seed=0)
     >>> decision = learner.decide()
     >>> learner.observe(decision, loss=0.5)
-    >>> learner.observe(decision, loss=0.5)
+    >>> learner.observe(decision, loss=0.5)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    decoupled.errors.FeedbackError: decision '20c6ed6d9d7b-1': is not pending: its feedback was already applied, or it was forgotten; send feedback once for each decision
+    decoupled.errors.FeedbackError: decision '...-1': is not pending: its feedback was already applied, or it was forgotten; send feedback once for each decision
     """
 
 

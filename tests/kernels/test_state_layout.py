@@ -55,7 +55,7 @@ def test_newcomers_find_nothing_but_room() -> None:
     state = numbered(3)
     state.scalars[0] = 9.0
     whole = LAYOUT.extend(state, 2)
-    assert whole.scalars.tolist() == [9.0, 5.0, 77.5, 77.5]
+    assert whole.scalars.tolist() == [9.0, 5.0, 77.5, 77.5, 77.5]
     assert LAYOUT.row(whole, "sums").tolist() == [*LAYOUT.row(state, "sums").tolist(), 0.0, 0.0]
     assert LAYOUT.row(whole, "counts").tolist() == [*LAYOUT.row(state, "counts").tolist(), 0, 0]
     for name in ("duels", "wins"):

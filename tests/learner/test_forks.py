@@ -115,5 +115,5 @@ def test_a_child_knows_what_was_known(runs: list[dict[str, Any]]) -> None:
 
 def test_with_a_seed_children_draw_the_same_in_every_run(runs: list[dict[str, Any]]) -> None:
     one, two = (each["children"] for each in runs)
-    assert [answer[0][1] for answer in one] == [answer[0][1] for answer in two]
+    assert [answer[0][1][1] for answer in one] == [answer[0][1][1] for answer in two]
     assert [answer[0][0] for answer in one] != [answer[0][0] for answer in two]

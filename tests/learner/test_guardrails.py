@@ -39,7 +39,7 @@ def trained(
 
 def course(policy: dc.Policy, *rules: dc.Guardrails) -> tuple[list[Any], list[Any], str]:
     """What a learner explores, what it serves, and what it has learned; each set of rules holds for some rounds."""
-    learner = policy.start(ARMS, seed=11)
+    learner = policy.start(ARMS, seed=12)
     explored, served = list[Any](), list[Any]()
     for each in rules:
         learner.guardrails = each

@@ -15,7 +15,7 @@ from ..native import load
 from ..native.calls import NativeFunction, bound_entries
 from .jit import add_functions, is_ours, translate
 from .lazy_numba import jit_disabled, numba, overload
-from .state import ROUND, State
+from .state import EVENTS, ROUND, State
 
 
 class Functions(NamedTuple):
@@ -62,12 +62,14 @@ def init(params: Any, state: State) -> None:
 
 
 def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw the arm to exploit and the arm to explore."""
+    """Count the event, and draw the arm to exploit and the arm to explore."""
+    state.scalars[EVENTS] += 1.0
     return _functions[type(params)].decide(params, state, stream)
 
 
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-    """Advance the round and learn the loss of an explored arm."""
+    """Count the event, advance the round and learn the loss of an explored arm."""
+    state.scalars[EVENTS] += 1.0
     state.scalars[ROUND] += 1.0
     _functions[type(params)].update(params, state, arm, weight, loss)
 
@@ -79,10 +81,15 @@ def _init(params: Any, state: Any) -> Any:
     return lambda params, state: function(params, state)
 
 
-@overload(decide, strict=False)
+@overload(decide)
 def _decide(params: Any, state: Any, stream: Any) -> Any:
     function = _functions[params.instance_class].decide
-    return lambda params, state, stream: function(params, state, stream)
+
+    def implementation(params: Any, state: Any, stream: Any) -> Any:
+        state.scalars[EVENTS] += 1.0
+        return function(params, state, stream)
+
+    return implementation
 
 
 @overload(update)
@@ -90,6 +97,7 @@ def _update(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
     function = _functions[params.instance_class].update
 
     def implementation(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
+        state.scalars[EVENTS] += 1.0
         state.scalars[ROUND] += 1.0
         function(params, state, arm, weight, loss)
 

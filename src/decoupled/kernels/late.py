@@ -22,7 +22,7 @@ from .random.hashed import scrambled
 from .random.noise import BERNOULLI, draw_loss
 from .random.stream import unit
 from .rounds import EXPLOITED, EXPLORED, Table, count
-from .state import State
+from .state import EVENTS, State
 
 CONSTANT, GEOMETRIC, UNIFORM = range(3)  # laws of the delay
 EXACT, FLIP, NOISE, SCALE = range(4)  # how losses are reported
@@ -226,6 +226,8 @@ def drive_late(
         if explores(late.rules, late.key, t):
             _wait(state, late, t, explore, weight, loss)
             count(plays, EXPLORED, explore)
+        else:
+            state.scalars[EVENTS] -= 1.0  # what is served only is no decision
         learn_arrived(params, state, late, t)
         so_far += rows[row, exploit] - rows[row, best]
         if t + 1 == upcoming:
@@ -266,6 +268,8 @@ def drive_adaptive_late(
         if explores(late.rules, late.key, t):
             _wait(state, late, t, explore, weight, loss)
             count(plays, EXPLORED, explore)
+        else:
+            state.scalars[EVENTS] -= 1.0  # what is served only is no decision
         learn_arrived(params, state, late, t)
         note_play(adversary, memory, t, exploit)
         so_far += losses[exploit]

@@ -15,7 +15,8 @@ from ..errors import ParameterError
 ROUND = 0  # 1 + the number of observations applied
 ARMS = 1  # the number of arms of the whole problem, even if the state holds only some of them
 SECRET = 2  # a whole number below 2^52 that only the seed tells, for draws without a stream: see `kernels.random.hashed`
-SHARED_SCALARS = ("round", "arms", "secret")
+EVENTS = 3  # how many decisions were made and observations applied, the one at hand included
+SHARED_SCALARS = ("round", "arms", "secret", "events")
 
 MOST_PAIRED_ARMS = 1000  # a square of this many arms takes 8 MB, and a saved state contains every number
 
@@ -24,8 +25,8 @@ class State(NamedTuple):
     """The state of a running policy, as compiled code sees it.
 
     Attributes:
-        scalars: single numbers, by their place in the layout: first the round, the number of arms and a secret of the seed,
-            then the policy's own.
+        scalars: single numbers, by their place in the layout: first the round, the number of arms, a secret of the seed and
+            the number of events, then the policy's own.
         floats: one row per quantity and one column per arm.
         ints: the same for whole numbers. A count of ordered pairs of arms is a square: one row per arm.
 
@@ -48,7 +49,7 @@ class Layout(NamedTuple):
     Learned rows are saved; the policy's `init` derives all others from them.
 
     Attributes:
-        scalars: the policy's own scalars. They come after the shared ones, `round`, `arms` and `secret`.
+        scalars: the policy's own scalars. They come after the shared ones, `round`, `arms`, `secret` and `events`.
         floats: the rows of `State.floats`.
         ints: the rows of `State.ints`.
         learned: which of these are learned.
@@ -141,7 +142,8 @@ class Layout(NamedTuple):
         """
         new, arms = layout or self, state.floats.shape[1]
         whole = new.new_state(arms + newcomers)
-        whole.scalars[ROUND], whole.scalars[SECRET] = state.scalars[ROUND], state.scalars[SECRET]
+        whole.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
+        whole.scalars[ARMS] = arms + newcomers
         for name in self._shared_with(new):
             known, row = self.row(state, name), new.row(whole, name)
             if name in self.pairs:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from ..base.arrays import Words
 from .dispatch import Functions
 from .jit import compiled, name_apart, translate
-from .state import ARMS, ROUND, SECRET, SHARED_SCALARS, State
+from .state import ARMS, EVENTS, ROUND, SECRET, SHARED_SCALARS, State
 
 # The wrapper's scalars: the number of observations not yet forgotten, which is learned, and the shared scalars of the
 # wrapped policy.
-OWN_SCALARS = ("forgetting_kept", "forgetting_round", "forgetting_arms", "forgetting_secret")
+OWN_SCALARS = ("forgetting_kept", *(f"forgetting_{name}" for name in SHARED_SCALARS))
 KEPT = len(SHARED_SCALARS)
 START = KEPT + 1
 
@@ -75,7 +75,8 @@ def _wrap(
 
 @compiled
 def inside(state: State) -> State:
-    """The state as the wrapped policy sees it, without a copy."""
+    """The state as the wrapped policy sees it, without a copy. Its events are those of the whole, which go on."""
+    state.scalars[START + EVENTS] = state.scalars[EVENTS]
     return State(state.scalars[START:], state.floats, state.ints)
 
 

@@ -14,8 +14,8 @@ from .guardrails import Guardrails
 class Guard:
     """The guardrails of one learner, and the state of their own draws.
 
-    They must not draw from the policy's stream: then exploring would depend on them. Each draw is a hash of the
-    learner's tag and a counter, which is all that has to be saved.
+    They must not move the policy's stream: then exploring would depend on them. Each draw is a hash of the stream where
+    it stands and of a counter, which is all that has to be saved.
 
     Attributes:
         rules: the guardrails.
@@ -59,7 +59,7 @@ class Guard:
         return left
 
     def serve(
-        self, drawn: int, arms: ArmNames, part: Ints | None, tag: str, key: int | None = None
+        self, drawn: int, arms: ArmNames, part: Ints | None, stream: bytes, key: int | None = None
     ) -> tuple[int, str | None]:
         """The place of the arm to serve, and the rule that chose it; None if it is the policy's draw.
 
@@ -69,7 +69,7 @@ class Guard:
         if (pinned := _place(rules.pinned, arms, part)) is not None:
             return pinned, "pinned"
         if rules.holdout > 0.0 or rules.floors:
-            u = self._uniform(tag) if key is None else _hashed(f"guard-key-{key}")
+            u = self._uniform(stream) if key is None else _hashed(f"guard-key-{key}")
             chosen, reason = self._by_share(u, arms, part)
             if chosen is not None:
                 return chosen, reason
@@ -93,10 +93,10 @@ class Guard:
                 return _place(name, arms, part), "floor"
         return None, ""
 
-    def _uniform(self, tag: str) -> float:
+    def _uniform(self, stream: bytes) -> float:
         """A number uniform on [0, 1)."""
         self.draws += 1
-        return _hashed(f"guard-{tag}-{self.draws}")
+        return _hashed(f"guard-{stream.hex()}-{self.draws}")
 
     def law(self, law: Floats, arms: ArmNames, part: Ints | None) -> Floats:
         """The probability of serving each arm, given the policy's."""

@@ -95,7 +95,7 @@ class Guarded(TakesTurns):
 
     def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
-        return self._guard.serve(drawn, self._arms, part, self._waiting.tag, word)
+        return self._guard.serve(drawn, self._arms, part, self._running.stream.tobytes(), word)
 
     def _judge_incumbent(self, watch: "Watch") -> None:
         """Release the incumbent once what was observed since it was set shows that another arm is better."""

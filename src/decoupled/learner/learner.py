@@ -149,6 +149,7 @@ class Learner(Guarded):
     def _end(self) -> None:
         if self._unfinished is not None:  # a call was interrupted, or failed
             self._finish()
+        self._running.count_events(self._waiting.made)
         self._switch.stopped = False
 
     def _commit(self, rest: Callable[..., object], *arguments: Any) -> None:
@@ -166,6 +167,7 @@ class Learner(Guarded):
             else:
                 left.undo()
             self._unfinished = None
+        self._running.count_events(self._waiting.made)
         if self._forks:
             self._separate()
 
@@ -193,12 +195,9 @@ class Learner(Guarded):
         return stream, hashlib.sha256(lineage).hexdigest()[:12]
 
     def _renew(self, stream: Words, tag: str) -> None:
-        """Go on with another random stream, and with ids of another tag."""
-        self._keep_drawn()
+        """Go on with another random stream, and with ids of another tag. Numbers go on: no event happens twice."""
         self._running.stream[:] = stream
-        self._waiting.tag, self._waiting.counter.value = tag, 0
-        if self._watch is not None:
-            self._watch.made = 0
+        self._waiting.tag = tag
         self._bind()
         self._forks = ()
 
@@ -306,8 +305,9 @@ class Learner(Guarded):
                 adviser's name. One who says nothing counts as the policy's ladder of all rounds.
             key: a session, a user or anything else that should keep its arm; None draws afresh. The key decides the
                 draw of the arm to exploit, and nothing else: the same key exploits the same arm until what is learned
-                moves it, here, after saving and loading, and on every replica. A string of 1 to 1,024 bytes in UTF-8,
-                or a whole number, which is the same key as its digits.
+                moves it, here, after saving and loading, and on every replica. Nobody can foresee that arm who does not
+                know the seed; a seed that can be guessed protects nothing. A string of 1 to 1,024 bytes in UTF-8, or a
+                whole number, which is the same key as its digits.
             available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
                 the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
                 same loss. It is an unbiased estimate of the mean loss of the available arms, so absence gains an arm
@@ -536,7 +536,7 @@ class Learner(Guarded):
         if isinstance(keyed, int):
             exploit = among.keys.arm(keyed)
         if part is None:
-            running.keep_with(baseline, explore)
+            running.keep_with(baseline, explore, f"{self._waiting.tag}-{number}")
         else:
             exploit, explore = int(part[exploit]), int(part[explore])
         known = propensity if propensity == propensity else None  # NaN means unknown

@@ -12,9 +12,9 @@ from ..decision import Arm, ContextualDecision, Decision, GuardedDecision
 from ..errors import FeedbackError, shown
 
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
-# the policy takes any; the baseline of all others is 0. Last, by explored arm, what else the update needs of the state in
-# which the decision was made: see `Policy.kept`.
-Baseline: TypeAlias = tuple[Ints, Floats, bool, dict[int, list[float]]]
+# the policy takes any; the baseline of all others is 0. Last, by the id of a decision, what else its update needs of the
+# state in which it was made: see `Policy.kept`. (With a context, and in older states, by explored arm.)
+Baseline: TypeAlias = tuple[Ints, Floats, bool, dict[str | int, list[float]]]
 
 # The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
 Covered: TypeAlias = tuple[int, ...] | int | None
@@ -199,8 +199,8 @@ class Waiting:
                 place = known[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))
-            if explored in baseline[3]:
-                shared[place][3][explored] = baseline[3][explored]
+            for key in {decision.id, explored} & baseline[3].keys():
+                shared[place][3][key] = baseline[3][key]
             which.append(place)
         return shared, which
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
 
 COUNTS = ("counts", "seen")  # how often something was seen, as floats
+OPTIONAL = ("precedence",)  # rows that older states do not have; `init` fills what is 0
 LARGEST = 1e150  # above everything that can be learned, and its square is finite
 
 
@@ -72,7 +73,8 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
 
 def _state(content: dict[str, Any], policy: RunnablePolicy, arms: int) -> State:
     layout = policy.at(arms).layout
-    rows = {name: _numbers(name, content["learned"][name]) for name in layout.learned}
+    learned = {**{name: [0.0] * arms for name in OPTIONAL}, **content["learned"]}
+    rows = {name: _numbers(name, learned[name]) for name in layout.learned}
     for name, values in rows.items():  # before anything is made for so many arms
         shape = (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
         _check(name, f"{values.size} numbers", values.shape == shape)
@@ -105,8 +107,8 @@ def _check_waiting(waiting: Waiting, content: dict[str, Any], now: int, born: in
         _check("baselines", serials, all(_whole("baselines", each, 0, born - 1) >= 0 for each in serials))
         _check("baselines", values, _numbers("baselines", values).shape == (len(serials),))
         _check("baselines", free, isinstance(free, bool))
-        for serial, numbers in kept[0] if kept else ():
-            _whole("baselines", serial, 0, born - 1)
+        for key, numbers in kept[0] if kept else ():  # by the id of the decision, or by its explored arm
+            _check("baselines", key, isinstance(key, str) or _whole("baselines", key, 0, born - 1) >= 0)
             _check("baselines", numbers, _numbers("baselines", numbers).ndim == 1)
     for pending in waiting.decisions.values():
         _check_pending(pending, now, born)

@@ -12,7 +12,7 @@ from ..base.arrays import Floats, Ints, Words
 from ..kernels.dispatch import bound
 from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.hashed import secret_of
-from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, State
+from ..kernels.state import ARMS, EVENTS, ROUND, SHARED_SCALARS, State
 from .arm_ids import Serials
 from .context import Context, Contexts
 from .keys import KeyDraws
@@ -78,6 +78,10 @@ class Running:
         """1 + the number of observations applied."""
         return int(self.state.scalars.item(ROUND))
 
+    def count_events(self, made: int) -> None:
+        """Set the number of events after so many decisions: a draw that is no decision is no event."""
+        self.state.scalars[EVENTS] = made + self.round - 1
+
     def only(self, part: Ints) -> "Running":
         """A copy with only these arms, until something is learned; the learning rate stays that of all arms."""
         form = self.policy.among(len(part), self.state.floats.shape[1])
@@ -89,7 +93,9 @@ class Running:
     def draw_exploited(self, part: Ints | None, key: int | None) -> int:
         """Draw the arm to exploit, among some arms or all, or take the one of a key's word."""
         among = self if part is None else self.only(part)
+        judging = self.state.scalars[self.kept]  # of the last decision
         drawn = among.calls.decide()[0] if key is None else among.keys.arm(key)
+        self.state.scalars[self.kept] = judging
         return drawn if part is None else int(part[drawn])
 
     @cached_property
@@ -137,27 +143,29 @@ class Running:
         for decision, serial, _, theirs in reversed(self.pending.values()):
             if decision.round != self.round:
                 break
-            if theirs is shared and serial not in baseline[3]:
-                baseline[3][serial] = self._prepared(serial)
+            if theirs is shared and decision.id not in baseline[3]:
+                baseline[3][decision.id] = self._prepared(decision.id, serial)
 
-    def _prepared(self, serial: int) -> list[float]:
-        """What a decision that explores an arm keeps of the state."""
-        place = self.serials.place(serial)
+    def _prepared(self, key: str, serial: int) -> list[float]:
+        """What the decision with this id, made in this round, keeps of the state if it explores an arm."""
+        place, scalars = self.serials.place(serial), self.state.scalars
+        now = scalars.item(EVENTS)
+        self.count_events(int(key.rpartition("-")[2]))
         self.form.prepare(self.state, 0 if place is None else place)
-        kept: list[float] = self.state.scalars[self.kept].tolist()
+        scalars[EVENTS] = now
+        kept: list[float] = scalars[self.kept].tolist()
         return kept
 
     def keeps_with(self, baseline: Recorded) -> bool:
         """Whether `keep_with` adds anything."""
         return bool(self.kept) and isinstance(baseline, tuple)
 
-    def keep_with(self, baseline: Recorded, arm: int) -> None:
+    def keep_with(self, baseline: Recorded, arm: int, key: str) -> None:
         """Add to the baselines of a decision, some of which were predicted, what else it keeps of the state."""
         if not self.keeps_with(baseline) or not isinstance(baseline, tuple):
             return
-        self._restore_baseline(arm, baseline)
-        serial = self.serials.of_one(arm)
-        baseline[3].setdefault(serial, self._prepared(serial))
+        self._restore_baseline(arm, baseline, key)
+        baseline[3][key] = self._prepared(key, self.serials.of_one(arm))
         self.calls.init()  # the state's own baselines
 
     def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
@@ -205,7 +213,7 @@ class Running:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
         decision, serial, covered, baseline = pending
         if covered is None and self.serials.kept is None:  # every arm was available, and none was retired
-            self.learn(serial, decision.weight, loss, baseline)
+            self.learn(serial, decision.weight, loss, baseline, decision.id)
             return
         arm = self.serials.place(serial)
         if covered is not None:
@@ -213,14 +221,16 @@ class Running:
                 baseline = self._current_baseline(covered)
             self._charge_absent(covered, loss)
         if arm is not None:
-            self.learn(arm, decision.weight, loss, baseline)
+            self.learn(arm, decision.weight, loss, baseline, decision.id)
         elif self.policy.cumulative is not None:
             self.learn(0, 0.0, loss, baseline)  # weight 0: only the baselines of the other arms count
         else:
             self._observe_removed_arm(decision.weight, loss)
 
-    def learn(self, arm: int, weight: float, loss: float, baseline: Recorded = None) -> None:
-        """Learn the loss of an explored arm."""
+    def learn(
+        self, arm: int, weight: float, loss: float, baseline: Recorded = None, decision: str = ""
+    ) -> None:
+        """Learn the loss of an explored arm, and of the decision with this id."""
         if self.contexts is not None:
             self.contexts.recall(baseline)
         if self.baseline is None:
@@ -231,12 +241,12 @@ class Running:
         alone = self.sharing.value == current  # no other decision has the baselines of this round
         if not alone:
             self.record_baselines()
-        if not current:
+        if not current or (self.kept and not alone):  # the state may have what another decision keeps
             known = recorded(baseline)
             if known is None:
                 self.form.clear_baselines(self.state)
             else:
-                self._restore_baseline(arm, known)
+                self._restore_baseline(arm, known, decision)
         self.calls.update(arm, weight, loss)
         self.start_round(reusing=alone)
 
@@ -247,7 +257,9 @@ class Running:
         else:
             self.contexts.enter(context)
             self.contexts.derive()
+            self.state.scalars[EVENTS] += 0.5  # after all decisions, and before the update
             self.form.prepare(self.state, arm)
+            self.state.scalars[EVENTS] -= 0.5
             self.calls.update(arm, weight, loss)
 
     def start_round(self, *, reusing: bool = False) -> None:
@@ -256,7 +268,7 @@ class Running:
         if not reusing:
             self.shared[0] = None
 
-    def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
+    def _restore_baseline(self, arm: int, baseline: Baseline, decision: str) -> None:
         """Write a decision's baselines where the update of the arm reads them."""
         serials, values, free, kept = baseline
         places, found = self.serials.places(serials)
@@ -269,7 +281,7 @@ class Running:
             self.calls.init()
             places, values = places[~others], values[~others]
         self.form.set_baselines(self.state, places, values)
-        mine = kept.get(self.serials.of_one(arm))
+        mine = kept.get(decision, kept.get(self.serials.of_one(arm)))
         if mine is not None and self.kept:  # another form may keep nothing
             self.state.scalars[self.kept] = mine
 

@@ -10,7 +10,7 @@ from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import ParameterError, UnsupportedError
 from ..kernels.dispatch import Functions
 from ..kernels.jit import is_ours
-from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.state import EVENTS, ROUND, SHARED_SCALARS, Layout, State
 from ..kernels.wrap import KEPT, OWN_SCALARS, START, Fading, Wrapped, wrapped
 from .base import Policy
 from .ftpl import FTPL
@@ -246,4 +246,5 @@ def __getattr__(name: str) -> Any:
 
 def _inside(state: State) -> State:
     """The state as the wrapped policy sees it. The compiled version cannot return arrays to the interpreter."""
+    state.scalars[START + EVENTS] = state.scalars[EVENTS]
     return state._replace(scalars=state.scalars[START:])

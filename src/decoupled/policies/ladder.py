@@ -151,8 +151,8 @@ class Ladder(Policy):
 
     @property
     def fading(self) -> tuple[str, ...]:
-        """All that is learned but levels, units and means, which forget with their counts."""
-        kept = ("rise", "least", "largest", "means", "centred_means")
+        """All that is learned but levels, units, the order of ties, and means, which forget with their counts."""
+        kept = ("rise", "least", "largest", "means", "centred_means", "precedence")
         return tuple(name for name in self.layout.learned if name not in kept)
 
     def to_dict(self) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class Ladder(Policy):
 
     def init_new_arms(self, state: State, first: int) -> None:
         super().init_new_arms(state, first)
-        for name in ("counts", "means", "centred_means"):  # nobody has seen them
+        for name in ("counts", "means", "centred_means", "precedence"):  # nobody has seen them
             self.layout.row(state, name)[first:] = 0.0
 
     # Baselines
@@ -221,7 +221,7 @@ class Ladder(Policy):
         state.scalars[at_place.COVERED] = at_place.NO_ARMS  # the update fills in those of its own round
 
     def prepare(self, state: State, arm: int) -> None:
-        if self.rung_count > 1 and state.scalars[at_place.JUDGED] != arm:
+        if self.rung_count > 1:
             prepare_for(self.params(), state, arm)
 
     def most_predicted(self, state: State) -> Floats:

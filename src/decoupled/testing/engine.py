@@ -10,7 +10,7 @@ from ..environments import LossTable
 from ..kernels.random.noise import KINDS
 from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
-from ..kernels.state import ROUND, State
+from ..kernels.state import ROUND, SHARED_SCALARS, State
 from ..policies.base import Policy
 from ..simulation.cpu import run_block, run_streams, table_loop
 from .case import HISTORY, Case, place_of
@@ -74,9 +74,10 @@ def _check_drawn(case: Case, state: State, drawn: DrawnRound) -> None:
 
 
 def _bytes(policy: Policy, state: State) -> tuple[bytes, ...]:
-    """A state without what a decision notes for its own update."""
+    """A state without the count of events, and what a decision notes for its own update."""
     copy = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
-    for name in policy.kept:
+    counts = {"events", "forgetting_events"} & {*SHARED_SCALARS, *policy.layout.scalars}
+    for name in (*counts, *policy.kept):
         policy.layout.row(copy, name)[...] = 0
     return tuple(part.tobytes() for part in copy)
 

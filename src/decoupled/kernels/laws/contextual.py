@@ -13,7 +13,7 @@ from ..compose import START
 from ..dispatch import Functions
 from ..jit import compiled
 from ..order.ranked import rank_of
-from ..random.keyed import RACE, RUNG, key_unit, keyed_race
+from ..random.keyed import RUNG, any_arm, key_unit, keyed_race
 from ..random.sampling import categorical, total
 from ..random.stream import below, uniform
 from ..state import ROUND, State
@@ -76,6 +76,7 @@ from .ladder_state import (
     MEANS,
     NOBODY,
     ORDER,
+    PRECEDENCE,
     RANKED,
     RISE,
     SOME_ARMS,
@@ -102,6 +103,8 @@ def init(params: Any, state: State) -> None:
             scalars[KIND + rung] = params[KINDS_AT + rung]
     scalars[ENTERING] = 0.0
     if params.segmented > 0.0:
+        for arm in range(state.floats.shape[1]):
+            state.floats[LADDER_ROWS + PRECEDENCE, arm] = state.floats[PRECEDENCE, arm]
         ladder.init(inner, segment(state))
     refresh(params, state)
 
@@ -198,6 +201,7 @@ def played(inner: Any, state: State, rung: int, stream: Words) -> int:
 def fill_chances(params: Any, state: State, arm: int) -> None:
     """Store the probability of an explored arm under each rung, or an unbiased estimate of it."""
     scalars, inner = state.scalars, ladder_params(params)
+    set_shared(state)
     for rung in range(int(params.outer_rungs)):
         kind = kind_of(scalars, state.floats, rung)
         if kind == POOLED:
@@ -247,11 +251,11 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     for each in range(floats.shape[1]):
         floats[LAW, each] = chance_explored(params, state, each)
     seen, mean = floats[LADDER_ROWS + COUNTS, arm], floats[LADDER_ROWS + MEANS, arm]
-    scalars[POOLED_AT + ROUND] = scalars[ROUND]
+    set_shared(state)
     cover(pooled(state), floats[LAW], floats[ABSENT], loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
     if segmented:
-        scalars[SEGMENT_AT + ROUND] += 1.0
+        scalars[SEGMENT_AT + ROUND] += 1.0  # a segment counts its own
         cover(segment(state), floats[LAW], floats[ABSENT], loss)
         ladder.update(inner, segment(state), arm, weight, loss)
         if weight > 0.0 and seen > 0.0:
@@ -313,13 +317,7 @@ def keyed_contextual(
         arm: int = keyed_race(floats[ADVICE_AT + kind - ADVICE], serials, key)
         return arm
     leader = int(scalars[ARM + rung])
-    if leader < 0:
-        leader, least = 0, math.inf
-        for each in range(floats.shape[1]):
-            place = key_unit(key, RACE, serials[each])
-            if place < least:
-                leader, least = each, place
-    return leader
+    return leader if leader >= 0 else any_arm(serials, key)
 
 
 FUNCTIONS = Functions(init, decide, update)

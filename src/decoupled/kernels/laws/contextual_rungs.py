@@ -36,7 +36,7 @@ from .contextual_state import (
     WITHIN,
     WITHIN_FREE,
 )
-from .ladder_state import COUNTS, LEADER, MEANS, RISE
+from .ladder_state import COUNTS, LEADER, MEANS, PRECEDENCE, RISE
 
 LEVEL_PRIOR = 2.0  # so many losses of a segment count for its level as much as none at all
 RIDGE = 1.0
@@ -101,14 +101,16 @@ def fill_values(state: State) -> None:
 @compiled
 def leader_of(params: Any, state: State, linear: bool) -> float:
     """The arm with the smallest value, or predicted loss, of those that were seen; the ladder's own leader if it ties."""
-    floats, best = state.floats, float(state.scalars[POOLED_AT + LEADER])
+    floats, leader = state.floats, float(state.scalars[POOLED_AT + LEADER])
+    best = leader
     if best < 0.0:
         return EVERYWHERE
     least = predicted(params, state, int(best)) if linear else floats[VALUE, int(best)]
     for arm in range(floats.shape[1]):
         if floats[COUNTS, arm] > 0.0:
             value = predicted(params, state, arm) if linear else floats[VALUE, arm]
-            if value < least:
+            tied = value == least and best != leader
+            if value < least or (tied and floats[PRECEDENCE, arm] < floats[PRECEDENCE, int(best)]):
                 best, least = float(arm), value
     return best
 

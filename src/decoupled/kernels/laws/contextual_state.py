@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ..jit import compiled
-from ..state import ARMS, ROUND, SECRET, SHARED_SCALARS, Layout, State
+from ..state import ARMS, EVENTS, ROUND, SECRET, SHARED_SCALARS, Layout, State
 from . import ladder_state as at_place
 
 MOST_ADVISERS = 8
@@ -161,6 +161,7 @@ def set_shared(state: State) -> None:
     scalars = state.scalars
     for at in (POOLED_AT, SEGMENT_AT):
         scalars[at + ARMS], scalars[at + SECRET] = scalars[ARMS], scalars[SECRET]
+        scalars[at + EVENTS] = scalars[EVENTS]
     scalars[POOLED_AT + ROUND] = scalars[ROUND]
     scalars[SEGMENT_AT + ROUND] = 1.0 + scalars[SEGMENT_AT + at_place.SEEN]
 

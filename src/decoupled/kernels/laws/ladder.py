@@ -36,7 +36,6 @@ from .ladder_state import (
     HEDGE_SUM,
     INVERSES,
     JUDGED,
-    KEY,
     LARGEST,
     LEAST,
     LOSS,
@@ -59,7 +58,7 @@ from .ladder_state import (
     TINY,
     UNSEEN,
     WEIGHT,
-    state_key,
+    draw_precedence,
 )
 from .rank_limits import fill_limits, limited_surrogates
 
@@ -70,6 +69,7 @@ def init(params: Any, state: State) -> None:
     floats, scalars = state.floats, state.scalars
     fill_limits(floats, RANK_LIMIT, (ALPHA + 1.0) / (2.0 * ALPHA))
     sort_arms(floats[ESTIMATES], floats[RANKED], state.ints[ORDER])
+    draw_precedence(state)
     scalars[UNSEEN] = 0.0
     for arm in range(floats.shape[1]):
         count = floats[COUNTS, arm]
@@ -90,7 +90,7 @@ def refresh(params: Any, state: State) -> None:
     floats, scalars = state.floats, state.scalars
     unit = max(MOST_SPREAD * scalars[LARGEST] * scalars[LARGEST], TINY)
     eta = scalars[SCALE] / math.sqrt(unit + scalars[SPREAD] + scalars[SPREAD_FLOOR])
-    scalars[ETA], scalars[KEY], scalars[JUDGED] = eta, state_key(state), NOBODY
+    scalars[ETA], scalars[JUDGED] = eta, NOBODY
     exponent = 0.5 * (ALPHA + 1.0)
     limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, 1.0, floats[SURROGATE])
     scalars[SURROGATE_SUM] = total(floats[SURROGATE])

@@ -7,12 +7,9 @@ Whichever has predicted losses better so far is used.
 
 import math
 
-import numpy as np
-
 from ...base.arrays import Floats, Words
 from ..compose import MOST_SPREAD
 from ..jit import compiled
-from ..random.hashed import hashed_unit
 from ..random.stream import below
 from ..state import State
 from .ladder_state import (
@@ -23,11 +20,11 @@ from .ladder_state import (
     COUNTS,
     EVEN_SHARE,
     INVERSES,
-    KEY,
     LEADER,
     LEADERS_SHARE,
     MEANS,
     MIXED,
+    PRECEDENCE,
     RAW_ERROR,
     SEEN,
     SLACK,
@@ -55,14 +52,16 @@ def find_two_best(state: State) -> None:
 
 @compiled
 def arm_with_least(state: State, values: Floats) -> int:
-    """The arm with the smallest value, one of those drawn at random if they are several; -1 if all are infinite."""
-    least = least_of(values)
+    """The arm with the smallest value, of several the one that precedes the others; -1 if all are infinite."""
+    least, precedence = least_of(values), state.floats[PRECEDENCE]
     if least == math.inf:
         return -1
-    tied, skip = count_of_value(values, least), 0
-    if tied > 1:
-        skip = min(int(hashed_unit(np.uint64(int(state.scalars[KEY])), 0) * tied), tied - 1)
-    return place_of_value(values, least, skip)
+    found = place_of_value(values, least)
+    if count_of_value(values, least) > 1:
+        for arm in range(found + 1, len(values)):
+            if values[arm] == least and precedence[arm] < precedence[found]:
+                found = arm
+    return found
 
 
 @compiled

@@ -3,13 +3,11 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from ...base.arrays import Floats, Ints, Words
 from ..jit import compiled
 from ..order.ranked import rank_of
 from ..random.hashed import key_with
-from ..random.keyed import RUNG, TIE, key_unit, leader_at
+from ..random.keyed import RUNG, any_arm, key_unit, leader_at
 from ..random.sampling import pareto_leader, total
 from ..random.stream import below, uniform
 from ..state import State
@@ -18,30 +16,24 @@ from .ladder_state import (
     ALL_ARMS,
     ALPHA,
     BASELINE,
-    CENTRED,
-    CENTRED_ERROR,
     CHANCE,
     COVERED,
     ESTIMATES,
     ETA,
     HEDGE_SUM,
     HIGHEST,
-    INVERSES,
     JUDGED,
-    KEY,
     LEADER,
     LOSS,
-    MEANS,
     OFFSET,
     ORDER,
     PRIOR,
     RANKED,
     RATE,
-    RAW_ERROR,
     REGRET,
     STEP,
-    UNSEEN,
     WEIGHT,
+    event_key,
 )
 from .rival import chance_against
 
@@ -76,12 +68,12 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
 
     A rung that plays w has the loss <w, loss>. With W the probability of the explored arm under w, or an unbiased
     estimate of it, W * (loss - b) / p + <w, b> is an unbiased estimate of that. The chance is W, and the offset <w, b>
-    less the highest baseline. They belong to the state of the decision: when a late loss arrives, other laws play. Equal
-    states give equal draws, so it does not matter whether this is called once or again.
+    less the highest baseline. They belong to the state of the decision: when a late loss arrives, other laws play. One
+    event in one state gives the same draws again, so it does not matter whether this is called once or more often.
     """
     scalars, order = state.scalars, state.ints[ORDER]
     ranked, baseline = state.floats[RANKED], state.floats[BASELINE]
-    key = key_with(np.uint64(int(scalars[KEY])), float(arm))
+    key = key_with(event_key(state), float(arm))
     for rung in range(int(params.rungs)):
         rate = scalars[RATE + rung]
         if rate < 0.0:
@@ -123,11 +115,7 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: fl
 
 @compiled
 def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key: int) -> int:
-    """The arm that a key exploits: the key draws the rung and the perturbations.
-
-    Arms that tie for the smallest mean are told apart by the key. The stored leader is told apart by the round, which
-    would move half of all keys in every round.
-    """
+    """The arm that a key exploits: the key draws the rung and the perturbations, and any arm while none was seen."""
     rung, soonest = 0, math.inf
     for each in range(rungs):
         if scalars[WEIGHT + each] > 0.0:
@@ -137,12 +125,5 @@ def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key
     rate = scalars[RATE + rung]
     if rate >= 0.0:
         return leader_at(floats[ESTIMATES], scalars[ETA] * rate, ALPHA, serials, key)
-    means = floats[MEANS if scalars[RAW_ERROR] <= scalars[CENTRED_ERROR] else CENTRED]
-    nothing_seen = scalars[UNSEEN] == len(means)
-    leader, least, first = 0, math.inf, math.inf
-    for arm in range(len(means)):
-        if nothing_seen or floats[INVERSES, arm] > 0.0:
-            mean, place = 0.0 if nothing_seen else means[arm], key_unit(key, TIE, serials[arm])
-            if mean < least or (mean == least and place < first):
-                leader, least, first = arm, mean, place
-    return leader
+    leader = int(scalars[LEADER])
+    return leader if leader >= 0 else any_arm(serials, key)

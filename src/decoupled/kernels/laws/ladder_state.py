@@ -1,4 +1,4 @@
-"""The state and the parameters of the ladder, and the key of its hashed draws."""
+"""The state and the parameters of the ladder, and its hashed draws: the keys of the judge, and the order of arms that tie."""
 
 from collections import namedtuple
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 
 from ..compose import START
 from ..jit import compiled
-from ..random.hashed import key_with, scrambled
-from ..state import ROUND, SECRET, SHARED_SCALARS, Layout, State
+from ..random.hashed import hashed_unit, key_with, scrambled
+from ..state import EVENTS, ROUND, SECRET, SHARED_SCALARS, Layout, State
 
 ALPHA = 3.0  # of the Pareto perturbations
 MOST_RATES = 4
@@ -17,12 +17,14 @@ LEADERS_SHARE = 0.5  # of what the leader by mean and its challenger are explore
 SLACK = 0.1  # in standard deviations of a loss: how much worse than the leader is as good
 ALL_ARMS, SOME_ARMS, NO_ARMS = 1.0, 0.0, -1.0  # which arms have a baseline of the decision's own
 NOBODY = -1.0  # no arm is prepared for judging
+_PURPOSE_OF_ORDER = np.uint64(0x7072656365646573)  # apart from the secret's other uses
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES, BOUND = range(10)
+PRECEDENCE = 10  # of arms with equal means the one with the least comes first
 FLOATS = (
     *("estimates", "ranked", "rank_limit", "surrogate", "baseline"),
-    *("counts", "means", "centred_means", "inverse_counts", "bound"),
+    *("counts", "means", "centred_means", "inverse_counts", "bound", "precedence"),
 )
 ORDER = 0
 
@@ -44,7 +46,6 @@ DERIVED_SCALARS = (
         "drift",
         "covered",
         "hedge_sum",
-        "key",
         "judged",
         *_numbered("rung_weight"),
         *_numbered("rung_prior"),
@@ -62,7 +63,7 @@ LOSS = REGRET + 1
 (SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, EVEN_SHARE, HIGHEST) = range(
     LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 10
 )
-DRIFT, COVERED, HEDGE_SUM, KEY, JUDGED = range(HIGHEST + 1, HIGHEST + 6)
+DRIFT, COVERED, HEDGE_SUM, JUDGED = range(HIGHEST + 1, HIGHEST + 5)
 WEIGHT = JUDGED + 1
 PRIOR = WEIGHT + MOST_RUNGS
 RATE = PRIOR + MOST_RUNGS  # as multiples of the rate of exploration; negative for the leader by mean
@@ -77,7 +78,7 @@ LAYOUT = Layout(
     scalars=SCALARS,
     floats=FLOATS,
     ints=("order",),
-    learned=("estimates", "counts", "means", "centred_means", *LEARNED_SCALARS),
+    learned=("estimates", "counts", "means", "centred_means", "precedence", *LEARNED_SCALARS),
 )
 
 # Rates are multiples of c, and -1 stands for the leader by mean.
@@ -91,9 +92,22 @@ Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
 
 
 @compiled
-def state_key(state: State) -> float:
-    """A key for draws, from the seed's secret, the round and what was learned: a whole number below 2^52."""
+def event_key(state: State) -> np.uint64:
+    """A key for the judge's draws, from the seed's secret, the event and what was learned.
+
+    No two events have one: the draws of a decision must be news to the weights that learn from it, also if the state is
+    that of another decision, of another segment, or of before a restart. (A record of a log has half an event.)
+    """
     scalars = state.scalars
-    key = scrambled(scrambled(np.uint64(int(scalars[SECRET]))) ^ np.uint64(int(scalars[ROUND])))
-    key = key_with(key_with(key, START + scalars[RISE]), scalars[SPREAD])
-    return float(key >> np.uint64(12))
+    key = scrambled(scrambled(np.uint64(int(scalars[SECRET]))) ^ np.uint64(int(2.0 * scalars[EVENTS])))
+    return key_with(key_with(key, START + scalars[RISE]), scalars[SPREAD])
+
+
+@compiled
+def draw_precedence(state: State) -> None:
+    """Give every arm that has none a place in the order in which arms tie. The secret draws it, once."""
+    scalars, precedence = state.scalars, state.floats[PRECEDENCE]
+    key = key_with(scrambled(np.uint64(int(scalars[SECRET])) ^ _PURPOSE_OF_ORDER), scalars[ROUND])
+    for arm in range(len(precedence)):
+        if precedence[arm] == 0.0:
+            precedence[arm] = hashed_unit(key, arm)

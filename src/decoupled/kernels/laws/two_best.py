@@ -55,11 +55,9 @@ def count_of_value(values: Floats, value: float) -> int:
 
 
 @compiled
-def place_of_value(values: Floats, value: float, skip: int) -> int:
-    """The place of a value that is there more than `skip` times, after skipping so many."""
+def place_of_value(values: Floats, value: float) -> int:
+    """The first place of a value that is there."""
     place = 0
-    while values[place] != value or skip > 0:
-        if values[place] == value:
-            skip -= 1
+    while values[place] != value:
         place += 1
     return place

@@ -16,7 +16,7 @@ from ..powers import power
 from .hashed import hashed_unit, scrambled
 
 MOST_BYTES = 1024  # of a key's text, in UTF-8
-PERTURBATION, RACE, TIE, RUNG = range(4)  # what a draw is for
+PERTURBATION, RACE, ANY, RUNG = range(4)  # what a draw is for
 _PURPOSES = 4
 _POSITIVE = np.uint64(2**63 - 1)
 _PURPOSE_OF_SECRET = np.uint64(0x6B65797365727665)  # apart from the secret's other uses
@@ -125,6 +125,17 @@ def raced(weights: Floats, purpose: int, serials: Ints, key: int) -> int:
             if time < best:
                 winner, best = index, time
     return winner
+
+
+@compiled
+def any_arm(serials: Ints, key: int) -> int:
+    """An arm, all alike."""
+    found, least = 0, math.inf
+    for arm in range(len(serials)):
+        place = key_unit(key, ANY, serials[arm])
+        if place < least:
+            found, least = arm, place
+    return found
 
 
 @compiled
