@@ -12,7 +12,7 @@ import decoupled as dc
 from decoupled.learner.columns import as_text, from_columns, to_columns
 from support.interrupts import at_every_point
 from support.statistics import chi_square_p
-from support.twins.contextual import ContextualTwin
+from support.twins.contextual import ContextualTwin, moments
 
 POLICY = dc.ContextualLadder(segments=("subject",), numbers=("x", "y"), advisers=("router", "rules"))
 ARMS = ("a", "b", "c")
@@ -264,13 +264,43 @@ def test_the_arm_that_is_best_for_a_segment_is_served_there() -> None:
     assert wrong < 30
 
 
-def test_a_regression_serves_the_arm_that_is_best_for_a_number() -> None:
+ODD = [1e3, -999_999.0, 3e8, -1e30, 1e100]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        *({at: ODD[(at + k) % 5]} for k in range(5) for at in (0, 1, 7, 50, 1_400)),
+        dict(zip(range(2, 7), ODD, strict=True)),
+    ],
+    ids=str,
+)
+def test_a_regression_serves_the_arm_that_is_best_for_a_number_whatever_single_values_say(
+    odd: dict[int, float],
+) -> None:
     learner = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1)
     rng, wrong = np.random.default_rng(1), 0
     for t in range(3_000):
         x = float(rng.normal(50.0, 10.0))
-        decision = learner.decide(context={"x": x})
+        decision = learner.decide(context={"x": odd.get(t, x)})
         means = np.clip([0.5 + (x - 50.0) / 40.0, 0.5], 0.0, 1.0)
         wrong += t >= 1_500 and means[decision.exploit] > means.min() + 0.1
         learner.observe(decision, loss=float(rng.random() < means[decision.explore]))
     assert wrong < 30
+
+
+def test_numbers_are_scaled_as_the_twin_says() -> None:
+    rng = np.random.default_rng(3)
+    values = [*rng.normal(5.0, 2.0, 1_200).tolist(), *[0.0] * 40, *rng.normal(-50.0, 1.0, 60).tolist()]
+    for at, odd in {0: 1e30, 9: -1e9, 16: 1e12, 400: -1e100, 1_250: 7.0}.items():
+        values[at] = odd
+    learner = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1)
+    running = learner._running
+    for count, x in enumerate(values, 1):
+        learner.observe(learner.decide(context={"x": x}), loss=0.5)
+        if count < 40 or count % 97 == 0:
+            found = [
+                running.layout.row(running.state, f"number_{each}_0")[0] for each in ("mean", "deviation")
+            ]
+            np.testing.assert_allclose(found, moments(values[:count]), rtol=1e-9, atol=1e-9)
