@@ -4,7 +4,7 @@ The compiled functions read a context from the state, where `Contexts` writes it
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -206,6 +206,22 @@ class Contexts:
         ].ravel()
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
+
+    def undo(self, contexts: Iterable[Context | None], record: Any) -> Callable[[], None]:
+        """What puts back what is kept of the segments of these contexts and of this record, and forgets new ones."""
+        size, first = _width(self._state.floats.shape[1]), _first_kept(self.policy)
+        room, count = self._scalars[first:].reshape(-1, size), len(self.encoder.segments)
+        known = {self.encoder.encode(each, new=False)[0] for each in contexts}
+        known |= {int(numbers[0]) for numbers in (record[3].values() if record is not None else ())}
+        places = [*known, int(self._scalars[at_place.CURRENT]), self.policy.max_segments]
+        kept = room[places]
+
+        def put_back() -> None:
+            room[count : len(self.encoder.segments)] = 0.0
+            room[places] = kept
+            self.encoder.forget_from(count)
+
+        return put_back
 
     def following(
         self, state: State, derive: Callable[[], None], at_hand: list[Any], left: Ints

@@ -370,8 +370,8 @@ class Learner(Guarded):
         exploiting: bool = True,
         told: Told | None = None,
     ) -> Decision:
-        self._enter(told)
         part = self._part(some)
+        self._enter(told)
         return self._draw(1, part, self._baseline(part, expected), self._word(key), exploiting)[0]
 
     @in_turn
@@ -383,6 +383,7 @@ class Learner(Guarded):
             return self._draw(1, self._part(None), None, self._word(key), exploiting=True)[0]
         context, advice = told
         laws = None if advice is None else checked_advice(advice, contexts.policy, self._arms)
+        self._unfinished = self._without_new_segments(contexts)
         record = contexts.enter(context, laws)
         decision: Decision | None = inner.decide() if key is None else inner.decide(key)
         if decision is None:  # a guardrail, or too many pending
@@ -391,6 +392,7 @@ class Learner(Guarded):
         state = self._running.state
         contexts.fill(record, state, self._waiting.decisions[decision.id][1])
         decision._why = contexts.why(state)  # type: ignore[attr-defined]
+        self._unfinished = None
         return decision
 
     @in_turn
@@ -398,16 +400,16 @@ class Learner(Guarded):
         self, some: list[object] | None, served: Served, told: Told | None = None
     ) -> Decision:
         """Make a decision of a log again, where a key drew the arm to exploit and the log does not say which key."""
-        self._enter(told)
         part = self._part(some)
+        self._enter(told)
         return self._draw(1, part, self._baseline(part, None), served, exploiting=True)[0]
 
     @in_turn
     def _decide_often(
         self, count: int, some: list[object] | None, expected: Any, key: str | None, told: Told | None
     ) -> list[Decision]:
-        self._enter(told)
         part = self._part(some)
+        self._enter(told)
         shared = self._baseline(part, expected)
         self._running.record_baselines()
         return self._draw(count, part, shared, self._word(key), exploiting=True)
@@ -713,7 +715,7 @@ class Learner(Guarded):
         self._keep_drawn()
         watch = self._watch if self._watch is None else self._watch.copy()
         incumbent = self._guard.rules.incumbent is not None
-        self._unfinished = undone_by(self._running.undo_all())
+        self._unfinished = undone_by(self._running.undo_all(each.context for each in checked))
         for arm, weight, loss, context in checked:
             self._running.learn_logged(arm, weight, loss, context)
             if watch is not None:
@@ -855,8 +857,8 @@ class Learner(Guarded):
     def _law(
         self, name: str, some: list[object] | None, told: Told | None, *, guarded: bool = False
     ) -> Floats:
-        self._enter(told, new=False)
         part = self._part(some)
+        self._enter(told, new=False)
         law = self._running.law(name, part)
         return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law
 

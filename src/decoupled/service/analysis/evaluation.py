@@ -7,7 +7,8 @@ independently. (A policy of the standard game sees the loss of the arm it plays:
 losses.)
 
 The intervals are confidence sequences, as those of the running experiment: they hold at every moment at once, so the
-evaluation may be repeated as the log grows. Decisions without feedback are left out, as if it were missing by chance.
+evaluation may be repeated as the log grows. Decisions without a loss are left out, as if it were missing by chance; one
+that expired has the experiment's `expired_loss`, if it declares one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,7 +73,7 @@ def evaluate(
     made, blind = 0, False
     for each in decisions:
         made += 1
-        if each.loss is None or each.explore is None or each.status != "applied":
+        if each.loss is None or each.explore is None:
             continue
         some = None if each.available is None else [place[arm] for arm in each.available]
         if some is None:
