@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import binom
 
 import decoupled as dc
-from decoupled.inference.ridge import Design
 from decoupled.inference import ridge
+from decoupled.inference.ridge import Design
 
 MEANS = {"law": (0.2, 0.6), "art": (0.7, 0.3), None: (0.5, 0.5)}
 BEST = {"law": "a", "art": "b", None: "a"}

@@ -136,7 +136,9 @@ class Evaluation:
         for place, each in enumerate(values):
             colour = COLOURS[0] if each in self.arms else COLOURS[1]
             if each.empty:
-                axes.text(0.5, place, "empty", ha="center", va="center", transform=axes.get_yaxis_transform())
+                axes.text(
+                    0.5, place, "empty", ha="center", va="center", transform=axes.get_yaxis_transform()
+                )
                 continue
             axes.plot([each.low, each.high], [place, place], color=colour, linewidth=2.0)
             if each.doubly_robust is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Bools, Floats
-from ..base.validation import loss_ends, number_in
+from ..base.validation import LEAST_RISK, loss_ends, number_in
 from ..decision import Arm
 from ..errors import Message, ParameterError
 from .boundary import lower_difference, lower_mean
@@ -83,7 +83,7 @@ def evaluate(
     0.45
     """
     ends = loss_ends(loss_range)
-    limit = number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
+    limit = number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
     read = read_log(log, ends, arms, tags)
     _refuse_blind(read, drift)
     least = _checked_least(least_propensity, read)
@@ -348,7 +348,9 @@ class _Judge:
             elif (wrong := wrong_propensities(log, place)) is not None:
                 notes.append(wrong)
         if self.design is not None and self.design.unused > 0:
-            notes.append(f"the model uses the fields that most contexts have, without {self.design.unused:,}")
+            notes.append(
+                f"the model uses the fields that most contexts have, without {self.design.unused:,}"
+            )
         return notes
 
 

@@ -19,7 +19,7 @@ from ..errors import ArmError, LossError, Message, ParameterError, near_name, sh
 from .log_annotations import Predicted, contexts, predictions, tagged
 
 NEEDED = ("explore", "propensity", "loss")
-OPTIONAL = ("exploit", "available", "id", "seq", "settled_seq", "tags", "baseline", "context")
+OPTIONAL = ("exploit", "available", "status", "id", "seq", "settled_seq", "tags", "baseline", "context")
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
 
 
@@ -93,6 +93,8 @@ def read_log(
     tags: Mapping[str, str] | None = None,
 ) -> Log:
     """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have."""
+    if isinstance(arms, (str, set, frozenset)):
+        raise ArmError.of("arms", arms, "must be a list of names", "their order is that of the result")
     columns = columns_of(log)
     missing = [name for name in NEEDED if name not in columns]
     if missing:
@@ -112,7 +114,12 @@ def read_log(
         columns = {name: _chosen(column, rows) for name, column in columns.items()}
         count = len(rows)
     loss, propensity = _numbers("loss", columns["loss"]), _numbers("propensity", columns["propensity"])
-    seen = ~np.isnan(loss)  # also of decisions that expired, if a loss was declared for these: the learner learned it
+    status = columns.get("status")
+    seen = ~np.isnan(loss)
+    if (
+        status is not None
+    ):  # one that expired counts too, if a loss was declared for it: the learner learned that
+        seen &= np.array([each not in ("pending", "unobserved") for each in status], np.bool_)
     explored, exploited = columns["explore"], columns.get("exploit", [None] * count)
     explore, exploit = _places(explored, names), _places(exploited, names)
     seen &= explore >= 0
@@ -207,7 +214,9 @@ def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
         return {name: _arrow(table[name]) for name in present}
     if path.suffix != ".csv":
         raise ParameterError.of("log", str(path), "must end in .csv or .parquet", _KINDS)
-    with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets begin it with a byte order mark
+    with path.open(
+        newline="", encoding="utf-8-sig"
+    ) as file:  # spreadsheets begin it with a byte order mark
         reader, lines = csv.reader(file), 0
         try:
             header = next(reader, [])

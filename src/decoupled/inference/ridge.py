@@ -46,9 +46,7 @@ class Design:
             [[math.nan if value is None else float(value) for value in columns[name]] for name in numeric]
         ).reshape(len(numeric), len(contexts))
         coded = [name for name in fields if name not in numeric]
-        self.codes = [
-            _codes(columns[name], min(MOST_VALUES, MOST_COLUMNS // len(coded))) for name in coded
-        ]
+        self.codes = [_codes(columns[name], min(MOST_VALUES, MOST_COLUMNS // len(coded))) for name in coded]
         self._widths = [int(codes.max(initial=0)) + 1 for codes in self.codes]
 
     def scales(self, rows: Ints) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints, Words
 from ..base.files import write_atomically
 from ..base.turns import in_turn
-from ..base.validation import whole_number
+from ..base.validation import MOST_ROUNDS, whole_number
 from ..decision import Arm, Decision, Served
 from ..errors import (
     FeedbackError,
@@ -21,7 +21,7 @@ from ..errors import (
     UnsupportedError,
 )
 from ..native.quick import NOT_QUICK, Switch
-from .arms import ArmNames, Arms, listed, listed_available
+from .arms import ArmNames, Arms, listed, listed_available, listed_newcomers
 from .context import Advice, Context, checked_advice
 from .guard import Guard
 from .guarded import Guarded, Told
@@ -100,7 +100,9 @@ class Learner(Guarded):
         guardrails: Guardrails | None = None,
     ) -> None:
         names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
-        limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
+        limit = whole_number(
+            "max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}", MOST_ROUNDS
+        )
         stream, tag = randomness(seed)
         running = Running.fresh(policy, len(names), stream)
         self._set_parts(Parts(names, losses, running, Waiting(tag, limit), Guard(Guardrails())))
@@ -766,7 +768,7 @@ class Learner(Guarded):
         >>> learner.arms, learner.estimates().tolist()
         (('a', 'b', 'c'), [1.8, 0.4, 0.4])
         """
-        self._add_arms(listed("names", names))
+        self._add_arms(listed_newcomers(names))
 
     @in_turn
     def _add_arms(self, given: list[object]) -> None:
