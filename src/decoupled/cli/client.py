@@ -171,7 +171,10 @@ def client_create(
     begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
     begin |= {"risk": risk, "drift": drift}
     if learner is not None:
-        begin = {"learner": learner.read_text("utf-8")}
+        try:
+            begin = {"learner": learner.read_text("utf-8")}
+        except UnicodeDecodeError:
+            raise typer.BadParameter(f"--learner {learner}: is not text; give what Learner.save wrote") from None
     show(
         service.create(
             name,

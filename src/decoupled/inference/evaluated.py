@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.extras import needed_for
-from ..plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
+from ..plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH, drawable
 from .interval import Interval
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Evaluation:
             axes.plot([each.low, each.high], [place, place], color=colour, linewidth=2.0)
             if each.doubly_robust is not None:
                 axes.plot(min(max(each.doubly_robust, each.low), each.high), place, "o", color=colour)
-        axes.set_yticks(range(len(values)), [each.name for each in values])
+        axes.set_yticks(range(len(values)), [drawable(each.name) for each in values])
         axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % sequence", fontsize=SMALL)
         axes.tick_params(labelsize=SMALL)
         axes.set_title(f"{self.observed:,} observed decisions", fontsize=10)
