@@ -174,7 +174,10 @@ def client_create(
         try:
             begin = {"learner": learner.read_text("utf-8")}
         except UnicodeDecodeError:
-            raise typer.BadParameter(f"--learner {learner}: is not text; give what Learner.save wrote") from None
+            from ..errors import ParameterError
+
+            remedy = "give what Learner.save wrote"
+            raise ParameterError.of("--learner", str(learner), "is not text", remedy) from None
     show(
         service.create(
             name,
