@@ -91,7 +91,8 @@ class Why(NamedTuple):
 
     Attributes:
         rung: the rung that drew the arm.
-        segment: the values that tell the segment apart, in the order of `segments`; None for a missing field.
+        segment: the values that tell the segment apart, in the order of `segments`; None for a missing field. It
+            is empty if the policy has no `segments`.
         weights: the probability with which each rung was drawn.
 
     >>> import decoupled as dc

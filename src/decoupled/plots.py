@@ -160,7 +160,7 @@ def draw(picture: Picture) -> "Figure":
     inside = rows * columns == 1 and len(names) <= 3
     # A legend above the panels takes as many lines as its names need.
     beside = max(1, min(len(names), int(width / (0.45 + 0.07 * max(map(len, names), default=1)))))
-    title = textwrap.fill(picture.title, int(width / 0.09))
+    title = textwrap.fill(drawable(picture.title), int(width / 0.09))
     lines = title.count("\n") + any(panel.title for panel in picture.panels)
     head = 0.45 + 0.19 * lines + (0.0 if inside else 0.1 + 0.22 * -(-len(names) // beside))
     height = 2.9 * rows + head
@@ -187,6 +187,19 @@ def draw(picture: Picture) -> "Figure":
     if names and not inside:
         _shared_legend(figure, beside, y=1.0 - (0.33 + 0.17 * title.count("\n")) / height)
     return figure
+
+
+def drawable(text: str) -> str:
+    """A name as Matplotlib draws it: what is between dollars stays as it is if it is no formula."""
+    if "$" not in text:
+        return text
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(text.replace("\n", " "))
+    except ValueError:
+        return text.replace("$", r"\$")
+    return text
 
 
 def _draw_maps(kind: Any, picture: Picture) -> "Figure":
@@ -225,7 +238,7 @@ def fill(axes: Any, panel: Panel) -> None:
     for series in panel.series:
         _plot(axes, series, floor)
     if panel.title:
-        axes.set_title(panel.title, fontsize=10)
+        axes.set_title(drawable(panel.title), fontsize=10)
     axes.set_xlabel(panel.x_label, fontsize=SMALL)
     axes.set_ylabel(panel.y_label, fontsize=SMALL)
     axes.tick_params(labelsize=SMALL)
@@ -298,13 +311,13 @@ def _plot(axes: Any, series: Series, floor: float) -> None:
     colour = COLOURS[series.style % len(COLOURS)]
     if series.kind == "points":
         marker = MARKERS[(series.style + series.style // len(COLOURS)) % len(MARKERS)]
-        axes.plot(series.x, series.y, marker, color=colour, label=series.label, markersize=3.5)
+        axes.plot(series.x, series.y, marker, color=colour, label=drawable(series.label), markersize=3.5)
         if series.band is not None:
             axes.errorbar(series.x, series.y, yerr=series.band, fmt="none", ecolor=colour, elinewidth=1.0)
         return
     thin = series.kind == "fit"
     dash = "-" if thin else DASHES[series.style % len(DASHES)]
-    label = None if thin else series.label
+    label = None if thin else drawable(series.label)
     axes.plot(series.x, series.y, dash, color=colour, label=label, linewidth=0.9 if thin else 1.6)
     if series.band is not None:
         low, high = series.ends

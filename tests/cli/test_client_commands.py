@@ -103,6 +103,8 @@ def test_learners_and_logs_move_from_a_shell(tmp_path: Path, monkeypatch: pytest
         assert shown("replay", "moved", str(log))["already"] == 1
         assert "suffix" in refused("replay", "moved", str(saved))
         assert "--learner" in refused("create", "nothing")
+        back.write_bytes(bytes(range(128, 256)))
+        assert "is not text; give what Learner.save wrote" in refused("create", "x", "--learner", str(back))
         assert "--learner" in refused("create", "both", "a", "b", "--learner", str(saved))
 
 

@@ -149,12 +149,13 @@ def test_every_form_of_a_log_agrees(tmp_path: Path) -> None:
 
 def test_rows_that_tell_nothing_are_left_out() -> None:
     extra = [
-        {**ROWS[0], "status": "pending", "loss": None},
-        {**ROWS[0], "status": "expired", "loss": 1.0},
-        {**ROWS[0], "explore": None, "propensity": None, "status": "unobserved", "loss": None},
-        {**ROWS[0], "available": '["a", "b"]'},
-        {**ROWS[0], "propensity": 1.0},
+        {"status": "pending", "loss": None},
+        {"status": "expired", "loss": None},
+        {"explore": None, "propensity": None, "status": "unobserved", "loss": None},
+        {"available": '["a", "b"]'},
+        {"propensity": 1.0},
     ]
+    extra = [{**ROWS[0], **each, "seq": 10_000 + n} for n, each in enumerate(extra)]
     found = dc.evaluate(ROWS + extra, policy="b")
     assert (found.decisions, found.observed, found.left_out) == (2_005, 2_000, 2)
     assert [each.importance_weighted for each in found.arms] == [
@@ -173,6 +174,76 @@ def test_rows_after_one_that_is_pending_wait() -> None:
     assert "1 decision without a loss is left out, assuming" in found.remarks[-1]
     assert found.remarks[-1].endswith("; 499 losses wait for that of an earlier decision")
     assert dc.evaluate(rows[1_499::-1]).values == found.values
+
+
+def test_a_loss_that_was_declared_for_what_expires_counts() -> None:
+    # Arm "a" is the best of those that answer, and half of its decisions expire, at a loss of 1.
+    rng = np.random.default_rng(1)
+    rows = [
+        {**row, "status": "expired", "loss": 1.0} if row["explore"] == "a" and rng.random() < 0.5 else row
+        for row in ROWS
+    ]
+    found, plain = dc.evaluate(rows), dc.evaluate([{**row, "status": "applied"} for row in rows])
+    assert found == plain
+    a, b = value(found, "a"), value(found, "b")
+    assert a.low <= 0.65 <= a.high
+    assert (a.doubly_robust or 0.0) > (b.doubly_robust or 1.0)
+
+
+def test_a_decision_that_is_there_twice_is_refused() -> None:
+    for name in ("id", "seq"):
+        rows = [{**row, name: f"t-{n}"} if name == "id" else row for n, row in enumerate(ROWS[:50])]
+        with pytest.raises(
+            dc.ParameterError, match=rf"log\[50\].{name} = .* is the decision of log\[7\] too"
+        ):
+            dc.evaluate([*rows, rows[7]])
+    twins = [{**row, "id": f"{tag}-{n}"} for tag in "xy" for n, row in enumerate(ROWS[:50])]
+    assert dc.evaluate(twins).decisions == 100  # other ids, such as those of another experiment
+
+
+def test_an_interval_that_is_empty_says_so(tmp_path: Path) -> None:
+    # Losses of 0 and of 1 with weights that cannot both be right: no mean loss agrees with 1,000 of each.
+    rows = [{"explore": "a", "exploit": "a", "propensity": 0.2, "loss": n % 2} for n in range(2_000)]
+    found = dc.evaluate(rows, policy="a", arms=["a", "b"])
+    a = value(found, "a")
+    assert a.empty
+    assert a.low > a.high
+    assert "empty" in str(found).splitlines()[1]
+    assert any("the interval of a is empty: no value agrees with the log" in each for each in found.remarks)
+    found.plot(tmp_path / "values.png")
+    assert not any(each.empty for each in RESULT.values)
+    assert not any("empty" in each for each in RESULT.remarks)
+
+
+def test_files_that_cannot_be_read_say_where_and_those_that_can_are(tmp_path: Path) -> None:
+    path, parquet = tmp_path / "log.csv", tmp_path / "log.parquet"
+    good = "explore,propensity,loss\n" + "a,0.5,0.2\nb,0.5,0.7\n" * 5
+    path.write_bytes(good.encode())
+    plain = dc.evaluate(path)
+    for same in (
+        b"\xef\xbb\xbf" + good.encode(),
+        f"{good}\n\n".encode(),
+        good.replace("\n", "\r\n").encode(),
+    ):
+        path.write_bytes(same)
+        assert dc.evaluate(path) == plain
+    for wrong, message in [
+        (good.encode() + b"a,0.5\n", "line 12 has 2 values, and the header 3"),
+        (good.encode() + b"a,0.5,0.2,\n", "line 12 has 4 values, and the header 3"),
+        (good.encode() + "Köln,0.5,0.2\n".encode("latin-1"), "is not UTF-8"),
+        (good.encode() + b'"' + b"x" * 200_000 + b'",0.5,0.2\n', "is not CSV"),
+    ]:
+        path.write_bytes(wrong)
+        with pytest.raises(dc.ParameterError, match=rf"log.csv': .*{message}.*save it as CSV in UTF-8"):
+            dc.evaluate(path)
+    for content in (b"", b"PAR1", b"explore,propensity,loss"):
+        parquet.write_bytes(content)
+        with pytest.raises(dc.ParameterError, match=r"log.parquet': is not a whole Parquet file"):
+            dc.evaluate(parquet)
+    with pytest.raises(FileNotFoundError):
+        dc.evaluate(tmp_path / "none.parquet")
+    with pytest.raises(dc.ParameterError, match=r"log\['propensity'\]: has 1 values"):
+        dc.evaluate({"explore": ["a", "b"], "propensity": [0.5], "loss": [0.1, 0.2]})
 
 
 def test_a_log_of_the_standard_game_has_what_was_served() -> None:

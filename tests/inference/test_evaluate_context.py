@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 import decoupled as dc
 from decoupled.inference import ridge
+from decoupled.inference.ridge import Design
 
 MEANS = {"law": (0.2, 0.6), "art": (0.7, 0.3), None: (0.5, 0.5)}
 BEST = {"law": "a", "art": "b", None: "a"}
@@ -253,7 +254,7 @@ def test_many_values_share_a_column_and_numbers_that_never_vary_do_no_harm() -> 
         (
             {"context": {"kind": math.nan}},
             {},
-            r"log\[0\].context\['kind'\] = nan: must be a text, a finite number",
+            r"log\[0\].context\['kind'\] = nan: must be a text, a number from -1e",
         ),
         ({"context": {"kind": ["law"]}}, {}, r"log\[0\].context\['kind'\] = \['law'\]: must be a text"),
         (
@@ -273,6 +274,24 @@ def test_many_values_share_a_column_and_numbers_that_never_vary_do_no_harm() -> 
         ({}, {"policy": BEST, "segments": ()}, r"segments = \(\): must be names of fields"),
         ({"context": None}, {"policy": BEST, "segments": "kind"}, "need a context, and the log has none"),
         ({}, {"policy": lambda context: "c"}, "is not an arm of this log"),
+        (
+            {},
+            {"policy": lambda context: None},
+            r"policy\(...\) = None: is no arm, and no 2 probabilities, for",
+        ),
+        ({}, {"policy": lambda context: [0.5, "x"]}, r"policy\(...\) = \[0.5, 'x'\]: is no arm"),
+        ({}, {"policy": lambda context: 0.5}, r"policy\(...\) = 0.5: is no arm"),
+        (
+            {"context": {"size": 10**400}},
+            {},
+            r"log\[0\].context\['size'\] = 1000.*must be a text, a number from",
+        ),
+        (
+            {"context": {"size": -1e101}},
+            {},
+            r"log\[0\].context\['size'\] = -1e\+101: must be a text, a number",
+        ),
+        ({"context": {"size": [1]}}, {}, r"log\[0\].context\['size'\] = \[1\]: must be a text, a number"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(
@@ -280,3 +299,29 @@ def test_what_cannot_be_judged_is_refused(
 ) -> None:
     with pytest.raises(dc.DecoupledError, match=message):
         dc.evaluate([{**row, **changes} for row in ROWS[:50]], **options)
+
+
+def test_time_and_columns_do_not_grow_with_the_square_of_fields() -> None:
+    # Every decision with fields of its own: the model uses those that most of them have, and says so.
+    rng = np.random.default_rng(1)
+    rows = [
+        {**row, "context": {"kind": row["context"]["kind"], f"only-{n}": "x"}} for n, row in enumerate(ROWS)
+    ]
+    found = dc.evaluate(rows)
+    assert f"without {len(rows) + 1 - 32:,}" in found.remarks[-1]
+    wide = [{f"f{k}": str(rng.integers(100)) for k in range(100)} for _ in range(300)]
+    design = Design(wide)
+    assert design.matrix(np.arange(300), *design.scales(np.arange(300))).shape[1] <= 32 + 128
+    # The field that tells is used as before.
+    plain = dc.evaluate([{**row, "context": {"kind": row["context"]["kind"]}} for row in ROWS])
+    for one, two in zip(found.arms, plain.arms, strict=True):
+        assert one.doubly_robust == pytest.approx(two.doubly_robust, abs=0.01)
+
+
+def test_a_few_values_that_are_far_out_leave_the_scale_of_a_number() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(5.0, 2.0, 200)
+    plain = Design([{"x": x} for x in values.tolist()]).scales(np.arange(200))
+    values[[0, 7, 90]] = 1e100, -1e9, 1e6
+    odd = Design([{"x": x} for x in values.tolist()]).scales(np.arange(200))
+    np.testing.assert_allclose(odd, plain, atol=0.5)

@@ -332,3 +332,23 @@ def test_sums_that_no_observations_led_to_are_refused() -> None:
             Sequences.from_dict({**good, name: value})
     with pytest.raises(StateError, match="settled"):
         Sequences.from_dict({**good, "settled": [[0, 9, 0.1, 0.0, 0.2]]})
+
+
+def test_weights_that_cannot_be_right_give_numbers_within_what_losses_can_differ() -> None:
+    rng = np.random.default_rng(1)
+    for weights in ([1e50], [1e50, 1e49, 2.0], [30.0], [1e20, 1.5]):
+        for drift in (True, False):
+            sequences = Sequences(arms=3, drift=drift)
+            for n in range(400):
+                exploit = int(rng.integers(3))
+                sequences.update(n % 3, float(rng.choice(weights)), float(rng.integers(2)), exploit)
+            again = Sequences.from_dict(json.loads(json.dumps(sequences.to_dict())))
+            assert again.to_dict() == sequences.to_dict()
+            pairs = [sequences.difference(0, 1), sequences.difference(1, 2), sequences.against_served(0)]
+            for low, values in ((-1.0, pairs), (0.0, [*sequences.arms(), sequences.served()])):
+                for each in values:
+                    assert low <= each.low <= each.estimate <= each.high <= 1.0
+    with pytest.raises(ParameterError, match="weight = 1e\\+60: must be a finite number"):
+        sequences.update(0, 1e60, 0.5)
+    with pytest.raises(ParameterError, match="risk = 5e-324: must be a finite number above 1e-100"):
+        Sequences(arms=2, risk=5e-324)

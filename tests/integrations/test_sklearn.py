@@ -232,3 +232,45 @@ APPLY = {
 def test_the_checks_of_scikit_learn_that_fit_no_table() -> None:
     results = check_estimator(AsItIs(), on_skip=None, on_fail=None)
     assert {each["check_name"] for each in results if each["status"] == "passed"} >= APPLY
+
+
+def test_a_data_frame_may_have_missing_values_and_its_rows_are_contexts() -> None:
+    frame = pd.DataFrame(
+        {
+            "lang": ["de", None, "en", "de"],
+            "kind": [1, 2, np.nan, 1],  # pandas makes floats of these
+            "words": [1.0, np.nan, 3.0, 4.0],
+            "stars": pd.array([1, None, 2, 3], dtype="Int64"),
+        }
+    )
+    plain = [
+        {"lang": "de", "kind": 1, "words": 1.0, "stars": 1},
+        {"kind": 2},
+        {"lang": "en", "words": 3.0, "stars": 2},
+        {"lang": "de", "kind": 1, "words": 4.0, "stars": 3},
+    ]
+    policy = dc.ContextualLadder(segments=("lang", "kind"), numbers=("words", "stars"))
+    log = (["a", "b", "a", "b"], [0.1, 0.2, 0.3, 0.4], 0.5)
+    one, two = (DecoupledBandit(policy).fit(*log, contexts) for contexts in (frame, plain))
+    assert one.learner_.to_json() == two.learner_.to_json()
+    assert (one.predict_proba(frame) == two.predict_proba(plain)).all()
+    for place, context in enumerate(plain):
+        assert one.predict_proba(frame.iloc[place]).tolist() == two.predict_proba(context).tolist()
+        assert one.predict(frame.iloc[place]) in ("a", "b")
+    assert (one.predict_proba(pd.Series(plain)) == two.predict_proba(plain)).all()
+
+
+def test_no_requests_have_no_arms_and_no_laws() -> None:
+    bandit = DecoupledBandit(dc.ContextualLadder(numbers=("x",))).fit(["a", "b"], [0.1, 0.2], 0.5)
+    assert bandit.predict([]) == []
+    for empty in ([], pd.DataFrame({"x": []})):
+        assert bandit.predict_proba(empty).shape == bandit.explore_proba(empty).shape == (0, 2)
+
+
+def test_a_part_of_a_log_may_have_rows_that_left_nothing_to_chance() -> None:
+    arms, losses, chances = ["a", "b", "a"], [0.1, 0.2, 0.3], [0.5, 0.5, 1.0]
+    whole = DecoupledBandit(seed=1).fit(arms, losses, chances)
+    parts = DecoupledBandit(seed=1).fit(arms[:2], losses[:2], 0.5).partial_fit(["a"], [0.3], 1)
+    assert parts.learner_.to_json() == whole.learner_.to_json()
+    with pytest.raises(dc.ParameterError, match="the only propensity is 1"):
+        DecoupledBandit(arms=["a", "b"]).fit([], [], []).partial_fit(["a"], [0.3], 1)

@@ -1,5 +1,6 @@
 """Adding and retiring arms: what new arms start with, their identity, and their feedback."""
 
+import enum
 import json
 import random
 import threading
@@ -400,3 +401,28 @@ def test_a_better_newcomer_is_found_and_a_worse_one_dropped(mean: float, least: 
             learner.observe(decision, loss=float(noise.random() < means[str(decision.explore)]))
         shares.append(learner.exploitation_probabilities()[-1])
     assert least <= np.mean(shares) <= most
+
+
+def test_a_set_has_no_order_so_arms_cannot_be_one() -> None:
+    for unordered in ({"a", "b"}, frozenset({"a", "b"})):
+        with pytest.raises(dc.ArmError, match=r"arms = .* is a set, whose order differs"):
+            dc.Ladder().start(unordered, seed=1)
+    learner = dc.Ladder().start(["a", "b"], seed=1)
+    with pytest.raises(dc.ArmError, match=r"names = \{'c'\}: is a set"):
+        learner.add_arms({"c"})
+    learner.decide(available={"a", "b"})  # here order does not matter
+    with pytest.raises(dc.ParameterError, match=r"rewards = .* must be 2 numbers or more"):
+        dc.environments.Bernoulli({0.2, 0.7})  # type: ignore[arg-type]
+    for wrong in ("ab", {"a", "b"}):
+        with pytest.raises(dc.ArmError, match="must be a list of names"):
+            dc.evaluate([{"explore": "a", "propensity": 0.5, "loss": 0.5}], arms=wrong)  # type: ignore[arg-type]
+
+
+def test_members_of_enums_are_their_values() -> None:
+    class Model(str, enum.Enum):  # noqa: UP042 - that of a StrEnum prints its value
+        SMALL = "small"
+        LARGE = "large"
+
+    learner = dc.Ladder().start(Model, seed=1)
+    assert learner.arms == ("small", "large")
+    assert learner.decide(available=[Model.SMALL]).exploit == "small"

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from decoupled.cli.main import app
 from decoupled.errors import StorageError
 from decoupled.paper import EXPERIMENTS
-from decoupled.paper.base import PaperExperiment, Scale
+from decoupled.paper.base import ORDER_FILE, PaperExperiment, Scale
 from decoupled.paper.runner import begin, load, section_of
 from decoupled.report.section import Section
 from decoupled.simulation import Results
@@ -226,6 +226,49 @@ def test_an_unknown_experiment_is_named() -> None:
     done = run_here(["reproduce", "gird"])
     assert done.exit_code == 2
     assert "did you mean 'grid'" in done.stderr
+
+
+RUN = {
+    "scale": Scale()._asdict(),
+    "machine": {"processors": 2},
+    "when": "now",
+    "experiments": {"adversarial": {"seconds": 1.0, "load": 0.0}},
+}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("[]", "7", '{"scale": {}}', "\0", "{"),
+        *(
+            json.dumps({**RUN, name: value})
+            for name in ("scale", "machine", "experiments")
+            for value in (None, 7, {"x": 1})
+        ),
+        json.dumps({**RUN, "experiments": {"adversarial": {"seconds": "x"}}}),
+    ],
+)
+def test_a_report_of_a_run_that_was_changed_names_the_file(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "run.json").write_text(wrong)
+    ended = run_here(["report", str(tmp_path)])
+    assert ended.exit_code == 1
+    assert isinstance(ended.exception, SystemExit)
+    assert re.search(r"error: .*(run.json: is not readable|: cannot be drawn|No such file)", ended.output)
+
+
+@pytest.mark.parametrize("wrong", ["", "[]", "{}", '{"plan": 7}', '{"plan": {"runs": "x"}}'])
+def test_a_report_of_a_plan_that_was_changed_names_its_folder(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    place = tmp_path / "adversarial" / "one"
+    place.mkdir(parents=True)
+    (place.parent / ORDER_FILE).write_text('["one"]')
+    (place / "plan.json").write_text(wrong)
+    ended = run_here(["report", str(tmp_path)])
+    assert ended.exit_code == 1
+    assert isinstance(ended.exception, SystemExit)
+    said = "cannot be drawn from its files"
+    assert said in ended.output
+    assert "run decoupled reproduce adversarial again" in ended.output
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

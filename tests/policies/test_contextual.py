@@ -1,7 +1,9 @@
 """The contextual ladder: its laws in any context, what it keeps of segments, and what it refuses."""
 
+import enum
 import json
 import math
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -13,7 +15,7 @@ import decoupled as dc
 from decoupled.learner.columns import as_text, from_columns, to_columns
 from support.interrupts import at_every_point
 from support.statistics import chi_square_p
-from support.twins.contextual import ContextualTwin
+from support.twins.contextual import ContextualTwin, moments
 
 POLICY = dc.ContextualLadder(segments=("subject",), numbers=("x", "y"), advisers=("router", "rules"))
 ARMS = ("a", "b", "c")
@@ -211,6 +213,16 @@ def test_a_watched_learner_knows_the_law_of_each_decision() -> None:
         ({"advice": {"rules": "z"}}, "arm = 'z': is not an arm"),
         ({"advice": {"rules": {"a": 0.7, "b": 0.7}}}, "must be probabilities that sum to 1"),
         ({"advice": {"rules": {"a": math.nan}}}, "must have a probability from 0 to 1"),
+        ({"advice": "router"}, "advice = 'router': must be a mapping from advisers to an arm"),
+        ({"advice": ["router"]}, "advice = ['router']: must be a mapping from advisers to an arm"),
+        ({"context": {"x": np.longdouble("1e101")}}, "context['x'] = "),
+        ({"context": {"x": 10**400}}, "context['x'] = "),
+        ({"available": ["z"]}, "'z': is not an arm"),
+        ({"available": []}, "available = []: names no arm"),
+        ({"available": ["z"], "count": 3}, "'z': is not an arm"),
+        ({"count": 0}, "count = 0: must be a whole number"),
+        ({"key": ""}, "key: has 0 bytes"),
+        ({"baseline": {"a": 0.5}}, "baseline: "),
     ],
 )
 def test_what_cannot_be_a_context_is_refused_by_name_and_changes_nothing(
@@ -218,10 +230,86 @@ def test_what_cannot_be_a_context_is_refused_by_name_and_changes_nothing(
 ) -> None:
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 5)
     before = learner.to_json()
+    told = (
+        {**told, "context": {"subject": "of a segment not seen yet", **told.get("context", {})}}
+        if not isinstance(told.get("context"), list)
+        else told
+    )
     with pytest.raises(dc.DecoupledError) as refusal:
         learner.decide(**told)
     assert said in str(refusal.value)
     assert learner.to_json() == before
+
+
+def test_a_decision_that_is_refused_or_interrupted_uses_up_no_segment() -> None:
+    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 5)
+    learner.guardrails = dc.Guardrails(down=("a",))
+    before = learner.to_json()
+    for call in (learner.decide, partial(learner.decide, 3), learner.explore, learner.exploit):
+        with pytest.raises(dc.ArmError, match="every arm of this decision is down"):
+            call(context={"subject": "new"}, available=["a"])
+        assert learner.to_json() == before
+    learner.guardrails = dc.Guardrails()
+    before = learner.to_json()
+    for call in ({}, {"available": ["a", "b"]}, {"key": "me"}):
+        copies: list[dc.Learner] = []
+
+        def prepared(
+            call: dict[str, Any] = call, copies: list[dc.Learner] = copies
+        ) -> Callable[[], object]:
+            copies.append(dc.Learner.from_json(before))
+            return partial(copies[-1].decide, context={"subject": "new"}, **call)
+
+        for _ in at_every_point(prepared):
+            last = copies[-1]
+            if len(last.pending) == len(dc.Learner.from_json(before).pending):
+                last._running.stream[:] = dc.Learner.from_json(before)._running.stream
+                assert last.to_json() == before
+
+
+def test_feedback_copies_no_room_for_segments_and_can_be_taken_back() -> None:
+    # Room for 100,000 segments is 35 MB here.
+    policy = dc.ContextualLadder(segments=("subject",), max_segments=100_000)
+    learner = policy.start(arms=ARMS, seed=5)
+    for subject in range(50):
+        learner.observe(learner.decide(context={"subject": subject}), loss=0.5)
+    made = [learner.decide(context={"subject": each}, available=["a", "b"]) for each in (3, 4)]
+    learner.observe(made[0], loss=0.5)
+    tracemalloc.start()
+    learner.observe(made[1], loss=0.5)
+    learner.replay([{"explore": "a", "propensity": 0.5, "loss": 0.5, "context": {"subject": "new"}}])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1_000_000
+
+
+def test_numbers_and_values_may_be_of_any_type_that_is_one() -> None:
+    class Kind(enum.IntEnum):
+        A = 1
+
+    class Name(str, enum.Enum):  # noqa: UP042
+        B = "b"
+
+    learner = POLICY.start(arms=ARMS, seed=5)
+    same: list[tuple[Any, Any]] = [
+        ({"x": np.longdouble("1.5"), "subject": np.int64(1)}, {"x": 1.5, "subject": "1"}),
+        ({"x": Kind.A, "subject": Kind.A}, {"x": 1.0, "subject": "1"}),
+        ({"x": np.bool_(True), "subject": Name.B}, {"x": 1, "subject": "b"}),
+        ({"x": np.float16(0.5), "subject": np.str_("b")}, {"x": 0.5, "subject": "b"}),
+    ]
+    for one, two in same:
+        encoder = learner._running.contexts.encoder  # type: ignore[union-attr]
+        assert encoder.encode(one) == encoder.encode(two)
+    law = {"a": np.float64(0.25), "b": np.float32(0.75)}
+    told = learner.exploitation_probabilities(advice={"rules": law, "router": Name.B})
+    plain = learner.exploitation_probabilities(advice={"rules": {"a": 0.25, "b": 0.75}, "router": "b"})
+    assert told.tolist() == plain.tolist()
+
+
+def test_a_policy_without_segments_names_none() -> None:
+    why = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1).decide(context={"x": 1.0}).why
+    assert why is not None
+    assert why.segment == ()
 
 
 def test_a_log_that_is_refused_or_interrupted_leaves_no_segment_behind() -> None:
@@ -266,13 +354,43 @@ def test_the_arm_that_is_best_for_a_segment_is_served_there() -> None:
     assert wrong < 30
 
 
-def test_a_regression_serves_the_arm_that_is_best_for_a_number() -> None:
+ODD = [1e3, -999_999.0, 3e8, -1e30, 1e100]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        *({at: ODD[(at + k) % 5]} for k in range(5) for at in (0, 1, 7, 50, 1_400)),
+        dict(zip(range(2, 7), ODD, strict=True)),
+    ],
+    ids=str,
+)
+def test_a_regression_serves_the_arm_that_is_best_for_a_number_whatever_single_values_say(
+    odd: dict[int, float],
+) -> None:
     learner = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1)
     rng, wrong = np.random.default_rng(1), 0
     for t in range(3_000):
         x = float(rng.normal(50.0, 10.0))
-        decision = learner.decide(context={"x": x})
+        decision = learner.decide(context={"x": odd.get(t, x)})
         means = np.clip([0.5 + (x - 50.0) / 40.0, 0.5], 0.0, 1.0)
         wrong += t >= 1_500 and means[decision.exploit] > means.min() + 0.1
         learner.observe(decision, loss=float(rng.random() < means[decision.explore]))
     assert wrong < 30
+
+
+def test_numbers_are_scaled_as_the_twin_says() -> None:
+    rng = np.random.default_rng(3)
+    values = [*rng.normal(5.0, 2.0, 1_200).tolist(), *[0.0] * 40, *rng.normal(-50.0, 1.0, 60).tolist()]
+    for at, odd in {0: 1e30, 9: -1e9, 16: 1e12, 400: -1e100, 1_250: 7.0}.items():
+        values[at] = odd
+    learner = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1)
+    running = learner._running
+    for count, x in enumerate(values, 1):
+        learner.observe(learner.decide(context={"x": x}), loss=0.5)
+        if count < 40 or count % 97 == 0:
+            found = [
+                running.layout.row(running.state, f"number_{each}_0")[0] for each in ("mean", "deviation")
+            ]
+            np.testing.assert_allclose(found, moments(values[:count]), rtol=1e-9, atol=1e-9)

@@ -2,10 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import decoupled as dc
+from decoupled.plots import drawable
 
 
 def test_a_comparison_has_its_page_figure_and_data(tmp_path: Path) -> None:
@@ -23,11 +25,34 @@ def test_a_comparison_has_its_page_figure_and_data(tmp_path: Path) -> None:
     assert len(lines) == 1 + 2 * 2 * 100
 
 
-@pytest.mark.parametrize("wrong", [{}, {"mine": 3}])
-def test_other_values_than_results_are_refused(wrong: dict[str, dc.Results], tmp_path: Path) -> None:
+RESULTS = dc.simulate([dc.FTPL(), dc.Exp3()], dc.environments.Bernoulli([0.2, 0.7]), 20, 3)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"mine": 3}, RESULTS, [RESULTS], "mine", 3, {1: RESULTS}])
+def test_other_values_than_results_are_refused(wrong: Any, tmp_path: Path) -> None:
     with pytest.raises(dc.ParameterError, match="dictionary of one or more Results"):
         dc.compare(wrong, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["$5 or $6", "$x_", "a$b_1$", "{$}", "100 % $", "a_b^c", r"\alpha"])
+def test_names_may_have_dollars_and_what_formulas_have(name: str, tmp_path: Path) -> None:
+    labels = {dc.FTPL(): name}
+    assert dc.compare({name: RESULTS}, tmp_path, title=name, labels=labels, latex=True).exists()
+
+
+@pytest.mark.parametrize("name", ["$x^$", "$_$", r"$\frac{$", r"$\sqrt$", r"$\zeta$"])
+def test_what_is_between_dollars_and_cannot_be_typeset_is_named(name: str, tmp_path: Path) -> None:
+    RESULTS.plot(tmp_path / "regret.png", labels={dc.FTPL(): name})
+    with pytest.raises(dc.ParameterError, match="formula = "):
+        dc.compare({name: RESULTS}, tmp_path)
+
+
+def test_what_is_no_formula_is_drawn_as_it_is() -> None:
+    assert drawable("$x^$") == r"\$x^\$"
+    assert drawable(r"$\frac{$") == r"\$\frac{\$"
+    for same in (r"$\alpha = 3$", "a_b^c"):
+        assert drawable(same) == same
 
 
 def test_worlds_with_other_policies_share_names_by_policy(tmp_path: Path) -> None:

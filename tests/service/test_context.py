@@ -17,7 +17,7 @@ from decoupled.service.experiment.records import Settings
 from decoupled.service.service import DecisionService
 from decoupled.service.store.backup import restore
 from support.http_service import Service, served
-from support.stores import both_stores, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 UNSAFE = ("disk", "durability")  # of stores for tests
 ARMS = ("small", "large", 3)
@@ -308,3 +308,23 @@ def test_what_a_contextual_policy_refuses(file: str) -> None:
     with pytest.raises(Invalid, match=r"context.tokens = 'text': must be 'number' or 'boolean'"):
         service.experiments.put("me", "x", Settings(LADDER.to_dict(), ARMS, context=fields)).result()
     service.close()
+
+
+@both_stores
+def test_any_number_that_is_accepted_survives_retention_and_a_restart(address: str, clock: Clock) -> None:
+    policy = dc.ContextualLadder(segments=("subject",), numbers=("tokens",)).to_dict()
+    service = quick_service(address, snapshot_every=5, clock=clock)
+    service.experiments.put("me", "one", Settings(policy, ARMS, context=FIELDS), seed=7).result()
+    for tokens in (1e76, -1e76, 1e100, -1e100, 3, 1e-300) * 4:
+        [made] = service.decisions.decide("me", "one", context={"tokens": tokens}).result()
+        service.decisions.feedback("me", made.id, loss=0.5).result()
+        clock.now += 1.0
+    [kept] = service.decisions.decide("me", "one", context={"tokens": 1e99}).result()
+    assert service.logs.retention("me", "one", clock.now - 3.0).result() > 0
+    before = service.experiments.state("me", "one").result()
+    service.close()
+    again = quick_service(address, clock=clock)
+    assert again.experiments.state("me", "one").result() == before
+    again.decisions.feedback("me", kept.id, loss=0.5).result()
+    again.decisions.decide("me", "one", context={"tokens": -1e88}).result()
+    assert unfound(address) == []

@@ -10,6 +10,7 @@ from ..errors import ParameterError, near_name
 MOST_ROUNDS = 10**15  # whole numbers up to here are exact as floats
 # Far below any real propensity, and far enough from overflow that no sum of squared weights reaches it.
 LEAST_PROPENSITY = 1e-50
+LEAST_RISK = 1e-100  # shared by any number of statements it is still a number whose inverse is one
 
 
 def as_float(value: object) -> float | None:
@@ -149,7 +150,8 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> str:
 def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[float, ...]:
     """A tuple of at least `least` numbers, each in [0, 1]."""
     try:
-        numbers = [as_float(value) for value in values]  # type: ignore[attr-defined]
+        ordered = () if isinstance(values, (set, frozenset)) else values
+        numbers = [as_float(value) for value in ordered]  # type: ignore[attr-defined]
     except TypeError:
         numbers = []
     good = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]

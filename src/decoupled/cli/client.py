@@ -174,7 +174,13 @@ def client_create(
     begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
     begin |= {"risk": risk, "drift": drift}
     if learner is not None:
-        begin = {"learner": learner.read_text("utf-8")}
+        try:
+            begin = {"learner": learner.read_text("utf-8")}
+        except UnicodeDecodeError:
+            from ..errors import ParameterError
+
+            remedy = "give what Learner.save wrote"
+            raise ParameterError.of("--learner", str(learner), "is not text", remedy) from None
     show(
         service.create(
             name,

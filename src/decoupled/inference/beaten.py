@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
-from ..base.validation import number_in
+from ..base.validation import LEAST_RISK, number_in
 from . import comparisons
 from .comparisons import Basis
 from .sequences import Sequences
@@ -37,7 +37,7 @@ def compared(sequences: Sequences, risk: float | None = None, drift: bool | None
     [True, False]
     """
     sums = sequences.sums
-    limit = sums.risk if risk is None else number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
+    limit = sums.risk if risk is None else number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
     allows = sums.drift if drift is None else bool(drift)
     basis = comparisons.basis_of(sums, allows)
     live = np.array(sums.live, np.int64)

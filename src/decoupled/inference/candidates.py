@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..base.arrays import Floats
 from ..base.validation import share_of
 from ..decision import Arm, ByArm
-from ..errors import ParameterError, UnseenArmWarning
+from ..errors import ParameterError, UnseenArmWarning, shown
 from .log_columns import Log
 
 EXACT = 20_000  # rows; beyond that a replayed policy draws its arm, which is quicker than computing its law
@@ -68,9 +68,18 @@ def _of_columns(laws: Floats) -> Shares:
 
 def _called(candidate: Callable[[Any], Any], given: Any, log: Log) -> Any:
     found = candidate(given)
-    if isinstance(found, (str, int)):
+    if isinstance(found, (str, int, np.integer)):
         return np.arange(len(log.arms)) == log.place(found)
-    return _mapped(found, log) if isinstance(found, Mapping) else found
+    if isinstance(found, Mapping):
+        return _mapped(found, log)
+    try:
+        law = np.asarray(found, np.float64)
+    except (TypeError, ValueError):
+        law = np.empty(0)
+    if law.shape != (len(log.arms),):
+        rule = f"is no arm, and no {len(log.arms)} probabilities, for {shown(given)}"
+        raise ParameterError.of("policy(...)", found, rule, "return an arm or a law for every decision")
+    return law
 
 
 def _fields(segments: Any) -> tuple[str, ...]:

@@ -29,7 +29,8 @@ def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
 
 def difference_now(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
     """The same by the evidence of now alone."""
-    low, high = (_lower(sums, *pair, drift) for pair in ((arm, other), (other, arm)))
+    # Weights that cannot be right may show more than any two losses differ.
+    low, high = (min(_lower(sums, *pair, drift), 1.0) for pair in ((arm, other), (other, arm)))
     return Interval.around(estimated_difference(sums, arm, other, drift), low, -high)
 
 

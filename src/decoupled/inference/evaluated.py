@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.extras import needed_for
-from ..plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
+from ..plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH, drawable
 from .interval import Interval
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Evaluated:
         self_normalised: divided by the sum of the weights instead of their number.
         doubly_robust: unbiased, with a model as control variate; usually the most precise.
         low: the lower end of the interval.
-        high: the upper end.
+        high: the upper end. If it is below `low` the interval is empty: no value agrees with the log.
     """
 
     name: str
@@ -34,6 +34,11 @@ class Evaluated:
     doubly_robust: float | None
     low: float
     high: float
+
+    @property
+    def empty(self) -> bool:
+        """Whether no value lies in the interval."""
+        return self.low > self.high
 
     def scaled(self, low: float, high: float) -> "Evaluated":
         """The same value of losses in [low, high], from that of losses in [0, 1].
@@ -98,15 +103,14 @@ class Evaluation:
         for each in self.values:
             estimates = (each.importance_weighted, each.self_normalised, each.doubly_robust)
             one, two, three = ("-" if number is None else f"{number:.4f}" for number in estimates)
-            ends = f"{each.low:.4f} to {each.high:.4f}"
+            ends = "empty" if each.empty else f"{each.low:.4f} to {each.high:.4f}"
             lines.append(
                 f"{each.name:{width}} {one:>10} {two:>12} {three:>12} {ends:>19} {each.telling:>8,}"
             )
         if self.candidate_minus_served is not None:
             apart = self.candidate_minus_served
-            lines.append(
-                f"candidate minus what was served: {apart.estimate:+.4f} ({apart.low:+.4f} to {apart.high:+.4f})"
-            )
+            ends = "empty" if apart.low > apart.high else f"{apart.low:+.4f} to {apart.high:+.4f}"
+            lines.append(f"candidate minus what was served: {apart.estimate:+.4f} ({ends})")
         return "\n".join([*lines, *self.remarks])
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,10 +135,15 @@ class Evaluation:
         axes: Any = figure.add_subplot()
         for place, each in enumerate(values):
             colour = COLOURS[0] if each in self.arms else COLOURS[1]
+            if each.empty:
+                axes.text(
+                    0.5, place, "empty", ha="center", va="center", transform=axes.get_yaxis_transform()
+                )
+                continue
             axes.plot([each.low, each.high], [place, place], color=colour, linewidth=2.0)
             if each.doubly_robust is not None:
                 axes.plot(min(max(each.doubly_robust, each.low), each.high), place, "o", color=colour)
-        axes.set_yticks(range(len(values)), [each.name for each in values])
+        axes.set_yticks(range(len(values)), [drawable(each.name) for each in values])
         axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % sequence", fontsize=SMALL)
         axes.tick_params(labelsize=SMALL)
         axes.set_title(f"{self.observed:,} observed decisions", fontsize=10)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Bools, Floats
-from ..base.validation import loss_ends, number_in
+from ..base.validation import LEAST_RISK, loss_ends, number_in
 from ..decision import Arm
 from ..errors import Message, ParameterError
 from .boundary import lower_difference, lower_mean
@@ -84,7 +84,7 @@ def evaluate(
     0.45
     """
     ends = loss_ends(loss_range)
-    limit = number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
+    limit = number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
     read = read_log(log, ends, arms, tags)
     _refuse_blind(read, drift)
     least = _checked_least(least_propensity, read)
@@ -106,8 +106,22 @@ def evaluate(
         served=None if served is None else served.scaled(*ends),
         candidate=None if candidate is None else candidate.scaled(*ends),
         candidate_minus_served=None if apart is None else apart.scaled(*ends, difference=True),
-        remarks=tuple(judge.remarks()),
+        remarks=(*judge.remarks(), *_empty(values, served, candidate, apart)),
     )
+
+
+def _empty(
+    values: tuple[Evaluated, ...],
+    served: Evaluated | None,
+    candidate: Evaluated | None,
+    apart: Interval | None,
+) -> list[str]:
+    """Remarks about intervals that no value lies in."""
+    found = [each.name for each in (*values, served, candidate) if each is not None and each.empty]
+    if apart is not None and apart.low > apart.high:
+        found.append("candidate minus what was served")
+    why = "no value agrees with the log, so some propensities or losses are wrong"
+    return [f"the interval of {name} is empty: {why}" for name in found]
 
 
 # What cannot be told
@@ -276,7 +290,7 @@ class _Judge:
         high = -_lower_difference(theirs * loss + mine * (1.0 - loss) - 1.0, risk)
         level = float((self.expected - self.served_model)[self.used].mean())
         ends = self._narrowed((low, high), level, (mine - theirs) * (loss - model))
-        return Interval.around(estimate, *ends)
+        return Interval(estimate, *ends) if ends[0] > ends[1] else Interval.around(estimate, *ends)
 
     def _mixed(self, means: Floats) -> tuple[float, float]:
         """The ends of a mixture of arms, if no mean changes."""
@@ -303,8 +317,7 @@ class _Judge:
             float(weighted.mean()) if known else None,
             float(weighted.sum() / weight.sum()) if known and weight.any() else None,
             robust if known else None,
-            ends[0],
-            max(ends),
+            *ends,
         )
 
     def _risk_of_each(self) -> float:
@@ -337,6 +350,10 @@ class _Judge:
                 notes.append(f"{arm!r} was never explored, so nothing can be told about it")
             elif (wrong := wrong_propensities(log, place)) is not None:
                 notes.append(wrong)
+        if self.design is not None and self.design.unused > 0:
+            notes.append(
+                f"the model uses the fields that most contexts have, without {self.design.unused:,}"
+            )
         return notes
 
 

@@ -1,7 +1,6 @@
 """The columns `tags`, `baseline` and `context` of a log: what callers attached to their decisions."""
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -15,6 +14,7 @@ from ..errors import ParameterError
 # For the place of an arm: the decisions that have a prediction of its loss, and the predictions, scaled to [0, 1].
 Predicted: TypeAlias = Mapping[int, tuple[Ints, Floats]]
 
+LARGEST = 1e100  # as in the context of a learner; its square is finite
 _CONTEXT = "give its fields by their names, or leave it empty"
 _BASELINE = "give the prediction for each arm by its name, or leave it empty"
 
@@ -82,10 +82,10 @@ def contexts(column: Sequence[Any], rows: Ints, numbers: Ints) -> tuple[Mapping[
     for row in rows.tolist():
         given = _object(numbers[row], "context", column[row], _CONTEXT)
         for name, value in given.items():
-            if not isinstance(value, (str, int, float, type(None))) or (
-                isinstance(value, float) and not math.isfinite(value)
+            if not isinstance(value, (str, bool, type(None))) and not (
+                isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
             ):
-                rule = "must be a text, a finite number, a boolean or None"
+                rule = f"must be a text, a number from {-LARGEST:g} to {LARGEST:g}, a boolean or None"
                 raise ParameterError.of(f"log[{numbers[row]}].context[{name!r}]", value, rule, _CONTEXT)
         found.append({str(name): value for name, value in given.items()})
     return tuple(found) if any(found) else None

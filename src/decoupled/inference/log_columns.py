@@ -20,7 +20,7 @@ from .log_annotations import Predicted, contexts, predictions, tagged
 from .ordering import PATIENCE
 
 NEEDED = ("explore", "propensity", "loss")
-OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq", "tags", "baseline", "context")
+OPTIONAL = ("exploit", "available", "status", "id", "seq", "settled_seq", "tags", "baseline", "context")
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
 
 
@@ -99,6 +99,8 @@ def read_log(
     patience: int = PATIENCE,
 ) -> Log:
     """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have."""
+    if isinstance(arms, (str, set, frozenset)):
+        raise ArmError.of("arms", arms, "must be a list of names", "their order is that of the result")
     columns = columns_of(log)
     missing = [name for name in NEEDED if name not in columns]
     if missing:
@@ -107,6 +109,10 @@ def read_log(
             Message(f"log: has no column {missing[0]!r}, only {found}", "see docs: The decision log")
         )
     size = count = len(columns["loss"])
+    if (wrong := next((name for name, each in columns.items() if len(each) != size), None)) is not None:
+        rule = f"has {len(columns[wrong])} values, and the column 'loss' has {size}"
+        raise ParameterError(Message(f"log[{wrong!r}]: {rule}", "give one for each decision"))
+    _check_repeated("id" if "id" in columns else "seq", columns)
     names = _names(list(arms or ()), columns["explore"], columns.get("exploit", ()))
     rows = np.arange(count)
     if tags:
@@ -116,8 +122,10 @@ def read_log(
     loss, propensity = _numbers("loss", columns["loss"]), _numbers("propensity", columns["propensity"])
     status = columns.get("status")
     seen = ~np.isnan(loss)
-    if status is not None:
-        seen &= np.array([each == "applied" for each in status], np.bool_)
+    if (
+        status is not None
+    ):  # one that expired counts too, if a loss was declared for it: the learner learned that
+        seen &= np.array([each not in ("pending", "unobserved") for each in status], np.bool_)
     explored, exploited = columns["explore"], columns.get("exploit", [None] * count)
     explore, exploit = _places(explored, names), _places(exploited, names)
     seen &= explore >= 0
@@ -216,21 +224,44 @@ def _listed(column: Any) -> Any:
 def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
     if path.suffix == ".parquet":
         with needed_for("a log in Parquet", "export it as CSV"):
+            import pyarrow as pa
             import pyarrow.parquet as pq
-        present = [name for name in wanted if name in pq.read_schema(path).names]
-        table = pq.read_table(path, columns=present)
+        try:
+            present = [name for name in wanted if name in pq.read_schema(path).names]
+            table = pq.read_table(path, columns=present)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, f"is not a whole Parquet file ({error})") from None
         return {name: _arrow(table[name]) for name in present}
     if path.suffix != ".csv":
         raise ParameterError.of("log", str(path), "must end in .csv or .parquet", _KINDS)
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.reader(file)
-        header = next(reader, [])
-        present = [name for name in wanted if name in header]
-        if len(present) < 2:
-            return {name: [] for name in present}
-        rows = list(map(itemgetter(*map(header.index, present)), reader))
+    with path.open(
+        newline="", encoding="utf-8-sig"
+    ) as file:  # spreadsheets begin it with a byte order mark
+        reader, lines = csv.reader(file), 0
+        try:
+            header = next(reader, [])
+            present = [name for name in wanted if name in header]
+            if len(present) < 2:
+                return {name: [] for name in present}
+            rows, chosen = [], itemgetter(*map(header.index, present))
+            for lines, row in enumerate(reader, 1):  # noqa: B007
+                if len(row) == len(header):
+                    rows.append(chosen(row))
+                elif row:  # a blank line has no row
+                    rule = f"line {reader.line_num} has {len(row)} values, and the header {len(header)}"
+                    raise _unreadable(path, rule)
+        except UnicodeDecodeError:
+            raise _unreadable(path, f"is not UTF-8, after about {lines:,} rows") from None
+        except csv.Error as error:
+            raise _unreadable(path, f"line {reader.line_num} is not CSV ({error})") from None
     columns = zip(*rows, strict=True) if rows else [()] * len(present)
     return dict(zip(present, columns, strict=True))
+
+
+def _unreadable(path: Path, rule: str) -> ParameterError:
+    return ParameterError.of("log", str(path), rule, "export it again, or save it as CSV in UTF-8")
 
 
 def _arrow(column: Any) -> Any:
@@ -248,7 +279,7 @@ def _numbers(name: str, column: Any) -> Floats:
         return column.astype(np.float64)
     try:
         return np.array([math.nan if each is None or each == "" else float(each) for each in column])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         place, value = next((i, each) for i, each in enumerate(column) if not _is_number(each))
         raise ParameterError.of(
             f"log[{place}].{name}", value, "is not a number", "leave it empty if it is missing"
@@ -258,8 +289,18 @@ def _numbers(name: str, column: Any) -> Floats:
 def _is_number(value: Any) -> bool:
     try:
         return value is None or value == "" or float(value) is not None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
+
+
+def _check_repeated(name: str, columns: dict[str, Any]) -> None:
+    """Raise an error if two rows are of one decision: it would count twice."""
+    seen: dict[Any, int] = {}
+    for place, value in enumerate(_values(columns.get(name, ()))):
+        if not _is_blank(value) and (first := seen.setdefault(value, place)) != place:
+            rule = f"is the decision of log[{first}] too, and would count twice"
+            remedy = "keep the last row of each; evaluate logs of different experiments one by one"
+            raise ParameterError.of(f"log[{place}].{name}", value, rule, remedy)
 
 
 def _names(given: list[Arm], *columns: Any) -> list[Arm]:

@@ -6,6 +6,7 @@ ends half as far again as the last, so that a log of a million decisions takes 2
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,9 @@ from ..base.validation import is_missing
 PENALTY = 5.0  # as many losses of a segment as the mean of all is worth
 FIRST = 16  # decisions of the first block, which is predicted by the mean alone
 GROWTH = 1.5
-MOST_VALUES = 64  # of a field that have a column of their own: those seen first; the others share one
+# So that time is linear in decisions and fields: the fields that most contexts have, and the values of a field that have a
+# column of their own, those seen first, of all fields together and of one; the others share one.
+MOST_FIELDS, MOST_COLUMNS, MOST_VALUES = 32, 128, 64
 _CHUNK = 20_000  # rows that are held as a matrix at a time
 _FAR = 4.0  # standard deviations beyond which a number counts as this far
 
@@ -34,19 +37,27 @@ class Design:
     """
 
     def __init__(self, contexts: Sequence[Mapping[str, Any]]) -> None:
-        fields = list(dict.fromkeys(name for context in contexts for name in context))
+        found = Counter(name for context in contexts for name in context)
+        self.unused = max(len(found) - MOST_FIELDS, 0)
+        fields = [name for name, _ in found.most_common(MOST_FIELDS)]
         columns = {name: [context.get(name) for context in contexts] for name in fields}
         numeric = [name for name in fields if all(map(_is_number_or_none, columns[name]))]
         self.numbers: Floats = np.array(
             [[math.nan if value is None else float(value) for value in columns[name]] for name in numeric]
         ).reshape(len(numeric), len(contexts))
-        self.codes = [_codes(columns[name]) for name in fields if name not in numeric]
+        coded = [name for name in fields if name not in numeric]
+        self.codes = [_codes(columns[name], min(MOST_VALUES, MOST_COLUMNS // len(coded))) for name in coded]
         self._widths = [int(codes.max(initial=0)) + 1 for codes in self.codes]
 
     def scales(self, rows: Ints) -> tuple[Floats, Floats]:
         """The mean and the standard deviation of every number in some rows; 1 where it never varies."""
         chosen = self.numbers[:, rows]
         known = ~np.isnan(chosen)
+        if chosen.size > 0:  # clipped, so that a few values that are far out do not make all others equal
+            ranked = np.sort(chosen, axis=1)  # those that are missing come last
+            places = np.maximum(known.sum(axis=1) - 1, 0)[:, None] * np.array([1, 3]) // 4
+            low, high = np.take_along_axis(ranked, places, axis=1).T[:, :, None]
+            chosen = np.clip(chosen, low - _FAR * (high - low), high + _FAR * (high - low))
         count = np.maximum(known.sum(axis=1), 1)
         means = np.where(known, chosen, 0.0).sum(axis=1) / count
         spread = np.sqrt((np.where(known, chosen - means[:, None], 0.0) ** 2).sum(axis=1) / count)
@@ -68,11 +79,11 @@ def _is_number_or_none(value: Any) -> bool:
     return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
-def _codes(values: list[Any]) -> Ints:
+def _codes(values: list[Any], most: int) -> Ints:
     """The number of each value, in the order in which values are first seen."""
     found: dict[Any, int] = {}
     for value in values:
-        found.setdefault(None if is_missing(value) else value, min(len(found), MOST_VALUES))
+        found.setdefault(None if is_missing(value) else value, min(len(found), most))
     return np.array([found[None if is_missing(value) else value] for value in values], np.int64)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.validation import as_float, number_in, whole_number
+from ..base.validation import LEAST_PROPENSITY, LEAST_RISK, as_float, number_in, whole_number
 from ..errors import ArmError, LossError, ParameterError, StateError
 from ..kernels.betting import (
     AGAINST,
@@ -33,6 +33,7 @@ from .interval import Interval
 from .sums import Observation, Sums
 
 FORMAT = 2
+MOST_WEIGHT = 1.01 / LEAST_PROPENSITY
 AT_ONCE = 128  # observations; they are cheaper to add together
 _RISK = "the default is 0.05"
 
@@ -74,7 +75,7 @@ class Sequences:
 
     def __init__(self, arms: int, risk: float = 0.05, *, drift: bool = True, coupled: bool = False) -> None:
         count = whole_number("arms", arms, 2, "with one arm there is nothing to compare")
-        chance = number_in("risk", risk, 0.0, 1.0, _RISK)
+        chance = number_in("risk", risk, LEAST_RISK, 1.0, _RISK)
         self._set(Sums.start(count, bool(coupled), chance, bool(drift)))
 
     def _set(self, sums: Sums, seen: int = 0, unsummed: list[Observation] | None = None) -> None:
@@ -165,8 +166,8 @@ class Sequences:
         """
         if not (type(loss) is float and 0.0 <= loss <= 1.0):
             loss = _checked_loss(loss)
-        if weight is not None and not (type(weight) is float and 0.0 < weight < 1e100):
-            weight = number_in("weight", weight, 0.0, 1e100, "give 1 / propensity, or None")
+        if weight is not None and not (type(weight) is float and 0.0 < weight < MOST_WEIGHT):
+            weight = number_in("weight", weight, 0.0, MOST_WEIGHT, "give 1 / propensity, or None")
         explore = self._place("explore", explore)
         exploit = None if exploit is None else self._place("exploit", exploit)
         if available is not None and not (
@@ -290,8 +291,8 @@ class Sequences:
         if among is not None:
             risks = risks[[self._place("among", arm) for arm in among]]
         rounds, moments = self._moments(self._allows_drift(drift), among)
-        lows = lower_mean(rounds, moments[0], moments[1], risks)
-        highs = 1.0 - lower_mean(rounds, moments[2], moments[3], risks)
+        lows, gains = (np.minimum(lower_mean(rounds, *moments[at : at + 2], risks), 1.0) for at in (0, 2))
+        highs = 1.0 - gains
         return ratio(moments[0], moments[2]), lows, highs
 
     def estimates(self, *, drift: bool | None = None) -> Floats:
@@ -319,7 +320,7 @@ class Sequences:
         loss, losses, gain, gains = sums.flow[SERVED : SERVED + 4]
         low = lower_mean(sums.rounds[SERVED_ROUNDS], loss, losses, risk)
         high = 1.0 - lower_mean(sums.rounds[SERVED_ROUNDS], gain, gains, risk)
-        return Interval.around(float(ratio(loss, gain)), float(low), float(high))
+        return Interval.around(float(ratio(loss, gain)), min(float(low), 1.0), max(float(high), 0.0))
 
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
@@ -369,7 +370,7 @@ class Sequences:
         # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was exploited.
         served = ratio(common[2] + rounds, common[0] + rounds)
         estimate = float(comparable_means(sums, drift=True)[place] - served) if rounds > 0 else 0.0
-        return Interval.around(estimate, float(low), float(high))
+        return Interval.around(estimate, min(float(low), 1.0), max(float(high), -1.0))
 
     # Parts of the above
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.extras import needed_for
-from ..base.validation import whole_number
+from ..base.validation import is_missing, whole_number
 from ..decision import Arm
 from ..errors import ParameterError
 from ..learner.arms import Arms, checked_name
@@ -47,6 +47,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
     """
 
     learner_: Learner
+    _randomised = False
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
             names = sorted(explored, key=lambda name: (isinstance(name, str), name))
         learner = policy.start(names, self.seed, loss_range=self.loss_range)
         learner.replay(rows)
-        self.learner_ = learner
+        self.learner_, self._randomised = learner, _is_randomised(rows)
         return self
 
     def partial_fit(
@@ -124,7 +125,9 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         """
         if not hasattr(self, "learner_"):
             return self.fit(arms, losses, propensities, contexts)
-        self.learner_.replay(_rows(self.learner_.policy, arms, losses, propensities, contexts))
+        rows = _rows(self.learner_.policy, arms, losses, propensities, contexts)
+        self.learner_.replay(rows, unrandomised=self._randomised)  # as in one log, some rows may have chance 1
+        self._randomised |= _is_randomised(rows)
         return self
 
     def add_arm(self, arm: Arm) -> None:
@@ -186,9 +189,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
             contexts: as in `predict`; a list or a DataFrame gives a row for each.
         """
         learner = self._fitted()
-        return np.array(
-            _each(_contexts(contexts), lambda each: learner.exploitation_probabilities(context=each))
-        )
+        return _laws(learner, contexts, lambda each: learner.exploitation_probabilities(context=each))
 
     def explore_proba(self, contexts: Iterable[Any] | Context | None = None) -> Floats:
         """The exact probability with which `learner_.decide()` explores each of `arms_`: the propensities to log.
@@ -201,9 +202,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         [0.5, 0.5]
         """
         learner = self._fitted()
-        return np.array(
-            _each(_contexts(contexts), lambda each: learner.exploration_probabilities(context=each))
-        )
+        return _laws(learner, contexts, lambda each: learner.exploration_probabilities(context=each))
 
     def _fitted(self) -> Learner:
         check_is_fitted(self, "learner_")
@@ -248,10 +247,39 @@ def _each(contexts: list[Context] | Context | None, ask: Callable[[Context | Non
     return [ask(context) for context in contexts] if isinstance(contexts, list) else ask(contexts)
 
 
+def _laws(learner: Learner, contexts: Any, ask: Callable[[Context | None], Floats]) -> Floats:
+    found = np.array(_each(_contexts(contexts), ask))
+    return found if len(found) > 0 else found.reshape(0, len(learner.arms))
+
+
+def _is_randomised(rows: list[dict[str, Any]]) -> bool:
+    return any(row["propensity"] != 1.0 for row in rows)
+
+
 def _contexts(given: Any) -> Any:
+    """One context, or a list of them; a DataFrame has one in each row, and a row of it is one."""
     if given is None or isinstance(given, Mapping):
         return given
-    return given.to_dict("records") if hasattr(given, "to_dict") else _column("contexts", given)
+    if hasattr(given, "to_dicts"):  # Polars
+        return given.to_dicts()
+    if hasattr(given, "to_dict"):
+        if given.ndim == 2:
+            return [_plain(row) for row in given.to_dict("records")]
+        if not any(isinstance(each, Mapping) for each in given):
+            return _plain(given.to_dict())
+    return _column("contexts", given)
+
+
+def _plain(row: Mapping[Any, Any]) -> Context:
+    """A row of a DataFrame, where NaN stands for a missing value and makes whole numbers floats."""
+    return {
+        str(name): None if is_missing(value) else int(value) if _is_whole(value) else value
+        for name, value in row.items()
+    }
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()
 
 
 def _column(name: str, values: Any, length: int | None = None) -> list[Any]:

@@ -15,6 +15,7 @@ Arms: TypeAlias = int | Iterable[Arm]
 """A number of arms, which are then called 0, 1, 2 and so on, or their names."""
 
 MOST_ARMS = 10**9
+MOST_BITS = 1_000  # of a whole number that is a name; Python does not spell any number
 
 
 class ArmNames:
@@ -103,6 +104,7 @@ class ArmNames:
 def _checked(arms: Arms) -> Sequence[Arm]:
     if isinstance(arms, (str, bytes, bool)):
         raise ArmError(f"arms = {arms!r}: must be a number or a list of names; put the names in a list")
+    _refuse_set("arms", arms)
     if isinstance(arms, Iterable) and getattr(arms, "ndim", 1) == 1:
         names = [checked_name(name) for name in arms]
     else:
@@ -119,6 +121,18 @@ def _checked(arms: Arms) -> Sequence[Arm]:
             f"arms = {shown(arms)}: must be at least two; with one arm there is nothing to decide"
         )
     return names
+
+
+def _refuse_set(argument: str, arms: object) -> None:
+    if isinstance(arms, (set, frozenset)):
+        rule = "is a set, whose order differs from one process to the next"
+        raise ArmError(f"{argument} = {shown(arms)}: {rule}; give a list, such as sorted(...)")
+
+
+def listed_newcomers(names: object) -> list[object]:
+    """New arms, in an order of their own, as a list."""
+    _refuse_set("names", names)
+    return listed("names", names)
 
 
 def listed(argument: str, names: object) -> list[object]:
@@ -139,10 +153,14 @@ def listed_available(available: Iterable[Arm] | None) -> list[object] | None:
 def checked_name(name: object, argument: str = "arms") -> Arm:
     """The name of an arm as a string or a whole number of Python."""
     if isinstance(name, str):
-        return str(name)
+        return str.__str__(name)  # that of an enum is the name of its member
     if not isinstance(name, bool):
         try:
-            return operator.index(name)  # type: ignore[arg-type]
+            number = operator.index(name)  # type: ignore[arg-type]
         except TypeError:
             pass
+        else:
+            if number.bit_length() <= MOST_BITS:
+                return number
+            raise ArmError(f"{argument}: {shown(name)} is too large for a name; use a string")
     raise ArmError(f"{argument}: {shown(name)} is not a valid name; use strings or whole numbers")

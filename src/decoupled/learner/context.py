@@ -4,7 +4,7 @@ The compiled functions read a context from the state, where `Contexts` writes it
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..base.packed import pack_floats, unpack_floats
+from ..base.validation import as_float, as_loss
 from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnsupportedError, shown
 from ..kernels.laws import contextual_state as at_place
@@ -75,7 +76,9 @@ class Encoder:
         del self.segments[count:]
 
     def name(self, place: int) -> Segment:
-        """The values of a segment."""
+        """The values of a segment; none if nothing tells segments apart."""
+        if not self._fields:
+            return ()
         return self.segments[place] if place < len(self.segments) else OTHERS
 
 
@@ -207,6 +210,22 @@ class Contexts:
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
 
+    def undo(self, contexts: Iterable[Context | None], record: Any) -> Callable[[], None]:
+        """What puts back what is kept of the segments of these contexts and of this record, and forgets new ones."""
+        size, first = _width(self._state.floats.shape[1]), _first_kept(self.policy)
+        room, count = self._scalars[first:].reshape(-1, size), len(self.encoder.segments)
+        known = {self.encoder.encode(each, new=False)[0] for each in contexts}
+        known |= {int(numbers[0]) for numbers in (record[3].values() if record is not None else ())}
+        places = [*known, int(self._scalars[at_place.CURRENT]), self.policy.max_segments]
+        kept = room[places]
+
+        def put_back() -> None:
+            room[count : len(self.encoder.segments)] = 0.0
+            room[places] = kept
+            self.encoder.forget_from(count)
+
+        return put_back
+
     def following(
         self, state: State, derive: Callable[[], None], at_hand: list[Any], left: Ints
     ) -> "Contexts":
@@ -278,6 +297,9 @@ def _advice_rows(policy: ContextualPolicy, state: State) -> Any:
 
 def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNames) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
+    if not isinstance(advice, Mapping | None):
+        rule = "must be a mapping from advisers to an arm, or to the probabilities of arms"
+        raise ParameterError.of("advice", advice, rule, "for example {'router': 'small'}")
     if not advice:
         return None
     laws = np.zeros((len(policy.advisers), len(arms)))
@@ -307,20 +329,18 @@ def refuse_context(policy: RunnablePolicy) -> None:
 
 
 def _chance(name: str, value: object) -> float:
-    if type(value) in (int, float) and 0.0 <= value <= 1.0:  # type: ignore[operator]
-        return float(value)  # type: ignore[arg-type]
+    if (chance := as_float(value)) is not None and 0.0 <= chance <= 1.0:
+        return chance
     rule = "must have a probability from 0 to 1 for each arm"
     raise ParameterError.of(f"advice[{name!r}]", value, rule, "or name one arm")
 
 
 def _number(name: str, value: object) -> float:
-    if type(value) is float or type(value) is int or type(value) is bool:
-        if -at_place.LARGEST_NUMBER <= value <= at_place.LARGEST_NUMBER:
-            return float(value)
-    elif value is None:
+    if value is None:
         return at_place.MISSING
-    elif isinstance(value, (np.integer, np.floating, np.bool_)):
-        return _number(name, value.item())
+    number = value if type(value) is float else as_loss(value)
+    if number is not None and -at_place.LARGEST_NUMBER <= number <= at_place.LARGEST_NUMBER:
+        return number
     rule = "must be a number from -1e+100 to 1e+100, or None if it is missing"
     raise ParameterError.of(f"context[{name!r}]", value, rule, "leave it out if it is not known")
 
@@ -331,13 +351,12 @@ def _text(name: str, value: object) -> str | None:
             return value
     elif value is None:
         return None
-    elif type(value) is bool:
+    elif isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
-    elif type(value) is int:
-        if value.bit_length() <= MOST_CHARACTERS:
-            return str(value)
-    elif isinstance(value, (str, np.str_, np.integer, np.bool_)):
-        return _text(name, value.item() if isinstance(value, np.generic) else str(value))
+    elif isinstance(value, str):
+        return _text(name, str.__str__(value))  # that of an enum is the name of its member
+    elif isinstance(value, (int, np.integer)) and int(value).bit_length() <= MOST_CHARACTERS:
+        return str(int(value))
     rule = f"must be a string of at most {MOST_CHARACTERS} characters, a boolean, a whole number, or None"
     remedy = "name a field of numbers in numbers=..., not in segments=..."
     raise ParameterError.of(f"context[{name!r}]", value, rule, remedy)

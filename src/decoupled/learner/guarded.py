@@ -7,11 +7,12 @@ from ..base.turns import TakesTurns, in_turn
 from ..decision import Served
 from ..errors import ParameterError, UnsupportedError
 from .arms import ArmNames
-from .context import Advice, Context, checked_advice, refuse_context
+from .context import Advice, Context, Contexts, checked_advice, refuse_context
 from .guard import Guard
 from .guardrails import Guardrails
 from .pending import Waiting
 from .runner import Running
+from .unfinished import Unfinished, undone_by
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
@@ -29,6 +30,7 @@ class Guarded(TakesTurns):
     _waiting: Waiting
     _guard: Guard
     _watch: "Watch | None"
+    _unfinished: Unfinished | None
 
     if TYPE_CHECKING:  # the other parts of a learner have these
 
@@ -74,8 +76,8 @@ class Guarded(TakesTurns):
 
     @in_turn
     def _serve(self, some: list[object] | None, key: str | None, told: Told | None = None) -> Served:
-        self._enter(told, new=False)
         part, word = self._part(some), self._word(key)
+        self._enter(told, new=False)
         drawn = self._running.draw_exploited(part, word)
         exploit, guard = self._served(drawn, part, word)
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
@@ -85,10 +87,18 @@ class Guarded(TakesTurns):
         contexts = self._running.contexts
         if contexts is not None:
             context, advice = told or (None, None)
-            contexts.enter(context, checked_advice(advice, contexts.policy, self._arms), new=new)
+            laws = checked_advice(advice, contexts.policy, self._arms)
+            if new:
+                self._unfinished = self._without_new_segments(contexts)
+            contexts.enter(context, laws, new=new)
             contexts.derive()
         elif told is not None:
             refuse_context(self._running.policy)
+
+    def _without_new_segments(self, contexts: Contexts) -> Unfinished:
+        """What takes back the segment of a decision that is refused or interrupted before it is made."""
+        waiting, made, count = self._waiting, self._waiting.made, len(contexts.encoder.segments)
+        return undone_by(lambda: waiting.made == made and contexts.encoder.forget_from(count))
 
     def _word(self, key: str | None) -> int | None:
         return None if key is None else self._running.keys.word(key)

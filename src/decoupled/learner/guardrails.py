@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict, Unpack
 
-from ..base.validation import number_in, share_of
+from ..base.validation import LEAST_RISK, number_in, share_of
 from ..decision import Arm, ByArm
 from ..errors import ArmError, ParameterError, near_name
 from .arms import ArmNames, listed
@@ -97,7 +97,7 @@ class Guardrails:
         set_field(self, "floors", _checked_floors(self.floors))
         set_field(self, "down", _checked_down(self.down))
         set_field(self, "holdout", share_of("holdout", self.holdout, "it is a probability"))
-        set_field(self, "risk", number_in("risk", self.risk, 0.0, 1.0, _NO_RISK))
+        set_field(self, "risk", number_in("risk", self.risk, LEAST_RISK, 1.0, _NO_RISK))
         if not isinstance(self.drift, bool):
             raise ParameterError.of("drift", self.drift, "must be True or False", "the default is True")
         if self.control is not None and self.holdout == 0.0:

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints, Words
 from ..base.files import write_atomically
 from ..base.turns import in_turn
-from ..base.validation import whole_number
+from ..base.validation import MOST_ROUNDS, whole_number
 from ..decision import Arm, Decision, Served
 from ..errors import (
     FeedbackError,
@@ -22,7 +22,7 @@ from ..errors import (
 )
 from ..inference.ordering import PATIENCE
 from ..native.quick import NOT_QUICK, Switch
-from .arms import ArmNames, Arms, listed, listed_available
+from .arms import ArmNames, Arms, listed, listed_available, listed_newcomers
 from .context import Advice, Context, checked_advice
 from .guard import Guard
 from .guarded import Guarded, Told
@@ -100,7 +100,9 @@ class Learner(Guarded):
         guardrails: Guardrails | None = None,
     ) -> None:
         names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
-        limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
+        limit = whole_number(
+            "max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}", MOST_ROUNDS
+        )
         stream, tag = randomness(seed)
         running = Running.fresh(policy, len(names), stream)
         self._set_parts(Parts(names, losses, running, Waiting(tag, limit), Guard(Guardrails())))
@@ -373,8 +375,8 @@ class Learner(Guarded):
         exploiting: bool = True,
         told: Told | None = None,
     ) -> Decision:
-        self._enter(told)
         part = self._part(some)
+        self._enter(told)
         return self._draw(1, part, self._baseline(part, expected), self._word(key), exploiting)[0]
 
     @in_turn
@@ -386,6 +388,7 @@ class Learner(Guarded):
             return self._draw(1, self._part(None), None, self._word(key), exploiting=True)[0]
         context, advice = told
         laws = None if advice is None else checked_advice(advice, contexts.policy, self._arms)
+        self._unfinished = self._without_new_segments(contexts)
         record = contexts.enter(context, laws)
         decision: Decision | None = inner.decide() if key is None else inner.decide(key)
         if decision is None:  # a guardrail, or too many pending
@@ -394,6 +397,7 @@ class Learner(Guarded):
         state = self._running.state
         contexts.fill(record, state, self._waiting.decisions[decision.id][1])
         decision._why = contexts.why(state)  # type: ignore[attr-defined]
+        self._unfinished = None
         return decision
 
     @in_turn
@@ -401,16 +405,16 @@ class Learner(Guarded):
         self, some: list[object] | None, served: Served, told: Told | None = None
     ) -> Decision:
         """Make a decision of a log again, where a key drew the arm to exploit and the log does not say which key."""
-        self._enter(told)
         part = self._part(some)
+        self._enter(told)
         return self._draw(1, part, self._baseline(part, None), served, exploiting=True)[0]
 
     @in_turn
     def _decide_often(
         self, count: int, some: list[object] | None, expected: Any, key: str | None, told: Told | None
     ) -> list[Decision]:
-        self._enter(told)
         part = self._part(some)
+        self._enter(told)
         shared = self._baseline(part, expected)
         self._running.record_baselines()
         return self._draw(count, part, shared, self._word(key), exploiting=True)
@@ -717,7 +721,7 @@ class Learner(Guarded):
         self._keep_drawn()
         watch = self._watch if self._watch is None else self._watch.copy()
         incumbent = self._guard.rules.incumbent is not None
-        self._unfinished = undone_by(self._running.undo_all())
+        self._unfinished = undone_by(self._running.undo_all(each.context for each in checked))
         for arm, weight, loss, context in checked:
             self._running.learn_logged(arm, weight, loss, context)
             if watch is not None:
@@ -771,7 +775,7 @@ class Learner(Guarded):
         >>> learner.arms, learner.estimates().tolist()
         (('a', 'b', 'c'), [1.8, 0.4, 0.4])
         """
-        self._add_arms(listed("names", names))
+        self._add_arms(listed_newcomers(names))
 
     @in_turn
     def _add_arms(self, given: list[object]) -> None:
@@ -862,8 +866,8 @@ class Learner(Guarded):
     def _law(
         self, name: str, some: list[object] | None, told: Told | None, *, guarded: bool = False
     ) -> Floats:
-        self._enter(told, new=False)
         part = self._part(some)
+        self._enter(told, new=False)
         law = self._running.law(name, part)
         return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law
 

@@ -1,6 +1,6 @@
 """A running policy: its state, its random stream, and the compiled calls on them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ctypes import c_int64
 from functools import cached_property, partial
 from typing import Any, cast
@@ -37,7 +37,7 @@ class Running:
         contexts: Contexts | None = None,
     ) -> None:
         arms = state.floats.shape[1]
-        if policy.contextual:
+        if policy.contextual and contexts is None:  # else a copy for the segment at hand alone
             state = Contexts.room(cast(ContextualPolicy, policy), state)
         self.serials = serials or Serials(arms)
         self.policy, self.state, self.stream = policy, state, stream
@@ -187,27 +187,35 @@ class Running:
         """
         _, serial, covered, baseline = pending
         predicted = type(baseline) is tuple and baseline[2] and not self._any_baseline
-        if not self._in_one_step or covered is not None or predicted:
-            return self.undo_all(), False
         gone = self.serials.kept is not None and self.serials.place(serial) is None
-        if gone and self.policy.cumulative is None:
-            return self.undo_all(), False
+        if (
+            not self._in_one_step
+            or covered is not None
+            or predicted
+            or (gone and self.policy.cumulative is None)
+        ):
+            return self.undo_all(recorded=baseline), False
         return self.calls.init, True
 
-    def undo_all(self) -> Callable[[], None]:
-        """What takes back everything that is learned from now on."""
+    def undo_all(
+        self, contexts: Iterable[Context | None] = (), recorded: Recorded = None
+    ) -> Callable[[], None]:
+        """What takes back everything that is learned from now on, in these contexts and that of this record."""
         scalars, floats, ints = self.state
-        state = State(scalars.copy(), floats.copy(), ints.copy())
-        segments = 0 if self.contexts is None else len(self.contexts.encoder.segments)
+        names = len(SHARED_SCALARS) + len(self.layout.scalars)
+        state = State(scalars[:names].copy(), floats.copy(), ints.copy())
+        segments = None if self.contexts is None else self.contexts.undo(contexts, recorded)
         return partial(self._restore, state, self.shared[0], segments)
 
-    def _restore(self, state: State, shared: RoundBaseline | None, segments: int) -> None:
+    def _restore(
+        self, state: State, shared: RoundBaseline | None, segments: Callable[[], None] | None
+    ) -> None:
         for mine, saved in zip(self.state, state, strict=True):
-            mine[:] = saved
+            mine[: len(saved)] = saved
         self.shared[0] = shared
         self.sharing.value = max(self.sharing.value, 2)  # it may have been computed
-        if self.contexts is not None:
-            self.contexts.encoder.forget_from(segments)
+        if segments is not None:
+            segments()
 
     def settle(self, pending: Pending, loss: float) -> None:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""

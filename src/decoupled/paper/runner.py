@@ -36,6 +36,7 @@ def load(name: str) -> PaperExperiment:
 
 PAPERS = {name for name, each in EXPERIMENTS.items() if each.in_quick}  # what judges the paper
 RUN_FILE = "run.json"
+MISREAD = (AttributeError, IndexError, KeyError, TypeError, ValueError)  # of files that were changed or cut off
 FULL_RUNS, QUICK_RUNS = 1_000, 40
 TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
 
@@ -115,12 +116,14 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RUN_FILE
     try:
         record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        facts(record)
     except FileNotFoundError:
         raise StorageError(
             f"{path}: does not exist; give a folder that decoupled reproduce wrote"
         ) from None
-    except ValueError as error:
-        raise StorageError(f"{path}: is not readable ({error}); run decoupled reproduce again") from None
+    except MISREAD as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise StorageError(f"{path}: is not readable ({reason}); run decoupled reproduce again") from None
     return record
 
 
@@ -138,11 +141,17 @@ def rebuild(folder: Path, *, latex: bool = False) -> list[Section]:
 
 def section_of(name: str, experiment: PaperExperiment, folder: Path, record: dict[str, Any]) -> Section:
     """The section of an experiment, with how much was run, and a warning if its times were measured on a busy machine."""
-    title, extent = EXPERIMENTS[name].title, experiment.extent(folder)
-    section = experiment.section(folder)._replace(name=name, title=title, extent=extent)
-    busy, cores = record["experiments"][name].get("load", 0.0), record["machine"]["processors"]
-    if not experiment.times or busy <= cores + 1:  # one for this program's own last experiment
-        return section
+    title = EXPERIMENTS[name].title
+    try:
+        extent = experiment.extent(folder)
+        section = experiment.section(folder)._replace(name=name, title=title, extent=extent)
+        busy, cores = record["experiments"][name].get("load", 0.0), record["machine"]["processors"]
+        if not experiment.times or busy <= cores + 1:  # one for this program's own last experiment
+            return section
+    except MISREAD as error:
+        reason = f"{type(error).__name__}: {error}"
+        remedy = f"run decoupled reproduce {name} again"
+        raise StorageError(f"{folder}: cannot be drawn from its files ({reason}); {remedy}") from error
     warning = (
         f"{title}: the machine was busy when this was measured (load {busy:.1f} on {cores} cores). "
         "Do not trust verdicts on times; run it again on an idle machine."

@@ -48,8 +48,8 @@ class ContextualLadder(Policy):
     Args:
         segments: the names of fields whose values, together, tell segments apart. Their values are strings, booleans or
             whole numbers; a missing one is a value too. Empty for no segments.
-        numbers: the names of fields for the regression, at most 32. They are scaled as they come; a missing one counts as
-            its mean. Empty for no regression.
+        numbers: the names of fields for the regression, at most 32. They are scaled by their last values, so that a few
+            that are far out cost little; a missing one counts as its mean. Empty for no regression.
         advisers: the names of those whose advice `decide` may be given, at most 8.
         max_segments: how many segments are told apart, in order of appearance; all later ones are one segment.
         uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at most 1.

@@ -45,8 +45,13 @@ def compare(
     >>> dc.compare(found, tempfile.mkdtemp()).name
     'report.html'
     """
-    if not results or not all(isinstance(each, Results) for each in results.values()):
-        rule = "must be a dictionary of one or more Results"
+    if not (
+        isinstance(results, Mapping)
+        and results
+        and all(isinstance(each, Results) for each in results.values())
+        and all(isinstance(name, str) for name in results)
+    ):
+        rule = "must be a dictionary of one or more Results by the names of their environments"
         raise ParameterError.of("results", results, rule, "give {'my world': dc.simulate(...)}")
     _check_known("labels", labels if isinstance(labels, Mapping) else (), results)
     _check_known("against", () if against is None else (against,), results)

@@ -26,7 +26,15 @@ def typeset(text: str) -> str:
     >>> typeset("for $5 or $6")
     'for $5 or $6'
     """
-    return FORMULA.sub(lambda found: f"<math>{''.join(_row(_tokens(found[1])))}</math>", text)
+    return FORMULA.sub(_typeset, text)
+
+
+def _typeset(found: re.Match[str]) -> str:
+    try:
+        return f"<math>{''.join(_row(_tokens(found[1])))}</math>"
+    except (IndexError, RuntimeError, StopIteration):
+        rule = "is not whole, as a formula"
+        raise ParameterError.of("formula", found[0], rule, "leave its dollars out") from None
 
 
 def readable(text: str) -> str:

@@ -160,6 +160,32 @@ def test_decisions_count_in_their_order(file: str) -> None:
     assert service.logs.evaluate("me", "one").result().observed == 5
 
 
+def test_an_evaluation_counts_the_loss_that_was_declared_for_what_expires(
+    file: str, clock: Clock, tmp_path: Path
+) -> None:
+    """As the learner does. Arm "a" answers well or not at all, and without this it would look the best."""
+    service = quick_service(file, clock=clock)
+    settings = Settings({"name": "FTPL"}, ARMS, deadline=10.0, expired_loss=1.0)
+    service.experiments.put("me", "one", settings, seed=7).result()
+    for turn in range(6):
+        made = service.decisions.decide("me", "one", count=50).result()
+        answered = [each for each in made if each.explore != "a" or turn % 3 == 0]
+        losses = [Feedback(each.id, 0.1 if each.explore == "a" else 0.5) for each in answered]
+        service.decisions.feedback_many("me", losses).result()
+        clock.now += 20.0
+    service.decisions.decide("me", "one").result()
+    found = service.logs.evaluate("me", "one").result()
+    assert found.observed == 300
+    values = {each.arm: each.value for each in found.arms}
+    assert values["a"] is not None
+    assert values["b"] is not None
+    assert values["a"].estimate > 0.6 > values["b"].estimate
+    service.logs.export("me", "one", tmp_path / "log.csv", "csv").result()
+    offline = dc.evaluate(tmp_path / "log.csv")
+    assert offline.observed == 300
+    assert offline.arms[0].self_normalised == pytest.approx(values["a"].estimate)
+
+
 def test_nothing_is_compared_if_some_arms_have_no_chance(file: str) -> None:
     service = quick_service(file)
     run(service, {"name": "UCB1"}, 100)

@@ -68,6 +68,23 @@ def hedge_gap(
     return max(float(weights @ steps) - mixed, 0.0)
 
 
+def fenced(values: list[float], recent: list[float]) -> Floats:
+    """Values clipped to the quartiles of recent ones and three times their distance beyond."""
+    low, high = np.sort(recent)[[len(recent) // 4, len(recent) - 1 - len(recent) // 4]]
+    clipped: Floats = np.clip(values, low - 3 * (high - low), high + 3 * (high - low))
+    return clipped
+
+
+def moments(known: list[float]) -> tuple[float, float]:
+    """The mean and the deviation of a number's values; those before the last thousand fade."""
+    later = [fenced(known[k : k + 1], known[k - 15 : k + 1])[0] for k in range(16, len(known))]
+    values = np.array([*fenced(known[:16], known[:16]), *later])
+    steps = 1 / np.minimum(np.arange(1, len(values) + 1), 1000)
+    weights = steps * np.append(np.cumprod((1 - steps[1:])[::-1])[::-1], 1.0)
+    mean = float(weights @ values)
+    return mean, math.sqrt(float(weights @ (values - mean) ** 2))
+
+
 class ContextualTwin(Twin):
     """It is told the context of a round by `enter`; until then everything is missing."""
 
@@ -149,10 +166,13 @@ class ContextualTwin(Twin):
     def coordinates(self) -> Floats:
         found = [1.0]
         for place, number in enumerate(self.numbers):
-            known = np.array([row[place] for row in self.seen_numbers if row[place] is not None])
+            known = [float(row[place]) for row in self.seen_numbers if row[place] is not None]  # type: ignore[arg-type]
             scaled = 0.0
-            if number is not None and len(known) > 1 and known.std() > 0:
-                scaled = float(np.clip((number - known.mean()) / known.std(), -5.0, 5.0))
+            if number is not None and known:
+                mean, deviation = moments(known)
+                apart = number - mean
+                far = math.copysign(math.inf, apart) if apart else 0.0
+                scaled = float(np.clip(apart / deviation if deviation > 0 else far, -5.0, 5.0))
             found.append(scaled)
         return np.array(found)
 
@@ -163,9 +183,12 @@ class ContextualTwin(Twin):
         found, x = self.starting(), self.coordinates()
         for arm in range(len(found)):
             rows = [(z, y) for each, z, y in self.rows if each == self.serials[arm]]
-            if rows:
-                z, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-                found[arm] += x @ np.linalg.solve(z.T @ z + np.eye(len(x)), z.T @ y)
+            spread, coefficients = np.eye(len(x)), np.zeros(len(x))
+            for z, y in rows:
+                spread = np.linalg.inv(np.linalg.inv(spread) + np.outer(z, z))
+                coefficients = coefficients + spread @ z * (y - z @ coefficients)
+                spread = spread + 1e-7 * (np.eye(len(x)) - spread)
+            found[arm] += x @ coefficients
         return found
 
     def leader(self, rung: int, values: Floats) -> Floats:

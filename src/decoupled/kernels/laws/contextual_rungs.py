@@ -4,8 +4,9 @@
 difference r. It counts by the share that is not noise, n * variety / (n * variety + noise), with n losses seen. Noise is
 the variance within segments and variety that between them, by the analysis of variance with unequal counts.
 
-*Linear*: ridge regression of each arm's losses on the numbers, by recursive least squares. With segments, it fits what
-their shrunk means leave.
+*Linear*: ridge regression of each arm's losses on the numbers, by recursive least squares that forget. With segments, it
+fits what their shrunk means leave. A number is scaled by its mean and its deviation, of values that are first clipped to the
+quartiles of the last RECENT values and FENCE times their distance beyond: no value can move the scale by more than that.
 
 Searle, S. R., Casella, G. and McCulloch, C. E. (1992). Variance Components. Wiley.
 """
@@ -13,6 +14,7 @@ Searle, S. R., Casella, G. and McCulloch, C. E. (1992). Variance Components. Wil
 import math
 from typing import Any
 
+from ...base.arrays import Floats
 from ..compose import START
 from ..jit import compiled
 from ..state import State
@@ -31,16 +33,21 @@ from .contextual_state import (
     OWN_FREE,
     OWN_SIZE,
     POOLED_AT,
+    RECENT,
     VALUE,
     VARIETY,
     WITHIN,
     WITHIN_FREE,
+    recent_at,
 )
 from .ladder_state import COUNTS, LEADER, MEANS, PRECEDENCE, RISE
 
 LEVEL_PRIOR = 2.0  # so many losses of a segment count for its level as much as none at all
 RIDGE = 1.0
 MOST_SCALED = 5.0  # in standard deviations
+FENCE = 3.0  # of a normal law, one value in 400,000 is beyond
+MEMORY = 1_000.0  # so many values make the mean and the deviation of a number
+LEAK = 1e-7  # the share of what a regression knows that an observation lets it forget, so that 1 / sqrt(LEAK) count
 
 
 @compiled
@@ -117,28 +124,57 @@ def leader_of(params: Any, state: State, linear: bool) -> float:
 
 @compiled
 def scale_numbers(params: Any, state: State) -> None:
-    """Scale the numbers of the context by their means and deviations so far; a missing one counts as its mean."""
+    """Scale the numbers of the context by their means and deviations; a missing one counts as its mean."""
     scalars, numbers = state.scalars, int(params.numbers)
     for each in range(numbers):
-        at = NUMBERS_AT + each
-        seen, squares, scaled = scalars[at + 2 * numbers], scalars[at + 4 * numbers], 0.0
-        if scalars[at] < MISSING and squares > 0.0:
-            scaled = (scalars[at] - scalars[at + 3 * numbers]) / math.sqrt(squares / seen)
+        at, scaled = NUMBERS_AT + each, 0.0
+        if scalars[at] < MISSING and scalars[at + 2 * numbers] > 0.0:
+            apart, deviation = scalars[at] - scalars[at + 3 * numbers], scalars[at + 4 * numbers]
+            if apart != 0.0:  # any value that differs from a constant is as far as can be
+                scaled = apart / deviation if deviation > 0.0 else math.copysign(MOST_SCALED, apart)
             scaled = min(max(scaled, -MOST_SCALED), MOST_SCALED)
         scalars[at + numbers] = scaled
 
 
 @compiled
 def note_numbers(params: Any, state: State) -> None:
-    """Learn the means and the deviations of the numbers."""
+    """Learn the means and the deviations of the numbers. The first RECENT values are clipped anew with each of them."""
     scalars, numbers = state.scalars, int(params.numbers)
+    recent, ranked = recent_at(numbers), recent_at(numbers) + RECENT * numbers
     for each in range(numbers):
-        at = NUMBERS_AT + each
+        at, first = NUMBERS_AT + each, recent + RECENT * each
         if scalars[at] < MISSING:
-            scalars[at + 2 * numbers] += 1.0
-            before = scalars[at] - scalars[at + 3 * numbers]
-            scalars[at + 3 * numbers] += before / scalars[at + 2 * numbers]
-            scalars[at + 4 * numbers] += before * (scalars[at] - scalars[at + 3 * numbers])
+            seen = scalars[at + 2 * numbers] + 1.0
+            scalars[first + int(seen - 1.0) % RECENT] = scalars[at]
+            known = min(int(seen), RECENT)
+            rank_values(scalars, first, known, ranked)
+            low, high = scalars[ranked + known // 4], scalars[ranked + known - 1 - known // 4]
+            low, high = low - FENCE * (high - low), high + FENCE * (high - low)
+            counted, mean, variance = 0.0, 0.0, 0.0
+            if seen > RECENT:
+                scalars[ranked] = scalars[at]
+                counted = min(seen, MEMORY) - 1.0
+                mean, variance = scalars[at + 3 * numbers], scalars[at + 4 * numbers] ** 2
+                known = 1
+            for place in range(ranked, ranked + known):
+                value = min(max(scalars[place], low), high)
+                counted += 1.0
+                before = value - mean
+                mean += before / counted
+                variance += (before * (value - mean) - variance) / counted
+            scalars[at + 2 * numbers], scalars[at + 3 * numbers] = seen, mean
+            scalars[at + 4 * numbers] = math.sqrt(variance)
+
+
+@compiled
+def rank_values(scalars: Floats, first: int, count: int, to: int) -> None:
+    """Copy values in rising order."""
+    for place in range(count):
+        value, hole = scalars[first + place], to + place
+        while hole > to and scalars[hole - 1] > value:
+            scalars[hole] = scalars[hole - 1]
+            hole -= 1
+        scalars[hole] = value
 
 
 @compiled
@@ -178,10 +214,10 @@ def predicted(params: Any, state: State, arm: int) -> float:
 def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     """Let the regression of an arm learn a loss.
 
-    The inverse of the arm's matrix of moments is 1 / RIDGE on the diagonal less what is known, which starts at 0.
+    The inverse of the arm's matrix of moments is 1 / RIDGE on the diagonal less what is known, which starts at 0 and leaks.
     """
     floats, scalars, size = state.floats, state.scalars, int(params.numbers) + 1
-    at, steps = first_of_linear(params), NUMBERS_AT + 5 * int(params.numbers)
+    at, steps = first_of_linear(params), recent_at(int(params.numbers)) - size
     level = scalars[LEVEL] if params.segmented > 0.0 else 0.0
     surprise, whole = loss - level - predicted(params, state, arm), 1.0
     for row in range(size):
@@ -193,5 +229,5 @@ def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     for row in range(size):
         floats[at + row, arm] += scalars[steps + row] * surprise / whole
         for column in range(size):
-            more = scalars[steps + row] * scalars[steps + column] / whole
-            floats[at + size * (1 + row) + column, arm] += more
+            known, more = at + size * (1 + row) + column, scalars[steps + row] * scalars[steps + column]
+            floats[known, arm] = (1.0 - LEAK) * (floats[known, arm] + more / whole)

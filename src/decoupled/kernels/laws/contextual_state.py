@@ -22,6 +22,7 @@ POOLED, SEGMENTS, SHRUNK, LINEAR, ADVICE = range(5)  # kinds of rungs; advisers 
 EVERYWHERE = -1.0  # the arm of a rung that knows nothing yet: any
 MISSING = 1e140  # in place of a number that a context does not have; those that it has are smaller
 LARGEST_NUMBER = 1e100
+RECENT = 16  # so many values of a number are kept, and tell which are far out
 
 _LADDER = (*SHARED_SCALARS, *at_place.SCALARS)
 
@@ -61,9 +62,8 @@ STEP = CHANCE + MOST_RUNGS
 POOLED_AT = STEP + MOST_RUNGS
 SEGMENT_AT = POOLED_AT + len(_LADDER)
 OWN_BETWEEN, OWN_FREE, OWN_SIZE = range(SEGMENT_AT + len(_LADDER), SEGMENT_AT + len(_LADDER) + 3)
-NUMBERS_AT = (
-    OWN_SIZE + 1
-)  # as given; scaled; how often seen; their means; the squares around these; work space
+# As given; scaled; how often seen; their means; their deviations; work space; the last values of each; work space.
+NUMBERS_AT = OWN_SIZE + 1
 
 LADDER_ROWS = len(at_place.FLOATS)
 LAW, ABSENT, VALUE = range(2 * LADDER_ROWS, 2 * LADDER_ROWS + 3)
@@ -88,8 +88,9 @@ def layout(numbers: int, advisers: int) -> Layout:
     """The rows for so many numbers of a context and advisers."""
     size = numbers + 1 if numbers else 0
     learned_numbers = tuple(
-        f"number_{name}_{each}" for name in ("seen", "mean", "squares") for each in range(numbers)
+        f"number_{name}_{each}" for name in ("seen", "mean", "deviation") for each in range(numbers)
     )
+    recent = tuple(f"number_recent_{each}_{at}" for each in range(numbers) for at in range(RECENT))
     linear = (
         *(f"linear_{each}" for each in range(size)),
         *(f"known_{each}" for each in range(size * size)),
@@ -105,6 +106,8 @@ def layout(numbers: int, advisers: int) -> Layout:
             *(f"number_scaled_{each}" for each in range(numbers)),
             *learned_numbers,
             *(f"linear_step_{each}" for each in range(size)),
+            *recent,
+            *(f"number_ranked_{at}" for at in range(RECENT if numbers else 0)),
         ),
         floats=(
             *at_place.FLOATS,
@@ -119,6 +122,7 @@ def layout(numbers: int, advisers: int) -> Layout:
             *LEARNED_SCALARS,
             *_KEPT_NAMES,
             *learned_numbers,
+            *recent,
             *linear,
         ),
     )
@@ -173,9 +177,15 @@ def width(arms: int) -> int:
 
 
 @compiled
+def recent_at(numbers: int) -> int:
+    """Where the last values of the numbers begin."""
+    return NUMBERS_AT + 6 * numbers + 1
+
+
+@compiled
 def end_of_names(numbers: int) -> int:
     """Where the room for segments begins: behind the scalars of the layout."""
-    return NUMBERS_AT + 5 * numbers + (numbers + 1 if numbers > 0 else 0)
+    return recent_at(numbers) + RECENT * (numbers + 1) if numbers > 0 else NUMBERS_AT
 
 
 @compiled

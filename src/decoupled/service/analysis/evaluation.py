@@ -8,7 +8,8 @@ losses.)
 
 The intervals are confidence sequences, as those of the running experiment: they hold at every moment at once, so the
 evaluation may be repeated as the log grows. Decisions count in their order: one that is pending holds up those after it, as
-long as these are fewer than `patience`. Others without feedback are left out, as if it were missing by chance.
+long as these are fewer than `patience`. One that expired has the experiment's `expired_loss`, if it declares one. Others
+without a loss are left out, as if it were missing by chance.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -82,7 +83,7 @@ def evaluate(
                 yield each
 
     for each in settled(exploring(), lambda each: each.status == "pending", patience):
-        if each.loss is None or each.explore is None or each.status != "applied":
+        if each.loss is None or each.explore is None:
             continue
         some = None if each.available is None else [place[arm] for arm in each.available]
         if some is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from ...base.validation import as_float, number_in
+from ...base.validation import LEAST_RISK, as_float, number_in
 from ...errors import DecoupledError, argument_of, reworded, shown
 from ...learner.arms import ArmNames
 from ...learner.budget import Budget
@@ -133,7 +133,7 @@ def _completed(settings: Settings) -> Settings:
         demo=_flag("demo", settings.demo, "false"),
         guardrails=changed_guardrails(Guardrails(), vars(settings.guardrails), arms, policy.coupled),
         budget=checked_budget(vars(settings.budget), arms, policy.coupled),
-        risk=number_in("risk", settings.risk, 0.0, 1.0, f"the default is {RISK}"),
+        risk=number_in("risk", settings.risk, LEAST_RISK, 1.0, f"the default is {RISK}"),
         drift=_flag("drift", settings.drift, "true"),
         context=with_fields_of(settings.context, policy),
         patience=checked_patience(settings.patience),
