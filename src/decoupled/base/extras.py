@@ -31,6 +31,7 @@ EXTRA_OF = {
     "apsw": "service",
     "fastapi": "service",
     "h11": "service",
+    "httptools": "service",
     "httpx": "service",
     "prometheus_client": "service",
     "pydantic": "service",

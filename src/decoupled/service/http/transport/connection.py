@@ -447,7 +447,8 @@ class Connection(asyncio.Protocol):
                 self.transport.write_eof()
         else:
             self.transport.close()
-        self._await_reader(LINGER if linger else self._limits.body_seconds)
+        unread = self.transport.get_write_buffer_size()  # with TLS, it closes when the client agrees
+        self._await_reader(self._limits.body_seconds if unread and not linger else LINGER)
 
     def _hang_up(self, error: ServiceError) -> None:
         """Refuse what cannot be read, unless its client could take that for the answer to an earlier request."""
