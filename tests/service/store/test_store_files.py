@@ -433,7 +433,7 @@ def test_a_lost_log_is_noticed_at_the_start(loss: str, index: str, crashed: Path
     for word in (str(log), "acknowledged last", "restore a backup"):
         assert word in check.finding
     for command in (("keys", "list"), ("serve", "--port", "0"), ("backup", str(tmp_path / "copy.db"))):
-        assert "missing or damaged" in failed(*command, "--store", crashed)
+        assert "lost or damaged" in failed(*command, "--store", crashed)
     assert {each: digest_of(each) for each in tmp_path.iterdir()} == files
     log.write_bytes(content)
     assert keys_of(crashed) == [KEY]
@@ -456,7 +456,7 @@ def test_a_copy_of_a_store_in_use_without_its_log_is_refused(tmp_path: Path) -> 
     service = store_with_a_key(tmp_path / "store.db")
     shutil.copy(tmp_path / "store.db", tmp_path / "copy.db")
     service.close()
-    with pytest.raises(StoreError, match=r"copy\.db-wal.*is missing"):
+    with pytest.raises(StoreError, match=r"copy\.db-wal.*is lost"):
         open_service(tmp_path / "copy.db")
     assert keys_of(tmp_path / "store.db") == [KEY]
 
@@ -487,7 +487,7 @@ def test_a_log_that_is_removed_while_in_use_is_noticed_and_nothing_is_lost(
         assert keys_of(path) == [KEY]
         return
     shutil.copy(path, copy)  # what a kill would leave
-    with pytest.raises(StoreError, match="missing"):
+    with pytest.raises(StoreError, match="is lost"):
         open_service(copy)
     connection = apsw.Connection(str(copy))
     connection.pragma("user_version", 0)
@@ -504,7 +504,7 @@ def test_the_last_of_several_programs_merges_the_log(tmp_path: Path) -> None:
     service.close()
     assert (tmp_path / "store.db-wal").stat().st_size > 0
     shutil.copy(path, tmp_path / "copy.db")
-    with pytest.raises(StoreError, match="missing"):
+    with pytest.raises(StoreError, match="is lost"):
         SqliteStore(tmp_path / "copy.db")
     reader.close()
     other.close()
@@ -521,6 +521,15 @@ while True:
     store.migrate(0.0)
     store.close()
 """
+
+
+def test_programs_that_open_and_close_a_store_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    program = OPENING.replace("while True", "for _ in range(40)")
+    command = [sys.executable, "-c", program, str(tmp_path / "store.db")]
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [each.wait(120) for each in running] == [0, 0, 0]
+    SqliteStore(tmp_path / "store.db").close()
+    assert [each.name for each in tmp_path.iterdir()] == ["store.db"], "who is alone merges the log"
 
 
 def test_a_kill_while_a_store_is_opened_or_closed_is_no_lost_log(tmp_path: Path) -> None:

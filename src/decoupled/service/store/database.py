@@ -22,9 +22,7 @@ class Database(ABC):
     dialect: ClassVar[Dialect]
     system: ClassVar[str]  # the name of the database
     driver_errors: ClassVar[tuple[type[Exception], ...]]  # the errors that the driver raises
-    value_errors: ClassVar[
-        tuple[type[Exception], ...]
-    ] = ()  # those about a value, which are its caller's alone
+    value_errors: ClassVar[tuple[type[Exception], ...]] = ()  # of these, those about a value
     called = "store"  # the argument that error messages name
     where: str  # the path or address that error messages show
     path: str | None = None  # the file, if it is one

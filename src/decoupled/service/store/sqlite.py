@@ -91,9 +91,8 @@ class SqliteStore(Store):
                 self.connection.pragma("synchronous", self._synchronous)
                 if new or self.connection.pragma("user_version") != sqlite_files.HAS_LOG:
                     self._mark(sqlite_files.HAS_LOG)
-            if (
-                in_use or not self._read_only
-            ):  # leave the log as it is; a new, empty log is removed on closing
+            # Leave the log as it is; `close` merges it, and a new, empty log is removed on closing.
+            if in_use or not self._read_only:
                 self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         except BaseException:
             self.connection.close()
@@ -103,7 +102,8 @@ class SqliteStore(Store):
     def _mark(self, version: int) -> None:
         """Note in the file itself whether it has a log, without which it must not be opened."""
         self.connection.pragma("user_version", version)
-        self.connection.wal_checkpoint()
+        with suppress(apsw.BusyError):  # another program is doing it
+            self.connection.wal_checkpoint()
 
     def opening_error(self, error: Exception) -> StoreError:
         return opening_error(self.called, self.where, error, self.path)

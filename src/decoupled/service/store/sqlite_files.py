@@ -13,9 +13,7 @@ from .sqlite_errors import opening_error
 
 _ROLLBACK = 1  # in the header of a file that has no write-ahead log
 _LOG_MARKS = (0x377F0682, 0x377F0683)
-HAS_LOG = (
-    1  # the user version, in the file itself, from when a store has a log until the log is merged into it
-)
+HAS_LOG = 1  # the user version of a file while it has a log
 
 
 def companions(path: str) -> list[str]:
@@ -56,29 +54,32 @@ def mismatch(path: str) -> tuple[str, str] | None:
     SQLite does not check this: it applies a log to any file of that name, drops the log if the file is empty, and goes on
     without one.
     """
-    log, index = f"{path}-wal", f"{path}-shm"
-    filled = os.path.exists(log) and os.path.getsize(log) > 0
+    log = f"{path}-wal"
+    # Before the header is read: whoever opens a store writes that first, and then makes these.
+    found = [each for each in (log, f"{path}-shm") if os.path.exists(each)]
+    filled = log in found and os.path.getsize(log) > 0
     header = _header(path)
-    lost = not os.path.exists(log) or _page_size_of_log(log) is None
-    if lost and header[60:64] == struct.pack(">I", HAS_LOG) and header[18] != _ROLLBACK:
+    lost = _is_marked(header) and (not os.path.exists(log) or _page_size_of_log(log) is None)
+    if lost and _is_marked(_header(path)):  # still: the last of those who use it may be closing it
         rule = (
-            f"was not closed, and its log {log!r}, with what was acknowledged last, is missing or damaged"
+            f"was not closed, and its log {log!r}, which has what was acknowledged last, is lost or damaged"
         )
         accept = f"""sqlite3 {path} "PRAGMA user_version = 0\""""
         return rule, f"put the log back, or restore a backup; to go on with what is left, run: {accept}"
-    if not os.path.exists(log) and not os.path.exists(index):
-        return None
     if not header:
         rule = f"is empty or missing, but its log {log!r} is not"
         remedy = "put the store back next to its log, or restore a backup into a new store"
         return (rule, remedy) if filled else None
-    if len(header) == 100 and header[18] == _ROLLBACK:
-        found = log if os.path.exists(log) else index
-        rule = f"was replaced while it was in use: {found!r} belongs to the file that was there before"
+    if found and header[18] == _ROLLBACK:
+        rule = f"was replaced while it was in use: {found[0]!r} belongs to the file that was there before"
         return rule, _separate(path)
     if filled and _page_size_of_log(log) not in (None, _page_size(header)):
         return f"was replaced while it was in use: {log!r} has pages of another size", _separate(path)
     return None
+
+
+def _is_marked(header: bytes) -> bool:
+    return header[60:64] == struct.pack(">I", HAS_LOG) and header[18] != _ROLLBACK
 
 
 def _separate(path: str) -> str:
