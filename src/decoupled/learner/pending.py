@@ -199,8 +199,9 @@ class Waiting:
                 place = known[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))
-            for key in {decision.id, explored} & baseline[3].keys():
-                shared[place][3][key] = baseline[3][key]
+            for key in (decision.id, explored):
+                if key in baseline[3]:
+                    shared[place][3][key] = baseline[3][key]
             which.append(place)
         return shared, which
 
