@@ -107,7 +107,6 @@ def test_clones_copies_and_pickles() -> None:
         ({"losses": 0.5}, dc.ParameterError, "losses = 0.5: must be a list or an array"),
         ({"propensities": [0.5, 0.0]}, dc.ParameterError, r"records\[1\].propensity = 0.0: must be a prob"),
         ({"propensities": [0.5, None]}, dc.ParameterError, r"records\[1\].propensity = None: is missing"),
-        ({"propensities": 1.0}, dc.ParameterError, "all 2 propensities are 1"),
         (
             {"propensities": np.full((2, 1), 0.5)},
             dc.ParameterError,
@@ -272,5 +271,9 @@ def test_a_part_of_a_log_may_have_rows_that_left_nothing_to_chance() -> None:
     whole = DecoupledBandit(seed=1).fit(arms, losses, chances)
     parts = DecoupledBandit(seed=1).fit(arms[:2], losses[:2], 0.5).partial_fit(["a"], [0.3], 1)
     assert parts.learner_.to_json() == whole.learner_.to_json()
+    before = parts.learner_.to_json()
+    with pytest.raises(dc.ParameterError, match="all 2 propensities are 1"):
+        parts.fit(["a", "b"], [0.1, 0.2], 1)
+    assert parts.learner_.to_json() == before
     with pytest.raises(dc.ParameterError, match="the only propensity is 1"):
         DecoupledBandit(arms=["a", "b"]).fit([], [], []).partial_fit(["a"], [0.3], 1)

@@ -19,6 +19,7 @@ from .ordering import unsettled
 from .ridge import Design, ridge
 
 _SURE = math.log(1e-6)
+EMPTY = "is empty: no value agrees with the log, so some propensities or losses are wrong"
 _OFF = 5.0  # standard errors by which the mean of an arm's weights may differ from 1
 
 
@@ -96,6 +97,7 @@ def evaluate(
     served = judge.served(_is_coupled(read) if coupled is None else coupled)
     candidate = None if shares is None else judge.candidate(name)
     apart = None if candidate is None else judge.candidate_minus_served(candidate, served)
+    empty = [each for each in (*values, served, candidate) if each is not None and each.empty]
     return Evaluation(
         decisions=read.decisions,
         observed=len(read),
@@ -106,22 +108,8 @@ def evaluate(
         served=None if served is None else served.scaled(*ends),
         candidate=None if candidate is None else candidate.scaled(*ends),
         candidate_minus_served=None if apart is None else apart.scaled(*ends, difference=True),
-        remarks=(*judge.remarks(), *_empty(values, served, candidate, apart)),
+        remarks=tuple(judge.remarks() + [f"the interval of {each.name} {EMPTY}" for each in empty]),
     )
-
-
-def _empty(
-    values: tuple[Evaluated, ...],
-    served: Evaluated | None,
-    candidate: Evaluated | None,
-    apart: Interval | None,
-) -> list[str]:
-    """Remarks about intervals that no value lies in."""
-    found = [each.name for each in (*values, served, candidate) if each is not None and each.empty]
-    if apart is not None and apart.low > apart.high:
-        found.append("candidate minus what was served")
-    why = "no value agrees with the log, so some propensities or losses are wrong"
-    return [f"the interval of {name} is empty: {why}" for name in found]
 
 
 # What cannot be told

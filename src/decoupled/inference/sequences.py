@@ -291,8 +291,8 @@ class Sequences:
         if among is not None:
             risks = risks[[self._place("among", arm) for arm in among]]
         rounds, moments = self._moments(self._allows_drift(drift), among)
-        lows, gains = (np.minimum(lower_mean(rounds, *moments[at : at + 2], risks), 1.0) for at in (0, 2))
-        highs = 1.0 - gains
+        lows = np.minimum(lower_mean(rounds, moments[0], moments[1], risks), 1.0)
+        highs = np.maximum(1.0 - lower_mean(rounds, moments[2], moments[3], risks), 0.0)
         return ratio(moments[0], moments[2]), lows, highs
 
     def estimates(self, *, drift: bool | None = None) -> Floats:

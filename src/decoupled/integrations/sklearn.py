@@ -126,7 +126,9 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         if not hasattr(self, "learner_"):
             return self.fit(arms, losses, propensities, contexts)
         rows = _rows(self.learner_.policy, arms, losses, propensities, contexts)
-        self.learner_.replay(rows, unrandomised=self._randomised)  # as in one log, some rows may have chance 1
+        self.learner_.replay(
+            rows, unrandomised=self._randomised
+        )  # as in one log, some rows may have chance 1
         self._randomised |= _is_randomised(rows)
         return self
 
@@ -272,14 +274,8 @@ def _contexts(given: Any) -> Any:
 
 def _plain(row: Mapping[Any, Any]) -> Context:
     """A row of a DataFrame, where NaN stands for a missing value and makes whole numbers floats."""
-    return {
-        str(name): None if is_missing(value) else int(value) if _is_whole(value) else value
-        for name, value in row.items()
-    }
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, float) and value.is_integer()
+    whole = {name: int(each) for name, each in row.items() if isinstance(each, float) and each.is_integer()}
+    return {name: None if is_missing(each) else whole.get(name, each) for name, each in row.items()}
 
 
 def _column(name: str, values: Any, length: int | None = None) -> list[Any]:

@@ -22,7 +22,11 @@ COMMON, SERVED, LEVEL = 0, 4, 8
 
 REACHED = -1.0
 LARGE, LEAST = 2.0**1000, 2.0**-1000  # as powers of two they change no other digit
-MOST, LESS, LEAST_COMMON = 2.0**800, 2.0**-300, 2.0**-100  # so a positive power means 2^600 at least, and weights of 10^50 fit
+MOST, LESS, LEAST_COMMON = (
+    2.0**800,
+    2.0**-300,
+    2.0**-100,
+)  # so a positive power means 2^600 at least; 10^50 fits
 TINY = 1e-300  # instead of a branch for arms without a chance
 RATE = 1.0 / 64.0  # of the level; about the mean of the last 64 losses
 

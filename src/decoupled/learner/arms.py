@@ -104,7 +104,7 @@ class ArmNames:
 def _checked(arms: Arms) -> Sequence[Arm]:
     if isinstance(arms, (str, bytes, bool)):
         raise ArmError(f"arms = {arms!r}: must be a number or a list of names; put the names in a list")
-    _refuse_set("arms", arms)
+    refuse_set("arms", arms)
     if isinstance(arms, Iterable) and getattr(arms, "ndim", 1) == 1:
         names = [checked_name(name) for name in arms]
     else:
@@ -123,16 +123,11 @@ def _checked(arms: Arms) -> Sequence[Arm]:
     return names
 
 
-def _refuse_set(argument: str, arms: object) -> None:
+def refuse_set(argument: str, arms: object) -> None:
+    """Raise an error if arms whose order counts have none."""
     if isinstance(arms, (set, frozenset)):
         rule = "is a set, whose order differs from one process to the next"
         raise ArmError(f"{argument} = {shown(arms)}: {rule}; give a list, such as sorted(...)")
-
-
-def listed_newcomers(names: object) -> list[object]:
-    """New arms, in an order of their own, as a list."""
-    _refuse_set("names", names)
-    return listed("names", names)
 
 
 def listed(argument: str, names: object) -> list[object]:
@@ -156,11 +151,9 @@ def checked_name(name: object, argument: str = "arms") -> Arm:
         return str.__str__(name)  # that of an enum is the name of its member
     if not isinstance(name, bool):
         try:
-            number = operator.index(name)  # type: ignore[arg-type]
-        except TypeError:
-            pass
-        else:
-            if number.bit_length() <= MOST_BITS:
+            if (number := operator.index(name)).bit_length() <= MOST_BITS:  # type: ignore[arg-type]
                 return number
             raise ArmError(f"{argument}: {shown(name)} is too large for a name; use a string")
+        except TypeError:
+            pass
     raise ArmError(f"{argument}: {shown(name)} is not a valid name; use strings or whole numbers")

@@ -297,9 +297,10 @@ def _advice_rows(policy: ContextualPolicy, state: State) -> Any:
 
 def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNames) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
-    if not isinstance(advice, Mapping | None):
+    given: object = advice
+    if given is not None and not isinstance(given, Mapping):
         rule = "must be a mapping from advisers to an arm, or to the probabilities of arms"
-        raise ParameterError.of("advice", advice, rule, "for example {'router': 'small'}")
+        raise ParameterError.of("advice", given, rule, "for example {'router': 'small'}")
     if not advice:
         return None
     laws = np.zeros((len(policy.advisers), len(arms)))

@@ -98,7 +98,12 @@ class Guarded(TakesTurns):
     def _without_new_segments(self, contexts: Contexts) -> Unfinished:
         """What takes back the segment of a decision that is refused or interrupted before it is made."""
         waiting, made, count = self._waiting, self._waiting.made, len(contexts.encoder.segments)
-        return undone_by(lambda: waiting.made == made and contexts.encoder.forget_from(count))
+
+        def undo() -> None:
+            if waiting.made == made:
+                contexts.encoder.forget_from(count)
+
+        return undone_by(undo)
 
     def _word(self, key: str | None) -> int | None:
         return None if key is None else self._running.keys.word(key)

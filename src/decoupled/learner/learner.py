@@ -22,7 +22,7 @@ from ..errors import (
 )
 from ..inference.ordering import PATIENCE
 from ..native.quick import NOT_QUICK, Switch
-from .arms import ArmNames, Arms, listed, listed_available, listed_newcomers
+from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context, checked_advice
 from .guard import Guard
 from .guarded import Guarded, Told
@@ -775,7 +775,8 @@ class Learner(Guarded):
         >>> learner.arms, learner.estimates().tolist()
         (('a', 'b', 'c'), [1.8, 0.4, 0.4])
         """
-        self._add_arms(listed_newcomers(names))
+        refuse_set("names", names)
+        self._add_arms(listed("names", names))
 
     @in_turn
     def _add_arms(self, given: list[object]) -> None:
