@@ -91,5 +91,11 @@ def test_decisions_for_arms_that_went_down_are_not_used() -> None:
         assert {each.exploit for each in taken if each is not None} == {"next"}
         assert backend.available == ["next"]
         await prefetch.stop()
+        # Nothing waits for the losses of those to mirror: of all arms, and of those that are up.
+        drawn = FEWEST["exploit"] + FEWEST["both"]
+        assert backend.forgotten[: FEWEST["both"]] == [
+            f"d-{number}" for number in range(FEWEST["exploit"], drawn)
+        ]
+        assert len(backend.forgotten) == 2 * FEWEST["both"]
 
     asyncio.run(scenario())

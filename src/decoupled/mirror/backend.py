@@ -145,6 +145,9 @@ class ServiceCalls:
             return "late"
         return "kept" if applied is None else "applied"
 
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision. One of a service elsewhere waits until its deadline."""
+
 
 class Backend(ServiceCalls, ABC):
     """The decision service of a mirror."""
@@ -243,6 +246,10 @@ class Embedded(Backend):
     ) -> None:
         super().__init__(LocalService(service), config, retries)
         self._opened, self._tidied = service, time.monotonic()
+
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision."""
+        self._opened.decisions.forget(TENANT, decision)
 
     async def tidy(self) -> None:
         """Drop the old part of the log, once an hour."""

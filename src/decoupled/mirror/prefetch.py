@@ -11,6 +11,7 @@ Keys and contexts are not known ahead, so a request with either waits for its ow
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 
 from ..errors import DecoupledError
@@ -101,8 +102,14 @@ class Prefetch:
 
     def _discard(self) -> None:
         for ready in self._ready.values():
-            self.unused += len(ready)
+            self._leave(ready)
             ready.clear()
+
+    def _leave(self, unused: Iterable[Routing]) -> None:
+        for decision in unused:
+            self.unused += 1
+            if decision.explore is not None:
+                self._backend.forget(decision.id)
 
     async def _fill(self) -> None:
         while True:
@@ -126,7 +133,7 @@ class Prefetch:
         self._wanted[mode] = min(max(FEWEST[mode], 3 * self._asked[mode], steady), MOST)
         self._asked[mode] = 0
         if generation != self._generation:
-            self.unused += len(drawn)
+            self._leave(drawn)
             self._needed.set()
             return
         ready.extend(drawn)

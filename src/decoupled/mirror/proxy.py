@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.types import Receive, Send
@@ -47,7 +47,9 @@ class Proxy(Front):
         self._health, self._takes_served, config = health, takes_served, parts.config
         # An answer that stands for a copy is judged, and may state its cost.
         read = config.loss.judge is not None or any(arm.prices for arm in config.arms)
-        self._served_limit = config.mirror.answer_limit if read else 0
+        self._answer_limit, self._copy_seconds = config.mirror.answer_limit, config.mirror.timeout
+        self._late = f"no whole answer within {self._copy_seconds:g} s"
+        self._served_limit = self._answer_limit if read else 0
         self._keys = None if config.sticky is None else KeyFinder(config.sticky)
         self._finds_in_body |= self._keys is not None and self._keys.in_body
         self._reads_body = self._sets_json or self._finds_in_body
@@ -74,7 +76,10 @@ class Proxy(Front):
         elif request.has_body:
             limit = None if serving.decision is None else self._body_limit
             serving.body = Upload(receive, limit, self._client_seconds)
-        watcher = CancelOnDisconnect(receive, serving.body)
+        # An answer that may stand for a copy is awaited for as long as a copy, also if the client leaves: else slow answers
+        # would count for the arms that are copied to, and not for the one that serves.
+        after = 0.0 if serving.decision is None else self._copy_seconds
+        watcher = CancelOnDisconnect(receive, serving.body, after)
         why, status = "", 0
         try:
             await self._serve(request, serving, send, watcher)
@@ -148,7 +153,7 @@ class Proxy(Front):
             serving.begun = serving.whole = True
             await refuse(send, request.headers, error.status, str(error))
             return
-        first, problem = time.perf_counter(), None
+        first, last, problem = time.perf_counter(), None, None
         recording = serving.recording
         try:
             start = {
@@ -159,13 +164,18 @@ class Proxy(Front):
             serving.begun = True
             await sent(send, start)
             async for part in response.parts():
-                if recording is not None:
+                cut = recording is None or recording.size > self._answer_limit  # as a copy would be
+                if recording is not None and not cut:
                     recording.add(part)
+                    last = time.perf_counter()
+                if watcher.gone and cut:
+                    break
                 await sent(send, {"type": "http.response.body", "body": part, "more_body": True})
             watcher.stop()
             await sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
-            serving.whole = True
-            self._counts.served[arm.name, str(response.status)] += 1
+            serving.whole = not watcher.gone
+            how = "client gone" if watcher.gone else str(response.status)
+            self._counts.served[arm.name, how] += 1
         except (BrokenOff, TimeoutError) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.
             problem = f"the answer broke off ({error or type(error).__name__})"
@@ -173,11 +183,11 @@ class Proxy(Front):
             self._counts.served[arm.name, "broken off"] += 1
             _log.warning("arm %r: %s", arm.name, problem)
         except BaseException:
-            problem = _GONE
+            problem = self._late if watcher.gone else _GONE
             raise
         finally:
             if recording is not None:
-                serving.served = arm.answer(response, recording, serving.body.sent, first, problem)
+                serving.served = arm.answer(response, recording, serving.body.sent, first, problem, last)
             response.close()
 
     async def _opened(self, request: Arrived, serving: InFlight) -> tuple[Upstream, Opened]:
@@ -226,14 +236,18 @@ class Proxy(Front):
         """Hand the copy on, or count why not."""
         body, served = serving.body.kept, serving.served
         if why == "shutdown":
-            self._copies.give_up("shutdown")
+            self._copies.give_up("shutdown", decision)
             return
+        if served is None and why:  # of a client that did not wait, and an arm that took too long
+            served = Answer(serving.exploit, None, problem=self._late)
         if body is None or served is None or serving.explore is None:
             whole = isinstance(serving.body, Upload) and serving.body.complete
-            self._copies.give_up("too_large" if whole else "client_gone")
+            self._copies.give_up("too_large" if whole else "client_gone", decision)
             return
         copy = self._copy(request, body, decision, serving.explore, served)
         if served.arm == copy.arm and self._takes_served and served.problem != _GONE:
-            copy.mirrored = served
+            if served.duration > self._copy_seconds:  # for which a copy would not have waited
+                served = replace(served, problem=served.problem or self._late)
+            copy.served = copy.mirrored = served
             self._counts.reused[copy.arm] += 1
         self._copies.start(copy)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +38,9 @@ class Decider(Protocol):
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
 
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision that gets no loss."""
+
 
 class InProcess:
     """A learner in this process, which is saved to a file soon after each loss and when the process ends."""
@@ -70,6 +74,8 @@ class InProcess:
         if policy is not None and policy != learner.policy:
             remedy = "give the same policy, or another file"
             raise ParameterError(f"save = {str(file)!r}: has a learner of {learner.policy!r}; {remedy}")
+        for decision in learner.pending:  # of shadows that ended with the process
+            learner.forget(decision)
         learner.add_arms([arm for arm in arms if arm not in learner.arms])
         learner.retire_arms([arm for arm in learner.arms if arm not in arms])
         if guardrails is not None:
@@ -93,6 +99,11 @@ class InProcess:
         if self._saved is not None:
             self._saved.changed()
         return "applied"
+
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision."""
+        with suppress(FeedbackError):
+            self.learner.forget(decision)
 
     def close(self) -> None:
         """Let another process use the file."""
