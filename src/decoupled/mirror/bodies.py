@@ -132,10 +132,10 @@ WATCH_AFTER = 0.1
 
 
 class CancelOnDisconnect:
-    """Cancels the task that serves a request `after` seconds from when the client goes away while an answer is awaited."""
+    """Cancels the task that serves a request when the client goes away while an answer is awaited."""
 
-    def __init__(self, receive: Receive, body: Content | Upload, after: float = 0.0) -> None:
-        self._receive, self._body, self._after = receive, body, after
+    def __init__(self, receive: Receive, body: Content | Upload) -> None:
+        self._receive, self._body = receive, body
         self._serving = asyncio.current_task()
         self._task: asyncio.Task[None] | None = None
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
@@ -157,6 +157,5 @@ class CancelOnDisconnect:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.gone = True
-        await asyncio.sleep(self._after)
         if self._serving is not None:
             self._serving.cancel()

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.types import Receive, Send
 
@@ -21,6 +22,7 @@ from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstr
 
 _GONE = "the client went away"
 _log = logging.getLogger("decoupled.mirror")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class InFlight:
     recording: Recording | None
     begun: bool = False  # whether the client has the head of its answer
     whole: bool = False  # whether it has all of it
+    gone: bool = False  # whether it has left, and the answer is still awaited
     served: Answer | None = None
     content: bytes = b""  # of a JSON object, if an arm sets fields in it
     fields: dict[str, Any] | None = None  # the same, read
@@ -76,13 +79,18 @@ class Proxy(Front):
         elif request.has_body:
             limit = None if serving.decision is None else self._body_limit
             serving.body = Upload(receive, limit, self._client_seconds)
-        # An answer that may stand for a copy is awaited for as long as a copy, also if the client leaves: else slow answers
-        # would count for the arms that are copied to, and not for the one that serves.
-        after = 0.0 if serving.decision is None else self._copy_seconds
-        watcher = CancelOnDisconnect(receive, serving.body, after)
+        watcher = CancelOnDisconnect(receive, serving.body)
         why, status = "", 0
         try:
-            await self._serve(request, serving, send, watcher)
+            answering = self._serve(request, serving, send)
+            if serving.decision is not None:
+                answering = self._to_its_end(answering, serving, watcher)
+            answered = await answering
+            watcher.stop()
+            if answered is not None:
+                await sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
+                serving.whole = True
+                self._counts.served[answered] += 1
         except ClientDisconnected:
             why = "client gone"
         except UploadTimeout:
@@ -141,9 +149,8 @@ class Proxy(Front):
 
     # Serving
 
-    async def _serve(
-        self, request: Arrived, serving: InFlight, send: Send, watcher: CancelOnDisconnect
-    ) -> None:
+    async def _serve(self, request: Arrived, serving: InFlight, send: Send) -> tuple[str, str] | None:
+        """Answer all but the end; returns which arm did, and its status, if all of its answer came."""
         try:
             arm, response = await self._opened(request, serving)
         except NoAnswer as error:
@@ -152,7 +159,7 @@ class Proxy(Front):
             serving.served = Answer(serving.exploit, None, problem=error.problem)
             serving.begun = serving.whole = True
             await refuse(send, request.headers, error.status, str(error))
-            return
+            return None
         first, last, problem = time.perf_counter(), None, None
         recording = serving.recording
         try:
@@ -164,31 +171,42 @@ class Proxy(Front):
             serving.begun = True
             await sent(send, start)
             async for part in response.parts():
-                cut = recording is None or recording.size > self._answer_limit  # as a copy would be
-                if recording is not None and not cut:
+                if recording is not None and recording.size <= self._answer_limit:  # where a copy is cut
                     recording.add(part)
                     last = time.perf_counter()
-                if watcher.gone and cut:
-                    break
                 await sent(send, {"type": "http.response.body", "body": part, "more_body": True})
-            watcher.stop()
-            await sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
-            serving.whole = not watcher.gone
-            how = "client gone" if watcher.gone else str(response.status)
-            self._counts.served[arm.name, how] += 1
+            return arm.name, str(response.status)
         except (BrokenOff, TimeoutError) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.
             problem = f"the answer broke off ({error or type(error).__name__})"
             self._counts.failed[arm.name] += 1
             self._counts.served[arm.name, "broken off"] += 1
             _log.warning("arm %r: %s", arm.name, problem)
+            return None
         except BaseException:
-            problem = self._late if watcher.gone else _GONE
+            problem = self._late if serving.gone else _GONE
             raise
         finally:
             if recording is not None:
                 serving.served = arm.answer(response, recording, serving.body.sent, first, problem, last)
             response.close()
+
+    async def _to_its_end(
+        self, answering: Coroutine[Any, Any, T], serving: InFlight, watcher: CancelOnDisconnect
+    ) -> T:
+        """Await an answer for as long as that to a copy, also if the client leaves.
+
+        It may stand for a copy, and else slow answers would count for the arms that are copied to, and not for this one.
+        """
+        task = asyncio.create_task(answering)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            serving.gone = watcher.gone
+            await asyncio.wait([task], timeout=self._copy_seconds if serving.gone else 0.0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
 
     async def _opened(self, request: Arrived, serving: InFlight) -> tuple[Upstream, Opened]:
         """The answer of the arm to exploit; of another arm if that one cannot be connected to."""
