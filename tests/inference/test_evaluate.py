@@ -160,7 +160,19 @@ def test_rows_that_tell_nothing_are_left_out() -> None:
     assert [each.importance_weighted for each in found.arms] == [
         each.importance_weighted for each in RESULT.arms
     ]
-    assert found.remarks == ("2 observed decisions could not explore every arm and are left out",)
+    assert found.remarks[0] == "2 observed decisions could not explore every arm and are left out"
+
+
+def test_rows_after_one_that_is_pending_wait() -> None:
+    """Whose losses have come by now may depend on the arm. After 1,000 rows it is not waited for any longer."""
+    rows = [{**row, "seq": place, "status": "applied"} for place, row in enumerate(ROWS)]
+    rows[1_500] |= {"status": "pending", "loss": None}
+    rows[200] |= {"status": "pending", "loss": None}
+    found = dc.evaluate(rows[::-1])  # in any order: `seq` has that of the decisions
+    assert (found.observed, found.decisions) == (1_499, 2_000)
+    assert "1 decision without a loss is left out, assuming" in found.remarks[-1]
+    assert found.remarks[-1].endswith("; 499 losses wait for that of an earlier decision")
+    assert dc.evaluate(rows[1_499::-1]).values == found.values
 
 
 def test_a_log_of_the_standard_game_has_what_was_served() -> None:

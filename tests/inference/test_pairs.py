@@ -94,7 +94,7 @@ def test_a_pair_is_settled_at_the_first_observation_that_shows_it() -> None:
     assert list(settled) == sorted(first, key=lambda pair: first[pair])
     for pair, count in first.items():
         shown = difference_now(fed(seen[:count], 3).sums, *pair, drift=True)
-        assert settled[pair] == shown
+        assert settled[pair] == (*shown, count)
         assert shown.low >= 0.0
 
 

@@ -28,7 +28,8 @@ def test_a_clear_winner_is_decided(drift: bool) -> None:
     assert (found.state, found.best, found.left, found.out) == (
         "decided", "large", ("large",), ("small", "medium"),
     )  # fmt: skip
-    assert found.text == "large is better than every other arm (99.9 %)"
+    level = f"95 %, decided at round {found.decided_at}" if drift else "99.9 % now"
+    assert found.text == f"large is better than every other arm ({level})"
     assert found.sure is not None
     assert found.sure > 0.99
     assert found.more_observations is None
@@ -39,7 +40,8 @@ def test_a_clear_winner_is_decided(drift: bool) -> None:
 def test_an_arm_that_is_worse_than_another_is_out(drift: bool) -> None:
     found = verdict(played([0.2, 0.21, 0.8], 2_000), NAMES, drift=drift)
     assert (found.state, found.left, found.out) == ("narrowed", ("small", "medium"), ("large",))
-    assert found.text.startswith("small or medium; large is out (99.9 %)")
+    level = f"95 %, decided at round {found.decided_at}" if drift else "99.9 % now"
+    assert found.text.startswith(f"small or medium; large is out ({level})")
 
 
 @pytest.mark.parametrize("drift", [True, False])
@@ -82,7 +84,56 @@ def test_retired_arms_are_not_judged() -> None:
 
 def test_numbers_are_called_arms_and_many_are_counted() -> None:
     found = verdict(played([0.9, 0.9, 0.9, 0.9, 0.1, 0.1], 4_000))
-    assert found.text.startswith("arm 4 or arm 5; 4 arms are out (99.9 %)")
+    level = f"95 %, decided at round {found.decided_at}"
+    assert found.text.startswith(f"arm 4 or arm 5; 4 arms are out ({level})")
+
+
+def test_a_verdict_says_when_it_was_decided_and_what_the_evidence_is_now() -> None:
+    """The arm that is out becomes the better one. It stays out, as of then, and no level is shown as if it held now."""
+    sequences = Sequences(2)
+    for n in range(200):
+        sequences.update(n % 2, 2.0, 0.9 if n % 2 == 0 else 0.1, law=[0.5, 0.5])
+        found = verdict(sequences, ["a", "b"])
+        if found.state == "decided":
+            break
+    assert (found.out, found.decided_at) == (("a",), sequences.observed)
+    assert found.text == f"b is better than a (95 %, decided at round {sequences.observed})"
+    for n in range(2_000):
+        sequences.update(n % 2, 2.0, 0.1 if n % 2 == 0 else 0.9, law=[0.5, 0.5])
+    later = verdict(sequences, ["a", "b"])
+    assert (later.text, later.decided_at) == (found.text, found.decided_at)
+    assert later.sure is not None
+    assert later.sure < 0.05, "the evidence of now does not show it any more"
+    again = Sequences.from_dict(json.loads(json.dumps(sequences.to_dict())))
+    assert verdict(again, ["a", "b"]) == later
+
+
+def test_sums_of_a_version_that_did_not_note_when_are_read() -> None:
+    content = played([0.8, 0.2], 500).to_dict()
+    del content["left_out"]
+    content["settled"] = [each[:5] for each in content["settled"]]
+    found = verdict(Sequences.from_dict(content), ["a", "b"])
+    assert (found.text, found.decided_at, found.left_out) == ("b is better than a (95 %)", None, 0)
+
+
+def test_under_drift_a_verdict_is_about_rounds_weighted_by_the_chance_to_explore_both() -> None:
+    """The arm with the smaller running mean is out, rightly: where both could be explored, it was the worse one.
+
+    In a third of the rounds the law is even and arm 0 is worse by 0.4; in the others arm 0 is nearly never explored and
+    better by 0.6. So the weighted mean difference is 0.1 and more at every moment, and the plain one is -0.2 at the end.
+    """
+    sequences, rng = Sequences(2), np.random.default_rng(5)
+    weighted = plain = 0.0
+    for n in range(3_000):
+        even = n % 3 == 0
+        law, means = ([0.5, 0.5], (0.7, 0.3)) if even else ([0.01, 0.99], (0.1, 0.7))
+        arm = int(rng.random() < law[1])
+        sequences.update(arm, 1.0 / law[arm], float(rng.random() < means[arm]), law=law)
+        weighted += law[0] * law[1] * (means[0] - means[1])
+        plain += means[0] - means[1]
+    found = verdict(sequences)
+    assert (found.out, found.basis) == ((0,), "paired")
+    assert plain / 3_000 < -0.2 < 0.0 < weighted
 
 
 def test_a_verdict_is_plain_values() -> None:

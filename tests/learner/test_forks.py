@@ -36,7 +36,9 @@ def played(learner):
 def child():
     found = [played(each) for each in (plain, seeded, watched)]
     meter.decide(seeded)
-    return found, seeded.round, len(seeded.pending), watched.inference.sequences.observed == watched.round - 1
+    verdict = watched.inference.verdict()
+    observed = watched.inference.sequences.observed + verdict.waiting
+    return found, seeded.round, len(seeded.pending), observed == watched.round - 1
 
 def run(act):
     ours, theirs = os.pipe()

@@ -237,7 +237,7 @@ def test_thousands_of_interrupts(kind: str, watched: bool, timer: Timer) -> None
     chance = random.Random(3)
     learner = POLICIES[kind].start(ARMS, seed=3, max_pending=30)
     if watched:
-        learner.watch()
+        learner.watch(patience=20)
     acts: list[Callable[[], object]] = [
         lambda: learner.decide(),
         lambda: learner.decide(available=["a", "b"]),
@@ -261,8 +261,13 @@ def test_thousands_of_interrupts(kind: str, watched: bool, timer: Timer) -> None
         waiting = [each[0] for each in content["pending"]]
         assert content["made"] == learner.round - 1 - replayed + len(waiting) + learner.pending.forgotten
         if watched:
-            assert learner.inference.sequences.observed == learner.round - 1
-            assert list(content["watch"]["drawn"]) == waiting
+            sequences, queue = learner.inference.sequences, content["watch"]["queue"]
+            settled = sequences.observed - replayed + sequences.left_out
+            assert content["made"] == settled + len(queue), "every decision is there once"
+            unobserved = {entry[0] for entry in queue if len(entry) > 1 and entry[3] is None}
+            assert [key for key in waiting if key in unobserved] == [
+                entry[0] for entry in queue if entry[0] in unobserved
+            ]
     answered = threading.Thread(target=learner.to_json, daemon=True)
     answered.start()
     answered.join(60.0)

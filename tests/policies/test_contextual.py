@@ -190,9 +190,10 @@ def test_a_watched_learner_knows_the_law_of_each_decision() -> None:
     laws = [learner.exploration_probabilities(context={"subject": each}) for each in ("law", "art")]
     learner.observe(second, loss=0.5)
     assert learner._watch is not None
-    kept = learner._watch.drawn[first.id].law
+    kept = learner._watch.queue[first.id]
     assert kept is not None
-    np.testing.assert_allclose(kept, laws[0])
+    assert kept.law is not None
+    np.testing.assert_allclose(kept.law, laws[0])
     learner.observe(first, loss=0.5)
 
 

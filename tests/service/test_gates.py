@@ -42,14 +42,38 @@ def watched(
 @pytest.mark.parametrize(
     ("arm", "against", "margin", "state", "text"),
     [
-        ("next", "current", 0.0, "passed", "next is better than current (95 %)"),
-        ("next", "current", 0.1, "passed", "next is not worse than current by more than 0.1 (95 %)"),
-        ("next", "current", -0.1, "passed", "next is better than current by more than 0.1 (95 %)"),
-        ("next", "current", -0.5, "failed", "next is not better than current by more than 0.5 (95 %)"),
-        ("next", None, 0.0, "passed", "next is better than current, bad (95 %)"),
-        ("bad", "current", 0.0, "failed", "bad is worse than current (95 %)"),
-        ("bad", None, 0.2, "failed", "bad is worse than next by more than 0.2 (95 %)"),
-        ("bad", "current", 0.6, "passed", "bad is not worse than current by more than 0.6 (95 %)"),
+        ("next", "current", 0.0, "passed", "next is better than current (95 %, as of round 1,800)"),
+        (
+            "next",
+            "current",
+            0.1,
+            "passed",
+            "next is not worse than current by more than 0.1 (95 %, as of round 1,800)",
+        ),
+        (
+            "next",
+            "current",
+            -0.1,
+            "passed",
+            "next is better than current by more than 0.1 (95 %, as of round 1,800)",
+        ),
+        (
+            "next",
+            "current",
+            -0.5,
+            "failed",
+            "next is not better than current by more than 0.5 (95 %, as of round 1,800)",
+        ),
+        ("next", None, 0.0, "passed", "next is better than current, bad (95 %, as of round 1,800)"),
+        ("bad", "current", 0.0, "failed", "bad is worse than current (95 %, as of round 1,800)"),
+        ("bad", None, 0.2, "failed", "bad is worse than next by more than 0.2 (95 %, as of round 1,800)"),
+        (
+            "bad",
+            "current",
+            0.6,
+            "passed",
+            "bad is not worse than current by more than 0.6 (95 %, as of round 1,800)",
+        ),
     ],
 )
 def test_a_gate_compares_by_a_margin(
@@ -187,7 +211,7 @@ def test_the_command_has_the_status_in_its_exit_status(service: Service, tmp_pat
     )
     assert (said.exit_code, said.stdout) == (
         0,
-        "next is not worse than current by more than 0.02 (95 %)\n",
+        "next is not worse than current by more than 0.02 (95 %, as of round 900)\n",
     )
     said = CliRunner().invoke(app, ["client", "gate", "checkout", "bad", "--json", *reached])
     assert said.exit_code == 1

@@ -9,6 +9,7 @@ import pytest
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.analysis.history import MOST_ARMS, MOST_POINTS
+from decoupled.service.errors import Invalid
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.experiment.watched import Judged
 from decoupled.service.service import DecisionService
@@ -20,7 +21,8 @@ MEANS = {"a": 0.1, "b": 0.6, "c": 0.8, "d": 0.3}
 
 
 def create(service: DecisionService, policy: str = "FTPL", **settings: Any) -> None:
-    service.experiments.put("me", "one", Settings({"name": policy}, ARMS, **settings), seed=7).result()
+    wanted = Settings({"name": policy}, ARMS, **{"patience": 20, **settings})
+    service.experiments.put("me", "one", wanted, seed=7).result()
 
 
 def judged(service: DecisionService) -> Judged:
@@ -69,6 +71,49 @@ def test_a_verdict_is_that_of_a_watched_learner(file: str, drift: bool) -> None:
     assert (found.risk, found.drift, found.observed, found.since) == (0.1, drift, 150, None)
     assert found.regret_against == "a"
     assert judged(service) is found, "nothing was learned, so nothing is computed"
+
+
+def test_losses_count_in_the_order_of_decisions(file: str) -> None:
+    """Also with an incumbent, for segments, and if some never come."""
+    service = quick_service(file)
+    rules = dc.Guardrails(incumbent="b")
+    create(service, patience=15, guardrails=rules, context={"half": "text"})
+    learner = dc.FTPL().start(ARMS, 7)
+    learner.watch(patience=15)
+    learner.guardrails = rules
+    noise = np.random.default_rng(1)
+    for turn in range(60):
+        context = {"half": "first" if turn < 30 else "second"}
+        made = service.decisions.decide("me", "one", count=10, context=context).result()
+        twins = learner.decide(count=10)
+        for place in noise.permutation(10)[: 10 if turn == 59 else 9].tolist():
+            loss = float(noise.random() < MEANS[str(made[place].explore)])
+            service.decisions.feedback("me", made[place].id, loss=loss).result()
+            learner.observe(twins[place], loss)
+    found = judged(service)
+    assert found.verdict == learner.inference.verdict()
+    assert (found.verdict.left_out, found.observed) == (59, 541)
+    assert found.incumbent_released == learner.inference.incumbent_released
+    segments = service.logs.segments("me", "one", ["half"]).result().segments
+    assert sum(each.verdict.left_out for each in segments) == 59
+    assert sum(each.observed for each in segments) == 541
+
+
+def test_a_verdict_is_new_when_a_decision_is_left_out(file: str) -> None:
+    service = quick_service(file)
+    create(service, patience=5)
+    held, *rest = service.decisions.decide("me", "one", count=3).result()
+    for each in rest:
+        service.decisions.feedback("me", each.id, loss=0.5).result()
+    assert judged(service).verdict.text == "too early: 2 losses wait for that of an earlier decision"
+    service.decisions.decide("me", "one", count=3).result()
+    found = judged(service)
+    assert (found.observed, found.verdict.left_out, found.verdict.waiting) == (2, 1, 0)
+    service.decisions.feedback("me", held.id, loss=0.5).result()
+    assert service.experiments.state("me", "one").result().applied == 3, "the policy learns from it"
+    assert judged(service).observed == 2
+    with pytest.raises(Invalid, match="patience = 0"):
+        service.experiments.put("me", "two", Settings({"name": "FTPL"}, ARMS, patience=0)).result()
 
 
 @pytest.mark.parametrize("policy", ["FTPL", "Ladder", "TsallisINF", "TopTwo", "UCB1"])
@@ -149,7 +194,8 @@ def test_a_history_ends_in_what_is_shown_now_and_goes_on_where_it_stopped(opened
     found, state = judged(service), service.experiments.state("me", "one").result()
     assert (history.arms, history.retired) == ((*ARMS, "d"), (False, False, True, False))
     last, at = history.points[-1], [0, 1, 3]
-    assert tuple(last.losses[i] for i in at) == tuple(each.loss for each in found.arms)
+    shown = tuple(each.loss if each.observed else None for each in found.arms)
+    assert tuple(last.losses[i] for i in at) == shown
     assert tuple(last.exploited[i] for i in at) == state.plays_exploit
     assert tuple(last.explored[i] for i in at) == state.plays_explore
     assert (last.decisions, last.observed) == (state.decisions, state.applied)
@@ -170,7 +216,8 @@ def test_a_history_shows_what_was_shown_at_the_time(file: str, policy: str) -> N
     for turn in range(4):
         use(service, 30, seed=turn, mode="both")
         now = judged(service)
-        shown.append((now.observed, tuple(each.loss if each.observed else None for each in now.arms)))
+        applied = service.experiments.state("me", "one").result().applied
+        shown.append((applied, tuple(each.loss if each.observed else None for each in now.arms)))
     points = service.logs.history("me", "one", points=MOST_POINTS).result().points
     was = {(each.observed, each.losses) for each in points}
     assert set(shown) <= was

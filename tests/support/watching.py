@@ -25,7 +25,7 @@ margin = 1.0  # a test that breaks the supermartingale needs a larger one
 
 
 class Run(NamedTuple):
-    """The observations of one experiment in the order of their arrival."""
+    """The observations of one experiment in the order of their decisions."""
 
     explore: Ints
     exploit: Ints
@@ -90,7 +90,7 @@ def record(
         for late in due.pop(t, ()):
             observe(chosen[late], losses[late])
             order.append(late)
-    order = order[:count]
+    order = sorted(order)[:count]
     fields = list(zip(*(chosen[t] for t in order), strict=True))
     explore, exploit = (np.array(fields[place], np.int64) for place in (3, 2))
     means = table.rows[np.array([row_at[t] for t in order])]

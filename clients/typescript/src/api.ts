@@ -281,6 +281,10 @@ export interface ExperimentIn {
   /** Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss ever changes. */
   drift?: boolean;
   /**
+   * How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that it counts as `expired_loss` there, or is left out and counted.
+   */
+  patience?: number;
+  /**
    * What the log holds of the keys of decisions. hashed: a hash under a secret of the experiment, never the text. plain: the text. off: nothing. The arm of a key is the same with each.
    */
   log_keys?: "hashed" | "plain" | "off";
@@ -328,6 +332,8 @@ export interface ExperimentOut {
   risk: number;
   /** Whether its intervals allow for losses that drift. */
   drift: boolean;
+  /** How many newer decisions wait there for one without feedback. */
+  patience: number;
   /** The guardrails that hold now. */
   guardrails: GuardrailsOut;
   /** The budget that holds now. */
@@ -445,7 +451,9 @@ export interface GateOut {
   text: string;
   margin: number;
   against: ArmDifferenceOut[];
-  /** The probability, at most, that a gate of this experiment is ever wrong, whatever is asked and when. */
+  /**
+   * The probability, at most, that a gate of this experiment is ever wrong about the mean difference until the moment at which it is asked, whatever is asked and when.
+   */
   risk: number;
   observed: number;
   state_version: number;
@@ -463,7 +471,7 @@ export interface GuardrailsIn {
   control?: string | number | null;
   /** The arm to exploit until the observed losses show that another is better. */
   incumbent?: string | number | null;
-  /** The probability, at most, that the incumbent is ever left although no other arm is better. */
+  /** The probability, at most, that the incumbent is ever left at a moment at which no other arm is better. */
   risk?: number | null;
   /** Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner. */
   drift?: boolean | null;
@@ -580,9 +588,11 @@ export interface SegmentOut {
   best: string | number | null;
   /** The arms that may still be the best. */
   left: (string | number)[];
-  /** The arms that are worse than another. */
+  /** The arms that were shown to be worse than another. They stay out while the arms are the same. */
   out: (string | number)[];
-  /** The highest level at which this holds; null while it is open. */
+  /**
+   * The highest level at which the evidence of now shows the same, which is below 1 - `risk` if it has become less since `decided_at`; null while it is open.
+   */
   sure: number | null;
   /** About how many more it takes to decide at this rate; null if it is decided, or nobody can tell. */
   more_observations: number | null;
@@ -590,6 +600,16 @@ export interface SegmentOut {
    * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
    */
   basis: "running" | "paired" | "stationary";
+  /**
+   * After how many observations the last arm that is out was shown to be worse. The verdict holds as of that moment: losses may have drifted since. null while it is open.
+   */
+  decided_at: number | null;
+  /** Decisions without a loss in time, which are left out. */
+  left_out: number;
+  /** Losses that are not in it yet: they wait for an earlier one. */
+  waiting: number;
+  /** What is assumed about those left out; null if there are none. */
+  remark: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
   exploited: IntervalOut | null;
@@ -608,7 +628,9 @@ export interface SegmentsOut {
   by: string[];
   /** Which arm is best where, as far as that is decided. */
   text: string;
-  /** The probability, at most, that a verdict of any segment ever rules out its best arm. */
+  /**
+   * The probability, at most, that a verdict of any segment ever rules out an arm that is not worse than another at that moment.
+   */
   risk: number;
   drift: boolean;
   /** The time from which losses count, if an earlier part of the log was dropped before sequences were kept. */
@@ -670,9 +692,11 @@ export interface VerdictOut {
   best: string | number | null;
   /** The arms that may still be the best. */
   left: (string | number)[];
-  /** The arms that are worse than another. */
+  /** The arms that were shown to be worse than another. They stay out while the arms are the same. */
   out: (string | number)[];
-  /** The highest level at which this holds; null while it is open. */
+  /**
+   * The highest level at which the evidence of now shows the same, which is below 1 - `risk` if it has become less since `decided_at`; null while it is open.
+   */
   sure: number | null;
   /** About how many more it takes to decide at this rate; null if it is decided, or nobody can tell. */
   more_observations: number | null;
@@ -680,11 +704,23 @@ export interface VerdictOut {
    * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
    */
   basis: "running" | "paired" | "stationary";
+  /**
+   * After how many observations the last arm that is out was shown to be worse. The verdict holds as of that moment: losses may have drifted since. null while it is open.
+   */
+  decided_at: number | null;
+  /** Decisions without a loss in time, which are left out. */
+  left_out: number;
+  /** Losses that are not in it yet: they wait for an earlier one. */
+  waiting: number;
+  /** What is assumed about those left out; null if there are none. */
+  remark: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
   exploited: IntervalOut | null;
   experiment: string;
-  /** The probability, at most, that a verdict ever rules out the best arm. */
+  /**
+   * The probability, at most, that an arm is ever ruled out at a moment at which it is not worse than another: by the mean difference until then, in rounds weighted by the chance to explore both.
+   */
   risk: number;
   drift: boolean;
   observed: number;

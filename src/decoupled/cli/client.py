@@ -139,6 +139,9 @@ def client_create(
         bool,
         typer.Option(help="Whether losses may drift; if not, the intervals are narrower."),
     ] = True,
+    patience: Annotated[
+        int, typer.Option(help="How many newer decisions wait there for one without feedback.")
+    ] = 1_000,
     log_keys: Annotated[
         str, typer.Option(help="What the log holds of the keys of decisions: hashed, plain or off.")
     ] = "hashed",
@@ -179,6 +182,7 @@ def client_create(
             deadline_seconds=deadline,
             expired_loss=expired_loss,
             demo=demo,
+            patience=patience,
             **words,
             context=None if context is None else _object("--context", context),
             guardrails=None if guardrails is None else _object("--guardrails", guardrails),

@@ -29,19 +29,27 @@ def verdict_text(found: dict[str, Any]) -> str:
 
     >>> interval = {"estimate": 0.31, "low": 0.25, "high": 0.38}
     >>> print(verdict_text({
-    ...     "text": "too early: about 400 more observations at this rate", "risk": 0.05, "since": None,
+    ...     "text": "too early: about 400 more observations at this rate", "risk": 0.05, "drift": True, "since": None,
     ...     "arms": [{"arm": "small", "observed": 120, "loss": interval}], "regret": None, "regret_against": None,
-    ...     "incumbent": "small", "incumbent_released": False,
+    ...     "incumbent": "small", "incumbent_released": False, "sure": None, "decided_at": None,
+    ...     "remark": "3 losses wait for that of an earlier decision",
     ... }))
     too early: about 400 more observations at this rate
+    3 losses wait for that of an earlier decision
     small is used until another arm is known to be better.
     <BLANKLINE>
     arm    mean loss  from  to    observed
     small  0.31       0.25  0.38  120
     <BLANKLINE>
     All of this holds at every moment at once, with a probability of 95 %.
+    What is decided holds as of its round: losses may have drifted since.
     """
     lines = [found["text"]]
+    if found["decided_at"] is not None:
+        level = f"{100.0 * min(found['sure'], 0.9999):.4g} %"
+        lines.append(f"The evidence of now shows the same at a level of {level}.")
+    if found["remark"] is not None:
+        lines.append(found["remark"])
     if found["incumbent"] is not None:
         lines.append(_incumbent(found["incumbent"], found["incumbent_released"]))
     lines += ["", _arms(found["arms"]), ""]
@@ -53,6 +61,8 @@ def verdict_text(found: dict[str, Any]) -> str:
 def _validity(found: dict[str, Any]) -> list[str]:
     level = f"{100.0 * (1.0 - found['risk']):.6g} %"
     lines = [f"All of this holds at every moment at once, with a probability of {level}."]
+    if found["drift"]:
+        lines.append("What is decided holds as of its round: losses may have drifted since.")
     if found["since"] is not None:
         lines.append(f"It counts what was observed since {found['since']}.")
     return lines
@@ -61,17 +71,19 @@ def _validity(found: dict[str, Any]) -> list[str]:
 def segments_text(found: dict[str, Any]) -> str:
     """The sentence, and a line for each segment.
 
-    >>> law = {"segment": {"subject": "law"}, "decisions": 120, "observed": 100, "text": "large is better than small (99.1 %)"}
+    >>> law = {"segment": {"subject": "law"}, "decisions": 120, "observed": 100, "text": "large is better than small (95 %)"}
     >>> print(segments_text({
-    ...     "by": ["subject"], "text": "large is best for law", "risk": 0.05, "since": None, "others": 2, "segments": [law],
+    ...     "by": ["subject"], "text": "large is best for law", "risk": 0.05, "drift": True, "since": None, "others": 2,
+    ...     "segments": [law],
     ... }))
     large is best for law
     <BLANKLINE>
     subject  decisions  observed  verdict
-    law      120        100       large is better than small (99.1 %)
+    law      120        100       large is better than small (95 %)
     <BLANKLINE>
     2 more segments are not listed.
     All of this holds at every moment at once, with a probability of 95 %.
+    What is decided holds as of its round: losses may have drifted since.
     """
     by, rows = found["by"], [(*found["by"], "decisions", "observed", "verdict")]
     for each in found["segments"]:

@@ -14,7 +14,8 @@ from .sequences import Sequences
 class Comparison(NamedTuple):
     """The arms that are not retired, each with the smallest risk at which it is shown to be worse than another.
 
-    `gone` marks those that were shown to be, at the risk allowed.
+    `gone` marks those that were shown to be, at the risk allowed. `at` is the number of observations after which the last
+    of these was, 0 if there is none or it is not known; None if they are shown to be by the evidence of now.
     """
 
     live: Ints
@@ -22,6 +23,7 @@ class Comparison(NamedTuple):
     gone: Bools
     basis: Basis
     risk: float
+    at: int | None = None
 
 
 def compared(sequences: Sequences, risk: float | None = None, drift: bool | None = None) -> Comparison:
@@ -42,8 +44,11 @@ def compared(sequences: Sequences, risk: float | None = None, drift: bool | None
     chances = comparisons.chances(sums, live, basis)
     if (limit, allows) == (sums.risk, sums.drift):
         # An arm that was out stays out, also if the evidence has become less since.
-        gone = np.isin(live, [worse for worse, _ in sums.settled])
-        return Comparison(live, np.where(gone, np.minimum(chances, limit), chances), gone, basis, limit)
+        first: dict[int, int] = {}
+        for (worse, _), shown in sums.settled.items():
+            first[worse] = min(first.get(worse, shown.at), shown.at)
+        at = 0 if 0 in first.values() else max(first.values(), default=0)
+        return Comparison(live, chances, np.isin(live, list(first)), basis, limit, at)
     gone = chances <= limit
     if gone.all():  # each is worse than another in the rounds that compare these two: they take turns
         gone[:] = False

@@ -8,7 +8,7 @@ from . import shares
 from .boundary import lower_difference
 from .evidence import lower_plain_difference, weighted_difference
 from .interval import Interval
-from .sums import Sums
+from .sums import Shown, Sums
 
 
 def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
@@ -67,5 +67,6 @@ def _lower(sums: Sums, arm: int, other: int, drift: bool) -> float:
     return float(bound[0])
 
 
-def _signed(shown: Interval, sign: float) -> Interval:
-    return shown if sign > 0.0 else Interval(-shown.estimate, -shown.high, -shown.low)
+def _signed(shown: Shown, sign: float) -> Interval:
+    estimate, low, high, _ = shown
+    return Interval(estimate, low, high) if sign > 0.0 else Interval(-estimate, -high, -low)

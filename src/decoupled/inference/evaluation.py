@@ -15,6 +15,7 @@ from .candidates import Candidate, Shares, shares_of
 from .evaluated import Evaluated, Evaluation
 from .interval import Interval
 from .log_columns import Log, LogLike, read_log
+from .ordering import unsettled
 from .ridge import Design, ridge
 
 _SURE = math.log(1e-6)
@@ -329,6 +330,8 @@ class _Judge:
             notes.append(
                 f"{log.left_out:,} observed decisions could not explore every arm and are left out"
             )
+        if (lost := unsettled(log.missing, log.waiting)) is not None:
+            notes.append(lost)
         for place, arm in enumerate(log.arms):
             if not np.any(log.explore == place):
                 notes.append(f"{arm!r} was never explored, so nothing can be told about it")

@@ -17,6 +17,7 @@ from ..base.validation import LEAST_PROPENSITY, is_missing, kind_of
 from ..decision import Arm
 from ..errors import ArmError, LossError, Message, ParameterError, near_name, shown
 from .log_annotations import Predicted, contexts, predictions, tagged
+from .ordering import PATIENCE
 
 NEEDED = ("explore", "propensity", "loss")
 OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq", "tags", "baseline", "context")
@@ -58,6 +59,8 @@ class Log:
         given: its loss as it was logged.
         predicted: the losses that were predicted when the decisions were made.
         context: the context of each decision; None if none has one.
+        missing: the rows that explored and have no loss, apart from those that hold up others.
+        waiting: the rows with a loss after one that is pending and has fewer than `PATIENCE` rows after it.
     """
 
     arms: tuple[Arm, ...]
@@ -74,6 +77,8 @@ class Log:
     given: Floats
     predicted: Predicted
     context: tuple[Mapping[str, Any], ...] | None
+    missing: int
+    waiting: int
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -115,6 +120,11 @@ def read_log(
     explored, exploited = columns["explore"], columns.get("exploit", [None] * count)
     explore, exploit = _places(explored, names), _places(exploited, names)
     seen &= explore >= 0
+    order = np.arange(count, dtype=np.float64)
+    made = _numbers("seq", columns["seq"]) if "seq" in columns else order
+    held = _held_up(explore, made, status)
+    without, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
+    seen &= ~held
     _check_losses(loss, seen, loss_range)
     _check_propensities(propensity, seen)
     available = columns.get("available")
@@ -123,8 +133,6 @@ def read_log(
         whole &= _blank(available)
     kept = np.flatnonzero(seen & whole)
     low, high = loss_range
-    order = np.arange(count, dtype=np.float64)
-    made = _numbers("seq", columns["seq"]) if "seq" in columns else order
     settled = _numbers("settled_seq", columns["settled_seq"]) if "settled_seq" in columns else made + 0.5
     return Log(
         tuple(names),
@@ -141,7 +149,20 @@ def read_log(
         loss[kept],
         _predicted(columns.get("baseline"), kept, rows, names, loss_range),
         contexts(columns["context"], kept, rows) if "context" in columns else None,
+        without,
+        waiting,
     )
+
+
+def _held_up(explore: Ints, made: Floats, status: Any) -> Bools:
+    """Which rows are pending, or come after one that is: see `ordering.settled`."""
+    held = np.zeros(len(explore), np.bool_)
+    if status is not None:
+        rows = np.flatnonzero(explore >= 0)
+        last = rows[np.argsort(made[rows], kind="stable")][-PATIENCE:]
+        pending = np.array([status[row] == "pending" for row in last.tolist()], np.bool_)
+        held[last] = np.logical_or.accumulate(pending)
+    return held
 
 
 def _predicted(

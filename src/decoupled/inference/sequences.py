@@ -3,6 +3,7 @@
 import operator
 import zlib
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -40,8 +41,9 @@ class Sequences:
     """Intervals that hold at every moment at once, so you may watch them and stop when you like.
 
     They are for losses in [0, 1] and for arms numbered 0, 1, 2, ... in the order in which they came. Update them with
-    every loss that is observed, in any order, however late. A decision without feedback is left out: whether feedback
-    comes, and when, must not depend on the arm drawn or its loss.
+    every loss that is observed, in the order of the decisions: `Learner.watch` does, and says what is right if some are late.
+    A decision without feedback is left out, and `leave_out` counts it: whether feedback comes must not depend on the arm
+    drawn or its loss.
 
     With `drift=True` nothing is assumed about the losses. An interval then covers the *running mean*: the mean loss of
     an arm over all rounds observed so far, also those that explored another arm. It uses importance weights, so it is
@@ -110,6 +112,11 @@ class Sequences:
         """The number of observations."""
         _, seen, unsummed = self._now
         return seen + len(unsummed)
+
+    @property
+    def left_out(self) -> int:
+        """The number of decisions that were left out."""
+        return self._now[0].left_out
 
     @property
     def count(self) -> int:
@@ -190,6 +197,11 @@ class Sequences:
         """
         if self.observed == number:
             self.add(seen)
+
+    def leave_out(self) -> None:
+        """Count a decision that will not be observed."""
+        sums, seen, unsummed = self._now
+        self._set(replace(sums, left_out=sums.left_out + 1), seen, unsummed)
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.

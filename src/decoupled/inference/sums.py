@@ -13,7 +13,17 @@ import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
-from ..kernels.betting import AGAINST, COMMON, COMPARABLE, COMPARED, LEVEL, OTHER, OTHER_ROUNDS, ROUNDS
+from ..kernels.betting import (
+    AGAINST,
+    COMMON,
+    COMPARABLE,
+    COMPARED,
+    LEVEL,
+    OTHER,
+    OTHER_ROUNDS,
+    ROUNDS,
+    SEEN,
+)
 from . import shares
 from .interval import Interval
 from .pairs import Pairs
@@ -42,6 +52,15 @@ class Observation(NamedTuple):
     law: Floats | None = None
 
 
+class Shown(NamedTuple):
+    """The interval that showed an arm to be worse than another, and after how many observations; 0 if that is not known."""
+
+    estimate: float
+    low: float
+    high: float
+    at: int = 0
+
+
 @dataclass(slots=True)
 class Sums:
     """The sums of all arms, of what was exploited, and of pairs of arms.
@@ -65,8 +84,9 @@ class Sums:
         compared: how many pairs of arms share the risk of each addition.
         contenders: how many arms there were when the comparable rounds began.
         pairs: the arms two by two.
-        settled: the pairs of which the first arm was shown to be worse, in that order, with the interval that showed it.
+        settled: the pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
         next_look: after how many observations to look for such pairs among those that `pairs` does not follow.
+        left_out: how many decisions were left out, because it is not known what they would have shown.
     """
 
     risk: float
@@ -81,8 +101,9 @@ class Sums:
     compared: list[int]
     contenders: int
     pairs: Pairs
-    settled: dict[tuple[int, int], Interval]
+    settled: dict[tuple[int, int], Shown]
     next_look: int = 0
+    left_out: int = 0
 
     @classmethod
     def start(cls, arms: int, coupled: bool = False, risk: float = 0.05, drift: bool = True) -> "Sums":
@@ -167,7 +188,7 @@ class Sums:
     def settle(self, worse: int, better: int, shown: Interval) -> None:
         """Note that an arm was shown to be worse, unless the other one was shown to be worse than it before."""
         if not self._leads(better, worse):
-            self.settled[worse, better] = shown
+            self.settled[worse, better] = Shown(*shown, int(self.counts[:, SEEN].sum()))
 
     def _leads(self, start: int, goal: int) -> bool:
         """Whether pairs that are settled lead from an arm, always to a better one, to another."""
@@ -191,9 +212,9 @@ class Sums:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Sums":
         """Restore the result of `to_dict`."""
-        plain = {name: content[name] for name in _PLAIN}
+        plain = {name: content[name] for name in _PLAIN if name in content or name != "left_out"}
         arrays = {name: _unpack(content[name], name) for name in _ARRAYS}
-        settled = {(worse, better): Interval(*shown) for worse, better, *shown in content["settled"]}
+        settled = {(worse, better): Shown(*shown) for worse, better, *shown in content["settled"]}
         sums = cls(**plain, **arrays, pairs=Pairs.from_dict(content["pairs"]), settled=settled)
         sums._check()
         return sums
@@ -201,7 +222,7 @@ class Sums:
     def _check(self) -> None:
         """Raise an error if no observations could have led to these sums, as far as each number shows by itself."""
         arms, settled = len(self.batch), np.array([[*pair, *shown] for pair, shown in self.settled.items()])
-        moments, (worse, better, estimate, low, high) = self.moments, settled.reshape(-1, 5).T
+        moments, (worse, better, estimate, low, high, at) = self.moments, settled.reshape(-1, 6).T
         own = np.isin((worse, better), np.arange(arms)).all() and (worse != better).all()
         for name, holds in {
             "risk": isinstance(self.risk, float) and 0.0 < self.risk < 1.0,
@@ -216,8 +237,10 @@ class Sums:
             "batch": _counted(self.batch) and (self.batch <= self.batches).all(),
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
             "next_look": type(self.next_look) is int and self.next_look >= 0,
+            "left_out": type(self.left_out) is int and self.left_out >= 0,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
-            "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all(),
+            "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all()
+            and (at >= 0).all() and (at <= self.counts[:, SEEN].sum()).all(),
         }.items():  # fmt: skip
             if not holds:
                 raise ValueError(f"{name} cannot be")
@@ -232,7 +255,7 @@ def _counted(values: Ints) -> bool:
     return values.dtype == np.int64 and bool((values >= 0).all())
 
 
-_PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look")
+_PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look", "left_out")
 _ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
 _WIDTHS = {"moments": _MOMENTS, "counts": _COUNTS}
 

@@ -12,6 +12,7 @@ from ..errors import ArmError, Message
 from . import comparisons
 from .beaten import compared
 from .comparisons import Basis
+from .ordering import unsettled
 from .sequences import Sequences
 
 State: TypeAlias = Literal["decided", "narrowed", "open"]
@@ -25,28 +26,36 @@ _MOST = 10**9  # observations; a longer wait is no plan
 class Verdict:
     """What may be said about the best arm, now or at any other moment that you choose while watching.
 
-    The probability that a verdict ever rules out the best arm is at most the risk of the sequences. An arm that is out
-    stays out while the arms are the same.
+    An arm is out once it is shown to be worse than another one, and stays out while the arms are the same. With
+    probability 1 - risk, none is out that was not worse at the moment at which it was shown: by its mean loss, if no mean
+    ever changes; if losses may drift, by the mean difference until then, over rounds weighted by the chance to explore
+    both arms. What losses do after that moment, a verdict does not say.
 
     Attributes:
         text: the verdict as a sentence.
         state: "decided" if one arm is left, "narrowed" if some arms are out, "open" if none is.
         best: the arm that looks best among those left, by the evidence that compares them; None if no loss was seen.
         left: the arms that may still be the best.
-        out: the arms that are worse than another.
-        sure: the highest level at which the verdict holds, None while it is open.
+        out: the arms that were shown to be worse than another.
+        sure: the highest level at which the evidence of now shows the same; None while it is open. It is below 1 - risk if
+            the evidence has become less since `decided_at`.
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
             explored as often as until now; None if it is decided, or if nobody can tell.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
             to explore both; "running": the same, if that chance is known in no round; "stationary": the losses seen of
             each arm, if no mean changes.
+        decided_at: after how many observations the last arm that is out was shown to be worse; None while it is open, with
+            another risk than that of the sequences, and if an earlier version did not note it.
+        left_out: how many decisions are left out, because no loss of them came in time.
+        waiting: how many losses wait for those of earlier decisions.
+        remark: what is assumed about decisions that are left out, and what the losses wait for; None if there are none.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> sequences = Sequences(arms=2)
     >>> for n in range(200):
     ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
     >>> verdict(sequences, ["small", "large"]).text
-    'large is better than small (99.9 %)'
+    'large is better than small (95 %, decided at round 21)'
     """
 
     text: str
@@ -57,6 +66,10 @@ class Verdict:
     sure: float | None
     more_observations: int | None
     basis: Basis
+    decided_at: int | None = None
+    left_out: int = 0
+    waiting: int = 0
+    remark: str | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -72,11 +85,11 @@ def verdict(
     *,
     risk: float | None = None,
     drift: bool | None = None,
+    waiting: int = 0,
 ) -> Verdict:
     """Judge the arms that are not retired.
 
-    An arm is out when the sequences show that it is worse than another one. So the best arm is out with a probability
-    of at most `risk`, at all moments together.
+    An arm is out when the sequences show that it is worse than another one; see `Verdict` for what that says.
 
     Args:
         sequences: the sequences.
@@ -84,6 +97,7 @@ def verdict(
         risk: another risk than that of the sequences. Choose it before you look: with it, an arm is out if it is shown
             to be worse now.
         drift: whether losses may drift; by default as the sequences say. Choose it before you look, too.
+        waiting: how many losses are not in the sequences yet, because they wait for those of earlier decisions.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> print(verdict(Sequences(arms=2)))
@@ -94,7 +108,7 @@ def verdict(
     if len(names) != sequences.count:
         rule = f"names: has {len(names)} names for {sequences.count} arms"
         raise ArmError(Message(rule, "name every arm, also retired ones"))
-    live, chances, gone, basis, limit = compared(sequences, risk, drift)
+    live, chances, gone, basis, limit, at = compared(sequences, risk, drift)
     left_rows = np.flatnonzero(~gone)
     first = int(left_rows[comparisons.leader(sums, live[left_rows], basis)])
     state: State = "open" if not gone.any() else "decided" if np.sum(~gone) == 1 else "narrowed"
@@ -105,8 +119,14 @@ def verdict(
     more = None
     if best is not None and len(rivals) > 0:
         more = _more(sequences.observed, comparisons.times(sums, rivals, int(live[first]), limit, basis))
-    text = _sentence(state, best, left, out, sure, more)
-    return Verdict(text, state, best, left, out, sure, more, basis)
+    level = ""
+    if sure is not None and at is None:
+        level = f"{math.floor(1000 * min(sure, 0.9999)) / 10} % now"
+    elif sure is not None:
+        level = f"{100.0 * (1.0 - limit):.6g} %" + (f", decided at round {at:,}" if at else "")
+    text = _sentence(state, best, left, out, level, more, waiting)
+    lost, remark = sequences.left_out, unsettled(sequences.left_out, waiting)
+    return Verdict(text, state, best, left, out, sure, more, basis, at or None, lost, waiting, remark)
 
 
 def _more(observed: int, times: float) -> int | None:
@@ -123,18 +143,18 @@ def _sentence(
     best: Arm | None,
     left: tuple[Arm, ...],
     out: tuple[Arm, ...],
-    sure: float | None,
+    level: str,
     more: int | None,
+    waiting: int,
 ) -> str:
     wait = "" if more is None else f"about {more:,} more observations at this rate"
     if best is None:
-        return "too early: nothing was observed"
-    if sure is None:
+        return "too early: " + (unsettled(0, waiting) or "nothing was observed")
+    if not level:
         return f"too early: {wait}" if wait else "too early to tell how many more observations it takes"
-    level = f"({math.floor(1000 * min(sure, 0.9999)) / 10} %)"
     if state == "decided":
-        return f"{_spoken(best)} is better than {_spoken(out[0]) if len(out) == 1 else 'every other arm'} {level}"
-    lost = f"{_named(out, 'and')} {'is' if len(out) == 1 else 'are'} out {level}"
+        return f"{_spoken(best)} is better than {_spoken(out[0]) if len(out) == 1 else 'every other arm'} ({level})"
+    lost = f"{_named(out, 'and')} {'is' if len(out) == 1 else 'are'} out ({level})"
     return f"{_named(left, 'or')}; {lost}" + (f"; {wait} to decide" if wait else "")
 
 

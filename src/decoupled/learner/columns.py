@@ -50,18 +50,12 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     (True, True)
     """
     parts = learner._parts
-    waiting, watch = parts.waiting, parts.watch
+    waiting = parts.waiting
     parts.running.record_baselines()
     learner._keep_drawn()
     bare = Waiting(waiting.tag, waiting.limit)
     bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
-    content = to_content(
-        parts._replace(waiting=bare, watch=None if watch is None else watch.without_drawn())
-    )
-    columns = _of_waiting(waiting)
-    if watch is not None:
-        columns |= watch.law_columns(waiting.decisions)
-    return content, columns
+    return to_content(parts._replace(waiting=bare)), _of_waiting(waiting)
 
 
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:
@@ -113,5 +107,6 @@ def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[A
         if learner._running.contexts is not None:
             learner._running.contexts.check(one[3])
         pending[name] = one
-    if watch is not None:
-        watch.fill_drawn(list(pending), columns)
+    if watch is not None and "laws" in columns:  # of a version without a queue
+        drawn = zip(*(unpack_ints(columns[name]).tolist() for name in ("exploit", "law")), strict=True)
+        watch.adopt(waiting, drawn, columns["laws"])

@@ -68,8 +68,8 @@ class Guarded(TakesTurns):
         if rules.incumbent is not None and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
         if watch is not None and rules.incumbent != self._guard.rules.incumbent:
-            tried = rules.incumbent is not None
-            watch = watch.with_trial(self._running.serials, self._waiting.decisions if tried else None)
+            watch.keep_drawn(self._waiting, self._running)
+            watch = watch.with_trial(self._running.serials, tried=rules.incumbent is not None)
         self._replace(guard=self._guard.following(rules), watch=watch)
 
     @in_turn

@@ -21,7 +21,7 @@ class GuardrailFields(TypedDict, total=False):
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of the available arms.
         incumbent: the arm to exploit until another is known to be better; None for none.
-        risk: the probability, at most, that the incumbent is ever left although no other arm is better.
+        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment.
         drift: whether losses may drift.
         down: arms that are not available.
 
@@ -66,8 +66,9 @@ class Guardrails:
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of the available arms, each with the same probability.
         incumbent: the arm to exploit until another is known to be better; None for none.
-        risk: the probability, at most, that the incumbent is ever left although no other arm is better. The learner
-            compares arms by confidence sequences from the moment at which an incumbent is set; see `Learner.watch`.
+        risk: the probability, at most, that the incumbent is ever left at a moment at which no other arm is better. The
+            learner compares arms by confidence sequences, from the decisions that are made after an incumbent is set; see
+            `Learner.watch`, and `decoupled.inference.Verdict` for what "better" means if losses drift.
         drift: whether losses may drift. If no arm's mean loss ever changes, False may find a better arm sooner.
         down: arms that are not available, such as those that fail a health check.
 

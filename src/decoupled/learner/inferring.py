@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ..base.validation import whole_number
 from ..decision import Arm
 from ..errors import UnsupportedError
+from ..inference.ordering import MOST_PATIENCE, PATIENCE
 from .saving import Parts
 
 if TYPE_CHECKING:  # loaded when a learner is watched
@@ -25,6 +27,11 @@ def check_watchable(arms: int) -> None:
             f"watch(): this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}, "
             "because they say next to nothing about so many; do without, or choose fewer arms"
         )
+
+
+def checked_patience(patience: object) -> int:
+    """How many newer decisions a decision without feedback holds up the evidence of."""
+    return whole_number("patience", patience, 1, f"the default is {PATIENCE:,}", MOST_PATIENCE)
 
 
 def not_watched() -> UnsupportedError:
@@ -54,7 +61,7 @@ class Inference:
     ...     decision = learner.decide()
     ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
     >>> print(learner.inference.verdict())
-    large is better than small (99.9 %)
+    large is better than small (95 %, decided at round 95)
     >>> low, high = learner.inference.intervals()["large"][1:]
     >>> low < 0.2 < high
     True
@@ -115,7 +122,7 @@ class Inference:
             names: list[Arm] = [""] * watch.sequences.count
             for place, name in enumerate(parts.arms.names):
                 names[parts.running.serials.of_one(place)] = name
-            return verdict(watch.sequences, names, risk=risk, drift=drift)
+            return verdict(watch.sequences, names, risk=risk, drift=drift, waiting=watch.waiting)
 
         return self._learner._asked(question)
 

@@ -20,13 +20,14 @@ from ..errors import (
     ParameterError,
     UnsupportedError,
 )
+from ..inference.ordering import PATIENCE
 from ..native.quick import NOT_QUICK, Switch
 from .arms import ArmNames, Arms, listed, listed_available
 from .context import Advice, Context, checked_advice
 from .guard import Guard
 from .guarded import Guarded, Told
 from .guardrails import Guardrails
-from .inferring import Inference, check_watchable, not_watched
+from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .keys import Key, key_text
 from .loss_range import LossRange
 from .pending import Pending, PendingDecisions, Recorded, Waiting
@@ -49,8 +50,7 @@ from .seeds import Seed, randomness
 from .unfinished import NEVER, Unfinished, undone_by
 
 if TYPE_CHECKING:  # loaded when a learner is watched
-    from ..inference.sums import Observation
-    from .watch import Place, Watch
+    from .watch import Watch
 
 _Answer = TypeVar("_Answer")
 
@@ -194,8 +194,11 @@ class Learner(Guarded):
 
     def _renew(self, stream: Words, tag: str) -> None:
         """Go on with another random stream, and with ids of another tag."""
+        self._keep_drawn()
         self._running.stream[:] = stream
         self._waiting.tag, self._waiting.counter.value = tag, 0
+        if self._watch is not None:
+            self._watch.made = 0
         self._bind()
         self._forks = ()
 
@@ -513,6 +516,8 @@ class Learner(Guarded):
             for number in range(first, first + count)
         ]
         oldest = waiting.oldest(count)
+        if oldest:
+            self._keep_drawn()
         self._commit(self._wait_for, made, first + count - 1, oldest, waiting.forgotten + len(oldest))
         return [pending[0] for pending in made]
 
@@ -634,11 +639,10 @@ class Learner(Guarded):
             self._judge_incumbent(self._watch)
 
     def _settle(self, pending: Pending, loss: object, scaled: float) -> None:
-        running, watch = self._running, self._watch
+        running = self._running
         self._keep_drawn()
-        seen = None if watch is None else watch.observed_by(pending, scaled)
         undo, at_once = running.undo(pending)
-        rest = pending[0].id, seen, None if watch is None else watch.place_of(pending[0].id)
+        rest = pending[0].id, scaled
         self._unfinished = Unfinished(running.round + 1 if at_once else NEVER, self._resettled, rest, undo)
         if not self._inner.observe(pending[0], loss):
             running.settle(pending, scaled)
@@ -649,14 +653,14 @@ class Learner(Guarded):
             self._commit(self._settled, *rest)
 
     def _keep_drawn(self) -> None:
-        """Keep what is watched of decisions of this round, before the state changes or is saved."""
+        """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
         if self._watch is not None:
-            self._watch.keep_drawn(reversed(self._waiting.decisions.values()), self._running)
+            self._watch.keep_drawn(self._waiting, self._running)
 
-    def _settled(self, key: str, seen: "Observation | None", place: "Place | None") -> None:
+    def _settled(self, key: str, loss: float) -> None:
         self._waiting.decisions.pop(key, None)
-        if self._watch is not None and seen is not None and place is not None:
-            self._watch.settle(key, seen, place)
+        if self._watch is not None:
+            self._watch.settle(key, loss)
 
     def _resettled(self, *rest: Any) -> None:
         self._running.start_round()  # an interrupted `Running.settle` may not have come to it
@@ -723,7 +727,9 @@ class Learner(Guarded):
 
     @in_turn
     def forget(self, decision: Decision | str) -> None:
-        """Stop waiting for the feedback of a pending decision; the estimates stay unbiased.
+        """Stop waiting for the feedback of a pending decision; the estimates stay unbiased if that depends on no loss.
+
+        A watched learner counts it as `expired_loss`, or leaves it out; see `watch`.
 
         Args:
             decision: the pending decision, or its id.
@@ -735,6 +741,7 @@ class Learner(Guarded):
         ((), 1)
         """
         key = self._waiting.find(decision)[0].id
+        self._keep_drawn()
         self._commit(self._forget, key, self._waiting.forgotten + 1)
 
     def _forget(self, key: str, forgotten: int) -> None:
@@ -873,16 +880,30 @@ class Learner(Guarded):
     # Watching
 
     @in_turn
-    def watch(self, risk: float = 0.05, *, drift: bool = True) -> None:
+    def watch(
+        self,
+        risk: float = 0.05,
+        *,
+        drift: bool = True,
+        patience: int = PATIENCE,
+        expired_loss: float | None = None,
+    ) -> None:
         """Keep confidence sequences from now on, for `inference`.
 
-        Call this before the first decision: what was observed before it does not count. Feedback takes about 25
+        Call this before the first decision: decisions made before it do not count. Feedback takes about 25
         microseconds longer then.
+
+        Losses count in the order of decisions, whenever they come: one waits until all earlier decisions are settled. So
+        it does no harm if delays depend on the arm, or on the loss. The policy learns from every loss at once.
 
         Args:
             risk: the probability with which an interval of a family may ever fail; see `decoupled.inference.Sequences`.
             drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False gives narrower
                 intervals.
+            patience: how many newer decisions wait for one without feedback, up to 100,000. After that, or after
+                `forget`, it counts as `expired_loss`, and what comes later still reaches the policy.
+            expired_loss: the loss that it counts as, within `loss_range`. None leaves it out and counts it in the verdict:
+                then you assume that whether a loss comes in time depends on neither the arm nor the loss.
 
         Raises:
             ParameterError: if the learner is watched already.
@@ -890,7 +911,9 @@ class Learner(Guarded):
         """
         if self._watch is not None:
             raise ParameterError("watch(): this learner is watched already; call it once")
-        self._replace(watch=self._new_watch(risk, drift))
+        wait = checked_patience(patience)
+        expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
+        self._replace(watch=self._new_watch(risk, drift, wait, expired))
 
     @in_turn
     def _unwatch(self) -> None:
@@ -901,13 +924,21 @@ class Learner(Guarded):
         """The answer to a question about what is watched."""
         if self._watch is None:
             raise not_watched()
+        self._keep_drawn()
         return question(self._watch, self._parts)
 
-    def _new_watch(self, risk: float, drift: bool) -> "Watch":
+    def _new_watch(
+        self, risk: float, drift: bool, patience: int = PATIENCE, expired: float | None = None
+    ) -> "Watch":
+        from ..inference.sequences import Sequences
         from .watch import Watch
 
         check_watchable(len(self._arms))
-        return Watch.start(self._running.serials, risk, drift, self._policy, self._waiting.decisions)
+        serials, policy = self._running.serials, self._policy
+        sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled)
+        watch = Watch(sequences, policy.cumulative is not None, patience, expired).following(serials)
+        watch.made = self._waiting.made  # nothing is kept of decisions that are made already
+        return watch
 
     # Saving
 

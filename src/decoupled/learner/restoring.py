@@ -1,5 +1,6 @@
 """A learner from text. Nothing in the text is trusted, not even if its checksum is right: a program may have edited it."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ..kernels.state import ROUND, State
 from .arm_ids import Serials
 from .arms import ArmNames
 from .guard import Guard
+from .inferring import checked_patience
 from .loss_range import LossRange
 from .pending import Pending, Waiting
 from .protocol import RunnablePolicy
@@ -21,6 +23,7 @@ from .runner import Running
 from .saving import FORMAT, VERSION, WRITER, Parts
 
 if TYPE_CHECKING:  # loaded when a learner is watched
+    from ..inference.sums import Observation
     from .watch import Watch
 
 COUNTS = ("counts", "seen")  # how often something was seen, as floats
@@ -135,16 +138,30 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
-    _check("watch", "its decisions", watch.drawn.keys() == waiting.decisions.keys())
-    for exploit, law in watch.drawn.values():
-        if exploit is not None:
-            _whole("watch", exploit, 0, born - 1)
-        _check(
-            "watch",
-            "a law",
-            law is None or (law.ndim == 1 and len(law) <= born and bool((law >= 0.0).all())),
-        )
+    checked_patience(watch.patience)
+    watch.made = waiting.made
+    if "drawn" in content["watch"]:  # of a version without a queue
+        drawn = (content["watch"]["drawn"][key] for key in waiting.decisions)
+        watch.adopt(waiting, drawn, content["watch"]["laws"])
+    _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
+    for key, seen in watch.queue.items():
+        _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, born)))
     return watch
+
+
+def _is_kept(seen: "Observation", born: int) -> bool:
+    explore, weight, loss, exploit, some, law = seen
+    arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
+    return (
+        all(
+            type(arm) is int and 0 <= arm < born
+            for arm in (explore, 0 if exploit is None else exploit, *arms)
+        )
+        and explore in (some or ())
+        and (weight is None or 0.0 < weight < 1e100)
+        and (math.isnan(loss) or 0.0 <= loss <= 1.0)
+        and (law is None or (explore < len(law) <= born and law.min() >= 0.0 and law[explore] > 0.0))
+    )
 
 
 def _numbers(name: str, row: Any) -> Any:

@@ -1,82 +1,60 @@
-"""What a watched learner keeps: confidence sequences, and of each pending decision what they will need."""
+"""What a watched learner keeps: confidence sequences, and the decisions that are not in them yet.
 
+Evidence is added in the order of decisions. Were it added as feedback comes, it would be wrong for arms whose feedback is
+late in a way that depends on the arm or its loss: what has come by some moment is then no fair sample.
+"""
+
+import math
+from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.packed import pack_ints, unpack_ints
-from ..decision import Arm, Decision
+from ..decision import Arm
+from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences
 from ..inference.sums import Observation
 from .arm_ids import Serials
-from .pending import Covered, Pending
-from .protocol import RunnablePolicy
+from .pending import Pending, Waiting
 from .runner import Running
 
-MOST_NUMBERS = (
-    1_000_000  # in the laws of pending decisions; feedback that is later than that counts without its law
-)
-
-NO_ARM, NO_LAW = -1, -1  # in columns: a decision without an exploited arm, or without a law
-
-
-class Drawn(NamedTuple):
-    """What a decision's observation will need: the serial of the exploited arm, and the law by serial.
-
-    `law` is None if the policy does not know its propensities, or if there are too many arms to compare them by it.
-    """
-
-    exploit: int | None
-    law: Floats | None
-
-
-_UNKNOWN = Drawn(None, None)
-
-
-class Place(NamedTuple):
-    """The number of observations before one: of all, and of an incumbent's trial, None if it is not part of it."""
-
-    number: int
-    of_trial: int | None
+MOST_NUMBERS = 1_000_000  # in the laws of the queue; without room for it, a decision goes without its law
 
 
 class Watch:
     """Confidence sequences over the arms of a learner, which are numbered by their serials."""
 
-    def __init__(self, sequences: Sequences, weighs: bool) -> None:
+    def __init__(
+        self, sequences: Sequences, weighs: bool, patience: int = PATIENCE, expired: float | None = None
+    ) -> None:
         self.sequences = sequences
         # Whether the policy learns from weights. If so, a weight estimates 1 / propensity where that is not known, and
         # every available arm has a chance to be explored.
         self.weighs = weighs
+        # After so many newer decisions, one without feedback counts with this loss, or is left out if that is None.
+        self.patience, self.expired = patience, expired
         self.serials: dict[Arm | None, int | None] = {}  # by the names of the arms
-        self.drawn: dict[str, Drawn] = {}
-        self._with_law: dict[str, None] = {}  # the drawn decisions that have a law, oldest first
+        # Decisions of this watch that are not in the sequences yet, oldest first. The loss of one that is not observed is
+        # NaN, and one that is given up is None.
+        self.queue: OrderedDict[str, Observation | None] = OrderedDict()
+        self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
-        # What was observed since an incumbent was set, if that is not all: by decisions that were not pending then.
+        # The decision on its way from the queue to the sequences, and how many they, the trial and those left out were.
+        self._place: tuple[str, int, int | None, int] | None = None
+        # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
-        self.newest: Observation | None = None  # the last one added, for whoever keeps further sequences
+        # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
+        self.released: dict[str, Observation | None] | None = None
 
-    @classmethod
-    def start(
-        cls, serials: Serials, risk: float, drift: bool, policy: RunnablePolicy, pending: Iterable[str]
-    ) -> "Watch":
-        """Watch arms of which nothing is known. Of decisions that are pending already, nothing is kept."""
-        sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled)
-        watch = cls(_followed(sequences, serials), policy.cumulative is not None)
-        watch.drawn = dict.fromkeys(pending, _UNKNOWN)
-        return watch
-
-    def with_trial(self, serials: Serials, pending: Iterable[str] | None) -> "Watch":
-        """A copy that judges an incumbent by what neither these pending decisions tell nor what was observed.
-
-        None ends it: there is no incumbent.
-        """
+    def with_trial(self, serials: Serials, tried: bool) -> "Watch":
+        """A copy that judges an incumbent by decisions that are made from now on; or by none, if there is no incumbent."""
         copy = self.copy()
-        copy.before, copy.trial = set(pending or ()), None
-        if pending is not None and (copy.before or copy.sequences.observed > 0):
+        copy.before, copy.trial = set(self.queue) if tried else set(), None
+        if tried and (copy.before or copy.sequences.observed > 0):
             coupled = copy.sequences.sums.coupled
             copy.trial = _followed(Sequences(serials.born, copy.sequences.risk, coupled=coupled), serials)
         return copy
@@ -86,87 +64,119 @@ class Watch:
         """The sequences that an incumbent is judged by."""
         return self.sequences if self.trial is None else self.trial
 
+    @property
+    def waiting(self) -> int:
+        """How many were observed and wait for earlier decisions."""
+        return sum(seen is not None and not math.isnan(seen.loss) for seen in self.queue.values())
+
     # Deciding
 
-    def keep_drawn(self, pending: Iterable[Pending], running: Running) -> None:
-        """Keep what the decisions of this round need until their feedback comes; this may be repeated.
+    def keep_drawn(self, waiting: Waiting, running: Running) -> None:
+        """Put the decisions made since the last call into the queue; this may be repeated.
 
-        `pending` has all pending decisions, newest first. What is kept depends on the state, so call this before the state
-        changes. A decision costs nothing until then.
+        What is kept of them depends on the state, and they must be pending, so call this before either changes. A decision
+        costs nothing until then.
         """
-        now, new = running.round, []
-        for decision, _, covered, baseline in pending:
-            if decision.round != now:
-                break
-            if decision.id not in self.drawn:
-                new.append((decision, covered, baseline))
-        for decision, covered, baseline in reversed(new):
+        new = list(islice(reversed(waiting.decisions.values()), max(waiting.made - self.made, 0)))
+        for number, pending in enumerate(reversed(new), self.made + 1):
+            decision, _, covered, baseline = pending
             if running.contexts is not None:  # the law is that of its context
                 running.contexts.recall(baseline)
                 running.contexts.derive()
                 self._law = None
-            self._keep(decision.id, self._drawn_by(decision, covered, running))
+            born, law = running.serials.born, None
+            # Whether there is room must not depend on the arm drawn: a round with a law is bet on otherwise.
+            room = (len(self.queue) + 1) * born <= MOST_NUMBERS
+            if room and decision.propensity is not None and (self.sequences.pairs_arms or not self.weighs):
+                state = running.round, covered
+                if self._law is None or self._law[0] != state:  # decisions of the same round share it
+                    self._law = state, self._law_of(pending, running)
+                law = self._law[1]
+            self.put(pending, self.serials[decision.exploit], law, born)
+            self.made = number
+            self._release()
+        self._release()
 
-    def _drawn_by(self, decision: Decision, covered: Covered, running: Running) -> Drawn:
-        law = None
-        if decision.propensity is not None and (self.sequences.pairs_arms or not self.weighs):
-            law = self._law_of(covered, running)
-        return Drawn(self.serials[decision.exploit], law)
+    def _law_of(self, pending: Pending, running: Running) -> Floats:
+        """The law of exploration by serial."""
+        covered, serials = pending[2], running.serials
+        part = None if covered is None else serials.places(np.array(covered, np.int64))[0]
+        law = running.law("exploration_law", part)
+        if serials.kept is not None:
+            by_place, law = law, np.zeros(serials.born)
+            law[serials.kept] = by_place
+        return law
 
-    def _keep(self, key: str, drawn: Drawn) -> None:
-        self.drawn[key] = drawn
-        if drawn.law is not None:
-            self._with_law[key] = None
-            while len(self._with_law) * len(drawn.law) > MOST_NUMBERS:
-                oldest = next(iter(self._with_law))
-                self.drawn[oldest] = self.drawn[oldest]._replace(law=None)
-                self._with_law.pop(oldest)
+    def put(self, pending: Pending, exploit: int | None, law: Floats | None, born: int) -> None:
+        """Put a decision into the queue, which exploits this arm and explores by this law, if it is known."""
+        decision, serial, covered, _ = pending
+        if law is not None and not law.item(serial) > 0.0:
+            law = None  # the law is exact, and the arm was drawn by a rounded one
+        weight: float | None = decision.weight if decision.propensity is None else 1.0 / decision.propensity
+        available = covered if isinstance(covered, tuple) else range(born if covered is None else covered)
+        if not self.weighs and law is None:  # arms may have had no chance, and it is not known which
+            weight = None
+        elif not self.weighs and law is not None:
+            available = tuple(np.flatnonzero(law).tolist())
+        self.queue[decision.id] = Observation(serial, weight, math.nan, exploit, available, law)
 
-    def _law_of(self, covered: Covered, running: Running) -> Floats:
-        """The law of exploration by serial. Decisions of the same round share it."""
-        state = running.round, covered
-        if self._law is None or self._law[0] != state:
-            part = None if covered is None else running.serials.places(np.array(covered, np.int64))[0]
-            law = running.law("exploration_law", part)
-            if running.serials.kept is not None:
-                by_place, law = law, np.zeros(running.serials.born)
-                law[running.serials.kept] = by_place
-            self._law = state, law
-        return self._law[1]
+    def adopt(self, waiting: Waiting, drawn: Iterable[Any], laws: list[Any]) -> None:
+        """Put pending decisions into the queue, given their exploited arms and laws as versions without one wrote them."""
+        known = [np.array(law, np.float64) for law in laws]
+        for pending, (exploit, law) in zip(waiting.decisions.values(), drawn, strict=True):
+            served = None if exploit is None or exploit < 0 else exploit
+            self.put(pending, served, None if law is None or law < 0 else known[law], self.sequences.count)
 
     # Learning
 
-    def observed_by(self, pending: Pending, loss: float) -> Observation:
-        """The feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
-        decision, serial, covered, _ = pending
-        exploit, law = self.drawn[decision.id]
-        if law is not None:
-            missing = self.sequences.count - len(law)
-            if missing > 0:  # arms that came later had no chance
-                law = np.pad(law, (0, missing))
-            if not law.item(serial) > 0.0:
-                law = None  # the law is exact, and the arm was drawn by a rounded one
-        weight = decision.weight if decision.propensity is None else 1.0 / decision.propensity
-        available = range(covered) if isinstance(covered, int) else covered
-        if self.weighs:
-            return Observation(serial, weight, loss, exploit, available, law)
-        if law is None:  # arms may have had no chance, and it is not known which
-            return Observation(serial, None, loss, exploit, available)
-        return Observation(serial, weight, loss, exploit, tuple(np.flatnonzero(law).tolist()), law)
+    def settle(self, key: str, loss: float) -> None:
+        """Take the feedback of a decision; this may be repeated. If it is too late, it changes nothing."""
+        seen = self.queue.get(key)
+        if seen is not None:
+            self.queue[key] = seen._replace(loss=loss)
+        self._release()
 
-    def place_of(self, key: str) -> Place:
-        """Which observation that of a decision will be."""
-        if self.trial is None or key in self.before:
-            return Place(self.sequences.observed, None)
-        return Place(self.sequences.observed, self.trial.observed)
+    def forget(self, key: str) -> None:
+        """Give up a decision, which will have no feedback any more; this may be repeated."""
+        seen = self.queue.get(key)
+        if seen is not None and math.isnan(seen.loss):
+            self.queue[key] = self._given_up(seen)
+        self._release()
 
-    def settle(self, key: str, seen: Observation, place: Place) -> None:
-        """Add the feedback of a decision; this may be repeated."""
-        self.forget(key)
-        self.newest = seen
-        self.sequences.add_once(place.number, seen)
-        if self.trial is not None and place.of_trial is not None:
-            self.trial.add_once(place.of_trial, seen)
+    def _given_up(self, seen: Observation) -> Observation | None:
+        return None if self.expired is None else seen._replace(loss=self.expired)
+
+    def _release(self) -> None:
+        """Add decisions to the sequences, as far as all earlier ones are settled; this may be repeated."""
+        while self.queue:
+            key = next(iter(self.queue))
+            seen = self.queue[key]
+            if seen is not None and math.isnan(seen.loss):
+                if len(self.queue) <= self.patience:
+                    return
+                seen = self._given_up(seen)
+            self._add(key, seen)
+            self.before.discard(key)
+            del self.queue[key]
+
+    def _add(self, key: str, seen: Observation | None) -> None:
+        sequences, trial = self.sequences, None if key in self.before else self.trial
+        if self._place is None or self._place[0] != key:
+            tried = None if trial is None else trial.observed
+            self._place = key, sequences.observed, tried, sequences.left_out
+        _, number, tried, left_out = self._place
+        if seen is None and sequences.left_out == left_out:
+            sequences.leave_out()
+        elif seen is not None:
+            if (
+                seen.law is not None and len(seen.law) < sequences.count
+            ):  # arms that came later had no chance
+                seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
+            sequences.add_once(number, seen)
+            if trial is not None and tried is not None:
+                trial.add_once(tried, seen)
+        if self.released is not None:
+            self.released[key] = seen
 
     def replay(self, serial: int, weight: float, loss: float, *, incumbent: bool) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known the log."""
@@ -174,19 +184,13 @@ class Watch:
             self.trial = self.sequences.copy()
         self.sequences.add(Observation(serial, weight, loss))
 
-    def forget(self, key: str) -> None:
-        """Forget a decision, which will have no feedback any more; this may be repeated."""
-        self._with_law.pop(key, None)
-        self.before.discard(key)
-        self.drawn.pop(key, None)
-
     # Arms
 
     def copy(self) -> "Watch":
-        """The same, with sequences that go on independently; what is kept of pending decisions is shared."""
-        copy = Watch(self.sequences.copy(), self.weighs)
-        copy.serials, copy.drawn, copy._with_law = self.serials, self.drawn, self._with_law
-        copy.before = self.before
+        """The same, with sequences that go on independently; the queue is shared."""
+        copy = Watch(self.sequences.copy(), self.weighs, self.patience, self.expired)
+        copy.serials, copy.queue, copy.made, copy._place = self.serials, self.queue, self.made, self._place
+        copy.before, copy.released = self.before, self.released
         copy.trial = None if self.trial is None else self.trial.copy()
         return copy
 
@@ -202,82 +206,57 @@ class Watch:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values. Equal laws are there once."""
-        laws, which = _numbered(self.drawn.values())
+        laws: dict[
+            bytes, int
+        ] = {}  # by value: decisions share objects, but not with those that were restored
+        queue = [[key, *_entry_to_json(seen, laws)] for key, seen in self.queue.items()]
         return {
             "sequences": self.sequences.to_dict(),
             "weighs": self.weighs,
+            "patience": self.patience,
+            "expired_loss": self.expired,
             **(
                 {} if self.trial is None else {"trial": self.trial.to_dict(), "before": sorted(self.before)}
             ),
-            "laws": laws,
-            "drawn": {
-                key: [exploit, None if number == NO_LAW else number]
-                for (key, (exploit, _)), number in zip(self.drawn.items(), which, strict=True)
-            },
+            "laws": [np.frombuffer(law).tolist() for law in laws],
+            "queue": queue,
         }
-
-    def without_drawn(self) -> "Watch":
-        """The same sequences, without pending decisions."""
-        watch = Watch(self.sequences, self.weighs)
-        watch.trial, watch.before = self.trial, self.before
-        return watch
-
-    def law_columns(self, pending: Iterable[str]) -> dict[str, Any]:
-        """What is kept of these pending decisions, as columns. Equal laws are there once."""
-        drawn = [self.drawn[key] for key in pending]
-        laws, which = _numbered(drawn)
-        exploit = [NO_ARM if arm is None else arm for arm, _ in drawn]
-        return {
-            "exploit": pack_ints(np.array(exploit, np.int64)),
-            "law": pack_ints(np.array(which, np.int64)),
-            "laws": laws,
-        }
-
-    def fill_drawn(self, pending: Iterable[str], columns: dict[str, Any]) -> None:
-        """Restore the result of `law_columns`."""
-        laws: list[Floats | None] = [np.array(law, np.float64) for law in columns["laws"]]
-        laws.append(None)  # the place of NO_LAW
-        exploit, which = unpack_ints(columns["exploit"]).tolist(), unpack_ints(columns["law"]).tolist()
-        for key, arm, number in zip(pending, exploit, which, strict=True):
-            self.drawn[key] = Drawn(None if arm == NO_ARM else arm, laws[number])
-            if number != NO_LAW:
-                self._with_law[key] = None
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Watch":
         """Restore the result of `to_json`."""
-        watch = cls(Sequences.from_dict(content["sequences"]), content["weighs"])
+        sequences = Sequences.from_dict(content["sequences"])
+        patience = content.get("patience", PATIENCE)
+        watch = cls(sequences, content["weighs"], patience, content.get("expired_loss"))
         if "trial" in content:
             watch.trial, watch.before = Sequences.from_dict(content["trial"]), set(content["before"])
         laws = [np.array(law, np.float64) for law in content["laws"]]
-        for key, (exploit, number) in content["drawn"].items():
-            watch.drawn[key] = Drawn(exploit, None if number is None else laws[number])
-            if number is not None:
-                watch._with_law[key] = None
+        for key, *entry in content.get("queue", ()):
+            watch.queue[key] = _entry_from_json(entry, laws) if entry else None
         return watch
 
 
-def _numbered(drawn: Iterable[Drawn]) -> tuple[list[list[float]], list[int]]:
-    """The laws that differ, and the number of each decision's.
+def _entry_to_json(seen: Observation | None, laws: dict[bytes, int]) -> list[Any]:
+    if seen is None:
+        return []
+    explore, weight, loss, exploit, available, law = seen
+    return [
+        *(explore, weight, None if math.isnan(loss) else loss, exploit),
+        available.stop if isinstance(available, range) else list(available or ()),
+        None if law is None else laws.setdefault(law.tobytes(), len(laws)),
+    ]
 
-    Laws are compared by value: decisions of one round share the object, but not with those that were restored, and
-    rounds may have equal laws.
-    """
-    known: dict[int, int] = {}  # by object, since most are shared
-    equal: dict[bytes, int] = {}
-    laws: list[list[float]] = []
-    which: list[int] = []
-    for _, law in drawn:
-        if law is None:
-            which.append(NO_LAW)
-            continue
-        number = known.get(id(law))
-        if number is None:
-            number = known[id(law)] = equal.setdefault(law.tobytes(), len(laws))
-            if number == len(laws):
-                laws.append(law.tolist())
-        which.append(number)
-    return laws, which
+
+def _entry_from_json(entry: list[Any], laws: list[Floats]) -> Observation:
+    explore, weight, loss, exploit, available, law = entry
+    return Observation(
+        explore,
+        None if weight is None else float(weight),
+        math.nan if loss is None else float(loss),
+        exploit,
+        range(available) if isinstance(available, int) else tuple(available),
+        None if law is None else laws[law],
+    )
 
 
 def _followed(sequences: Sequences, serials: Serials) -> Sequences:

@@ -144,6 +144,22 @@ def test_evaluation_against_the_formula() -> None:
         assert result == pytest.approx([10.0 + 20.0 * each for each in (estimate, low, high)])
 
 
+def test_decisions_count_in_their_order(file: str) -> None:
+    """One that is pending holds up the losses of later ones, for as long as the experiment is patient."""
+    service = quick_service(file)
+    service.experiments.put("me", "one", Settings({"name": "FTPL"}, ARMS, patience=5), seed=7).result()
+    held, *rest = service.decisions.decide("me", "one", count=5).result()
+    for each in rest:
+        service.decisions.feedback("me", each.id, loss=0.5).result()
+    assert service.logs.evaluate("me", "one").result().observed == 0
+    service.decisions.decide("me", "one", mode="exploit", count=3).result()
+    assert service.logs.evaluate("me", "one").result().observed == 0
+    service.decisions.decide("me", "one").result()
+    assert service.logs.evaluate("me", "one").result().observed == 4
+    service.decisions.feedback("me", held.id, loss=0.5).result()
+    assert service.logs.evaluate("me", "one").result().observed == 5
+
+
 def test_nothing_is_compared_if_some_arms_have_no_chance(file: str) -> None:
     service = quick_service(file)
     run(service, {"name": "UCB1"}, 100)

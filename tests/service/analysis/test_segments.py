@@ -111,7 +111,33 @@ def test_arms_come_and_go_and_old_parts_of_the_log_are_dropped(file: str, clock:
     service.decisions.feedback("me", waiting.id, loss=0.5).result()
     found = asked(service, "subject")
     assert found.since is not None
-    assert [(each.values, each.observed) for each in found.segments] == [(("law",), 1)]
+    assert found.segments == (), "which decisions were pending then may depend on their arms"
+    [made] = service.decisions.decide("me", "one", context={"subject": "art"}).result()
+    service.decisions.feedback("me", made.id, loss=0.5).result()
+    assert [(each.values, each.observed) for each in asked(service, "subject").segments] == [(("art",), 1)]
+
+
+def test_observations_are_added_in_the_order_of_decisions(file: str) -> None:
+    """Within each segment, and however late they are."""
+    service = started(file)
+    first, second = (
+        service.decisions.decide("me", "one", count=5, context={"subject": each}).result()
+        for each in ("law", "art")
+    )
+    for each in [*second, *first[1:]]:
+        service.decisions.feedback("me", each.id, loss=0.5).result()
+    assert {each.observed for each in asked(service, "subject").segments} == {0}
+    service.decisions.feedback("me", first[0].id, loss=1.0).result()
+    found = {each.values: each for each in asked(service, "subject").segments}
+    assert {each.observed for each in found.values()} == {5}
+    law, twin = found[("law",)], Sequences(2, 0.05 * share(1))
+    for each in first:
+        assert each.propensity is not None
+        twin.update(
+            ARMS.index(str(each.explore)), 1.0 / each.propensity, 1.0 if each == first[0] else 0.5,
+            ARMS.index(str(each.exploit)), law=[0.5, 0.5],
+        )  # fmt: skip
+    assert tuple(each.loss for each in law.arms) == tuple(twin.arms())
 
 
 def test_what_cannot_be_asked(file: str) -> None:

@@ -7,14 +7,16 @@ independently. (A policy of the standard game sees the loss of the arm it plays:
 losses.)
 
 The intervals are confidence sequences, as those of the running experiment: they hold at every moment at once, so the
-evaluation may be repeated as the log grows. Decisions without feedback are left out, as if it were missing by chance.
+evaluation may be repeated as the log grows. Decisions count in their order: one that is pending holds up those after it, as
+long as these are fewer than `patience`. Others without feedback are left out, as if it were missing by chance.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...decision import Arm
 from ...inference.interval import Interval
+from ...inference.ordering import PATIENCE, settled
 from ...inference.sequences import Sequences
 from ...learner.loss_range import LossRange
 from .export import LoggedDecision
@@ -64,14 +66,22 @@ def evaluate(
     coupled: bool,
     risk: float = 0.05,
     drift: bool = True,
+    patience: int = PATIENCE,
 ) -> LogEvaluation:
     """Estimate the value of every arm and of what was exploited."""
     sequences, drawn = (Sequences(len(arms), risk, drift=drift, coupled=coupled) for _ in range(2))
     place = {arm: i for i, arm in enumerate(arms)}
     low, high = losses = LossRange.checked(loss_range)
     made, blind = 0, False
-    for each in decisions:
-        made += 1
+
+    def exploring() -> Iterator[LoggedDecision]:
+        nonlocal made
+        for each in decisions:
+            made += 1
+            if each.explore is not None:
+                yield each
+
+    for each in settled(exploring(), lambda each: each.status == "pending", patience):
         if each.loss is None or each.explore is None or each.status != "applied":
             continue
         some = None if each.available is None else [place[arm] for arm in each.available]

@@ -5,8 +5,9 @@ observations of its decisions. The risk is split in the order in which segments 
 6 / (pi^2 s^2), and all shares sum to 1. A segment appears with its first decision, before any loss of it is seen, so its
 share depends on nothing that it could show. After a certain number of segments all others share one.
 
-As a history, this replays the log once and goes on where it stopped. Records of other logs, which were replayed into the
-experiment, are not counted.
+As a history, this replays the log once and goes on where it stopped. Observations are added in the order of decisions, when
+the experiment itself adds them. Records of other logs, which were replayed into the experiment, are not counted, nor are
+decisions that were made before the part of the log that is left.
 """
 
 import math
@@ -22,7 +23,7 @@ from ..errors import Invalid
 from ..experiment.context import Value, segment_of
 from ..experiment.live import LiveExperiment
 from ..experiment.records import Settings
-from ..experiment.rows import Decided, ExperimentRow, Row, Settled
+from ..experiment.rows import Changed, Decided, ExperimentRow, Row
 from ..experiment.watched import ArmLoss, arm_losses
 from ..memory.restore import from_beginning
 from ..store.store import Store
@@ -132,7 +133,7 @@ class _Segment:
     def judged(self, running: LiveExperiment) -> SegmentVerdict:
         """Its verdict, which is computed again only after something has changed."""
         seen, names = self.sequences.observed, tuple(running.names)
-        state = self.decisions, seen, len(names), len(running.retired)
+        state = self.decisions, seen + self.sequences.left_out, len(names), len(running.retired)
         if self.last is None or self.last[0] != state:
             served = self.sequences.served() if self.sequences.used().any() else None
             found = SegmentVerdict(
@@ -152,15 +153,14 @@ class Segments:
     by: tuple[str, ...]
     since: float | None
     found: dict[tuple[Value | None, ...] | None, _Segment] = field(default_factory=dict)
+    waiting: dict[str, _Segment] = field(default_factory=dict)  # of decisions that are not in it yet
 
     @classmethod
     def start(cls, reader: Store, row: ExperimentRow, by: tuple[str, ...]) -> "Segments":
         """No segment yet, at the start of the log."""
         running = from_beginning(reader, row)
-        segments = cls(running, by, running.last_at if running.head > 0 else None)
-        for waiting, _ in running.pending.values():
-            segments._segment(waiting)
-        return segments
+        running.learner._asked(lambda watch, _: setattr(watch, "released", {}))
+        return cls(running, by, running.last_at if running.head > 0 else None)
 
     def still_holds(self, reader: Store, row: ExperimentRow) -> bool:
         """Whether the rows that it has not read are there."""
@@ -171,18 +171,27 @@ class Segments:
         """Go on with these rows of the log."""
         running = self.running
         for row in rows:
-            waiting = running.pending[row.decision][0] if isinstance(row, Settled) else None
             running.replay(row)
             if isinstance(row, Decided):
-                self._segment(row).decisions += 1
-            elif isinstance(row, Settled):
-                if row.loss is not None and waiting is not None:
-                    seen = running.learner._asked(lambda watch, _: watch.newest)
-                    assert seen is not None  # it was just observed
-                    self._segment(waiting).sequences.add(seen)
-            elif row.kind in ("added", "retired"):
+                segment = self._segment(row)
+                segment.decisions += 1
+                if row.seq in running.pending:
+                    self.waiting[running.pending[row.seq][1].id] = segment
+            elif isinstance(row, Changed):
                 for each in self.found.values():
                     _follow(each.sequences, running)
+            self._take()
+
+    def _take(self) -> None:
+        """Add what the experiment has added to its own sequences since the last call."""
+        released = self.running.learner._asked(lambda watch, _: watch.released) or {}
+        for key, seen in released.items():
+            segment = self.waiting.pop(key, None)
+            if segment is not None and seen is not None:
+                segment.sequences.add(seen)
+            elif segment is not None:
+                segment.sequences.leave_out()
+        released.clear()
 
     def _segment(self, row: Decided) -> _Segment:
         """The segment of a decision."""

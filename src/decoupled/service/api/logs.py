@@ -83,7 +83,7 @@ class Logs:
             decisions = export.logged(reader, row, after=_comparable(reader, row.id), tags=tags)
             return evaluate(
                 name, decisions, as_experiment(row).arms, settings.loss_range,
-                coupled=coupled, risk=settings.risk, drift=settings.drift,
+                coupled=coupled, risk=settings.risk, drift=settings.drift, patience=settings.patience,
             )  # fmt: skip
 
     @in_background("_for_histories")

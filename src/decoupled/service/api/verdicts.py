@@ -26,10 +26,17 @@ class _State(NamedTuple):
     version: int
     incumbent: Arm | None
     released: bool | None
+    observed: int
+    left_out: int
+    waiting: int
 
     @classmethod
     def of(cls, running: LiveExperiment) -> "_State":
-        return cls(running.version, running.learner.guardrails.incumbent, running.incumbent_released)
+        counts = running.learner._asked(
+            lambda watch, _: (watch.sequences.observed, watch.sequences.left_out, watch.waiting)
+        )
+        incumbent = running.learner.guardrails.incumbent
+        return cls(running.version, incumbent, running.incumbent_released, *counts)
 
 
 class Verdicts:
@@ -94,5 +101,6 @@ def _record(session: Session, *, about: Reference, judged: Judged) -> None:
     if not known or known[0].at < running.created_at or known[0].new["decided"] != judged.decided:
         verdict = judged.verdict
         new = {"decided": judged.decided, "sure": verdict.sure, "observed": judged.observed}
+        new |= {"decided_at": verdict.decided_at, "left_out": verdict.left_out}
         with coming_from(ITSELF):
             session.record("verdict.decide", running.tenant, running.name, new=new)

@@ -15,7 +15,7 @@ class GuardrailChanges(TypedDict, total=False):
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of all arms.
         incumbent: the arm to exploit until another is known to be better.
-        risk: the probability, at most, that the incumbent is ever left although no other arm is better.
+        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment.
         drift: whether losses may drift; False may find a better arm sooner, if no arm's mean loss ever changes.
         down: the arms that are not available.
 

@@ -46,6 +46,8 @@ class ExperimentSettings(TypedDict, total=False):
         budget: the budget for exploring that it starts with: see `BudgetLimits`.
         risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
         drift: whether losses may drift; True by default.
+        patience: how many newer decisions wait, in its intervals and its verdict, for one without feedback; 1,000 by
+            default. After that it counts as `expired_loss` there, or is left out and counted.
         log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
         context: the fields of the contexts of decisions, each with its type: "text", "number" or "boolean". Those that a
             contextual policy learns by need not be declared.
@@ -72,6 +74,7 @@ class ExperimentSettings(TypedDict, total=False):
     budget: BudgetLimits | None
     risk: float | None
     drift: bool
+    patience: int
     log_keys: Literal["hashed", "plain", "off"]
     context: Mapping[str, Literal["text", "number", "boolean"]] | None
     unknown_context: Literal["refuse", "ignore"]

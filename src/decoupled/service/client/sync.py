@@ -478,7 +478,8 @@ class Client(BaseClient[httpx.Client]):
     ) -> dict[str, Any]:
         """Return whether an arm is shown to be no worse than others by more than a margin.
 
-        The probability that it is ever wrong is at most the risk of the experiment: look as often as you like.
+        The probability that it is ever wrong, as of the moment at which you ask, is at most the risk of the experiment: look
+        as often as you like.
 
         Args:
             name: the name of the experiment.

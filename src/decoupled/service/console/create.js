@@ -70,7 +70,7 @@ function showForm(host, isDemo) {
     el("details", {},
       el("summary", {}, "Verdict and safe start"),
       el("div", { class: "two" },
-        field("Risk", risk, "The probability with which the verdict and the intervals may ever fail, and an incumbent may be left although no arm is better."),
+        field("Risk", risk, "The probability with which the verdict and the intervals may ever fail, and an incumbent may be left while no arm is better."),
         field("Incumbent", incumbent, "The arm to use until another is known to be better. Empty: the policy chooses from the start."))),
     el("div", { class: "field" },
       el("label", { class: "check", for: "demo" }, demo, "For test traffic only (demo)"),

@@ -4,15 +4,19 @@ import { count, decimal, el, percent, setText } from "./dom.js";
 
 export function verdictPanel() {
   const text = el("bdi", { id: "verdict-text", "data-varies": true });
+  const remark = el("p", { class: "hint", id: "verdict-remark", hidden: true });
   const incumbent = el("p", { class: "hint", id: "incumbent", hidden: true });
   const node = el("div", { class: "verdict", id: "verdict", "data-state": "open", hidden: true },
-    el("h2", {}, "Which arm is best?"), el("p", { class: "answer" }, text), incumbent);
+    el("h2", {}, "Which arm is best?"), el("p", { class: "answer" }, text), remark, incumbent);
   return {
     node,
     update(verdict) {
       node.hidden = false;
       node.dataset.state = verdict.state;
       setText(text, capital(verdict.text));
+      const note = noteOf(verdict);
+      remark.hidden = note === "";
+      setText(remark, note);
       incumbent.hidden = verdict.incumbent === null;
       if (verdict.incumbent !== null) setText(incumbent, incumbentText(verdict));
     },
@@ -20,6 +24,13 @@ export function verdictPanel() {
 }
 
 const capital = (text) => (/^too early/.test(text) ? `T${text.slice(1)}` : text); // the name of an arm stays as it is
+
+// A verdict holds as of the round at which it was decided, and losses may have drifted since.
+function noteOf({ decided_at: at, sure, drift, remark }) {
+  const now = at === null ? "" : `The evidence of now shows the same at a level of ${percent(Math.min(Math.floor(1000 * sure) / 1000, 0.999), 1)}`
+    + `${drift ? "; what was decided holds as of its round" : ""}. `;
+  return now + (remark === null ? "" : `${remark[0].toUpperCase()}${remark.slice(1)}.`);
+}
 
 function incumbentText({ incumbent, incumbent_released: released }) {
   return released

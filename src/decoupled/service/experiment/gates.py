@@ -1,8 +1,9 @@
 """Gates: may an arm be promoted? Answered by the evidence that verdicts rest on.
 
 A gate compares an arm with others by the confidence sequences of their differences, which hold for all pairs of arms at
-every moment at once. So the probability that a gate ever passes an arm that is worse by more than the margin is at most
-the risk of the experiment, however often it is asked, whichever arms and margins it is asked about.
+every moment at once. So the probability that a gate ever passes an arm that is worse by more than the margin at that
+moment is at most the risk of the experiment, however often it is asked, whichever arms and margins it is asked about. If
+losses may drift, "worse" is about the mean difference until then, in rounds weighted by the chance to explore both arms.
 
 A verdict, once decided, stays. A gate asks for the evidence of now: if an arm has become worse since, it closes again.
 """
@@ -37,7 +38,7 @@ class Gate:
         state: "passed" if every difference lies below the margin, "failed" if one lies above it, else "waiting".
         margin: how much higher the mean loss of the arm may be, on the experiment's own scale of losses.
         against: the other arms.
-        risk: the probability, at most, that a gate of this experiment is ever wrong.
+        risk: the probability, at most, that a gate of this experiment is ever wrong as of the moment at which it is asked.
         observed: how many losses it is made of.
         state_version: the last row of the log that was part of it.
     """
@@ -70,7 +71,8 @@ class Gate:
             word = f"not worse than {others}"
         else:
             word = f"better than {others}"
-        return f"{self.arm} is {word}{by} ({100.0 * (1.0 - self.risk):.6g} %)"
+        level = f"{100.0 * (1.0 - self.risk):.6g} %, as of round {self.observed:,}"
+        return f"{self.arm} is {word}{by} ({level})"
 
 
 def gate_of(watched: WatchedExperiment, arm: str, against: str | None, margin: float) -> Gate:

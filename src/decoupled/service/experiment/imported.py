@@ -49,6 +49,10 @@ def first_snapshot(row: ExperimentRow, learner: str) -> str:
     if kept is None:
         running.watch()
         running.watched_since = row.created_at if found.round > 1 else None
+    elif found._watch is not None:
+        expired = settings.expired_loss
+        found._watch.patience = settings.patience
+        found._watch.expired = None if expired is None else running.losses.scaled(expired)
     if found.guardrails != settings.guardrails:
         found.guardrails = settings.guardrails
     return snapshot(running)

@@ -151,7 +151,13 @@ class LiveExperiment:
     def watch(self) -> None:
         """Keep confidence sequences from here on, unless it has too many arms."""
         if not self.large:
-            self.learner.watch(self.settings.risk, drift=self.settings.drift)
+            settings = self.settings
+            self.learner.watch(
+                settings.risk,
+                drift=settings.drift,
+                patience=settings.patience,
+                expired_loss=settings.expired_loss,
+            )
 
     @property
     def large(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 from ...decision import Arm
 from ...errors import shown
 from ...inference.interval import Interval
+from ...inference.ordering import PATIENCE
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...learner.preferences import Preference
@@ -130,6 +131,7 @@ class Settings:
     context: dict[str, FieldType] = field(default_factory=dict, hash=False)
     unknown_context: UnknownFields = "refuse"
     log_context: ContextLog = "plain"
+    patience: int = PATIENCE
 
 
 class Feedback(NamedTuple):

@@ -10,6 +10,7 @@ from ...errors import DecoupledError, argument_of, reworded, shown
 from ...learner.arms import ArmNames
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
+from ...learner.inferring import checked_patience
 from ...learner.loss_range import LossRange
 from ...learner.seeds import randomness
 from ...policies import Ladder, Policy
@@ -135,6 +136,7 @@ def _completed(settings: Settings) -> Settings:
         risk=number_in("risk", settings.risk, 0.0, 1.0, f"the default is {RISK}"),
         drift=_flag("drift", settings.drift, "true"),
         context=with_fields_of(settings.context, policy),
+        patience=checked_patience(settings.patience),
     )
 
 

@@ -40,7 +40,7 @@ class Judged:
     Attributes:
         state_version: the last row of the log that was part of it.
         verdict: which arm is best, as far as that is decided.
-        risk: the probability with which an interval of a family, or the verdict, may ever fail.
+        risk: the probability with which an interval of a family, or the verdict as of the moment it was decided, may ever fail.
         drift: whether losses may drift.
         observed: how many losses it is made of.
         since: the time from which losses count; None if all do.
@@ -89,15 +89,16 @@ class WatchedExperiment:
     since: float | None
     incumbent: Arm | None
     incumbent_released: bool | None
+    waiting: int = 0
 
     @classmethod
     def of(cls, running: LiveExperiment) -> "WatchedExperiment":
         """A copy, which later observations do not change."""
         learner = running.learner
-        sequences = learner.inference.sequences
+        sequences, waiting = learner._asked(lambda watch, _: (watch.sequences.copy(), watch.waiting))
         return cls(
             running.name, running.version, sequences, tuple(running.names), running.losses, running.watched_since,
-            learner.guardrails.incumbent, running.incumbent_released,
+            learner.guardrails.incumbent, running.incumbent_released, waiting,
         )  # fmt: skip
 
     def judged(self) -> Judged:
@@ -110,7 +111,7 @@ class WatchedExperiment:
         return Judged(
             self.experiment,
             self.state_version,
-            verdict(sequences, self.names),
+            verdict(sequences, self.names, waiting=self.waiting),
             sequences.risk,
             sequences.drift,
             sequences.observed,

@@ -56,7 +56,7 @@ class GuardrailsIn(Model):
     )
     risk: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
         default=None,
-        description="The probability, at most, that the incumbent is ever left although no other arm is better.",
+        description="The probability, at most, that the incumbent is ever left at a moment at which no other arm is better.",
         examples=[0.05],
     )
     drift: StrictBool | None = Field(

@@ -25,6 +25,7 @@ from ....base.labels import short_labels
 from ....base.names import SHAPE, name_rule
 from ....errors import DecoupledError
 from ....inference.interval import Interval
+from ....inference.ordering import MOST_PATIENCE, PATIENCE
 from ....policies import Policy
 from ...errors import Invalid
 from ...experiment.context import MOST_FIELDS
@@ -142,6 +143,11 @@ class ExperimentIn(Model):
         description="Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss "
         "ever changes.",
     )
+    patience: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] = Field(
+        default=PATIENCE,
+        description="How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that "
+        "it counts as `expired_loss` there, or is left out and counted.",
+    )
 
     log_keys: KeyLog = Field(
         default="hashed",
@@ -207,6 +213,7 @@ class ExperimentOut(BaseModel):
         description="The probability with which its intervals and its verdict may ever fail."
     )
     drift: bool = Field(description="Whether its intervals allow for losses that drift.")
+    patience: int = Field(description="How many newer decisions wait there for one without feedback.")
     guardrails: GuardrailsOut = Field(description="The guardrails that hold now.")
     budget: BudgetOut = Field(description="The budget that holds now.")
     state_version: int
@@ -358,6 +365,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
         "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),
         "demo": settings.demo, "feedback": settings.feedback, "risk": settings.risk, "drift": settings.drift,
+        "patience": settings.patience,
         "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
         "state_version": experiment.state_version,
         "status": experiment.status, "problem": experiment.problem, "imported": settings.imported,

@@ -28,14 +28,19 @@ class ArmLossOut(BaseModel):
 class JudgedOut(BaseModel):
     """Which arm is best, and what is known of each."""
 
-    text: str = Field(examples=["large is better than every other arm (99.2 %)"])
+    text: str = Field(examples=["large is better than every other arm (95 %, decided at round 812)"])
     state: Literal["decided", "narrowed", "open"] = Field(
         description="decided: one arm is left; narrowed: some are out; open: none is."
     )
     best: Arm | None = Field(description="The arm that looks best of those left; null if no loss was seen.")
     left: list[Arm] = Field(description="The arms that may still be the best.")
-    out: list[Arm] = Field(description="The arms that are worse than another.")
-    sure: float | None = Field(description="The highest level at which this holds; null while it is open.")
+    out: list[Arm] = Field(
+        description="The arms that were shown to be worse than another. They stay out while the arms are the same."
+    )
+    sure: float | None = Field(
+        description="The highest level at which the evidence of now shows the same, which is below 1 - `risk` if it has "
+        "become less since `decided_at`; null while it is open."
+    )
     more_observations: int | None = Field(
         description="About how many more it takes to decide at this rate; null if it is decided, or nobody can tell."
     )
@@ -43,6 +48,13 @@ class JudgedOut(BaseModel):
         description="paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by "
         "running means; stationary: by the losses seen of each, if no mean changes."
     )
+    decided_at: int | None = Field(
+        description="After how many observations the last arm that is out was shown to be worse. The verdict holds as of "
+        "that moment: losses may have drifted since. null while it is open."
+    )
+    left_out: int = Field(description="Decisions without a loss in time, which are left out.")
+    waiting: int = Field(description="Losses that are not in it yet: they wait for an earlier one.")
+    remark: str | None = Field(description="What is assumed about those left out; null if there are none.")
     arms: list[ArmLossOut]
     exploited: IntervalOut | None = Field(description="The mean loss of the exploited arms.")
 
@@ -51,7 +63,10 @@ class VerdictOut(JudgedOut):
     """Which arm is best, as far as that is decided. You may look as often as you like, and stop when you like."""
 
     experiment: str
-    risk: float = Field(description="The probability, at most, that a verdict ever rules out the best arm.")
+    risk: float = Field(
+        description="The probability, at most, that an arm is ever ruled out at a moment at which it is not worse than "
+        "another: by the mean difference until then, in rounds weighted by the chance to explore both."
+    )
     drift: bool
     observed: int
     since: str | None = Field(description=SINCE)
@@ -94,7 +109,8 @@ class SegmentsOut(BaseModel):
         examples=["large is best for law; small is best for art; 12 are open"],
     )
     risk: float = Field(
-        description="The probability, at most, that a verdict of any segment ever rules out its best arm."
+        description="The probability, at most, that a verdict of any segment ever rules out an arm that is not worse than "
+        "another at that moment."
     )
     drift: bool
     since: str | None = Field(description=SINCE)
@@ -121,11 +137,12 @@ class GateOut(BaseModel):
     state: Literal["passed", "failed", "waiting"] = Field(
         description="passed: every difference lies below `margin`; failed: one lies above it; waiting: neither is shown."
     )
-    text: str = Field(examples=["next is not worse than current by more than 0.02 (95 %)"])
+    text: str = Field(examples=["next is not worse than current by more than 0.02 (95 %, as of round 812)"])
     margin: float
     against: list[ArmDifferenceOut]
     risk: float = Field(
-        description="The probability, at most, that a gate of this experiment is ever wrong, whatever is asked and when."
+        description="The probability, at most, that a gate of this experiment is ever wrong about the mean difference until "
+        "the moment at which it is asked, whatever is asked and when."
     )
     observed: int
     state_version: int

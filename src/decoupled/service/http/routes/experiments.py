@@ -89,6 +89,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             else Budget(),
             risk=body.risk,
             drift=body.drift,
+            patience=body.patience,
             log_keys=body.log_keys,
             context=body.context,
             unknown_context=body.unknown_context,

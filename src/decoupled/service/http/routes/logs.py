@@ -172,7 +172,7 @@ def log_routes(service: DecisionService) -> APIRouter:
     ) -> Response:
         """May this arm be promoted? 200 if the losses seen show that it is no worse by more than `margin`, 409 if not yet.
 
-        The probability that a gate is ever wrong is at most the experiment's `risk`, however often it is asked.
+        The probability that a gate is ever wrong, as of the moment at which it is asked, is at most the experiment's `risk`.
         """
         found = gate_out(await service.verdicts.gate(access.tenant, name, arm, against, margin), when)
         return JSONResponse(found, 200 if found["open"] else int(closed))
