@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from decoupled.mirror.backend import experiment_settings
 from decoupled.mirror.config import CopyConfig, LossConfig
+from decoupled.mirror.config_file import read_config
 from decoupled.mirror.copies import Copies, Copy, take_copies
 from decoupled.mirror.counts import MirrorCounts
 from decoupled.mirror.exchange import Answer, Request
 from decoupled.mirror.loss import CopyLoss
+from decoupled.mirror.prefetch import MOST
 from support.mirrors.running import (
     Fixed,
     UpstreamProcess,
@@ -263,6 +266,34 @@ def test_all_arms_share_the_slots_in_which_copies_are_sent() -> None:
         assert len(backend.losses) == 4
 
     asyncio.run(scenario())
+
+
+def test_no_copy_is_so_slow_that_verdicts_leave_it_out(tmp_path: Path, arms: Arms) -> None:
+    """A verdict waits for a loss until many newer decisions were made, so these must not be made."""
+
+    async def scenario() -> None:
+        both, asked = {"slow": Arm(), "quick": Arm()}, Request("GET", "/")
+        both["quick"].answers.set()
+        config = CopyConfig(queue=3)
+        copies = Copies(both, config, CopyLoss(LossConfig(status=1.0)), Fixed(), MirrorCounts())
+
+        async def begin(arm: str) -> str | None:
+            reason = copies.reserve()
+            if reason is None:
+                copies.start(Copy("d", arm, asked, asked, None))
+                while arm == "quick" and len(copies) > 1:
+                    await asyncio.sleep(0)
+            return reason
+
+        assert [await begin(arm) for arm in ["slow", *["quick"] * 40]] == [None] * 30 + ["queue_full"] * 11
+        both["slow"].answers.set()
+        while len(copies):
+            await asyncio.sleep(0)
+        assert await begin("slow") is None
+
+    asyncio.run(scenario())
+    settings = experiment_settings(read_config(write_config(tmp_path, arms, "[mirror]\nqueue = 3\n")))
+    assert settings["patience"] > 30 + MOST
 
 
 def test_two_hundred_streams_at_once(arms: Arms, tmp_path: Path) -> None:

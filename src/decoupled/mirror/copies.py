@@ -35,6 +35,7 @@ class Copy:
         mirrored: what the arm answered; None as long as it has not.
         sent: whether the arm was asked.
         aside: what is set aside for it; None if there is no budget, or its price is known.
+        number: how many copies began before it.
     """
 
     decision: str
@@ -45,6 +46,7 @@ class Copy:
     mirrored: Answer | None = None
     sent: bool = False
     aside: Aside | None = None
+    number: int = 0
 
     @property
     def size(self) -> int:
@@ -114,14 +116,16 @@ class Copies:
         self._priced, self._pricing = priced, asyncio.Lock()
         self._running: dict[asyncio.Task[None], Copy] = {}
         self._reserved: list[Aside | None] = []  # what is set aside for each place
-        self.bytes = 0
+        self.bytes = self._begun = 0
 
     def __len__(self) -> int:
         return len(self._reserved) + len(self._running)
 
     def reserve(self) -> str | None:
         """Reserve a place for a copy, and return None; or why there is none."""
-        if len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes:
+        oldest = next(iter(self._running.values())).number if self._running else self._begun
+        full = len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes
+        if full or self._begun - oldest >= self._config.newer:
             return "queue_full"
         if self._spending is not None and not self._spending.allows(self._arms):
             return "budget"
@@ -151,6 +155,7 @@ class Copies:
     def resume(self, copy: Copy) -> None:
         """Start a copy that is not counted yet, such as one of an earlier run."""
         self.bytes += copy.size
+        copy.number, self._begun = self._begun, self._begun + 1
         task = asyncio.create_task(self._run(copy))
         self._running[task] = copy
         task.add_done_callback(self._ended)

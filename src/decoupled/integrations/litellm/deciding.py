@@ -20,6 +20,7 @@ from .saving import SavedSoon
 
 PATIENCE = 0.1  # seconds that a request with a key waits for the service
 REST = 5.0  # seconds without asking for such decisions after one did not come in time
+PATIENT = 20_000  # decisions that a verdict waits for a shadow; no more begin after one that waits
 _PAUSE = 1.0  # seconds until the next attempt to reach the service
 _log = logging.getLogger("decoupled.litellm")
 fcntl: Any
@@ -68,7 +69,7 @@ class InProcess:
         """
         if file is None or not file.exists():
             learner = Learner(policy or Ladder(), list(arms), seed, guardrails=guardrails)
-            learner.watch()  # so that the file can be asked for a verdict
+            learner.watch(patience=PATIENT)  # so that the file can be asked for a verdict
             return cls(learner, file)
         learner = Learner.load(file)
         if policy is not None and policy != learner.policy:
