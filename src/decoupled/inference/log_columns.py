@@ -60,7 +60,7 @@ class Log:
         predicted: the losses that were predicted when the decisions were made.
         context: the context of each decision; None if none has one.
         missing: the rows that explored and have no loss, apart from those that hold up others.
-        waiting: the rows with a loss after one that is pending and has fewer than `PATIENCE` rows after it.
+        waiting: the rows with a loss that are held up.
     """
 
     arms: tuple[Arm, ...]
@@ -96,6 +96,7 @@ def read_log(
     loss_range: tuple[float, float],
     arms: Sequence[Arm] | None = None,
     tags: Mapping[str, str] | None = None,
+    patience: int = PATIENCE,
 ) -> Log:
     """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have."""
     columns = columns_of(log)
@@ -122,7 +123,7 @@ def read_log(
     seen &= explore >= 0
     order = np.arange(count, dtype=np.float64)
     made = _numbers("seq", columns["seq"]) if "seq" in columns else order
-    held = _held_up(explore, made, status)
+    held = _held_up(explore, made, status, patience)
     without, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
     seen &= ~held
     _check_losses(loss, seen, loss_range)
@@ -154,12 +155,12 @@ def read_log(
     )
 
 
-def _held_up(explore: Ints, made: Floats, status: Any) -> Bools:
+def _held_up(explore: Ints, made: Floats, status: Any, patience: int) -> Bools:
     """Which rows are pending, or come after one that is: see `ordering.settled`."""
     held = np.zeros(len(explore), np.bool_)
     if status is not None:
         rows = np.flatnonzero(explore >= 0)
-        last = rows[np.argsort(made[rows], kind="stable")][-PATIENCE:]
+        last = rows[np.argsort(made[rows], kind="stable")][max(len(rows) - patience, 0) :]
         pending = np.array([status[row] == "pending" for row in last.tolist()], np.bool_)
         held[last] = np.logical_or.accumulate(pending)
     return held

@@ -27,7 +27,7 @@ NO_PROPENSITY = (
 )
 COUNTED = (
     "The replayed losses also count in the intervals and the verdict, which hold only if the propensities are those with "
-    "which the arms were explored."
+    "which the arms were explored, and if whether a loss is missing depends on neither arm nor loss."
 )
 UNRANDOMISED = (
     "The log was taken as one that left nothing to chance. What was learned from it compares arms only if every arm was "
@@ -40,8 +40,7 @@ class ForeignLog(NamedTuple):
     """What can be learned from a log.
 
     Attributes:
-        records: the explored arm, its propensity, its loss, and its context as it is stored, in the order in which losses
-            became known.
+        records: the explored arm, its propensity, its loss, and its context as it is stored, in the order of decisions.
         rows: the rows of the log.
         left_out: rows with a loss that could not explore every arm.
         warnings: what its sender should know.
@@ -78,7 +77,7 @@ def read(
             columns["explore"] = [_text(each) for each in _listed(columns["explore"])]
         if unrandomised and "explore" in columns:
             columns["propensity"] = [None] * len(columns["explore"])
-        log = read_log(columns, loss_range, _texts(arms))
+        log = read_log(columns, loss_range, _texts(arms), patience=0)
     except DecoupledError as error:
         raise Invalid(str(error)) from None
     except (OSError, ValueError, KeyError) as error:  # of the libraries that read files
@@ -87,7 +86,7 @@ def read(
         ) from None
     _check_arms(log, arms)
     _check_propensities(log, unrandomised)
-    order = np.argsort(log.settled, kind="stable")
+    order = np.argsort(log.made, kind="stable")
     propensity = np.where(np.isnan(log.propensity), 1.0, log.propensity)[order].tolist()
     explored = [arms[place] for place in log.explore[order].tolist()]
     contexts: list[str | None] = [None] * len(explored)
