@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.base.packed import pack_ints
 from decoupled.base.signed_json import seal, unseal
 from decoupled.inference import Sequences
 from decoupled.inference.sums import Observation
@@ -231,7 +232,7 @@ def test_a_state_of_a_version_without_a_queue_is_read() -> None:
     ("given", "said"),
     [
         ({"patience": 0}, "patience = 0: must be a whole number from 1 on"),
-        ({"patience": 10**6}, "patience = 1000000: must not exceed 100,000"),
+        ({"patience": 10**6}, "patience = 1000000: must not exceed 10,000"),
         ({"patience": 1.5}, "patience = 1.5"),
         ({"expired_loss": 2.0}, r"expired_loss = 2.0: must lie in \[0.0, 1.0\]"),
     ],
@@ -241,3 +242,23 @@ def test_what_cannot_be_is_refused_and_changes_nothing(given: dict[str, Any], sa
     with pytest.raises(dc.DecoupledError, match=said):
         learner.watch(**given)
     learner.watch()
+
+
+def test_columns_of_a_version_without_a_queue_are_read() -> None:
+    """As snapshots of the service have them."""
+    learner = dc.Ladder().start(3, seed=7)
+    learner.watch()
+    learner.observe(learner.decide(), 0.5)
+    made = [learner.explore(), *learner.decide(count=2)]
+    content, columns = to_columns(learner)
+    watch = content["watch"]
+    entries = watch.pop("queue")
+    watch["drawn"] = {}
+    packed = {
+        "exploit": [-1 if each[4] is None else each[4] for each in entries],
+        "law": [each[6] for each in entries],
+    }
+    columns |= {name: pack_ints(np.array(values)) for name, values in packed.items()}
+    columns["laws"], watch["laws"] = watch["laws"], []
+    old = from_columns(as_text(content), columns, [each[1:] for each in made])
+    assert old.to_json() == learner.to_json()

@@ -108,6 +108,18 @@ def test_an_interrupted_replay_goes_on_where_it_stopped(
     assert estimates(again) == learner.estimates().tolist(), "every record once, in order"
 
 
+def test_rows_are_replayed_in_the_order_of_decisions(file: str, tmp_path: Path) -> None:
+    """In the order in which losses came, evidence would be wrong if delays depend on the arm."""
+    service, learner, log = started(file), twin(), rows()
+    learner.watch()
+    learner.replay(records(log))
+    late = [{**row, "seq": place, "settled_seq": 100 - place} for place, row in enumerate(log)]
+    replay(service, written(tmp_path, late[::-1]))
+    assert estimates(service) == learner.estimates().tolist()
+    found = service.verdicts.get("local", "x").result()
+    assert tuple(each.loss for each in found.arms) == tuple(learner.inference.intervals().values())
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_an_export_can_be_replayed(file: str, tmp_path: Path, kind: str) -> None:
     service = started(file)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-PATIENCE, MOST_PATIENCE = 1_000, 100_000  # decisions
+PATIENCE, MOST_PATIENCE = 1_000, 10_000  # decisions; those that wait are added all at once
 
 
 def settled(

@@ -900,7 +900,7 @@ class Learner(Guarded):
             risk: the probability with which an interval of a family may ever fail; see `decoupled.inference.Sequences`.
             drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False gives narrower
                 intervals.
-            patience: how many newer decisions wait for one without feedback, up to 100,000. After that, or after
+            patience: how many newer decisions wait for one without feedback, up to 10,000. After that, or after
                 `forget`, it counts as `expired_loss`, and what comes later still reaches the policy.
             expired_loss: the loss that it counts as, within `loss_range`. None leaves it out and counts it in the verdict:
                 then you assume that whether a loss comes in time depends on neither the arm nor the loss.
