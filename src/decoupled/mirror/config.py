@@ -267,7 +267,7 @@ class CopyConfig(TableConfig):
     @property
     def newer(self) -> int:
         """How many copies may begin after one that waits. Verdicts wait for it, and must not have to leave it out."""
-        return min(10 * self.queue, 90_000)
+        return min(8 * self.queue, 8_000)
 
     def all_credentials(self) -> frozenset[str]:
         """The names of all headers that are credentials."""

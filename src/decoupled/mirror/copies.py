@@ -201,12 +201,11 @@ class Copies:
             self.bytes += len(copy.mirrored.body)
         if self._priced is not None:
             async with self._pricing:  # reading JSON keeps the event loop waiting, also in a thread
-                reused = copy.served is copy.mirrored
-                copy.mirrored = await asyncio.to_thread(self._priced, copy.mirrored)
-                if reused:
-                    copy.served = copy.mirrored
-                elif copy.served is not None:
-                    copy.served = await asyncio.to_thread(self._priced, copy.served)
+                found, served = copy.mirrored, copy.served
+                copy.mirrored = await asyncio.to_thread(self._priced, found)
+                if served is not None:
+                    price = None if served is found else asyncio.to_thread(self._priced, served)
+                    copy.served = copy.mirrored if price is None else await price
         mirrored = copy.mirrored
         if copy.sent:
             self._counts.spent[copy.arm] += mirrored.cost

@@ -85,7 +85,7 @@ def verdict_of(
             arm.kill()
             if arm.process.stdout is not None:
                 arm.process.stdout.close()
-    return bool(known.decided or known.released), counts
+    return bool(known.decided or known.released), counts | {"text": known.text}
 
 
 def main(runs: int, *options: Any) -> None:
@@ -95,10 +95,8 @@ def main(runs: int, *options: Any) -> None:
         with tempfile.TemporaryDirectory() as folder:
             found, counts = verdict_of(Path(folder), *options)
         wrong += found
-        print(
-            found,
-            {name: counts[name] for name in ("copied", "reused", "not_mirrored", "dropped", "learned")},
-        )
+        names = ("copied", "reused", "not_mirrored", "dropped")
+        print(found, counts["text"], {name: counts[name] for name in names})
     print(f"{wrong} of {runs} verdicts were wrong")
 
 

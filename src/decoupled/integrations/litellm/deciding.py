@@ -20,7 +20,7 @@ from .saving import SavedSoon
 
 PATIENCE = 0.1  # seconds that a request with a key waits for the service
 REST = 5.0  # seconds without asking for such decisions after one did not come in time
-PATIENT = 20_000  # decisions that a verdict waits for a shadow; no more begin after one that waits
+PATIENT = 10_000  # decisions that a verdict waits for a shadow; fewer begin after one that waits
 _PAUSE = 1.0  # seconds until the next attempt to reach the service
 _log = logging.getLogger("decoupled.litellm")
 fcntl: Any
