@@ -7,8 +7,10 @@ import pytest
 from support.mirrors.late_arms import verdict_of
 
 
-@pytest.mark.parametrize(("slow", "patience"), [("next", 60.0), ("stable", 0.05)])
-def test_a_late_arm_is_not_found_better_or_worse(tmp_path: Path, slow: str, patience: float) -> None:
+@pytest.mark.parametrize(("slow", "seconds", "patience"), [("next", 1.0, 60.0), ("stable", 0.3, 0.05)])
+def test_a_late_arm_is_not_found_better_or_worse(
+    tmp_path: Path, slow: str, seconds: float, patience: float
+) -> None:
     """`stable` serves, and clients leave it after `patience` seconds.
 
     Each verdict is wrong with a probability of at most 5 %, and more than two of five are once in 800 times. If losses
@@ -18,7 +20,7 @@ def test_a_late_arm_is_not_found_better_or_worse(tmp_path: Path, slow: str, pati
     for number in range(5):
         folder = tmp_path / str(number)
         folder.mkdir()
-        found, counts = verdict_of(folder, 1_000, 0.4, slow, patience)
+        found, counts = verdict_of(folder, 1_000, seconds, slow, patience)
         wrong += found
         assert sum(counts["dropped"].values()) == 0
         copies = sum(counts["copied"].values()) + sum(counts["reused"].values())
