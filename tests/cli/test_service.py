@@ -289,6 +289,37 @@ def test_tls_by_flags(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command to make keys")
+def test_a_certificate_that_cannot_be_used_is_an_error_before_anything_is_served(tmp_path: Path) -> None:
+    def made(*options: str) -> None:
+        subprocess.run(["openssl", *options], check=True, capture_output=True)
+
+    certificate, private, other, locked, text = (tmp_path / name for name in "abcde")
+    curve = (
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-subj",
+        "/CN=localhost",
+    )
+    made("req", "-x509", *curve, "-keyout", str(private), "-out", str(certificate))
+    made("req", "-x509", *curve, "-keyout", str(other), "-out", str(tmp_path / "unused"))
+    made("ec", "-in", str(private), "-out", str(locked), "-aes256", "-passout", "pass:secret")
+    text.write_text("not PEM")
+    for first, second in (
+        (text, private), (certificate, text), (certificate, other), (certificate, locked), (private, certificate),
+        (tmp_path, private),
+    ):  # fmt: skip
+        options = ["--tls-certificate", str(first), "--tls-key", str(second)]
+        result = run(app, ["serve", "--store", str(tmp_path / "store.db"), "--port", "0", *options])
+        assert result.exit_code == 1
+        assert "Serving on" not in result.output
+        assert "are no certificate and its key" in result.output
+        assert "PEM files that belong together" in result.output.replace("\n", " ")
+
+
 def test_help_does_not_wait_for_the_service_to_load() -> None:
     script = "import sys; sys.argv = ['decoupled', '--help']\nfrom decoupled.cli.main import app\ntry: app()\nexcept SystemExit: pass\n"
     script += "assert not {'fastapi', 'uvicorn', 'httpx', 'apsw', 'numba', 'prometheus_client'} & set(sys.modules)"

@@ -63,11 +63,17 @@ OTHERS = (
 )
 # The rows of the table of limits, and their names in the code.
 LIMITS = {
+    "connections at a time, and at most three quarters of the open files allowed; beyond, the one that waits for a request for longest is closed": [
+        "connections"
+    ],
     "bytes of a request's headers": ["headers"],
     "seconds to send the headers": ["headers_seconds"],
     "bytes of a body": ["body"],
     "seconds to send the body": ["body_seconds"],
     "bytes of a log to replay": ["replay"],
+    "bytes a second of a log to replay, or of an answer, once its sender or reader was slower for 30 s": [
+        "LEAST_RATE"
+    ],
     "requests per second for each key": ["rate"],
     "requests at once for each key": ["burst"],
     "wrong keys per second from one address": ["bad_keys"],

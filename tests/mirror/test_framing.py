@@ -1,14 +1,19 @@
 """Where a request ends, which of its headers are whose, and what a client may not do with them."""
 
+import asyncio
 import base64
 import json
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import h11
 import pytest
 
+from decoupled.mirror.arm_connection import ArmConnection
+from decoupled.mirror.bodies import Content
 from support.mirrors.running import Fixed, RunningMirror, UpstreamProcess, connected, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]
@@ -114,7 +119,7 @@ def test_an_http_1_0_client_gets_no_chunks(arms: Arms, tmp_path: Path) -> None:
 
 def test_what_is_for_no_arm_is_refused(arms: Arms, tmp_path: Path) -> None:
     refused = {
-        "GET /ok HTTP/2.0": 505,
+        "GET /ok HTTP/2.0": 400,
         "CONNECT example.org:443 HTTP/1.1": 400,
         "GET ok HTTP/1.1": 400,
     }
@@ -123,8 +128,8 @@ def test_what_is_for_no_arm_is_refused(arms: Arms, tmp_path: Path) -> None:
             head, body = asked(running, f"{line}\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
             assert head.startswith(b"HTTP/1.1 %d" % status)
             assert json.loads(body)["status"] == status
-        counted = running.status()["refused"]
-    assert {name: count for name, count in counted.items() if count} == {"version": 1, "target": 2}
+        status = running.status()
+    assert status["served"] == {}
 
 
 def test_headers_that_come_at_once_are_limited_too(arms: Arms, tmp_path: Path) -> None:
@@ -171,3 +176,89 @@ def test_a_half_sent_request_is_not_served(arms: Arms, tmp_path: Path) -> None:
         connection.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\n")
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(65536) == b""
+
+
+def test_chunks_overrule_a_length_that_an_arm_declares_as_well(arms: Arms, tmp_path: Path) -> None:
+    content = b"all of this is the answer"
+    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(content), content)
+    heads = [
+        b"Content-Length: 3\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 3",
+        b"Transfer-Encoding: Chunked\r\ncontent-length: 3000",
+    ]
+    with mirror(write_config(tmp_path, arms, ALL), Fixed(explore="stable")) as running:
+        for head in heads:
+            answer = running.http.get(raw(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + body))
+            assert answer.content == content
+            assert "content-length" not in answer.headers
+            assert running.http.get("/ok").content == b"stable"
+        gzipped = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n" + body
+        assert running.http.get(raw(gzipped)).status_code == 502
+        status = running.settled()
+    assert status["failed"] == {"stable": 1}
+
+
+def test_a_connection_ends_with_an_answer_of_two_lengths() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n%b\r\n\r\n2\r\nok\r\n0\r\n\r\n" % head)
+        with suppress(ConnectionResetError):
+            await reader.read()
+        writer.close()
+        answered.set()
+
+    async def main() -> bool:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            connection = await ArmConnection.open("127.0.0.1", port, None, 30.0)
+            await connection.send(
+                h11.Request(method="GET", target="/", headers=[("Host", "a")]), Content(), 30.0
+            )
+            await connection.head(30.0)
+            assert [part async for part in connection.parts(30.0)] == [b"ok"]
+            reusable = connection.reusable
+            connection.close()
+            await answered.wait()
+            return reusable
+
+    head, answered = b"Transfer-Encoding: chunked", asyncio.Event()
+    assert asyncio.run(main())
+    head, answered = b"Transfer-Encoding: chunked\r\nContent-Length: 2", asyncio.Event()
+    assert not asyncio.run(main())
+
+
+@pytest.mark.parametrize("target", ["/a?", "/a??", "/a?b?", "/a", "/?", "/a?b=#c"])
+def test_a_target_is_passed_on_as_it_came(arms: Arms, tmp_path: Path, target: str) -> None:
+    backend = Fixed()
+    with mirror(write_config(tmp_path, arms, ALL), backend) as running:
+        before = {name: len(arm.seen()) for name, arm in arms.items()}
+        for form in (target, f"http://shop.example{target}"):
+            asked(running, f"GET {form} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        running.settled()
+    for name, arm in arms.items():
+        assert [each["target"] for each in arm.seen()[before[name] :] if each["target"] != "/seen"] == [
+            target
+        ] * 2
+
+
+def test_a_body_behind_an_upgrade_reaches_the_arm(arms: Arms, tmp_path: Path) -> None:
+    wish = "Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk"
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        request = f"POST /echo HTTP/1.1\r\nHost: a\r\n{wish}\r\nContent-Length: 5\r\n\r\nhello".encode()
+        got, headers = arrived(asked(running, request))
+    assert base64.b64decode(got["body"]) == b"hello"
+    assert not {"upgrade", "http2-settings"} & set(headers)
+
+
+def test_a_request_with_two_lengths_is_refused(arms: Arms, tmp_path: Path) -> None:
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        for lengths in (
+            "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            "Transfer-Encoding: chunked\r\nContent-Length: 5",
+            "Transfer-Encoding: gzip, chunked",
+        ):
+            request = f"POST /echo HTTP/1.1\r\nHost: a\r\n{lengths}\r\n\r\n5\r\nhello\r\n0\r\n\r\n".encode()
+            head, _ = asked(running, request + b"GET /ok HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 400")
+            assert b"connection: close" in head
+        assert running.status()["served"] == {}

@@ -3,14 +3,17 @@
 import gc
 import sys
 import threading
+import time
 import tracemalloc
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
-from decoupled.mirror import clients
+from decoupled.mirror import server
+from decoupled.service.http.admission.limits import Limits
 from support.mirrors.running import Fixed, UpstreamProcess, connected, eventually, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]
@@ -63,15 +66,53 @@ def test_a_client_that_sends_nothing_for_long_is_told(arms: Arms, tmp_path: Path
     assert status["dropped"]["client_gone"] == 1
 
 
+@pytest.mark.parametrize("length", ["Content-Length: 100000", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("kind", ["", "sink = true\n"])
+def test_slow_uploads_do_not_fill_the_mirror(arms: Arms, tmp_path: Path, length: str, kind: str) -> None:
+    """A byte now and then is no progress, in whatever share of a chunk it comes."""
+    text = f"clients = 3\nclient_timeout = 0.3\n{kind}{ALL}"
+    with mirror(write_config(tmp_path, arms, text), Fixed()) as running, ExitStack() as opened:
+        lines = [opened.enter_context(connected(running.url)) for _ in range(3)]
+        for line in lines:
+            line.sendall(f"POST /echo HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n".encode())
+        drop = b"1\r\nx\r\n" if "chunked" in length else b"x"
+
+        def served() -> bool:
+            for line in lines:
+                with suppress(OSError):
+                    line.sendall(drop)
+            return running.http.get("/ok").status_code != 503
+
+        eventually(served, "room for others")
+        for line in lines:
+            assert line.recv(65536).startswith(b"HTTP/1.1 408")
+
+
+def test_a_long_upload_at_a_fair_pace_is_served(arms: Arms, tmp_path: Path) -> None:
+    part, count = b"x" * 2_000, 30
+    with (
+        mirror(write_config(tmp_path, arms, f"client_timeout = 0.2\n{NONE}"), Fixed()) as running,
+        connected(running.url) as line,
+    ):
+        head = f"POST /ok HTTP/1.1\r\nHost: a\r\nContent-Length: {len(part) * count}\r\n\r\n"
+        line.sendall(head.encode())
+        for _ in range(count):  # longer than the limit in all
+            line.sendall(part)
+            time.sleep(0.02)
+        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+
+
 def test_headers_must_come_soon(arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(server, "Limits", partial(Limits, headers_seconds=0.2))
     with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
         with connected(running.url) as silent:
+            assert silent.recv(65536).startswith(b"HTTP/1.1 408")
             assert silent.recv(1) == b""
         with connected(running.url) as slow:
             slow.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\n\r\n")
             assert slow.recv(65536).startswith(b"HTTP/1.1 200")
             slow.sendall(b"GET /ok HTTP/1.1\r\n")
+            assert slow.recv(65536).startswith(b"HTTP/1.1 408")
             assert slow.recv(1) == b""
 
 

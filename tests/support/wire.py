@@ -39,6 +39,8 @@ class Wire(asyncio.Transport):
         self.protocol: Any = None
         self.sent = b""
         self.closed = False
+        self.reading = True
+        self.buffered = 0  # bytes that the client has not taken yet
         self._more = asyncio.Event()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
@@ -58,11 +60,24 @@ class Wire(asyncio.Transport):
             self._more.set()
             asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
 
+    def abort(self) -> None:
+        self.close()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """The client sees the end, and closes its side."""
+        self.close()
+
+    def get_write_buffer_size(self) -> int:
+        return self.buffered
+
     def pause_reading(self) -> None:
-        pass
+        self.reading = False
 
     def resume_reading(self) -> None:
-        pass
+        self.reading = True
 
     # The client
 

@@ -35,6 +35,7 @@ class ArmConnection(asyncio.BufferedProtocol):
         self._writable.set()
         self._waiting: asyncio.Future[None] | None = None
         self._lost: str | None = None
+        self._last = False  # whether the connection ends with this answer
         self.idle_since = 0.0
 
     @classmethod
@@ -122,6 +123,10 @@ class ArmConnection(asyncio.BufferedProtocol):
             event = await self._event(seconds)
             if isinstance(event, h11.Response):
                 _check(event)
+                # What declares its length twice may be read in two ways, so nothing follows it (RFC 9112, 6.3).
+                self._last = {b"content-length", b"transfer-encoding"} <= {
+                    name for name, _ in event.headers
+                }
                 return event
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
                 raise BrokenOff(self._lost or "answered something else than was asked")
@@ -134,7 +139,7 @@ class ArmConnection(asyncio.BufferedProtocol):
             raise BrokenOff("did not finish its answer")
         http = self._http
         done = http.our_state is h11.DONE and http.their_state is h11.DONE
-        if done and http.trailing_data == (b"", False):
+        if done and not self._last and http.trailing_data == (b"", False):
             http.start_next_cycle()
             self._resume()
             self._buffer = None

@@ -1,14 +1,8 @@
 """Reads the request of a client, and refuses what no arm should get."""
 
-import re
 from dataclasses import dataclass
 
 from starlette.types import Scope
-
-from .clients import LARGEST_HEADERS
-
-# A client that takes the mirror for a proxy of its own sends a whole address (RFC 9112, 3.2.2).
-_ABSOLUTE = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 
 
 class Refused(Exception):  # noqa: N818
@@ -26,13 +20,12 @@ class Arrived:
     Attributes:
         method: such as "GET".
         path: as it came, encoded.
-        target: the path and the query.
+        target: the path and the query, as they came.
         headers: with names in lower case, without trailers.
         client: the address of the client, if it is known.
         scheme: how the client reached the proxy.
         length: the length of the body as declared.
         chunked: whether the body comes in chunks instead.
-        old: whether the client speaks HTTP/1.0.
     """
 
     method: str
@@ -43,7 +36,6 @@ class Arrived:
     scheme: str
     length: int
     chunked: bool
-    old: bool
 
     @property
     def has_body(self) -> bool:
@@ -53,17 +45,7 @@ class Arrived:
 
 def arrived(scope: Scope) -> Arrived:
     """The request of an ASGI scope; `Refused` if it is not for any arm."""
-    headers, version = scope["headers"], scope["http_version"]
-    if version not in ("1.0", "1.1"):
-        raise Refused("version", 505, f"HTTP/{version} is not spoken here; use HTTP/1.1")
-    if sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
-        raise Refused("headers", 431, f"the headers are longer than {LARGEST_HEADERS:,} bytes; send fewer")
-    path, query = scope["raw_path"], scope["query_string"]
-    if not path.startswith(b"/") and path != b"*":
-        authority = _ABSOLUTE.match(path)
-        if authority is None or scope["method"] == "CONNECT":
-            raise Refused("target", 400, "the target is not a path; send one, such as /v1/items")
-        path = path[authority.end() :] or b"/"
+    headers = scope["headers"]
     length, chunked = 0, False
     for name, value in headers:
         if name == b"upgrade" and b"websocket" in value.lower():
@@ -77,12 +59,11 @@ def arrived(scope: Scope) -> Arrived:
     client = scope.get("client")
     return Arrived(
         scope["method"],
-        path,
-        path + b"?" + query if query else path,
+        scope["raw_path"],
+        scope["decoupled.target"],
         headers,
         client[0] if client else None,
         scope["scheme"],
         length,
         chunked,
-        version == "1.0",
     )

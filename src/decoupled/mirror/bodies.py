@@ -1,10 +1,11 @@
 """Bodies of requests as clients upload them, and of answers as they are recorded."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 
 from starlette.types import Receive
+
+from ..service.http.admission.body_file import Paced
 
 
 class ClientDisconnected(Exception):  # noqa: N818
@@ -12,7 +13,7 @@ class ClientDisconnected(Exception):  # noqa: N818
 
 
 class UploadTimeout(Exception):  # noqa: N818
-    """The client sent no byte of its request for too long."""
+    """The client sent its request too slowly."""
 
 
 class Content:
@@ -32,12 +33,12 @@ class Content:
 class Upload:
     """The body of a request as the client sends it. A copy is kept up to a limit, None without one.
 
-    A client that sends nothing for `seconds` is given up: `UploadTimeout`. What is read ahead is handed over all the same.
+    A client that falls behind for `seconds` is given up: `UploadTimeout`. What is read ahead is handed over all the same.
     `sent` is when its last byte was handed over, so that a slow upload does not count as a slow answer.
     """
 
     def __init__(self, receive: Receive, limit: int | None, seconds: float) -> None:
-        self._receive, self._limit, self._seconds = receive, limit, seconds
+        self._receive, self._limit = Paced(receive, seconds), limit
         self._parts: list[bytes] | None = None if limit is None else []
         self._size = 0
         self._ahead: list[bytes] = []
@@ -85,8 +86,7 @@ class Upload:
     async def _next(self) -> bytes:
         """The next part, of which a copy is kept."""
         try:
-            async with asyncio.timeout(self._seconds):
-                message = await self._receive()
+            message = await self._receive()
         except TimeoutError:
             raise UploadTimeout from None
         if message["type"] == "http.disconnect":
@@ -125,37 +125,3 @@ class Recording:
         if room > 0:
             self._parts.append(part[:room])
             self._held += min(len(part), room)
-
-
-# Seconds after which the proxy begins to look whether the client is still there. Most answers are faster.
-WATCH_AFTER = 0.1
-
-
-class CancelOnDisconnect:
-    """Cancels the task that serves a request when the client goes away while an answer is awaited."""
-
-    def __init__(self, receive: Receive, body: Content | Upload) -> None:
-        self._receive, self._body = receive, body
-        self._serving = asyncio.current_task()
-        self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
-        self.gone = False
-
-    def stop(self) -> None:
-        """Look no longer."""
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _start(self) -> None:
-        if isinstance(self._body, Upload) and not self._body.complete:  # it notices by itself
-            self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
-        else:
-            self._task = asyncio.create_task(self._look())
-
-    async def _look(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self.gone = True
-        if self._serving is not None:
-            self._serving.cancel()

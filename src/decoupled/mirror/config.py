@@ -460,7 +460,7 @@ class MirrorConfig(TableConfig):
         key: the key of that service; `DECOUPLED_KEY` if it is None.
         state_folder: the folder to write to, and that a relative path of the store starts from; `folder` if it is None.
         clients: how many requests are served at a time; others are answered with 503.
-        client_timeout: seconds that a client may send nothing of its request, or read nothing of its answer.
+        client_timeout: seconds for which a client may send or read less than 4 KiB a second.
         drain: seconds to finish open requests and queued copies at shutdown.
         log_format: "text", or "json": one object a line.
         webhook: who is told when something is decided; None for nobody.

@@ -17,7 +17,7 @@ NOT_MIRRORED = ("share", "not_repeatable", "too_large", "not_json", "queue_full"
 # Why a copy is given up after the learner was asked; its decision expires without a loss.
 DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
 # Why a request was answered by the mirror itself, and no arm was asked.
-REFUSED = ("busy", "headers", "target", "version", "websocket")
+REFUSED = ("busy", "websocket")
 # How telling the webhook ended.
 WEBHOOK = ("delivered", "failed")
 # What is counted by arm.

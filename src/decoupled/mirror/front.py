@@ -8,7 +8,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from ..service.experiment.context import Value
 from ..service.experiment.request_context import Origin, coming_from
@@ -16,8 +16,6 @@ from ..service.http.models.problem_json import PROBLEM, problem
 from ..service.http.models.strict_json import encoded
 from ..service.http.transport.responses import CLOSE, REQUEST_IDS, Response
 from .arrived import Arrived, Refused, arrived
-from .bodies import ClientDisconnected
-from .clients import ClientConnection
 from .config import MirrorConfig
 from .context import ContextFinder
 from .copies import Copies, Copy
@@ -60,14 +58,12 @@ class Front(ABC):
         """Answer one request."""
         if scope["type"] != "http":
             return
-        connection: ClientConnection = scope["state"]["connection"]
-        connection.begin()
         self.in_flight += 1
         try:
             request = arrived(scope)
             if self.in_flight > self._clients:
                 raise Refused("busy", 503, "too many requests at a time; ask again later")
-            await self._respond(request, connection, receive, send)
+            await self._respond(request, receive, send)
         except Refused as refused:
             self._counts.refused[refused.reason] += 1
             await refuse(send, scope["headers"], refused.status, str(refused), close=True)
@@ -75,15 +71,11 @@ class Front(ABC):
             with suppress(RuntimeError):  # the answer has begun, so it can only be cut off
                 detail = "an error of the mirror itself; its log says more"
                 await refuse(send, scope["headers"], 500, detail, error, close=True)
-            raise
         finally:
             self.in_flight -= 1
-            connection.end()
 
     @abstractmethod
-    async def _respond(
-        self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
-    ) -> None:
+    async def _respond(self, request: Arrived, receive: Receive, send: Send) -> None:
         """Answer a request."""
 
     def _not_mirrored(self, request: Arrived, unset: str | None = None) -> str | None:
@@ -116,16 +108,6 @@ class Front(ABC):
         sent = Request(request.method, target, as_text(passed), body)
         shown = Request(request.method, target, as_text(passed, self._credentials), body)
         return Copy(decision, explore, sent, shown, served)
-
-
-async def sent(send: Send, message: Message) -> None:
-    """Send; `ClientDisconnected` if the connection was closed and the server has not noticed yet."""
-    try:
-        await send(message)
-    except RuntimeError as error:
-        if "closed" not in str(error):
-            raise
-        raise ClientDisconnected from None
 
 
 async def refuse(

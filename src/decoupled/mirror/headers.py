@@ -74,6 +74,8 @@ def for_arm(
 def for_client(headers: Raw) -> list[tuple[bytes, bytes]]:
     """The headers of an answer as the client gets them: all but those that concern the upstream's connection.
 
+    Chunks overrule a length that is declared as well (RFC 9112, 6.3).
+
     >>> for_client([(b"Content-Type", b"text/plain"), (b"Connection", b"X-Pool"), (b"X-Pool", b"3")])
     [(b'Content-Type', b'text/plain')]
     """
@@ -81,6 +83,8 @@ def for_client(headers: Raw) -> list[tuple[bytes, bytes]]:
     for name, value in headers:
         if name.lower() == b"connection":
             dropped.update(token.strip().lower() for token in value.split(b","))
+        elif name.lower() == b"transfer-encoding":
+            dropped.add(b"content-length")
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 

@@ -5,24 +5,24 @@ import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 from starlette.types import Receive, Send
 
+from ..service.http.transport.connection import GONE
 from .arm_health import ArmHealth
 from .arrived import Arrived
 from .backend import UNKNOWN, Mode, Routing, Traits
-from .bodies import CancelOnDisconnect, ClientDisconnected, Content, Recording, Upload, UploadTimeout
-from .clients import ClientConnection
+from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .exchange import Answer
-from .front import Front, FrontParts, refuse, sent
+from .front import Front, FrontParts, refuse
 from .headers import for_client
 from .sticky import KeyFinder
 from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
 
 _GONE = "the client went away"
 _log = logging.getLogger("decoupled.mirror")
-T = TypeVar("T")
+_Answered: TypeAlias = tuple[str, str] | None  # the arm and its status, if all of its answer came
 
 
 @dataclass(slots=True)
@@ -35,7 +35,6 @@ class InFlight:
     body: Content | Upload
     recording: Recording | None
     begun: bool = False  # whether the client has the head of its answer
-    whole: bool = False  # whether it has all of it
     gone: bool = False  # whether it has left, and the answer is still awaited
     served: Answer | None = None
     content: bytes = b""  # of a JSON object, if an arm sets fields in it
@@ -58,9 +57,7 @@ class Proxy(Front):
         self._reads_body = self._sets_json or self._finds_in_body
         self._warned: set[tuple[str, bytes]] = set()
 
-    async def _respond(
-        self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
-    ) -> None:
+    async def _respond(self, request: Arrived, receive: Receive, send: Send) -> None:
         ahead: Upload | None = None
         content: bytes | None = None
         if request.has_body and self._reads_body:
@@ -79,26 +76,22 @@ class Proxy(Front):
         elif request.has_body:
             limit = None if serving.decision is None else self._body_limit
             serving.body = Upload(receive, limit, self._client_seconds)
-        watcher = CancelOnDisconnect(receive, serving.body)
         why, status = "", 0
         try:
             answering = self._serve(request, serving, send)
             if serving.decision is not None:
-                answering = self._to_its_end(answering, serving, watcher)
+                answering = self._to_its_end(answering, serving)
             answered = await answering
-            watcher.stop()
             if answered is not None:
-                await sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
-                serving.whole = True
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
                 self._counts.served[answered] += 1
         except ClientDisconnected:
             why = "client gone"
         except UploadTimeout:
             why, status = "client too slow", 408
-        except asyncio.CancelledError:
-            why, status = ("client gone", 0) if watcher.gone else ("shutdown", 503)
+        except asyncio.CancelledError as error:
+            why, status = ("client gone", 0) if error.args == (GONE,) else ("shutdown", 503)
         finally:
-            watcher.stop()
             if serving.decision is not None:
                 self._mirror(request, serving, serving.decision, why)
         if why:
@@ -108,8 +101,6 @@ class Proxy(Front):
                 "the mirror is ending; ask again" if status == 503 else "the body did not come in time"
             )
             await refuse(send, request.headers, status, problem, close=True)
-        elif request.old and serving.begun and not serving.whole:
-            connection.abort()  # an HTTP/1.0 client takes the end of the connection for that of the answer
 
     # Choosing
 
@@ -149,15 +140,15 @@ class Proxy(Front):
 
     # Serving
 
-    async def _serve(self, request: Arrived, serving: InFlight, send: Send) -> tuple[str, str] | None:
-        """Answer all but the end; returns which arm did, and its status, if all of its answer came."""
+    async def _serve(self, request: Arrived, serving: InFlight, send: Send) -> _Answered:
+        """Answer all but the end."""
         try:
             arm, response = await self._opened(request, serving)
         except NoAnswer as error:
             self._counts.failed[serving.exploit] += 1
             self._counts.served[serving.exploit, str(error.status)] += 1
             serving.served = Answer(serving.exploit, None, problem=error.problem)
-            serving.begun = serving.whole = True
+            serving.begun = True
             await refuse(send, request.headers, error.status, str(error))
             return None
         first, last, problem = time.perf_counter(), None, None
@@ -169,12 +160,12 @@ class Proxy(Front):
                 "headers": for_client(response.headers),
             }
             serving.begun = True
-            await sent(send, start)
+            await send(start)
             async for part in response.parts():
                 if recording is not None and recording.size <= self._answer_limit:  # where a copy is cut
                     recording.add(part)
                     last = time.perf_counter()
-                await sent(send, {"type": "http.response.body", "body": part, "more_body": True})
+                await send({"type": "http.response.body", "body": part, "more_body": True})
             return arm.name, str(response.status)
         except (BrokenOff, TimeoutError) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.
@@ -191,9 +182,7 @@ class Proxy(Front):
                 serving.served = arm.answer(response, recording, serving.body.sent, first, problem, last)
             response.close()
 
-    async def _to_its_end(
-        self, answering: Coroutine[Any, Any, T], serving: InFlight, watcher: CancelOnDisconnect
-    ) -> T:
+    async def _to_its_end(self, answering: Coroutine[Any, Any, _Answered], serving: InFlight) -> _Answered:
         """Await an answer for as long as that to a copy, also if the client leaves.
 
         It may stand for a copy, and else slow answers would count for the arms that are copied to, and not for this one.
@@ -201,8 +190,8 @@ class Proxy(Front):
         task = asyncio.create_task(answering)
         try:
             return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            serving.gone = watcher.gone
+        except asyncio.CancelledError as error:
+            serving.gone = error.args == (GONE,)
             await asyncio.wait([task], timeout=self._copy_seconds if serving.gone else 0.0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

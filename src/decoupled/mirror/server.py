@@ -16,15 +16,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import ParameterError, reworded
 from ..service.client.aio import AsyncClient
+from ..service.http.admission.limits import Limits
 from ..service.http.app import create_app
 from ..service.http.observe.log_format import set_up_logging
-from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
+from ..service.http.server import (
+    OFFERED,
+    SWITCH_INTERVAL,
+    Serving,
+    configuration,
+    listening,
+    uvicorn_config,
+)
+from ..service.http.transport.connection import connections_within
 from ..service.http.transport.gateway import LOOPBACK, name_in
 from ..service.http.transport.pid1 import reap_orphans
 from ..service.service import DecisionService, open_service
 from ..service.store.open import is_postgres
 from .backend import Backend, Embedded, Remote
-from .clients import server_settings
 from .config import MirrorConfig
 from .counts import MirrorMetrics
 from .mirror import Mirror
@@ -38,6 +46,12 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+
+def server_settings(app: ASGIApp | None, drain: int, seconds: float) -> uvicorn.Config:
+    """The configuration of the server in front of the proxy. An answer has the date of its arm, which works for nobody."""
+    http = connections_within(Limits(body_seconds=seconds), cancel=True)
+    return uvicorn_config(app, http, drain, date_header=False)
 
 
 def run(config: MirrorConfig) -> None:

@@ -1,16 +1,15 @@
 """Takes copies from a proxy that does its own mirroring, such as nginx or Envoy, and serves nobody."""
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 from starlette.types import Receive, Send
 
+from ..service.http.transport.connection import GONE
 from .arrived import Arrived
 from .backend import Traits
 from .bodies import ClientDisconnected, Upload, UploadTimeout
-from .clients import ClientConnection
-from .front import Front, refuse, sent
+from .front import Front, refuse
 
 # Seconds that a copy waits for its decision. Nobody waits for the copy.
 _PATIENCE = 30.0
@@ -22,9 +21,7 @@ class Sink(Front):
     It does not see what the proxy served, so nothing is compared with that.
     """
 
-    async def _respond(
-        self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
-    ) -> None:
+    async def _respond(self, request: Arrived, receive: Receive, send: Send) -> None:
         self._counts.received += 1
         reason = self._not_mirrored(request)
         if reason is not None:
@@ -47,8 +44,8 @@ class Sink(Front):
         except UploadTimeout:
             self._copies.give_up("client_gone")
             await refuse(send, request.headers, 408, "the body did not come in time", close=True)
-        except asyncio.CancelledError:
-            self._copies.give_up("shutdown")
+        except asyncio.CancelledError as error:
+            self._copies.give_up("client_gone" if error.args == (GONE,) else "shutdown")
         except Exception:  # of the decision: its place must not be lost
             self._leave("no_decision")
             raise
@@ -78,7 +75,5 @@ class Sink(Front):
 
 
 async def _accept(send: Send) -> None:
-    with suppress(ClientDisconnected):  # who may leave once the copy is here
-        head = {"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]}
-        await sent(send, head)
-        await sent(send, {"type": "http.response.body", "body": b""})
+    await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})

@@ -77,7 +77,7 @@ MIRROR = (
     _mirror("state-folder", PATH, None, "Folder to write to, if not that of the file."),
     _mirror("clients", whole(1), 1_000, "Requests served at a time; others get the status 503."),
     _mirror(
-        "client-timeout", number(0.1), 60.0, "Seconds that a client may send nothing, or read nothing."
+        "client-timeout", number(0.1), 60.0, "Seconds for which a client may send or read less than 4 KiB a second."
     ),
     _mirror("drain", whole(1), 30, "Seconds to finish open answers on shutdown."),
     _mirror("experiment", EXPERIMENT, "mirror", "Name of the experiment.", "experiment.name"),

@@ -427,7 +427,7 @@ def test_a_shutdown_answers_what_waits_for_its_commit(service: DecisionService) 
             idle.send(request("POST", DECIDE))
             await idle.answer()
             wire.send(request("POST", DECIDE))
-            assert not wire.protocol.cycle.response_complete
+            assert wire.sent == b""
             wire.protocol.shutdown()
             idle.protocol.shutdown()
             assert idle.closed
@@ -442,17 +442,18 @@ def test_a_shutdown_answers_what_waits_for_its_commit(service: DecisionService) 
 
 def test_a_connection_is_closed_when_it_was_idle_for_long(service: DecisionService) -> None:
     async def main() -> None:
-        async with opened(service) as (_, wire):
-            connection = wire.protocol
-            assert connection.timeout_keep_alive_task is not None
-            wire.send(b"POST /v1/exp")
-            assert connection.timeout_keep_alive_task is None, (
-                "a request has begun, and has a limit of its own"
-            )
-            wire.send(request("POST", DECIDE)[12:])
-            await wire.answer()
-            connection.timeout_keep_alive_handler()
-            assert wire.closed
+        async with wired(service, limits=Limits(headers_seconds=3600.0)) as http:
+            http.settings.timeout_keep_alive = 0.05
+            idle, begun = http.connect(), http.connect()
+            for wire in (idle, begun):
+                wire.send(request("POST", DECIDE))
+                assert (await wire.answer()).status == 201
+            begun.send(b"POST /v1/exp")
+            while not idle.closed:
+                await asyncio.sleep(0.001)
+            assert not begun.closed, "a request has begun, and has a limit of its own"
+            begun.send(request("POST", DECIDE)[12:])
+            assert (await begun.answer()).status == 201
 
     run(main)
 

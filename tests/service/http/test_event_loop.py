@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from decoupled.mirror import server as mirror_server
-from decoupled.mirror.clients import server_settings
+from decoupled.mirror.server import server_settings
 from decoupled.service.http.server import Serving, configuration
 
 WITHOUT_UVLOOP = """

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,16 @@ def check(serving: Serving, *, any_key: bool) -> None:
     for name, file in (("--tls-certificate", serving.certificate), ("--tls-key", serving.private_key)):
         if file is not None and not os.access(file, os.R_OK):
             raise ParameterError.of(name, str(file), "cannot be read", "check the path and its permissions")
+    if serving.certificate is not None:
+        try:  # without a password, OpenSSL would ask the terminal for one
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+                serving.certificate, serving.private_key, password=b""
+            )
+        except OSError as error:  # which those of OpenSSL are, too
+            rule = f"are no certificate and its key ({error})"
+            remedy = "give PEM files that belong together, the key without a password"
+            given = f"{serving.certificate}, {serving.private_key}"
+            raise ParameterError.of("--tls-certificate, --tls-key", given, rule, remedy) from None
     if serving.backups is not None and not serving.backups.is_dir():
         raise ParameterError.of("--backups", str(serving.backups), "is not a folder", "create it first")
     if is_loopback(serving.host):

@@ -112,11 +112,6 @@ class Buckets:
         keep(self._full_at, caller, full_at + cost / self._rate, _REMEMBERED)
         return 0.0
 
-    def empty(self, caller: str) -> bool:
-        """Whether a caller has no token left."""
-        full_at = self._full_at.get(caller)
-        return full_at is not None and full_at - self._clock() + (1.0 - self._burst) / self._rate > 1e-9
-
     def take(self, caller: str, cost: float, what: str) -> None:
         """Take tokens, or refuse with the time to wait."""
         wait = self.wait(caller, cost)
@@ -190,11 +185,8 @@ class Admission:
         known = self._known.get(digest)
         if known is not None and checked_later:
             return known
-        # Slows down addresses that guess. A key that was valid before is never locked out.
-        if known is None and self._failures.empty(address):
-            self._failures.take(address, 1.0, "wrong keys from this address")
         access = await self._look_up(digest)
-        if access is None:
+        if access is None:  # only then: a valid key is never locked out by others behind the same address
             self._failures.take(address, 1.0, "wrong keys from this address")
             raise Unauthorized(REFUSED)
         return access

@@ -13,6 +13,8 @@ MOST_LISTED = 1_000  # experiments on a page
 MOST_FLAGS = 200  # experiments in a bulk evaluation, each of which makes a decision
 MOST_AT_ONCE = 2  # exports and evaluations of one tenant
 LONGEST_KEY = 255  # characters of an Idempotency-Key
+# Bytes a second of a long body or answer, below which its client is too slow.
+LEAST_RATE = 4_096
 
 
 @dataclass(frozen=True)
@@ -20,16 +22,18 @@ class Limits:
     """The limits for one caller.
 
     Attributes:
+        connections: open at a time; beyond them, the one that waits for a request for longest is closed.
         headers: bytes of a request's headers.
         headers_seconds: seconds within which they must arrive.
         body: bytes of a request's body.
-        body_seconds: seconds within which it must arrive.
-        replay: bytes of a log that is replayed, of which a part must arrive within `body_seconds`.
+        body_seconds: seconds within which it must arrive, and in which a client must read some of its answer.
+        replay: bytes of a log that is replayed, which may arrive at `LEAST_RATE` after `body_seconds`.
         rate: requests a second for each key, where each item of a batch counts as one; 0 for no limit.
         burst: how many may come at once.
         bad_keys: wrong keys a second from one address.
     """
 
+    connections: int = 10_000
     headers: int = 65_536
     headers_seconds: float = 20.0
     body: int = 1_048_576

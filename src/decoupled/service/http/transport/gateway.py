@@ -35,20 +35,15 @@ from ..models.problem_json import FAULT, faults, log_fault
 from ..observe.log_format import access_log, log_access
 from ..observe.metrics import METHODS, UNKNOWN, Metrics, Recorder
 from ..routes.decisions import FastRoutes, Headers
-from .responses import CLOSE, JSON, REQUEST_IDS, Response
+from .responses import JSON, REQUEST_IDS, Response
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
-VERSIONS = frozenset(("1.1", "1.0"))
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 
 
 class ClientGone(Exception):  # noqa: N818
     """The client closed the connection before its request was complete."""
-
-
-class BrokenHead(BadRequest):
-    """The head of a request is not what HTTP/1.1 asks for, so nothing more of its connection is read."""
 
 
 def origin_of(headers: Headers) -> Origin:
@@ -113,12 +108,9 @@ class Gateway:
         self._metrics.in_flight += 1
         started = time.perf_counter()
         try:
-            _check_head(scope, headers)
             await self._respond(scope, headers, receive, response)
         except ClientGone:
             response.status = 499
-        except BrokenHead as error:
-            await response.refuse(error, (CLOSE,))
         except Exception as error:
             await response.refuse(as_refusal(error))
         finally:
@@ -200,7 +192,7 @@ class Gateway:
             ) from None
 
     async def _gathered(self, receive: Receive) -> bytes:
-        body, more = b"", True
+        body, more = bytearray(), True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -209,7 +201,7 @@ class Gateway:
             more = message.get("more_body", False)
             if len(body) > self._limits.body:
                 raise self._too_large()
-        return body
+        return bytes(body)
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"body: must not exceed {self._limits.body:,} bytes; send it in smaller parts")
@@ -226,18 +218,6 @@ class Gateway:
             )
         if len(self._good_hosts) < 100:
             self._good_hosts.add(host)
-
-
-def _check_head(scope: Scope, headers: Headers) -> None:
-    """Refuse other versions, and requests without a Host or with several: what is in front may have read another one."""
-    version = scope["http_version"]
-    if version not in VERSIONS:
-        raise BrokenHead(f"request: is in HTTP/{version}; use HTTP/1.1")
-    hosts = int(b"host" in headers)
-    if len(headers) < len(scope["headers"]):
-        hosts = sum(name == b"host" for name, _ in scope["headers"])
-    if hosts > 1 or (hosts == 0 and version == "1.1"):
-        raise BrokenHead(f"Host: is given {hosts} times; give it once")
 
 
 def _check_site(headers: Headers) -> None:
