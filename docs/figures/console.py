@@ -71,18 +71,8 @@ def experiment(page: Any, url: str, seconds: float) -> None:
     page.locator("#loss-chart svg").wait_for()
 
 
-def simulator(page: Any, url: str, seconds: float) -> None:
-    """A finished simulation."""
-    page.set_viewport_size({"width": 1280, "height": 812})
-    page.emulate_media(reduced_motion="reduce")
-    page.goto(f"{url}/#simulator")
-    page.locator("#start").click()
-    page.locator(".sim-results[data-state=done]").wait_for(timeout=120_000)
-
-
 PICTURES: dict[str, Callable[[Any, str, float], None]] = {
     "console-experiment": experiment,
-    "console-simulator": simulator,
 }
 
 

@@ -31,7 +31,7 @@ DECOUPLED = {
         f"{BOUND} and constant in $T$, [for prompt feedback](ladder.md#theorem-t2-ladder-itself)",
         "nothing",
     ),
-    "ftpl": ("`FTPL()`", f"{BOUND} against any adversary; constant in $T$ if gaps persist", "nothing"),
+    "ftpl": ("`FTPL()`", f"{BOUND}; constant in $T$ if gaps persist", "nothing"),
     "tsallis": ("`TsallisINF()`", f"{BOUND}; constant in $T$ if gaps persist", "nothing"),
     "exp3": ("`Exp3()`", "none that we state at this rate", "nothing"),
     "avner": ("`AvnerExp3(horizon=T)`", "$\\sqrt{2 K T \\ln K}$", "the horizon"),

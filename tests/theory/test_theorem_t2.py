@@ -222,6 +222,22 @@ def test_the_bound_has_the_scale_of_the_losses() -> None:
     assert bounds.theorem_t2(1_000, 8, width=1e-15) > 7e-12  # the least n counts
 
 
+def test_the_best_arm_in_hindsight() -> None:
+    """The cost of comparing with the best arm of each run is that of K sums of estimates less losses."""
+    arms, rounds, runs, share = 8, 4_000, 400, dc.Ladder().uniform_share
+    chance = share / arms  # the least of an arm
+    extra = bounds.theorem_t2(rounds, arms, in_hindsight=True) - bounds.theorem_t2(rounds, arms)
+    assert extra == pytest.approx(
+        math.sqrt(2.0 * arms * rounds * math.log(arms) / share) + arms / (3.0 * share) * math.log(arms)
+    )
+    # Losses of 1 and a gate of 0, seen with the least chance: the widest sums there are.
+    seen = np.random.default_rng(7).binomial(rounds, chance, (runs, arms))
+    highest = float((seen / chance - rounds).max(axis=1).mean())
+    assert 0.6 * extra < highest < extra
+    narrow = bounds.theorem_t2(rounds, arms, width=0.5, in_hindsight=True)
+    assert narrow - bounds.theorem_t2(rounds, arms, width=0.5) == pytest.approx(0.5 * extra)
+
+
 def test_theorem_t2b() -> None:
     assert 7e9 < bounds.theorem_t2b([0.125] * 7) < 8e9
     assert bounds.theorem_t2b([0.125] * 7, dc.Ladder(least_spread=0.999)) < 1e8

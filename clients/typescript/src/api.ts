@@ -991,11 +991,4 @@ export interface Operations {
     body: FeedbackBatchIn;
     response: FeedbackBatchOut;
   };
-  /** Run FTPL, Ladder, Tsallis-INF and EXP3 on a simulated world; sends a line of JSON after each step */
-  "GET /v1/simulator": {
-    path: object;
-    query: { environment?: "stochastic" | "alternating" | "punish-last" | "drifting"; arms?: number; gap?: number; rounds?: number; runs?: number; seed?: number };
-    body: undefined;
-    response: Blob;
-  };
 }

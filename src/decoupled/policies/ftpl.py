@@ -37,7 +37,7 @@ class FTPL(ComposedPolicy):
     - explores $j_t \sim p$, with $p_i \propto q_i = \min(1 / (1 + \eta_t u_i), \sigma_i^{-1/\alpha})^{(\alpha + 1) / 2}$;
     - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
-    For $\alpha > 1$, regret is $O(\sqrt{KT})$ against any adversary (theorem 3.1). For $\alpha \in (2, 3]$, it is constant
+    For $\alpha > 1$, expected regret against each fixed arm is $O(\sqrt{KT})$ for any adversary (theorem 3.1). For $\alpha \in (2, 3]$, it is constant
     in $T$ in the stochastically constrained regime (theorem 3.2).
 
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits: best-of-both-worlds and

@@ -121,7 +121,7 @@ def slide(page: Any, name: str, value: float) -> None:
 def test_by_keyboard_alone_from_nothing_to_a_live_experiment(tab: Tab, service: Service) -> None:
     page = tab.open("")
     page.get_by_role("link", name="Create an experiment").wait_for()
-    assert page.get_by_role("link", name="Open the simulator").is_visible(), (
+    assert page.get_by_role("link", name="Create a demo experiment").is_visible(), (
         "a visitor without data has a way"
     )
     for _ in range(12):
@@ -578,55 +578,6 @@ def test_what_users_name_is_text(tab: Tab, service: Service) -> None:
     assert page.evaluate("window.hurt") is None
 
 
-def test_a_visitor_watches_the_policies_learn(tab: Tab) -> None:
-    page = tab.open("simulator")
-    slide(page, "sim-rounds", 2)
-    slide(page, "sim-runs", 4)
-    slide(page, "sim-arms", 16)  # so many that nobody has learned all there is before the end
-    slide(page, "sim-gap", 0.05)
-    page.select_option("#environment", "stochastic")
-    page.click("#start")
-
-    def regrets() -> list[float]:
-        cells = page.locator(".scores tbody tr td:nth-child(2)").all_inner_texts()
-        return [float(cell) for cell in cells]
-
-    page.locator("#regret-chart path.line").nth(3).wait_for(timeout=COMPILING)
-    page.click("#pause")
-    early = regrets()
-    page.emulate_media(reduced_motion="reduce")  # the rest at once
-    page.click("#pause")
-    page.locator(".sim-results[data-state=done]").wait_for(timeout=15_000)
-    late = regrets()
-    names = [path.get_attribute("data-series") for path in page.locator("#regret-chart path.line").all()]
-    assert names == ["FTPL", "Ladder", "Tsallis-INF", "EXP3"]
-    assert len(early) == len(late) == 4
-    assert all(0.0 < before < after for before, after in zip(early, late, strict=True))
-    assert page.locator(".multiples .chart svg").count() == 4
-    assert "round 2,000 of 2,000" in page.locator("#sim-round").inner_text()
-    page.get_by_text("Show the curves as a table").click()
-    page.locator(".plain tbody tr").first.wait_for()  # drawn on the event that follows the click
-    last = page.locator(".plain tbody tr").last.locator("th, td").all_inner_texts()
-    assert [float(cell.replace(",", "")) for cell in last] == [2000.0, *late]
-
-
-def test_motion_that_is_unwanted_is_left_out(tab: Tab) -> None:
-    page = tab.open("simulator")
-    page.emulate_media(reduced_motion="reduce")
-    slide(page, "sim-rounds", 0)
-    slide(page, "sim-runs", 1)
-    page.route(
-        "**/v1/simulator**", lambda route: route.fulfill(response=route.fetch())
-    )  # all steps at once
-    page.evaluate(
-        "window.drawn = 0; new MutationObserver(() => { drawn += 1; })"
-        ".observe(document.querySelector('#sim-round'), {childList: true, characterData: true, subtree: true})"
-    )
-    page.click("#start")
-    page.locator(".sim-results[data-state=done]").wait_for(timeout=COMPILING)
-    assert 0 < page.evaluate("drawn") < 20, "a hundred steps are not shown in turn"
-
-
 CONTRAST = """() => {
   const shade = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
   const luminance = (rgb) => {
@@ -669,15 +620,11 @@ def test_every_view_fits_a_phone_and_can_be_read(tab: Tab, service: Service, sch
         ("", "main .list li, main .empty"),
         ("new", "#policy option:nth-child(2)"),
         (f"experiments/{name}", "#share-chart svg"),
-        ("simulator", ".multiples .chart svg"),
     ):
         tab.open(view)
         if view.startswith("experiments/"):
             page.locator("table.arms tbody tr").first.wait_for()
             service.http.post(f"/v1/experiments/{name}/decisions", json={"count": 50})
-        if view == "simulator":
-            slide(page, "sim-runs", 1)
-            page.click("#start")
         page.locator(ready).first.wait_for(state="attached", timeout=COMPILING)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= PHONE["width"], f"{view}: {wide} pixels"
@@ -849,15 +796,6 @@ def test_every_failure_is_told_in_words(tab: Tab, service: Service) -> None:
     page.get_by_role("button", name="Try again").click()
     page.locator("#create").wait_for()
 
-    for part in ('{"half', ""):
-        page.route("**/v1/simulator**", answered(part))
-        tab.open("simulator")
-        page.reload()
-        page.click("#start")
-        problem.wait_for()
-        assert problem.inner_text() == "The simulation was interrupted. Start it again."
-        assert page.locator("#start").is_enabled()
-
     page.route("**/state", answered("<html>"))
     service.create("unreadable")
     tab.open("experiments/unreadable")
@@ -891,4 +829,4 @@ def test_the_files_need_no_key_and_allow_nothing_from_elsewhere(tmp_path: Path) 
         assert locked.http.get("/console/__init__.py").status_code == 401
         paths = locked.http.get("/v1/openapi.json", headers=made(locked, "read")).json()["paths"]
         assert "/" not in paths
-        assert "/v1/simulator" in paths
+        assert "/v1/experiments" in paths

@@ -213,7 +213,6 @@ def test_api4_unrestricted_resource_consumption(tmp_path: Path) -> None:
             "/v1/experiments?limit=1001",
             "/v1/experiments?limit=0",
             "/v1/experiments?limit=1&limit=2",
-            "/v1/simulator?arms=2&arms=2",
         ):
             assert service.http.get(path, headers=admin).status_code == 422
         statuses = [service.http.get("/v1/experiments", headers=admin) for _ in range(30)]

@@ -101,34 +101,6 @@ export async function experiments() {
   return found;
 }
 
-export const interrupted = () => new Problem(0, "Interrupted", "The simulation was interrupted. Start it again.");
-
-// Yields lines of JSON as they arrive.
-export async function* jsonLines(path, signal) {
-  const response = await open(path, { signal });
-  events.dispatchEvent(new Event("answered"));
-  const parsed = (line) => {
-    try {
-      return JSON.parse(line);
-    } catch {
-      throw interrupted();
-    }
-  };
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read().catch((error) => {
-      if (error.name === "AbortError") throw error;
-      throw interrupted();
-    });
-    if (done) break;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop();
-    for (const line of lines) if (line) yield parsed(line);
-  }
-  if (rest) yield parsed(rest);
-}
-
 // crypto.randomUUID does not exist over plain HTTP.
 export function newKey() {
   const words = crypto.getRandomValues(new Uint8Array(16));

@@ -90,12 +90,11 @@ function invitation(howMany, chosen) {
   return [el("div", { class: "empty" },
     el("h1", {}, "Use one arm, try another"),
     el("p", {}, may("admin")
-      ? "There are no experiments yet. Create one for your program, or create a demo experiment and send test traffic to it. Or watch the policies learn in a simulated environment, which needs no data."
-      : "There are no experiments yet, and this key cannot create one. Watch the policies learn in a simulated environment, which needs no data."),
+      ? "There are no experiments yet. Create one for your program, or create a demo experiment and send test traffic to it."
+      : "There are no experiments yet, and this key cannot create one."),
     el("p", { class: "actions centred" },
       may("admin") ? [
         el("a", { class: "button primary", href: "#new" }, "Create an experiment"),
-        el("a", { class: "button", href: "#new/demo" }, "Create a demo experiment")] : null,
-      el("a", { class: "button", href: "#simulator" }, "Open the simulator"))),
+        el("a", { class: "button", href: "#new/demo" }, "Create a demo experiment")] : null)),
   el("ol", { class: "how" }, HOW.map(([title, text, call]) => el("li", { class: "card" }, el("h2", {}, title), el("p", {}, text), el("code", {}, call))))];
 }

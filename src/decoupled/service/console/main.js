@@ -4,7 +4,6 @@ import { access, events, key, restriction, setKey } from "./api.js";
 import { setText } from "./dom.js";
 import { createView } from "./create.js";
 import { experimentsView } from "./experiments.js";
-import { simulatorView } from "./simulator.js";
 
 const view = document.getElementById("view");
 const status = document.getElementById("status");
@@ -20,7 +19,7 @@ let reachable = null; // null: not known yet; "key": a key is required
 function route() {
   const [name, ...rest] = location.hash.slice(1).split("/");
   const argument = rest.length ? decoded(rest.join("/")) : null;
-  return [["experiments", "new", "simulator"].includes(name) ? name : "experiments", argument];
+  return [name === "new" ? name : "experiments", argument];
 }
 
 function decoded(text) {
@@ -36,7 +35,7 @@ function show(first) {
   const [name, argument] = route();
   leave();
   view.replaceChildren();
-  const views = { experiments: experimentsView, new: createView, simulator: simulatorView };
+  const views = { experiments: experimentsView, new: createView };
   leave = views[name](view, argument) ?? (() => {});
   for (const link of document.querySelectorAll("nav [data-route]")) {
     const here = link.dataset.route === (name === "new" ? "experiments" : name);

@@ -22,7 +22,6 @@ from .routes.logs import log_routes
 from .routes.moving import moving_routes
 from .routes.ofrep import ofrep_routes
 from .routes.operations import DOCUMENT, document_routes, operation_routes
-from .routes.simulator import simulator_routes
 from .transport.gateway import PUBLIC, Gateway
 
 if TYPE_CHECKING:
@@ -87,7 +86,6 @@ def create_app(
         moving_routes(service, limits),
         operation_routes(service, metrics.text, backups, mirror),
         audit_routes(service),
-        simulator_routes(admission),
         ofrep_routes(service, admission),
         console_routes(),
         document_routes(app),

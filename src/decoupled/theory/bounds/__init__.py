@@ -1,5 +1,8 @@
 """Regret bounds with their constants, each with the equation it comes from.
 
+Regret is the expected regret against each fixed arm. Only `theorem_t2(..., in_hindsight=True)` is about the arm that
+turns out best.
+
 `theorem1`, `theorem2` and `corollary` come from the paper. `rouyer_seldin`, `zimmert_seldin` and
 `lower_bound_order` come from the work it is compared with. Where a source hides a constant in an O, or was
 not available, the docstring says so and explains what is used instead.

@@ -82,7 +82,7 @@ def shared_terms(arms: int, policy: ContextualLadder | None = None) -> LadderTer
 def theorem_f1(
     disagreement: float, arms: int, policy: ContextualLadder | None = None, rung: str = "pooled"
 ) -> float:
-    r"""Theorem F1: what a `ContextualLadder` loses to one of its rungs, against any adversary.
+    r"""Theorem F1: what a `ContextualLadder` loses in expectation to one of its rungs, for any adversary.
 
     With $D_T$ the disagreement of the rungs, in all, and $\Lambda = 1 + \ln(1 / \pi_{0,m}) / L_0$,
 
@@ -120,7 +120,7 @@ def _range(arms: int, policy: ContextualLadder) -> float:
 def theorem_f2(
     horizon: int, arms: int, segments: int | None = None, policy: ContextualLadder | None = None
 ) -> float:
-    r"""Theorem F2a: the regret of a `ContextualLadder` against any adversary, with feedback in the same round.
+    r"""Theorem F2a: the expected regret of a `ContextualLadder` for any adversary, with feedback in the same round.
 
     It is $A \sqrt{SKT} + S C$ with `shared_terms`, and F1 with $D_T \le 2T$ on top.
 

@@ -33,8 +33,8 @@ def self_bounding_constant(
     r"""$Z_1(\alpha; \zeta)$ of equation (27), the factor of $w^{1 - 1/\alpha} / \sqrt{t}$ on the event $D_t$.
 
     The paper's last summand, $\alpha / (c (\alpha - 1))$, comes from a penalty whose factor $1 / \sqrt{t - 1}$ was
-    written as $1 / \sqrt{t}$ in equation (24). `corrected=True` corrects it with the factor $\sqrt{2}$ that the paper
-    uses off $D_t$.
+    written as $1 / \sqrt{t}$ in the display above equation (24). `corrected=True` corrects it with
+    the factor $\sqrt{2}$ that the paper uses off $D_t$.
 
     Args:
         arms: the number of arms $K$.

@@ -16,8 +16,8 @@ SHARPER = Inequality("E[r_winner - r_best] <= C_alpha K^(1/alpha) - alpha", "lem
 FIRST = Inequality(
     "t = 1: E[r_winner - r_best] <= alpha Gamma(1 - 1/alpha) / (alpha - 1) K^(1/alpha)", "equation (18)"
 )
-STEP_PRINTED = Inequality("sqrt(t) - sqrt(t - 1) <= 1 / (2 sqrt(t))", "equation (24)", AS_PRINTED)
-STEP = Inequality("sqrt(t) - sqrt(t - 1) <= sqrt(2) / (2 sqrt(t))", "equation (24)", CORRECTED)
+STEP_PRINTED = Inequality("sqrt(t) - sqrt(t - 1) <= 1 / (2 sqrt(t))", "the display above (24)", AS_PRINTED)
+STEP = Inequality("sqrt(t) - sqrt(t - 1) <= sqrt(2) / (2 sqrt(t))", "the display above (24)", CORRECTED)
 
 
 def penalty(moment: Moment) -> float:
@@ -28,7 +28,7 @@ def penalty(moment: Moment) -> float:
 
 
 def sides(moment: Moment) -> Iterator[Sides]:
-    """All steps of lemma 3.5, and the step of (24) that turns the rates of the penalty into 1 / sqrt(t).
+    """All steps of lemma 3.5, and the step above (24) that turns the rates of the penalty into 1 / sqrt(t).
 
     On D_t the paper bounds 1/eta_t - 1/eta_{t-1} by a multiple of 1 / (2 sqrt(t - 1)) and then writes sqrt(t)
     instead. Off D_t it includes the factor sqrt(2) that this step needs.
