@@ -24,7 +24,7 @@ from ...errors import BadRequest, HeadersTooLarge, ServiceError, TooSlow
 from ...experiment.request_context import Origin, coming_from
 from ..admission.limits import LEAST_RATE, Limits
 from ..models.problem_json import FAULT
-from .responses import CLOSE, REQUEST_IDS, refusal
+from .responses import CLOSE, REQUEST_IDS, Header, refusal
 
 try:
     import resource
@@ -76,7 +76,7 @@ class Exchange:
                 self._connection.transport.write(refusal(ServiceError(FAULT), REQUEST_IDS.of(None)))
         finally:
             if not self._answered:
-                self._connection.cut(self)
+                self._connection.finished(self, whole=False)
 
     def add(self, body: bytes, *, more: bool = True) -> None:
         """A part of the body came."""
@@ -133,7 +133,8 @@ class Exchange:
             self._connection.finished(self)
 
     def _start(self, message: Message) -> None:
-        status, lines = message["status"], list[tuple[bytes, bytes]]()
+        lines: list[Header] = []
+        status = message["status"]
         self._bodyless = self.scope["method"] == "HEAD" or status in (204, 304)
         length: bytes | None = None
         for name, value in (*self._connection.server.default_headers, *message.get("headers", ())):
@@ -174,7 +175,9 @@ def connections_within(limits: Limits, *, cancel: bool = False) -> Any:
             own half. Else it is completed.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource else limits.connections
-    limits = replace(limits, connections=min(limits.connections, files * 3 // 4))  # the store needs some, too
+    limits = replace(
+        limits, connections=min(limits.connections, files * 3 // 4)
+    )  # the store needs some, too
     return partial(Connection, limits=limits, cancel=cancel, waiting={})
 
 
@@ -203,6 +206,7 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport = None  # type: ignore[assignment]
         self._parser = httptools.HttpRequestParser(self)
         self._requests: deque[Exchange] = deque()  # the first is being answered
+        self._headers: list[Header] = []
         self._unparsed = b""
         self._over = False  # whether nothing more is parsed
         self._begun = self._hurried = False  # a head has begun; and its time is running
@@ -318,8 +322,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._target, self._headers = b"", list[tuple[bytes, bytes]]()
-        self._begun = True
+        self._target, self._headers, self._begun = b"", [], True
 
     def on_url(self, part: bytes) -> None:
         """The target, or a part of it."""
@@ -367,9 +370,7 @@ class Connection(asyncio.Protocol):
         if len(self._requests) == 1:
             self._start()
 
-    def _problem(
-        self, version: str, path: bytes, headers: list[tuple[bytes, bytes]]
-    ) -> ServiceError | None:
+    def _problem(self, version: str, path: bytes, headers: list[Header]) -> ServiceError | None:
         """Why a head is refused that can be parsed; what is in front may have read it in another way."""
         if self._pieces + self._part > self._limits.headers:
             size = len(self._target) + sum(len(name) + len(value) + _LINE for name, value in headers)
@@ -411,12 +412,14 @@ class Connection(asyncio.Protocol):
         self.server.tasks.add(task)
         task.add_done_callback(self.server.tasks.discard)
 
-    def finished(self, exchange: Exchange) -> None:
-        """A request is answered: go on with the next."""
+    def finished(self, exchange: Exchange, *, whole: bool = True) -> None:
+        """Go on with the next request. An answer that is not whole ends the connection, so that its client sees that."""
         if not self._requests or self._requests[0] is not exchange:  # the client is gone
             return
         self._requests.popleft()
-        if not exchange.keep_alive:
+        if not whole and exchange.scope["http_version"] == "1.0":  # which takes that end for the answer's
+            self.transport.abort()
+        elif not whole or not exchange.keep_alive:
             self.close(linger=exchange.more)
         elif self._requests:
             self._start()
@@ -428,16 +431,6 @@ class Connection(asyncio.Protocol):
                 self._after(self._idle_seconds, self.close)
             if self._unparsed:
                 self.parse()
-
-    def cut(self, exchange: Exchange) -> None:
-        """An answer ends before it is complete, and its client must see that."""
-        if self._requests and self._requests[0] is exchange:
-            self._requests.popleft()
-            if (
-                exchange.scope["http_version"] == "1.0"
-            ):  # the end of the connection would be that of the answer
-                self.transport.abort()
-            self.close(linger=exchange.more)
 
     # Ends
 
@@ -481,12 +474,10 @@ class Connection(asyncio.Protocol):
     # Time
 
     def _hurry(self) -> None:
-        self._hurried = True
-        self._after(self._limits.headers_seconds, self._late)
-
-    def _late(self) -> None:
         rule = f"must arrive within {self._limits.headers_seconds:g} s"
-        self._hang_up(TooSlow(f"headers: {rule}; send them at once"))
+        late = TooSlow(f"headers: {rule}; send them at once")
+        self._hurried = True
+        self._after(self._limits.headers_seconds, partial(self._hang_up, late))
 
     def _await_reader(self, seconds: float) -> None:
         """Look later whether the client has taken enough of what waits for it now."""
