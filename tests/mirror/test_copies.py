@@ -7,8 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.mirror.copies import take_copies
-from support.mirrors.running import Fixed, UpstreamProcess, echoed, eventually, mirror, write_config
+from decoupled.mirror.backend import experiment_settings
+from decoupled.mirror.config import CopyConfig, LossConfig
+from decoupled.mirror.config_file import read_config
+from decoupled.mirror.copies import Copies, Copy, take_copies
+from decoupled.mirror.counts import MirrorCounts
+from decoupled.mirror.exchange import Answer, Request
+from decoupled.mirror.loss import CopyLoss
+from decoupled.mirror.prefetch import MOST
+from support.mirrors.running import (
+    Fixed,
+    UpstreamProcess,
+    connected,
+    echoed,
+    eventually,
+    mirror,
+    write_config,
+)
 
 Arms = dict[str, UpstreamProcess]
 SHARE = "[mirror]\nshare = 1.0\n"
@@ -96,8 +111,10 @@ def test_the_queue_is_bounded_and_what_is_not_mirrored_is_counted(arms: Arms, tm
             assert running.status()["queue"] <= 3
         assert running.status()["not_mirrored"]["queue_full"] == 7
     assert len(copies_of(arms, "bounded")) == 1
-    # The one that was on its way must not arrive twice; the two that waited for it are sent later.
-    assert len(take_copies(running.config.file("queue"))) == 2
+    # The one that was on its way must not arrive twice, and the two that waited for it are not sent any more.
+    [copy] = take_copies(running.config.file("queue"))
+    assert copy.mirrored is not None
+    assert copy.mirrored.status is None
 
 
 def test_the_queue_is_bounded_in_bytes(arms: Arms, tmp_path: Path) -> None:
@@ -154,29 +171,129 @@ def test_a_duration_needs_a_copy_of_its_own(arms: Arms, tmp_path: Path) -> None:
     assert len(arms["stable"].seen()) == before + 2
 
 
-def test_copies_that_are_not_done_are_kept_over_a_restart(arms: Arms, tmp_path: Path) -> None:
-    lines = f"drain = 1\n{SHARE}concurrency = 1\n"
-    file = write_config(tmp_path, arms, lines, next='pass_credentials = ["Cookie"]')
+def test_what_a_restart_does_to_copies_does_not_depend_on_their_arm(arms: Arms, tmp_path: Path) -> None:
+    """Those that were not sent are left out, with credentials or without; one that was sent has failed."""
+    file = write_config(
+        tmp_path, arms, f"drain = 1\n{SHARE}concurrency = 1\n", next='pass_credentials = ["Cookie"]'
+    )
     backend = Fixed()
     with mirror(file, backend) as running:
-        running.http.get("/x?stable=ok&next=hang&on-its-way")
+        running.http.get("/x?stable=ok&next=hang&on-its-way", headers={"Cookie": "id=7"})
         eventually(lambda: copies_of(arms, "on-its-way"))
-        running.http.get("/x?stable=ok&next=hang&kept")
-        running.http.get("/x?stable=ok&next=hang&secret", headers={"Cookie": "id=7"})
+        running.http.get("/x?stable=ok&next=ok&waiting")
+        running.http.get("/x?stable=ok&next=ok&waiting", headers={"Cookie": "id=7"})
+    assert (backend.losses, backend.closed) == ({}, True)
+    unused = backend.forgotten
+    assert {"d-9", "d-10"} <= set(unused), (
+        "the two that waited; four to serve and to mirror are drawn after eight"
+    )
     queue = running.config.file("queue")
     assert queue.stat().st_mode & 0o777 == 0o600
     assert "id=7" not in queue.read_text()
-    text = queue.read_text().replace("next=hang", "next=ok")
-    assert text.count("\n") == 1
-    queue.write_text(text + "not JSON\n")
-    assert backend.losses == {}
-    assert backend.closed
+    queue.write_text(queue.read_text() + "not JSON\n")
     with mirror(file, backend) as running:
         status = running.settled()
-    assert [loss for _, loss in backend.losses.values()] == [0.0]
+    assert backend.losses == {"d-8": ("next", 1.0)}
     assert status["learned"]["applied"] == 1
     assert take_copies(queue) == []
-    assert len(copies_of(arms, "on-its-way")) == len(copies_of(arms, "kept")) == 1
+    assert (len(copies_of(arms, "on-its-way")), copies_of(arms, "waiting")) == (1, [])
+
+
+@pytest.mark.parametrize("explore", ["stable", "next"])
+def test_an_answer_counts_also_if_its_client_has_left(arms: Arms, tmp_path: Path, explore: str) -> None:
+    """Whichever arm is explored: if slow answers of the one that serves did not count, it would gain by being slow."""
+    backend = Fixed(explore=explore)
+    lines = f"{SHARE}timeout = 0.5\n[loss]\nstatus = 1.0\nlatency = {{ weight = 3.0, high = 0.2 }}\n"
+    with mirror(write_config(tmp_path, arms, lines), backend) as running:
+        for path in ("/x?stable=slow:0.3&next=ok", "/x?stable=hang&next=ok"):
+            before = len(backend.losses)
+            leaving = connected(running.url)
+            leaving.sendall(f"GET {path}&leaving HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            eventually(lambda: arms["stable"].open() == 1, "the request")
+            leaving.close()
+            eventually(lambda known=before: len(backend.losses) > known, "its loss")
+        status = running.settled()
+    losses = [loss for _, loss in backend.losses.values()]
+    if explore == "stable":
+        assert losses == [0.75, 1.0], "late, and never"
+    else:
+        assert max(losses) < 0.75
+    assert status["served"]["stable"] == {"client gone": 2}
+    assert sum(status["dropped"].values()) == 0
+
+
+def test_an_answer_that_a_copy_would_not_have_waited_for_is_none(arms: Arms, tmp_path: Path) -> None:
+    losses = {}
+    for explore in ("stable", "next"):
+        backend = Fixed(explore=explore)
+        with mirror(write_config(tmp_path, arms, f"{SHARE}timeout = 0.1\n"), backend) as running:
+            assert running.http.get("/slow:0.5").text == "stable"
+            running.settled()
+        [losses[explore]] = [loss for _, loss in backend.losses.values()]
+    assert losses == {"stable": 1.0, "next": 1.0}
+
+
+class Arm:
+    """An upstream that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked, self.answers = 0, asyncio.Event()
+
+    async def copy(self, request: Request) -> Answer:
+        self.asked += 1
+        await self.answers.wait()
+        return Answer("any", 200)
+
+
+def test_all_arms_share_the_slots_in_which_copies_are_sent() -> None:
+    """Else the copies of a slow arm alone would wait, and which are dropped would depend on the arm."""
+
+    async def scenario() -> None:
+        arms, backend, asked = {"slow": Arm(), "quick": Arm()}, Fixed(), Request("GET", "/")
+        arms["quick"].answers.set()
+        loss = CopyLoss(LossConfig(status=1.0))
+        copies = Copies(arms, CopyConfig(concurrency=2, queue=4), loss, backend, MirrorCounts())
+        for number, arm in enumerate(["slow", "slow", "quick", "quick"]):
+            assert copies.reserve() is None
+            copies.start(Copy(f"d-{number}", arm, asked, asked, None))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert (arms["slow"].asked, arms["quick"].asked, backend.losses) == (2, 0, {})
+        assert copies.reserve() == "queue_full"
+        arms["slow"].answers.set()
+        while len(copies):
+            await asyncio.sleep(0)
+        assert len(backend.losses) == 4
+
+    asyncio.run(scenario())
+
+
+def test_no_copy_is_so_slow_that_verdicts_leave_it_out(tmp_path: Path, arms: Arms) -> None:
+    """A verdict waits for a loss until many newer decisions were made, so these must not be made."""
+
+    async def scenario() -> None:
+        both, asked = {"slow": Arm(), "quick": Arm()}, Request("GET", "/")
+        both["quick"].answers.set()
+        config = CopyConfig(queue=3)
+        copies = Copies(both, config, CopyLoss(LossConfig(status=1.0)), Fixed(), MirrorCounts())
+
+        async def begin(arm: str) -> str | None:
+            reason = copies.reserve()
+            if reason is None:
+                copies.start(Copy("d", arm, asked, asked, None))
+                while arm == "quick" and len(copies) > 1:
+                    await asyncio.sleep(0)
+            return reason
+
+        assert [await begin(arm) for arm in ["slow", *["quick"] * 40]] == [None] * 24 + ["queue_full"] * 17
+        both["slow"].answers.set()
+        while len(copies):
+            await asyncio.sleep(0)
+        assert await begin("slow") is None
+
+    asyncio.run(scenario())
+    settings = experiment_settings(read_config(write_config(tmp_path, arms, "[mirror]\nqueue = 3\n")))
+    assert settings["patience"] > 24 + MOST
 
 
 def test_two_hundred_streams_at_once(arms: Arms, tmp_path: Path) -> None:

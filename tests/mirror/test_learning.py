@@ -43,6 +43,24 @@ def test_a_mirror_learns_which_arm_to_serve(arms: Arms, tmp_path: Path) -> None:
     assert status["learned"]["applied"] == sum(status["copied"].values()) + sum(status["reused"].values())
 
 
+def test_no_decision_waits_for_a_loss_that_does_not_come(arms: Arms, tmp_path: Path) -> None:
+    """What is drawn and not used, and what is dropped after it was drawn, is given up."""
+    file = write_config(tmp_path, arms, HALF.replace("0.5", '1.0\nrepeat = ["* /*"]\nbody_limit = 1000'))
+    service = open_service(tmp_path / "store.db")
+    with mirror(file, Embedded(service, read_config(file))) as running:
+        for size in (10, 600):
+            running.http.post("/ok", content=iter([b"a" * size] * 2))
+        running.settled()
+        status = eventually(lambda: (found := running.status())["dropped"]["too_large"] and found)
+    assert status["learned"]["applied"] == status["dropped"]["too_large"] == 1
+    again = open_service(tmp_path / "store.db")
+    try:
+        state = again.experiments.state("local", "releases").result()
+    finally:
+        again.close()
+    assert (state.applied, state.pending, state.expired >= 3) == (1, 0, True)
+
+
 def test_a_mirror_waits_while_its_policy_is_compiled(
     arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

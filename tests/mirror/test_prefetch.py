@@ -91,5 +91,31 @@ def test_decisions_for_arms_that_went_down_are_not_used() -> None:
         assert {each.exploit for each in taken if each is not None} == {"next"}
         assert backend.available == ["next"]
         await prefetch.stop()
+        # Nothing waits for the losses of those to mirror: of all arms, and of those that are up.
+        drawn = FEWEST["exploit"] + FEWEST["both"]
+        assert backend.forgotten[: FEWEST["both"]] == [
+            f"d-{number}" for number in range(FEWEST["exploit"], drawn)
+        ]
+        assert len(backend.forgotten) == 2 * FEWEST["both"]
+
+    asyncio.run(scenario())
+
+
+def test_decisions_that_nobody_uses_do_not_keep_verdicts_waiting() -> None:
+    """Requests with a key or a context have decisions of their own, made after those that are ready."""
+
+    async def scenario() -> None:
+        backend = Fixed()
+        prefetch = Prefetch(backend)
+        await prefetch.start()
+        ready = [f"d-{FEWEST['exploit'] + number}" for number in range(FEWEST["both"])]
+        assert await prefetch.draw_for(Traits(key="s1"), "both") is not None
+        assert backend.forgotten == ready
+        assert prefetch.take("both") is None
+        await settled()
+        assert prefetch.take("both") is not None, "for those without"
+        assert await prefetch.draw_for(Traits(key="s2"), "both") is not None
+        assert backend.forgotten == ready, "there are such requests"
+        await prefetch.stop()
 
     asyncio.run(scenario())

@@ -130,8 +130,9 @@ def test_no_answer_is_a_clear_error(arms: Arms, tmp_path: Path, behaviour: str, 
         running.settled()
 
 
-def test_a_client_that_goes_away_frees_the_upstream(arms: Arms, tmp_path: Path) -> None:
-    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+@pytest.mark.parametrize("lines", ["[mirror]\nshare = 0.0\n", f"{ALL}timeout = 0.2\n"])
+def test_a_client_that_goes_away_frees_the_upstream(arms: Arms, tmp_path: Path, lines: str) -> None:
+    with mirror(write_config(tmp_path, arms, lines), Fixed()) as running:
         with running.http.stream("GET", "/x?stable=events:100000:0.01&next=ok") as answer:
             parts = answer.iter_raw()  # kept, because the answer is closed with it
             assert next(parts)

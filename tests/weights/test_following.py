@@ -167,6 +167,63 @@ def test_a_loop_outlives_what_passes_and_ends_with_what_does_not(telling: Tellin
     assert telling.warned == ["away; the gateway keeps what it has"] * 2, "once an outage"
 
 
+def test_an_arm_that_came_later_and_cannot_be_an_upstream_is_left_out() -> None:
+    state: dict[str, Any] = {
+        "experiment": "chat",
+        "arms": ["a", "b", "b c;", "v1"],
+        "exploitation": [0.5, 0.25, 0.15, 0.1],
+    }
+    names = {"a": "v1", "gone": "v0"}
+    with pytest.raises(ParameterError, match="'gone': is not an arm"):
+        shares_of(state, names, lenient=True)
+    shares = shares_of(state, names, ["gone"], lenient=True)
+    assert shares.of == {"v1": pytest.approx(2 / 3), "b": pytest.approx(1 / 3)}
+    assert [problem.partition(":")[0] for problem in shares.problems] == [
+        "arm 'gone' is retired, and v0 gets nothing", "arm 'b c;' is left out", "arm 'v1' is left out",
+    ]  # fmt: skip
+    with pytest.raises(ParameterError, match="must be letters"):
+        shares_of(state, {**names, "b": "b c;"}, ["gone"], lenient=True)  # an option that was never right
+    # What is served must not be an arm that is no longer there, so the others share it.
+    unserved = shares_of(state | {"exploitation": [0.0, 0.0, 1.0, 0.0]}, names, ["gone"], lenient=True)
+    assert unserved.of == {"v1": 0.5, "b": 0.5}
+    with pytest.raises(ParameterError, match="'b c;' is left out"):
+        shares_of(state | {"arms": ["b c;"], "exploitation": [1.0]}, {}, lenient=True)
+
+
+def test_a_loop_goes_on_with_the_upstreams_that_the_gateway_has(telling: Telling) -> None:
+    """An arm is retired and another, which the gateway does not have, is added: the retired one gets nothing."""
+    answers: Iterator[dict[str, float] | Exception] = iter(
+        [
+            {"b": 0.25, "bad": 0.75},
+            {"b": 0.2, "bad": 0.8},
+            ParameterError("no upstream"),
+            UnsupportedError("too many arms"),
+            OSError("no space"),
+            {"a": 0.5, "b": 0.5},
+            NotFound("gone"),
+        ]
+    )
+    written = []
+
+    def wait() -> None:
+        written.append(telling.written())
+        telling.answer = next(answers)
+
+    with pytest.raises(NotFound, match="gone"):
+        telling.follower().forever(wait)
+    assert written == [{"a": 0.5, "b": 0.5}, *[{"b": 1.0}] * 5, {"a": 0.5, "b": 0.5}]
+    [left_out, away] = telling.warned
+    assert left_out.startswith("bad left out: `")
+    assert away == "no upstream; the gateway keeps what it has", "once for all that follows it"
+
+
+def test_wrong_options_end_a_loop_before_anything_is_written(telling: Telling) -> None:
+    telling.answer = ParameterError("--upstream = 'smal': is not an arm")
+    with pytest.raises(ParameterError, match="'smal'"):
+        telling.follower().forever(lambda: None)
+    assert not telling.file.exists()
+
+
 # The command
 
 

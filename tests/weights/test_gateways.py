@@ -159,6 +159,62 @@ def test_haproxy_serves_by_the_weights_also_after_it_started_anew(
         assert "has no server v2" in said.stderr
 
 
+@pytest.mark.parametrize("kind", ["nginx", "haproxy"])
+def test_a_watched_gateway_outlives_arms_that_are_retired_and_added(
+    kind: str, urls: dict[str, str], tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    with ExitStack() as stack:
+        service = stack.enter_context(served(tmp_path))
+        service.create("checkout", arms=["old", "new"], seed=7)
+        if kind == "nginx":
+            gateway, _ = stack.enter_context(nginx(urls))
+            place = ["--out", str(gateway.folder / "checkout.conf"), "--reload", shlex.join(gateway.reload)]
+        else:
+            gateway = stack.enter_context(haproxy(urls))
+            place = ["--socket", str(gateway.folder / "admin.sock")]
+        command = [
+            "weights",
+            "checkout",
+            "--to",
+            kind,
+            *place,
+            "--watch",
+            "--every",
+            "0.2",
+            "--url",
+            service.url,
+        ]
+        names = ["--upstream", "old=current", "--upstream", "new=next"]
+
+        def change(what: str, **arms: list[str]) -> None:
+            answer = service.http.post(f"/v1/experiments/checkout/arms{what}", json=arms)
+            assert answer.status_code == 200, answer.text
+
+        def serves(*expected: str) -> bool:
+            return set(gateway.arms(20)) == set(expected)
+
+        follower = stack.enter_context(decoupled(*command, *names, output=said))
+        eventually(lambda: serves("current", "next"), "both arms")
+        change("", arms=["no upstream;"])  # which is to get a third
+        eventually(lambda: "arm 'no upstream;' is left out" in said.read_text(), "a warning")
+        change("/retire", arms=["old"])
+        eventually(lambda: serves("next"), "that nothing goes to the retired arm")
+        assert "arm 'old' is retired, and current gets nothing" in said.read_text()
+        change("", arms=["current"])
+        eventually(lambda: serves("current", "next"), "a new arm that has an upstream")
+        if kind == "haproxy":  # nginx does not say that it has no such upstream
+            change("", arms=["nowhere"])
+            eventually(lambda: "nowhere left out: --backend" in said.read_text(), "a warning")
+            change("/retire", arms=["current"])
+            eventually(lambda: serves("next"), "that the rest is followed")
+        assert follower.poll() is None, said.read_text()
+        # A start after the arm was retired.
+        again = stack.enter_context(decoupled(*command, *names, output=tmp_path / "again"))
+        eventually(lambda: "checkout: " in (tmp_path / "again").read_text(), "the first weights")
+        assert again.poll() is None
+
+
 def test_the_better_upstream_takes_over_off_the_path(
     arms: dict[str, UpstreamProcess], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from .starting import ends_on_sigterm
 
 if TYPE_CHECKING:
     from ..weights.documents import Document
+    from ..weights.shares import Shares
     from ..weights.targets import Target
 
 KINDS = ("nginx", "haproxy", "httproute", "json")
@@ -86,16 +87,23 @@ def weights(
         from ..weights.shares import all_to, shares_of
 
         names = _names(upstream)
+
+        def look() -> "Shares":
+            state = service.state(experiment)
+            gone = names.keys() - map(str, state["arms"])
+            retired = service.experiment(experiment)["retired"] if gone else ()
+            return shares_of(state, names, retired, lenient=watch)
+
         if to not in KINDS:
             raise ParameterError.of("--to", to, "is not known", f"choose one of {', '.join(KINDS)}")
         target = None if to == "haproxy" else _document(to, by, gateway, service_port)
         if target is not None and out is None:
             if watch:
                 raise ParameterError("--watch: needs a file to write; name it with --out")
-            typer.echo(target.text(shares_of(service.state(experiment), names)), nl=False)
+            typer.echo(target.text(look()), nl=False)
             return
         follower = Follower(
-            lambda: shares_of(service.state(experiment), names),
+            look,
             _target(target, out, _command(to, reload), socket, backend or experiment),
             threshold,
             None if fallback is None else all_to(experiment, names.get(fallback, fallback)),

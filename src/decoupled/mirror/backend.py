@@ -28,6 +28,7 @@ from .news import Known
 TENANT = "local"
 DAY = 86_400.0
 _PAUSE = 1.0  # seconds between two attempts while the policy is compiled
+_AHEAD = 2_000  # decisions that are drawn ahead, and perhaps never used
 _log = logging.getLogger("decoupled.mirror")
 Mode = Literal["both", "exploit", "explore"]
 
@@ -65,13 +66,14 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
     >>> from decoupled.mirror.config import ArmConfig
     >>> arms = (ArmConfig(name="a", url="http://a"), ArmConfig(name="b", url="http://b"))
     >>> sorted(experiment_settings(MirrorConfig(arm=arms)))
-    ['arms', 'deadline_seconds', 'policy']
+    ['arms', 'deadline_seconds', 'patience', 'policy']
     """
     experiment = config.experiment
     settings: dict[str, Any] = {
         "arms": [arm.name for arm in config.arms],
         "policy": experiment.policy,
         "deadline_seconds": experiment.deadline_seconds,
+        "patience": config.mirror.newer + _AHEAD,
     }
     if config.context:
         settings["context"] = {name: field.type for name, field in config.context.items()}
@@ -102,12 +104,15 @@ class LocalService:
         arms: Sequence[str],
         policy: Any,
         deadline_seconds: float,
+        patience: int,
         context: dict[str, FieldType] | None = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
         """Create an experiment."""
-        described = checked_policy(policy).to_dict()
-        settings = Settings(described, tuple(arms), deadline=deadline_seconds, context=context or {})
+        described, fields = checked_policy(policy).to_dict(), context or {}
+        settings = Settings(
+            described, tuple(arms), deadline=deadline_seconds, context=fields, patience=patience
+        )
         found, _ = await self._experiments.put(TENANT, name, settings, seed)
         return experiment_out(found)
 
@@ -144,6 +149,9 @@ class ServiceCalls:
         except (Gone, NotFound):  # retention drops old decisions
             return "late"
         return "kept" if applied is None else "applied"
+
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision. One of a service elsewhere waits until its deadline."""
 
 
 class Backend(ServiceCalls, ABC):
@@ -184,11 +192,11 @@ class Backend(ServiceCalls, ABC):
 
     async def _prepare(self) -> None:
         settings = experiment_settings(self._config)
-        arms = settings.pop("arms")
+        arms, patience = settings.pop("arms"), settings.pop("patience")
         try:
             found = await self._service.experiment(self._name)
         except NotFound:
-            found = await self._service.create(self._name, arms=arms, **settings)
+            found = await self._service.create(self._name, arms=arms, patience=patience, **settings)
         else:  # The arms may change from one start to the next; all else is fixed.
             policy = checked_policy(settings["policy"])
             fields = with_fields_of(settings.get("context", {}), policy)
@@ -243,6 +251,10 @@ class Embedded(Backend):
     ) -> None:
         super().__init__(LocalService(service), config, retries)
         self._opened, self._tidied = service, time.monotonic()
+
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision."""
+        self._opened.decisions.forget(TENANT, decision)
 
     async def tidy(self) -> None:
         """Drop the old part of the log, once an hour."""

@@ -235,7 +235,7 @@ class CopyConfig(TableConfig):
         answer_limit: bytes kept of an answer; the copy of a longer one is cut there.
         queue: how many copies may be waiting for their answer or their judge.
         queue_bytes: how many bytes they may hold together.
-        concurrency: how many copies may be on their way to one arm.
+        concurrency: how many copies may be on their way, to whichever arm.
         timeout: seconds that a copy may take in all.
     """
 
@@ -263,6 +263,11 @@ class CopyConfig(TableConfig):
         skip = tuple(Rule.parse("skip", each, loosely=True) for each in self.skip)
         mark = self.dry_run_header
         return Repeatable(repeat, skip, None if mark is None else mark.lower().encode())
+
+    @property
+    def newer(self) -> int:
+        """How many copies may begin after one that waits. Verdicts wait for it, and must not have to leave it out."""
+        return min(8 * self.queue, 8_000)
 
     def all_credentials(self) -> frozenset[str]:
         """The names of all headers that are credentials."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -35,6 +35,7 @@ class Copy:
         mirrored: what the arm answered; None as long as it has not.
         sent: whether the arm was asked.
         aside: what is set aside for it; None if there is no budget, or its price is known.
+        number: how many copies began before it.
     """
 
     decision: str
@@ -45,18 +46,13 @@ class Copy:
     mirrored: Answer | None = None
     sent: bool = False
     aside: Aside | None = None
+    number: int = 0
 
     @property
     def size(self) -> int:
         """The bytes that it holds."""
         answers = (self.served, self.mirrored)
         return len(self.request.body) + sum(len(each.body) for each in answers if each is not None)
-
-    @property
-    def can_be_kept(self) -> bool:
-        """Whether another run can finish it: not if it is on its way, or still needs credentials."""
-        needs_secrets = len(self.request.headers) > len(self.shown.headers)
-        return self.mirrored is not None or not (self.sent or needs_secrets)
 
     def to_dict(self) -> dict[str, Any]:
         """The copy as JSON, without credentials."""
@@ -91,12 +87,16 @@ class Learning(Protocol):
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
 
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision that gets no loss."""
+
 
 class Copies:
     """Sends copies, has them judged, and hands their losses to the learner.
 
-    A place is reserved *before* the learner is asked for a decision. So a full queue keeps requests from being
-    mirrored whichever arm they would have explored, and cannot favour an arm.
+    A place is reserved, and the price of the dearest arm set aside, *before* the learner is asked for a decision. All arms
+    share the places and the slots in which copies are sent, in turn. So what is not copied does not depend on the arm, and
+    a copy that was sent has a loss: 1 without an answer. `priced`, called in a thread, sets what an answer cost.
     """
 
     def __init__(
@@ -108,34 +108,44 @@ class Copies:
         counts: MirrorCounts,
         otherwise: float | None = None,
         spending: Spending | None = None,
+        priced: Callable[[Answer], Answer] | None = None,
     ) -> None:
         self._arms, self._config, self._loss, self._backend = arms, config, loss, backend
         self._counts, self._otherwise, self._spending = counts, otherwise, spending
-        self._slots = {name: asyncio.Semaphore(config.concurrency) for name in arms}
+        self._slots = asyncio.Semaphore(config.concurrency)
+        self._priced, self._pricing = priced, asyncio.Lock()
         self._running: dict[asyncio.Task[None], Copy] = {}
         self._reserved: list[Aside | None] = []  # what is set aside for each place
-        self.bytes = 0
+        self.bytes = self._begun = 0
 
     def __len__(self) -> int:
         return len(self._reserved) + len(self._running)
 
     def reserve(self) -> str | None:
         """Reserve a place for a copy, and return None; or why there is none."""
-        if len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes:
+        oldest = next(iter(self._running.values())).number if self._running else self._begun
+        full = len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes
+        if full or self._begun - oldest >= self._config.newer:
             return "queue_full"
         if self._spending is not None and not self._spending.allows(self._arms):
             return "budget"
-        self._reserved.append(self._set_aside(self._arms))
+        self._reserved.append(None if self._spending is None else self._spending.begin(self._arms))
         return None
 
     def release(self) -> None:
         """Give a reserved place back."""
         self._pay(self._reserved.pop())
 
-    def give_up(self, reason: str) -> None:
-        """Give a reserved place back, and count why its decision gets no loss."""
+    def give_up(self, reason: str, decision: str | None = None) -> None:
+        """Give a reserved place back, and count why its decision gets no loss, if it has one."""
         self.release()
+        self.drop(reason, decision)
+
+    def drop(self, reason: str, decision: str | None) -> None:
+        """Count why a decision gets no loss, and wait for it no longer."""
         self._counts.dropped[reason] += 1
+        if decision is not None:
+            self._backend.forget(decision)
 
     def start(self, copy: Copy) -> None:
         """Use a reserved place."""
@@ -144,34 +154,39 @@ class Copies:
 
     def resume(self, copy: Copy) -> None:
         """Start a copy that is not counted yet, such as one of an earlier run."""
-        if copy.mirrored is None and copy.aside is None:
-            copy.aside = self._set_aside([copy.arm])
         self.bytes += copy.size
+        copy.number, self._begun = self._begun, self._begun + 1
         task = asyncio.create_task(self._run(copy))
         self._running[task] = copy
         task.add_done_callback(self._ended)
 
     async def drain(self, seconds: float) -> list[Copy]:
-        """Wait for the copies, and return those that are not done in time."""
-        if self._running:
-            await asyncio.wait(list(self._running), timeout=seconds)
-        left = dict(self._running)
-        for task in left:
+        """Send nothing more, wait for the answers, and return the copies that another run can finish.
+
+        One that was sent and has no answer by then has none: its arm must not gain by being slow.
+        """
+        unsent = {task for task, copy in self._running.items() if not copy.sent and copy.mirrored is None}
+        for task in unsent:
+            self.drop("shutdown", self._running[task].decision)
             task.cancel()
-        if left:
-            await asyncio.wait(list(left))
+        if sent := self._running.keys() - unsent:
+            await asyncio.wait(sent, timeout=seconds)
+        left = {task: copy for task, copy in self._running.items() if task not in unsent}
+        for task, copy in left.items():
+            task.cancel()
+            copy.mirrored = copy.mirrored or Answer(copy.arm, None, problem="the mirror ended first")
+        if self._running:
+            await asyncio.wait(list(self._running))
         return list(left.values())
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         copy = self._running.pop(task)
         self.bytes -= copy.size
-        self._pay(copy.aside)
+        if not copy.sent:  # else it counts as the dearest
+            self._pay(copy.aside)
         if not task.cancelled() and task.exception() is not None:
-            self._counts.dropped["refused"] += 1
+            self.drop("refused", copy.decision)
             _log.error("decision %s: its copy failed", copy.decision, exc_info=task.exception())
-
-    def _set_aside(self, arms: Iterable[str]) -> Aside | None:
-        return None if self._spending is None else self._spending.begin(arms)
 
     def _pay(self, aside: Aside | None, arm: str | None = None, cost: float = 0.0) -> None:
         if self._spending is not None and aside is not None:
@@ -179,18 +194,26 @@ class Copies:
 
     async def _run(self, copy: Copy) -> None:
         if copy.mirrored is None:
-            async with self._slots[copy.arm]:
+            async with self._slots:
                 copy.sent = True
-                mirrored = await self._arms[copy.arm].copy(copy.request)
+                copy.mirrored = await self._arms[copy.arm].copy(copy.request)
             self._counts.copied[copy.arm] += 1
+            self.bytes += len(copy.mirrored.body)
+        if self._priced is not None:
+            async with self._pricing:  # reading JSON keeps the event loop waiting, also in a thread
+                found, served = copy.mirrored, copy.served
+                copy.mirrored = await asyncio.to_thread(self._priced, found)
+                if served is not None:
+                    price = None if served is found else asyncio.to_thread(self._priced, served)
+                    copy.served = copy.mirrored if price is None else await price
+        mirrored = copy.mirrored
+        if copy.sent:
             self._counts.spent[copy.arm] += mirrored.cost
             self._pay(copy.aside, copy.arm, mirrored.cost)
-            copy.mirrored = mirrored
-            self.bytes += len(mirrored.body)
         else:
-            self._pay(copy.aside)  # nothing is sent
+            self._pay(copy.aside)
         copy.aside = None
-        loss = await self._judged(copy, copy.mirrored)
+        loss = await self._judged(copy, mirrored)
         if loss is not None:
             await self._learn(copy, loss)
 
@@ -203,11 +226,11 @@ class Copies:
         except JudgeFailed as error:
             _log.warning("decision %s: %s", copy.decision, error)
             if self._otherwise is None:
-                self._counts.dropped["judge_failed"] += 1
+                self.drop("judge_failed", copy.decision)
                 return None
             return self._loss.with_verdict(mirrored, self._otherwise)
         if loss is None:
-            self._counts.dropped["no_opinion"] += 1
+            self.drop("no_opinion", copy.decision)
         return loss
 
     async def _learn(self, copy: Copy, loss: float) -> None:
@@ -228,19 +251,12 @@ class Copies:
                 return
 
 
-def keep_copies(path: Path, copies: Iterable[Copy]) -> int:
-    """Write copies for the next start; returns how many.
-
-    A copy that is on its way is left out, because it must not arrive twice, and so is one that still needs credentials:
-    they never reach the disk. Only the user who runs the mirror can read the file.
-    """
-    kept = [copy for copy in copies if copy.can_be_kept]
-    if kept:
-        with replacing(path) as temporary:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.writelines(json.dumps(copy.to_dict()) + "\n" for copy in kept)
-    return len(kept)
+def keep_copies(path: Path, copies: Iterable[Copy]) -> None:
+    """Write copies for the next start, without credentials. Only the user who runs the mirror can read the file."""
+    with replacing(path) as temporary:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(copy.to_dict()) + "\n" for copy in copies)
 
 
 def take_copies(path: Path) -> list[Copy]:

@@ -39,10 +39,9 @@ def stated_cost(answer: Answer, header: str | None, prices: Mapping[str, float])
 
 def _usages(answer: Answer) -> Iterator[dict[str, Any]]:
     """Every `usage` in an answer, whether it is one object or a stream of events, at its top or one level below."""
-    body = answer.decompressed().body
-    events = [body]
+    events = [answer.body]
     if (answer.header("content-type") or "").startswith("text/event-stream"):
-        lines = body.splitlines()
+        lines = answer.body.splitlines()
         events = [line[5:] for line in lines if line.startswith(b"data:") and b'"usage"' in line]
     for event in events:
         content = parsed(event)

@@ -2,13 +2,11 @@
 
 import base64
 import json
-import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 """HTTP headers, as pairs of name and value."""
-MOST_DECOMPRESSED = 16 * 2**20
 
 
 def first_value(headers: Headers, name: str) -> str | None:
@@ -98,8 +96,8 @@ class Answer:
         arm: the name of the arm.
         status: the HTTP status; None if no answer came.
         headers: pairs of name and value, without cookies.
-        body: the bytes that came, up to `answer_limit`.
-        size: the number of bytes that came, also beyond that limit.
+        body: the bytes that came, without gzip or deflate, up to `answer_limit`.
+        size: the number of bytes that came, before they were expanded.
         latency: seconds from the end of the request to the first byte of the answer; None without one.
         duration: seconds from the end of the request to the last byte that came.
         cost: what the call cost, as the answer states it or the configuration says.
@@ -130,35 +128,13 @@ class Answer:
         return first_value(self.headers, name)
 
     def json(self) -> Any:
-        """The body as JSON, decompressed if need be; `ValueError` if it is not JSON."""
-        return json.loads(self.decompressed().body)
+        """The body as JSON; `ValueError` if it is not JSON."""
+        return json.loads(self.body)
 
     @property
     def text(self) -> str:
-        """The body as text, decompressed if need be; bytes that are not UTF-8 are replaced."""
-        return self.decompressed().body.decode(errors="replace")
-
-    def decompressed(self) -> Self:
-        """The answer without gzip or deflate; one that uses another encoding, or is broken, stays as it is.
-
-        >>> import gzip
-        >>> Answer("a", 200, (("content-encoding", "gzip"),), gzip.compress(b"[1]")).json()
-        [1]
-        """
-        wbits = {"gzip": 31, "x-gzip": 31, "deflate": 15}.get(
-            (self.header("content-encoding") or "").lower()
-        )
-        if wbits is None:
-            return self
-        try:
-            # A small answer may decompress to gigabytes.
-            body = zlib.decompressobj(wbits).decompress(self.body, MOST_DECOMPRESSED)
-        except zlib.error:
-            return self
-        headers = tuple(
-            each for each in self.headers if each[0].lower() not in ("content-encoding", "content-length")
-        )
-        return replace(self, body=body, headers=headers)
+        """The body as text; bytes that are not UTF-8 are replaced."""
+        return self.body.decode(errors="replace")
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON."""

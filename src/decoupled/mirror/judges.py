@@ -16,8 +16,9 @@ from typing import Any, Protocol, TypeVar
 import httpx
 
 from ..errors import DecoupledError, ParameterError
-from .config import JudgeConfig
+from .config import MIB, JudgeConfig
 from .exchange import Answer, Request
+from .expanding import expanded
 from .verdict import BadVerdict, loss_of
 
 START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
@@ -54,15 +55,15 @@ class Judge(Protocol):
         """Release what it holds."""
 
 
-def judge_of(config: JudgeConfig, folder: Path) -> Judge:
-    """The judge that a configuration names."""
+def judge_of(config: JudgeConfig, folder: Path, limit: int = MIB) -> Judge:
+    """The judge that a configuration names, which sees so many bytes of an answer."""
     judge: Judge
     if config.python is not None:
         judge = PythonJudge(config.python, folder, config)
     else:
         assert config.url is not None
         judge = HttpJudge(config.url, config)
-    return Retrying(judge, config)
+    return Retrying(judge, config, limit)
 
 
 class _Worker:
@@ -191,10 +192,10 @@ class HttpJudge:
         content = {
             "decision": decision,
             "request": request.to_dict(),
-            "mirrored": mirrored.decompressed().to_dict(),
+            "mirrored": mirrored.to_dict(),
         }
         if served is not None and not self._alone:
-            content["served"] = served.decompressed().to_dict()
+            content["served"] = served.to_dict()
         async with asyncio.timeout(self._seconds):
             answer = await self._http.post(self._url, json=content)
         if answer.status_code == 202:
@@ -216,10 +217,10 @@ class HttpJudge:
 
 
 class Retrying:
-    """A judge that is asked again after a failure, a few verdicts at a time."""
+    """A judge that is asked again after a failure, a few verdicts at a time. Only their answers are expanded, in threads."""
 
-    def __init__(self, judge: Judge, config: JudgeConfig) -> None:
-        self._judge, self._config = judge, config
+    def __init__(self, judge: Judge, config: JudgeConfig, limit: int) -> None:
+        self._judge, self._config, self._limit = judge, config, limit
         self._slots = asyncio.Semaphore(config.concurrency)
 
     async def start(self) -> None:
@@ -237,7 +238,9 @@ class Retrying:
                 wait = min(2.0 * wait, _LONGEST_WAIT)
             try:
                 async with self._slots:
-                    return await self._judge.loss(decision, request, served, mirrored)
+                    seen = served and await asyncio.to_thread(expanded, served, self._limit)
+                    found = await asyncio.to_thread(expanded, mirrored, self._limit)
+                    return await self._judge.loss(decision, request, seen, found)
             except Later:
                 raise
             except Exception as error:  # a judge is someone else's code

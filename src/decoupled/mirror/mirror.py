@@ -14,6 +14,7 @@ from .backend import Backend
 from .config import MirrorConfig
 from .copies import Copies, keep_copies, take_copies
 from .counts import MirrorCounts, MirrorMetrics
+from .exchange import Answer
 from .front import Front, FrontParts
 from .judges import Judge, judge_of
 from .loss import CopyLoss
@@ -40,7 +41,9 @@ class Mirror:
         trust = trust_of(config.arms)
         self._arms = [Upstream(arm, config.mirror, trust) for arm in config.arms]
         judge = config.loss.judge
-        self._judge: Judge | None = None if judge is None else judge_of(judge, config.folder)
+        self._judge: Judge | None = (
+            None if judge is None else judge_of(judge, config.folder, config.mirror.answer_limit)
+        )
         loss = CopyLoss(config.loss, self._judge)
         self._prefetch = Prefetch(self._backend)
         self._health = ArmHealth(self._arms, self._prefetch.restrict)
@@ -52,6 +55,7 @@ class Mirror:
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
+            self._priced if any(arm.states_cost for arm in config.arms) else None,
         )  # fmt: skip
         parts = FrontParts(self._arms, config, self._prefetch, self._copies, self.counts)
         self.front: Front = (
@@ -76,7 +80,7 @@ class Mirror:
             if copy.arm in known:
                 self._copies.resume(copy)
             else:
-                self.counts.dropped["shutdown"] += 1
+                self._copies.drop("shutdown", copy.decision)
         if kept:
             _log.info("%d copies of the run before are resumed", len(kept))
         steps = ((self._tidy, _EVERY), (self._follow_rules, _RULES_EVERY), (self._look, LOOK_EVERY))
@@ -93,10 +97,9 @@ class Mirror:
         await self._news.stop()
         left = await self._copies.drain(float(self._config.drain))
         await self._save_spending()
-        kept = keep_copies(self._config.file("queue"), left)
-        self.counts.dropped["shutdown"] += len(left) - kept
         if left:
-            _log.info("%d copies are kept for the next start, %d are dropped", kept, len(left) - kept)
+            keep_copies(self._config.file("queue"), left)
+            _log.info("%d copies are kept for the next start", len(left))
 
     async def close(self) -> None:
         """Close all connections, and the store."""
@@ -105,6 +108,12 @@ class Mirror:
         for arm in self._arms:
             await arm.close()
         await self._backend.close()
+
+    def _priced(self, answer: Answer) -> Answer:
+        for arm in self._arms:  # that of an earlier run may be gone
+            if arm.name == answer.arm:
+                return arm.priced(answer)
+        return answer
 
     def status(self) -> dict[str, Any]:
         """The counts, and how things stand now."""

@@ -10,7 +10,9 @@ Keys and contexts are not known ahead, so a request with either waits for its ow
 
 import asyncio
 import logging
+import time
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 
 from ..errors import DecoupledError
@@ -21,6 +23,7 @@ FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
 MOST = 512
 _PAUSE = 1.0  # seconds until the next attempt after the service failed
 _PATIENCE = 1.0  # seconds that a request with a key waits for its decision
+_IDLE = 5.0  # seconds without a request that could have used those that are ready
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -39,6 +42,7 @@ class Prefetch:
         self._resting_until = (
             0.0  # no decision for a key is asked for until then, because the last one failed
         )
+        self._taken = float("-inf")  # when one to mirror was last asked for
         self.last: str | None = None  # the arm that the newest decision exploits
         self.unused = 0
 
@@ -60,6 +64,8 @@ class Prefetch:
         """A decision that is ready; None, without waiting, if there is none."""
         ready = self._ready[mode]
         decision = ready.popleft() if ready else None
+        if mode == "both":
+            self._taken = time.monotonic()
         if self._is_low(mode):
             self._asked[mode] += 1
             self._needed.set()
@@ -78,7 +84,11 @@ class Prefetch:
         try:
             async with asyncio.timeout(seconds):
                 [decision] = await self._backend.decide(mode, 1, self._available, about)
-                return decision
+            if time.monotonic() - self._taken > _IDLE:
+                # Verdicts take losses in the order of decisions, and nobody may ever use these.
+                self._leave(self._ready["both"])
+                self._ready["both"].clear()
+            return decision
         except (DecoupledError, TimeoutError):  # the draws for other requests fail as well, and say why
             self._resting_until = now() + rest
             return None
@@ -101,8 +111,14 @@ class Prefetch:
 
     def _discard(self) -> None:
         for ready in self._ready.values():
-            self.unused += len(ready)
+            self._leave(ready)
             ready.clear()
+
+    def _leave(self, unused: Iterable[Routing]) -> None:
+        for decision in unused:
+            self.unused += 1
+            if decision.explore is not None:
+                self._backend.forget(decision.id)
 
     async def _fill(self) -> None:
         while True:
@@ -126,7 +142,7 @@ class Prefetch:
         self._wanted[mode] = min(max(FEWEST[mode], 3 * self._asked[mode], steady), MOST)
         self._asked[mode] = 0
         if generation != self._generation:
-            self.unused += len(drawn)
+            self._leave(drawn)
             self._needed.set()
             return
         ready.extend(drawn)

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from starlette.types import Receive, Send
 
@@ -21,6 +22,7 @@ from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstr
 
 _GONE = "the client went away"
 _log = logging.getLogger("decoupled.mirror")
+_Answered: TypeAlias = tuple[str, str] | None  # the arm and its status, if all of its answer came
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class InFlight:
     body: Content | Upload
     recording: Recording | None
     begun: bool = False  # whether the client has the head of its answer
+    gone: bool = False  # whether it has left, and the answer is still awaited
     served: Answer | None = None
     content: bytes = b""  # of a JSON object, if an arm sets fields in it
     fields: dict[str, Any] | None = None  # the same, read
@@ -46,7 +49,9 @@ class Proxy(Front):
         self._health, self._takes_served, config = health, takes_served, parts.config
         # An answer that stands for a copy is judged, and may state its cost.
         read = config.loss.judge is not None or any(arm.prices for arm in config.arms)
-        self._served_limit = config.mirror.answer_limit if read else 0
+        self._answer_limit, self._copy_seconds = config.mirror.answer_limit, config.mirror.timeout
+        self._late = f"no whole answer within {self._copy_seconds:g} s"
+        self._served_limit = self._answer_limit if read else 0
         self._keys = None if config.sticky is None else KeyFinder(config.sticky)
         self._finds_in_body |= self._keys is not None and self._keys.in_body
         self._reads_body = self._sets_json or self._finds_in_body
@@ -73,7 +78,13 @@ class Proxy(Front):
             serving.body = Upload(receive, limit, self._client_seconds)
         why, status = "", 0
         try:
-            await self._serve(request, serving, send)
+            answering = self._serve(request, serving, send)
+            if serving.decision is not None:
+                answering = self._to_its_end(answering, serving)
+            answered = await answering
+            if answered is not None:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                self._counts.served[answered] += 1
         except ClientDisconnected:
             why = "client gone"
         except UploadTimeout:
@@ -129,7 +140,8 @@ class Proxy(Front):
 
     # Serving
 
-    async def _serve(self, request: Arrived, serving: InFlight, send: Send) -> None:
+    async def _serve(self, request: Arrived, serving: InFlight, send: Send) -> _Answered:
+        """Answer all but the end."""
         try:
             arm, response = await self._opened(request, serving)
         except NoAnswer as error:
@@ -138,8 +150,8 @@ class Proxy(Front):
             serving.served = Answer(serving.exploit, None, problem=error.problem)
             serving.begun = True
             await refuse(send, request.headers, error.status, str(error))
-            return
-        first, problem = time.perf_counter(), None
+            return None
+        first, last, problem = time.perf_counter(), None, None
         recording = serving.recording
         try:
             start = {
@@ -150,24 +162,40 @@ class Proxy(Front):
             serving.begun = True
             await send(start)
             async for part in response.parts():
-                if recording is not None:
+                if recording is not None and recording.size <= self._answer_limit:  # where a copy is cut
                     recording.add(part)
+                    last = time.perf_counter()
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-            self._counts.served[arm.name, str(response.status)] += 1
+            return arm.name, str(response.status)
         except (BrokenOff, TimeoutError) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.
             problem = f"the answer broke off ({error or type(error).__name__})"
             self._counts.failed[arm.name] += 1
             self._counts.served[arm.name, "broken off"] += 1
             _log.warning("arm %r: %s", arm.name, problem)
+            return None
         except BaseException:
-            problem = _GONE
+            problem = self._late if serving.gone else _GONE
             raise
         finally:
             if recording is not None:
-                serving.served = arm.answer(response, recording, serving.body.sent, first, problem)
+                serving.served = arm.answer(response, recording, serving.body.sent, first, problem, last)
             response.close()
+
+    async def _to_its_end(self, answering: Coroutine[Any, Any, _Answered], serving: InFlight) -> _Answered:
+        """Await an answer for as long as that to a copy, also if the client leaves.
+
+        It may stand for a copy, and else slow answers would count for the arms that are copied to, and not for this one.
+        """
+        task = asyncio.create_task(answering)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            serving.gone = error.args == (GONE,)
+            await asyncio.wait([task], timeout=self._copy_seconds if serving.gone else 0.0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
 
     async def _opened(self, request: Arrived, serving: InFlight) -> tuple[Upstream, Opened]:
         """The answer of the arm to exploit; of another arm if that one cannot be connected to."""
@@ -215,14 +243,18 @@ class Proxy(Front):
         """Hand the copy on, or count why not."""
         body, served = serving.body.kept, serving.served
         if why == "shutdown":
-            self._copies.give_up("shutdown")
+            self._copies.give_up("shutdown", decision)
             return
+        if served is None and why:  # of a client that did not wait, and an arm that took too long
+            served = Answer(serving.exploit, None, problem=self._late)
         if body is None or served is None or serving.explore is None:
             whole = isinstance(serving.body, Upload) and serving.body.complete
-            self._copies.give_up("too_large" if whole else "client_gone")
+            self._copies.give_up("too_large" if whole else "client_gone", decision)
             return
         copy = self._copy(request, body, decision, serving.explore, served)
         if served.arm == copy.arm and self._takes_served and served.problem != _GONE:
-            copy.mirrored = served
+            if served.duration > self._copy_seconds:  # for which a copy would not have waited
+                served = replace(served, problem=served.problem or self._late)
+            copy.served = copy.mirrored = served
             self._counts.reused[copy.arm] += 1
         self._copies.start(copy)

@@ -25,8 +25,8 @@ class Spending:
     """A budget that is charged what copies really cost. A file may keep it over restarts.
 
     What a copy may cost, at first `budget.cost`, is set aside before it is sent, and replaced by the real price when that
-    is known. It is the most that one of its arm has cost so far. So only a copy that is dearer than all of its arm before
-    it can exceed a limit, by the difference.
+    is known. It is the most that one of its arm has cost so far. So only copies that are dearer than all of their arm that
+    were answered before they began can exceed a limit, each by the difference.
 
     Args:
         budget: the limits.

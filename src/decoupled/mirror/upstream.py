@@ -19,6 +19,7 @@ from .bodies import Content, Recording, Upload
 from .config import ArmConfig, CopyConfig
 from .costs import stated_cost
 from .exchange import Answer, Request
+from .expanding import expanded
 from .headers import Raw, as_bytes, as_text, for_arm
 from .json_fields import json_object, with_fields
 from .pool import Pool
@@ -154,25 +155,28 @@ class Upstream:
         sent: float,
         first: float | None,
         problem: str | None = None,
+        last: float | None = None,
     ) -> Answer:
-        """What was recorded of an answer. `sent` and `first` are times: of the request's end, of the first byte."""
-        answer = Answer(
+        """What was recorded of an answer. `sent`, `first` and `last` are times: of the request's end, of bytes that came."""
+        return Answer(
             self.name,
             None if response is None else response.status,
             () if response is None else as_text(response.headers, _NOT_SHOWN),
             recording.body,
             recording.size,
             None if first is None else max(0.0, first - sent),
-            max(0.0, time.perf_counter() - sent),
+            max(0.0, (last or time.perf_counter()) - sent),
             self.config.cost,
             problem is None and recording.whole,
             problem,
         )
-        return self._with_cost(answer) if self.config.states_cost else answer
 
-    def _with_cost(self, answer: Answer) -> Answer:
+    def priced(self, answer: Answer) -> Answer:
+        """The answer with what it says that it cost. Reading it may take a while."""
         config = self.config
-        stated = stated_cost(answer, config.cost_header, config.prices)
+        if not config.states_cost:
+            return answer
+        stated = stated_cost(expanded(answer, self._limit), config.cost_header, config.prices)
         if stated is not None:
             return replace(answer, cost=stated)
         if not self._warned and answer.status is not None and answer.status < 300:

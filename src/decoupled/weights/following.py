@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..errors import DecoupledError
 from ..service.client.errors import TEMPORARY
 from ..service.errors import ServiceError
 from .shares import Shares, has_moved
@@ -29,35 +30,55 @@ class Follower:
     say: Callable[[str], None]
     warn: Callable[[str], None]
     _away: bool = False
+    _problems: tuple[str, ...] = ()
 
-    def once(self, *, always: bool = False) -> None:
-        """Look, and apply what has moved, or anything. A gateway that has nothing gets the fallback before the error."""
+    def once(self, *, always: bool = False, lenient: bool = False) -> None:
+        """Look, and apply what has moved, or anything. A gateway that has nothing gets the fallback before the error.
+
+        If `lenient`, upstreams that the gateway does not have are left out.
+        """
         try:
-            self._apply(self.look(), always)
+            self._apply(self.look(), always, lenient)
         except ServiceError as error:
             if error.status in TEMPORARY and self.fallback is not None and self.target.current() is None:
-                self._apply(self.fallback, always)
+                self._apply(self.fallback, always, lenient)
             raise
 
     def forever(self, wait: Callable[[], None]) -> None:
         """Look again after each wait. Only errors that will not pass are raised, such as that of an unknown experiment.
 
-        The first look applies what it finds: a process that was killed may have written a file that nobody has read.
+        The first look applies what it finds: a process that was killed may have written a file that nobody has read. Its
+        errors may be those of the options. Later ones, such as of arms that are new, must not leave the gateway alone.
         """
         applied = False
         while True:
             try:
-                self.once(always=not applied)
+                self.once(always=not applied, lenient=True)
                 self._away, applied = False, True
-            except (ServiceError, NotTaken) as error:
-                if isinstance(error, ServiceError) and error.status not in TEMPORARY:
+            except (DecoupledError, OSError) as error:
+                passes = error.status in TEMPORARY if isinstance(error, ServiceError) else applied
+                if not passes and not isinstance(error, NotTaken):
                     raise
                 if not self._away:
                     self.warn(f"{error}; the gateway keeps what it has")
                 self._away = True
             wait()
 
-    def _apply(self, shares: Shares, always: bool) -> None:
+    def _apply(self, shares: Shares, always: bool, lenient: bool) -> None:
+        try:
+            self._write(shares, always)
+        except NotTaken as error:
+            if not lenient or not error.unknown or not shares.of.keys() - error.unknown:
+                raise
+            told = f"{', '.join(sorted(error.unknown))} left out: {error}"
+            shares = shares.without(error.unknown)._replace(problems=(*shares.problems, told))
+            self._write(shares, always)
+        for problem in shares.problems:
+            if problem not in self._problems:
+                self.warn(problem)
+        self._problems = shares.problems
+
+    def _write(self, shares: Shares, always: bool) -> None:
         there = self.target.current()
         if (
             always

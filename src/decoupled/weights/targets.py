@@ -5,7 +5,7 @@ import shlex
 import socket
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,11 @@ _MOST_WEIGHT = 256  # of a server of HAProxy
 
 
 class NotTaken(DecoupledError):  # noqa: N818
-    """The gateway did not take the weights. What it had before stays."""
+    """The gateway did not take the weights. What it had before stays. `unknown` are upstreams that it may not have."""
+
+    def __init__(self, problem: str, unknown: Collection[str] = ()) -> None:
+        super().__init__(problem)
+        self.unknown = unknown
 
 
 class Target(ABC):
@@ -71,6 +75,7 @@ class FileTarget(Target):
     def apply(self, shares: Shares) -> None:
         """Write the file, and run the command."""
         before = self.file.read_bytes() if self.file.exists() else None
+        there = self.current() or shares.of
         write_atomically(self.file, self.document.text(shares))
         problem = _failure(self.reload) if self.reload else None
         if problem is None:
@@ -79,7 +84,8 @@ class FileTarget(Target):
         if before is not None:
             write_atomically(self.file, before)
             stays = "is as it was before"
-        raise NotTaken(f"`{shlex.join(self.reload)}`: {problem}; {self.file} {stays}")
+        told = f"`{shlex.join(self.reload)}`: {problem}; {self.file} {stays}"
+        raise NotTaken(told, shares.of.keys() - there.keys())
 
 
 def _failure(command: Sequence[str]) -> str | None:
@@ -124,7 +130,7 @@ class HaProxy(Target):
         missing = weights.keys() - there.keys()
         if missing:
             names = ", ".join(sorted(missing))
-            raise NotTaken(f"--backend = {self.backend!r}: has no server {names}; see --upstream")
+            raise NotTaken(f"--backend = {self.backend!r}: has no server {names}; see --upstream", missing)
         wanted = {name: weights.get(name, 0) for name in there}
         order = sorted(wanted, key=lambda name: there[name] - wanted[name])
         said = self._ask("; ".join(f"set weight {self.backend}/{name} {wanted[name]}" for name in order))

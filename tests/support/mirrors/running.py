@@ -107,6 +107,7 @@ class Fixed(Backend):
     exploit: str = "stable"
     explore: str | None = "next"
     losses: dict[str, tuple[str, float]] = field(default_factory=dict)
+    forgotten: list[str] = field(default_factory=list)
     available: Sequence[str] | None = None
     drawn: int = 0
     failing: Exception | None = None
@@ -129,6 +130,9 @@ class Fixed(Backend):
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         self.losses[decision] = (arm, loss)
         return "applied"
+
+    def forget(self, decision: str) -> None:
+        self.forgotten.append(decision)
 
     async def rules(self) -> object:
         return ()

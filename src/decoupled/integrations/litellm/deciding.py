@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ from .saving import SavedSoon
 
 PATIENCE = 0.1  # seconds that a request with a key waits for the service
 REST = 5.0  # seconds without asking for such decisions after one did not come in time
+PATIENT = 10_000  # decisions that a verdict waits for a shadow; fewer begin after one that waits
 _PAUSE = 1.0  # seconds until the next attempt to reach the service
 _log = logging.getLogger("decoupled.litellm")
 fcntl: Any
@@ -36,6 +38,9 @@ class Decider(Protocol):
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
+
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision that gets no loss."""
 
 
 class InProcess:
@@ -64,12 +69,14 @@ class InProcess:
         """
         if file is None or not file.exists():
             learner = Learner(policy or Ladder(), list(arms), seed, guardrails=guardrails)
-            learner.watch()  # so that the file can be asked for a verdict
+            learner.watch(patience=PATIENT)  # so that the file can be asked for a verdict
             return cls(learner, file)
         learner = Learner.load(file)
         if policy is not None and policy != learner.policy:
             remedy = "give the same policy, or another file"
             raise ParameterError(f"save = {str(file)!r}: has a learner of {learner.policy!r}; {remedy}")
+        for decision in learner.pending:  # of shadows that ended with the process
+            learner.forget(decision)
         learner.add_arms([arm for arm in arms if arm not in learner.arms])
         learner.retire_arms([arm for arm in learner.arms if arm not in arms])
         if guardrails is not None:
@@ -93,6 +100,11 @@ class InProcess:
         if self._saved is not None:
             self._saved.changed()
         return "applied"
+
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision."""
+        with suppress(FeedbackError):
+            self.learner.forget(decision)
 
     def close(self) -> None:
         """Let another process use the file."""

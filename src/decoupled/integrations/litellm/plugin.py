@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -15,15 +16,16 @@ from ...errors import ParameterError
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...mirror.config import LossConfig
+from ...mirror.exchange import Answer
 from ...mirror.judges import judge_of
 from ...mirror.spending import Spending
 from ...policies import Ladder, Policy
 from ...service.client.aio import AsyncClient
 from .deciding import Decider, InProcess, OnService
 from .requests import TARGETS, Fields, metadata_of
-from .routing import Failures, Mark, Routing
+from .routing import Mark, Routing
 from .saving import SavedSoon
-from .shadow_arm import SHADOW, ShadowArm, answer_of
+from .shadow_arm import SHADOW, ShadowArm, answer_of, failure_of
 
 MARK = "decoupled"  # its place in LiteLLM's notes about a request
 _log = logging.getLogger("decoupled.litellm")
@@ -49,12 +51,11 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         experiment: the name of the experiment there; it is created if it does not exist.
         budget: how much may be explored; 5 % of the requests by default. Its `cost` is what is set aside for a shadow
             until its real price is known.
-        failures: "loss": a shadow that fails has the loss 1. "missing": nothing is learned, so that an arm gains by failing.
         session_header: the header whose value is the key of a request; None for no keys.
         forward_headers: headers of clients that shadows carry; by default none, and no judge sees credentials.
         copy_fields: fields of requests that shadows carry besides those of OpenAI's API, such as "top_k".
         timeout: seconds that a shadow may take.
-        concurrency: how many shadows may be on their way to one arm.
+        concurrency: how many shadows may be on their way.
         folder: where the module of a judge in Python is.
         router: the router; that of the proxy by default.
 
@@ -76,7 +77,6 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         service: str | AsyncClient | None = None,
         experiment: str = "litellm",
         budget: Budget | None = None,
-        failures: Failures = "loss",
         session_header: str | None = None,
         forward_headers: Sequence[str] = (),
         copy_fields: Sequence[str] = (),
@@ -86,8 +86,6 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         router: Any = None,
     ) -> None:
         super().__init__()
-        if failures not in ("loss", "missing"):
-            raise ParameterError.of("failures", failures, 'must be "loss" or "missing"', "choose one")
         self._given_router = router
         # LiteLLM takes two callbacks of a class for one if their public texts and numbers are the same.
         self.group, self.number = group, next(_numbers)
@@ -117,7 +115,6 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             config,
             None if config.judge is None else judge_of(config.judge, Path(folder)),
             spending,
-            failures=failures,
             session_header=session_header,
             context=_fields_of(chosen),
             forward_headers=forward_headers,
@@ -151,16 +148,27 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             _log.exception("group %r: LiteLLM routes a request by itself, because of an error", model)
             return healthy_deployments
 
-    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> None:
-        """Note that a shadow is sent."""
-        shadow = SHADOW.get()
-        if shadow is not None:
-            shadow.sent = True
-
     async def async_log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
         """Send the shadow of a request that was served, unless the answer came from a cache."""
+        cost = kwargs.get("response_cost") or 0.0
+        self._ended(
+            kwargs, end_time - start_time, lambda arm, seconds: answer_of(arm, response_obj, seconds, cost)
+        )
+
+    async def async_log_failure_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
+        """Send the shadow of a request that failed: if only others had one, the model that served would gain by failing."""
+        error = kwargs.get("exception")
+        self._ended(kwargs, end_time - start_time, lambda arm, seconds: failure_of(arm, seconds, error))
+
+    # Helpers
+
+    def _ended(
+        self, kwargs: dict[str, Any], took: timedelta, answer: Callable[[str, float], Answer]
+    ) -> None:
         notes = _notes(kwargs)
         if not notes:
             return
@@ -169,22 +177,10 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             if kwargs.get("cache_hit"):
                 self.routing.not_served(mark)
                 return
-            seconds, cost = (end_time - start_time).total_seconds(), kwargs.get("response_cost")
-            arm = str(notes.get("deployment"))
-            target = TARGETS.get(str(kwargs.get("call_type")))
-            self.routing.served(mark, target, partial(answer_of, arm, response_obj, seconds, cost or 0.0))
+            target, arm = TARGETS.get(str(kwargs.get("call_type"))), str(notes.get("deployment"))
+            self.routing.served(mark, target, partial(answer, arm, took.total_seconds()))
         except Exception:
             _log.exception("decision %s: its shadow is not sent, because of an error", mark)
-
-    async def async_log_failure_event(
-        self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
-    ) -> None:
-        """Give up the shadow of a request that failed."""
-        notes = _notes(kwargs)
-        if notes:
-            self.routing.not_served(notes[MARK])
-
-    # Helpers
 
     async def _preferring(
         self, deployments: list[dict[str, Any]], messages: list[Any] | None, request: dict[str, Any]

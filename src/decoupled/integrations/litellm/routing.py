@@ -1,12 +1,11 @@
 """Routes the requests of one model group: which arm serves, and what becomes of the shadow. It knows no LiteLLM."""
 
 import json
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ...errors import ParameterError
 from ...learner.keys import key_text
@@ -17,15 +16,13 @@ from ...mirror.counts import MirrorCounts
 from ...mirror.exchange import Answer, Request
 from ...mirror.headers import CREDENTIALS
 from ...mirror.judges import Judge
-from ...mirror.loss import CopyLoss, failed
-from ...mirror.spending import Aside, Spending
+from ...mirror.loss import CopyLoss
+from ...mirror.spending import Spending
 from .deciding import Decider
 from .requests import Fields, context_of, copied, headers_of
-from .shadow_arm import NOT_SENT, ShadowArm
+from .shadow_arm import ShadowArm
 
-Failures = Literal["loss", "missing"]
 OPEN_SECONDS = 600.0  # for an answer to be served; a longer one has no shadow
-_log = logging.getLogger("decoupled.litellm")
 
 
 class Mark(str):
@@ -44,7 +41,6 @@ class Open:
     body: Mapping[str, Any]
     headers: tuple[tuple[str, str], ...]
     began: float
-    aside: Aside
 
     def copy(self, served: Answer) -> Copy:
         """The shadow. It is made when the client has its answer, because a long body takes time to write."""
@@ -52,29 +48,7 @@ class Open:
         seen = tuple(each for each in self.headers if each[0] not in CREDENTIALS)
         request = Request("POST", self.target, self.headers, content)
         shown = Request("POST", self.target, seen, content)
-        return Copy(self.decision, self.explore, request, shown, served, aside=self.aside)
-
-
-class ShadowLoss(CopyLoss):
-    """The loss of a shadow."""
-
-    def __init__(self, config: LossConfig, judge: Judge | None, failures: Failures) -> None:
-        super().__init__(config, judge)
-        self._missing = failures == "missing"
-
-    async def of(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> float | None:
-        """The loss of the shadow; None if there is none."""
-        if failed(mirrored):
-            # If the router found no deployment, the model has not failed.
-            not_sent = (mirrored.problem or "").startswith(NOT_SENT)
-            if self._missing or not_sent:
-                _log.warning(
-                    "decision %s: no loss, because its shadow failed: %s", decision, mirrored.problem
-                )
-                return None
-        return await super().of(decision, request, served, mirrored)
+        return Copy(self.decision, self.explore, request, shown, served)
 
 
 class Routing:
@@ -88,7 +62,6 @@ class Routing:
         judge: Judge | None,
         spending: Spending,
         *,
-        failures: Failures = "loss",
         session_header: str | None = None,
         context: Sequence[str] = (),
         forward_headers: Sequence[str] = (),
@@ -99,7 +72,7 @@ class Routing:
     ) -> None:
         self.arms = [arm.name for arm in arms]
         self.counts = MirrorCounts()
-        self._decider, self._spending, self._clock, self._queue = decider, spending, clock, queue
+        self._decider, self._spending, self._clock = decider, spending, clock
         self._timed = loss.latency is not None or loss.duration is not None
         self._session_header = None if session_header is None else session_header.lower()
         self._context = tuple(context)
@@ -107,11 +80,11 @@ class Routing:
         self._copy_fields = tuple(copy_fields)
         self._open: OrderedDict[str, Open] = OrderedDict()
         self._last: str | None = None
-        self._config = CopyConfig(concurrency=concurrency)
+        self._shadows = {arm.name: arm for arm in arms}
         self.copies = Copies(
-            {arm.name: arm for arm in arms},
-            self._config,
-            ShadowLoss(loss, judge, failures),
+            self._shadows,
+            CopyConfig(concurrency=concurrency, queue=queue),
+            CopyLoss(loss, judge),
             decider,
             self.counts,
             None if loss.judge is None else loss.judge.otherwise,
@@ -132,19 +105,35 @@ class Routing:
         """
         headers = headers_of(request)
         found = None if self._not_copied(request) else copied(request, messages, self._copy_fields)
-        explores = found is not None and self._spending.allows(available)
         about = Traits(self._key(headers), context_of(request, self._context) if self._context else None)
-        decision = await self._decider.draw("both" if explores else "exploit", available, about)
-        if decision is None or decision.exploit not in available:
-            self.counts.repeated += 1
-            last = self._last
-            return last if last is not None and last in available else available[0], Mark()
-        self._last = decision.exploit
-        if found is None or decision.explore is None:
-            return decision.exploit, Mark()
-        target, body = found
-        self._begin(decision.id, decision.explore, target, body, headers)
-        return decision.exploit, Mark(decision.id)
+        self._give_up_old()
+        # What a shadow may cost is set aside before anything is awaited, while others ask for theirs.
+        reason = "not_repeatable" if found is None else self.copies.reserve()
+        try:
+            decision = await self._decider.draw("exploit" if reason else "both", available, about)
+        except BaseException:
+            if reason is None:
+                self.copies.release()
+            raise
+        mark, serves = "", decision is not None and decision.exploit in available
+        if found is None or reason is not None:
+            self.counts.not_mirrored[str(reason)] += 1
+        elif decision is None or decision.explore is None:
+            self.copies.release()
+        elif not serves:
+            self.copies.give_up("refused", decision.id)
+        else:
+            mark, passed = (
+                decision.id,
+                tuple((each, headers[each]) for each in self._forward if each in headers),
+            )
+            self._open[mark] = Open(mark, decision.explore, *found, passed, self._clock())
+        if decision is not None and serves:
+            self._last = decision.exploit
+            return decision.exploit, Mark(mark)
+        self.counts.repeated += 1
+        last = self._last
+        return last if last is not None and last in available else available[0], Mark()
 
     def served(self, mark: str, target: str | None, answer: Callable[[], Answer]) -> None:
         """Send the shadow of a request that was served. Must be called in the event loop.
@@ -157,22 +146,21 @@ class Routing:
         each = self._open.pop(mark, None)
         if each is None:
             return
-        full = len(self.copies) >= self._queue or self.copies.bytes >= self._config.queue_bytes
-        if each.target != target or full:
-            self._give_up(each, "refused")
+        if each.target != target:
+            self.copies.give_up("refused", each.decision)
             return
         served = answer()
         copy = each.copy(served)
         if served.arm == each.explore:  # nothing is sent twice to the model that served
-            copy.mirrored = served
+            copy.mirrored = self._shadows[served.arm].in_time(served)
             self.counts.reused[served.arm] += 1
-        self.copies.resume(copy)
+        self.copies.start(copy)
 
     def not_served(self, mark: str) -> None:
-        """Give up the shadow of a request without an answer."""
+        """Give up the shadow of a request that no model answered."""
         each = self._open.pop(mark, None)
         if each is not None:
-            self._give_up(each, "client_gone")
+            self.copies.give_up("client_gone", each.decision)
 
     def _key(self, headers: Mapping[str, str]) -> str | None:
         """The key of a request; None if it has none, or none that can be one."""
@@ -187,18 +175,6 @@ class Routing:
         # A slow client stretches a streamed answer, which may stand for a shadow.
         return self._timed and bool(request.get("stream"))
 
-    def _begin(
-        self, decision: str, explore: str, target: str, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> None:
-        now = self._clock()
-        while self._open and (
-            len(self._open) >= self._queue or next(iter(self._open.values())).began < now - OPEN_SECONDS
-        ):
-            self._give_up(self._open.popitem(last=False)[1], "client_gone")
-        passed = tuple((name, headers[name]) for name in self._forward if name in headers)
-        aside = self._spending.begin([explore])
-        self._open[decision] = Open(decision, explore, target, body, passed, now, aside)
-
-    def _give_up(self, each: Open, reason: str) -> None:
-        self._spending.end(each.aside)
-        self.counts.dropped[reason] += 1
+    def _give_up_old(self) -> None:
+        while self._open and next(iter(self._open.values())).began < self._clock() - OPEN_SECONDS:
+            self.copies.give_up("client_gone", self._open.popitem(last=False)[0])

@@ -5,22 +5,19 @@ import json
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...mirror.exchange import Answer, Request
 from .requests import CHAT
 
-NOT_SENT = "not sent"
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Shadow:
-    """A shadow on its way: the group and the arm that it must reach, and whether it was sent."""
+    """A shadow on its way: the group and the arm that it must reach."""
 
     group: str
     arm: str
-    sent: bool = False
 
 
 # Set while a shadow is sent, in its task alone. Unlike a mark in the request, no client can forge it.
@@ -42,21 +39,19 @@ class ShadowArm:
 
     def __init__(self, name: str, group: str, router: Callable[[], Any], seconds: float) -> None:
         self.name, self._group, self._router, self._seconds = name, group, router, seconds
+        self._late = f"no answer within {seconds:g} s"
 
     async def copy(self, request: Request) -> Answer:
         """Send a shadow; the answer says what went wrong, if something did."""
-        shadow = Shadow(self._group, self.name)
-        mark = SHADOW.set(shadow)
+        mark = SHADOW.set(Shadow(self._group, self.name))
         began = time.perf_counter()
         try:
             async with asyncio.timeout(self._seconds):
                 found = await self._asked(request)
         except TimeoutError:
-            return self._failure(shadow, began, None, f"no answer within {self._seconds:g} s")
+            return failure_of(self.name, time.perf_counter() - began, self._late)
         except Exception as error:  # a provider's, or the router's
-            status = getattr(error, "status_code", None)
-            known = status if isinstance(status, int) and 100 <= status <= 599 else None
-            return self._failure(shadow, began, known, f"{type(error).__name__}: {error}"[:500])
+            return failure_of(self.name, time.perf_counter() - began, error)
         finally:
             SHADOW.reset(mark)
         return answer_of(self.name, found, time.perf_counter() - began)
@@ -72,9 +67,18 @@ class ShadowArm:
         arguments["litellm_metadata"] = {"decoupled_shadow": True}
         return await router.aresponses(model=self._group, store=False, **arguments)
 
-    def _failure(self, shadow: Shadow, began: float, status: int | None, problem: str) -> Answer:
-        told = problem if shadow.sent else f"{NOT_SENT}: {problem}"
-        return Answer(self.name, status, duration=time.perf_counter() - began, problem=told)
+    def in_time(self, served: Answer) -> Answer:
+        """What was served, where it stands for a shadow: one that took as long would have failed."""
+        late = served.duration > self._seconds
+        return replace(served, problem=served.problem or self._late) if late else served
+
+
+def failure_of(arm: str, seconds: float, error: object) -> Answer:
+    """What an error of a provider, or of the router, is to a judge."""
+    status = getattr(error, "status_code", None)
+    known = status if isinstance(status, int) and 100 <= status <= 599 else None
+    told = f"{type(error).__name__}: {error}"[:500] if isinstance(error, Exception) else str(error)
+    return Answer(arm, known, duration=seconds, problem=told)
 
 
 def answer_of(arm: str, found: Any, seconds: float, cost: float | None = None) -> Answer:

@@ -82,6 +82,12 @@ class Decisions:
         run = partial(_apply, form=form, about=about, decision=decision, given=given)
         return self._commits.submit(run, about, permit=permit)
 
+    def forget(self, tenant: str, id: str) -> Reply[None]:  # noqa: A002
+        """Expire a pending decision now, because no feedback will come."""
+        decision = DecisionId.parse(id)
+        about = Reference("tag", tenant, decision.tag)
+        return self._commits.submit(partial(_forget, about=about, decision=decision), about)
+
     def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
         """Give feedback for many decisions, with a result or an error for each; nothing is returned before all is on disk."""
         return self.feedback_many_as(LiveExperiment.record, tenant, items)
@@ -138,6 +144,13 @@ def _apply(
     settled = running.settle(decision.seq, "observed", loss, now)
     session.append(running, settled)
     return form(running, row, settled)
+
+
+def _forget(session: Session, *, about: Reference, decision: DecisionId) -> None:
+    running = _running(session, about, decision)
+    waiting = running.pending.get(decision.seq)
+    if waiting is not None:
+        expire(session, running, waiting[0], running.now(session.clock()))
 
 
 def _measured(running: LiveExperiment, given: Feedback) -> Loss:
