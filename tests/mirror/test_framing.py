@@ -128,8 +128,8 @@ def test_what_is_for_no_arm_is_refused(arms: Arms, tmp_path: Path) -> None:
             head, body = asked(running, f"{line}\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
             assert head.startswith(b"HTTP/1.1 %d" % status)
             assert json.loads(body)["status"] == status
-        status = running.status()
-    assert status["served"] == {}
+        served = running.status()["served"]
+    assert served == {}
 
 
 def test_headers_that_come_at_once_are_limited_too(arms: Arms, tmp_path: Path) -> None:

@@ -176,7 +176,8 @@ def test_what_follows_a_request_waits_until_it_is_answered(direct: DecisionServi
         async with wired(direct) as http:
             wire = http.connect()
             wire.send(HEALTH * count)
-            assert not wire.reading, "its sender waits"
+            waits = not wire.reading
+            assert waits, "its sender waits"
             for _ in range(count):
                 assert (await wire.answer()).status == 200
             assert wire.reading
