@@ -32,6 +32,10 @@ def answer(body: bytes, *codings: str, complete: bool = True) -> Answer:
     return Answer("a", 200, headers, body, len(body), complete=complete)
 
 
+def named(value: object) -> str:
+    return ", ".join(value)[:20] if isinstance(value, tuple) else "body"
+
+
 @pytest.mark.parametrize(
     ("body", "codings"),
     [
@@ -45,6 +49,7 @@ def answer(body: bytes, *codings: str, complete: bool = True) -> Answer:
         (gzip.compress(zlib.compress(TEXT)), ("deflate", "gzip")),
         (raw_deflate(gzip.compress(zlib.compress(TEXT))), ("deflate,gzip, identity", "deflate")),
     ],
+    ids=named,
 )
 def test_a_judge_sees_what_was_compressed(body: bytes, codings: tuple[str, ...]) -> None:
     found = expanded(answer(body, *codings), LIMIT)
@@ -64,6 +69,7 @@ def test_a_judge_sees_what_was_compressed(body: bytes, codings: tuple[str, ...])
         (gzip.compress(TEXT)[:-12] + bytes(12), ("gzip",)),
         (TEXT, ("gzip," * 10_000,)),
     ],
+    ids=named,
 )
 def test_what_cannot_be_expanded_stays_as_it_is(body: bytes, codings: tuple[str, ...]) -> None:
     given = answer(body, *codings)
