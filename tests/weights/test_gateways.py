@@ -192,7 +192,10 @@ def test_a_watched_gateway_outlives_arms_that_are_retired_and_added(
             assert answer.status_code == 200, answer.text
 
         def serves(*expected: str) -> bool:
-            return set(gateway.arms(20)) == set(expected)
+            try:
+                return set(gateway.arms(20)) == set(expected)
+            except (KeyError, httpx.HTTPError):  # an answer of the gateway itself, on a busy machine
+                return False
 
         follower = stack.enter_context(decoupled(*command, *names, output=said))
         eventually(lambda: serves("current", "next"), "both arms")
