@@ -148,7 +148,7 @@ def test_every_form_of_a_log_agrees(tmp_path: Path) -> None:
 
 
 def test_rows_that_tell_nothing_are_left_out() -> None:
-    extra = [
+    extra: list[dict[str, Any]] = [
         {"status": "pending", "loss": None},
         {"status": "expired", "loss": None},
         {"explore": None, "propensity": None, "status": "unobserved", "loss": None},
@@ -242,8 +242,9 @@ def test_files_that_cannot_be_read_say_where_and_those_that_can_are(tmp_path: Pa
             dc.evaluate(parquet)
     with pytest.raises(FileNotFoundError):
         dc.evaluate(tmp_path / "none.parquet")
+    uneven: dict[str, list[Any]] = {"explore": ["a", "b"], "propensity": [0.5], "loss": [0.1, 0.2]}
     with pytest.raises(dc.ParameterError, match=r"log\['propensity'\]: has 1 values"):
-        dc.evaluate({"explore": ["a", "b"], "propensity": [0.5], "loss": [0.1, 0.2]})
+        dc.evaluate(uneven)
 
 
 def test_a_log_of_the_standard_game_has_what_was_served() -> None:

@@ -242,7 +242,7 @@ def test_a_data_frame_may_have_missing_values_and_its_rows_are_contexts() -> Non
             "stars": pd.array([1, None, 2, 3], dtype="Int64"),
         }
     )
-    plain = [
+    plain: list[dict[str, Any]] = [
         {"lang": "de", "kind": 1, "words": 1.0, "stars": 1},
         {"kind": 2},
         {"lang": "en", "words": 3.0, "stars": 2},
@@ -255,14 +255,16 @@ def test_a_data_frame_may_have_missing_values_and_its_rows_are_contexts() -> Non
     assert (one.predict_proba(frame) == two.predict_proba(plain)).all()
     for place, context in enumerate(plain):
         assert one.predict_proba(frame.iloc[place]).tolist() == two.predict_proba(context).tolist()
-        assert one.predict(frame.iloc[place]) in ("a", "b")
+        served: Any = one.predict(frame.iloc[place])
+        assert served in ("a", "b")
     assert (one.predict_proba(pd.Series(plain)) == two.predict_proba(plain)).all()
 
 
 def test_no_requests_have_no_arms_and_no_laws() -> None:
     bandit = DecoupledBandit(dc.ContextualLadder(numbers=("x",))).fit(["a", "b"], [0.1, 0.2], 0.5)
     assert bandit.predict([]) == []
-    for empty in ([], pd.DataFrame({"x": []})):
+    nothing: list[Any] = [[], pd.DataFrame({"x": []})]
+    for empty in nothing:
         assert bandit.predict_proba(empty).shape == bandit.explore_proba(empty).shape == (0, 2)
 
 

@@ -130,7 +130,7 @@ def saved(learner: dc.Learner, way: str) -> dc.Learner:
         return pickle.loads(pickle.dumps(learner))  # type: ignore[no-any-return]
     content, columns = to_columns(learner)
     return from_columns(
-        json.loads(json.dumps(as_text(content))), columns, [each[1:] for each in learner.pending]
+        json.loads(json.dumps(as_text(content))), columns(), [each[1:] for each in learner.pending]
     )
 
 
@@ -250,7 +250,8 @@ def test_columns_of_a_version_without_a_queue_are_read() -> None:
     learner.watch()
     learner.observe(learner.decide(), 0.5)
     made = [learner.explore(), *learner.decide(count=2)]
-    content, columns = to_columns(learner)
+    content, made_columns = to_columns(learner)
+    columns = made_columns()
     watch = content["watch"]
     entries = watch.pop("queue")
     watch["drawn"] = {}

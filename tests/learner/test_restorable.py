@@ -146,11 +146,12 @@ def test_what_any_policy_accepts_can_be_restored(policy: dc.Policy) -> None:
 
 
 def test_settings_that_could_not_be_restored_are_refused() -> None:
-    for wrong, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"max_pending": 10**16}, "max_pending = 10000000000000000: must not exceed"),
         ({"arms": [10**400, 1]}, "is too large for a name"),
-    ]:
+    ]
+    for wrong, message in cases:
         with pytest.raises(dc.DecoupledError, match=message):
-            dc.Ladder().start(**{"arms": 2, "seed": 1, **wrong})
+            dc.Ladder().start(**({"arms": 2, "seed": 1} | wrong))
     wide = dc.Ladder().start(arms=[2**999, "\ud800"], seed=1, max_pending=10**15)
     assert dc.Learner.from_json(wide.to_json()).to_json() == wide.to_json()

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -204,14 +205,17 @@ def test_an_answer_counts_also_if_its_client_has_left(arms: Arms, tmp_path: Path
     """Whichever arm is explored: if slow answers of the one that serves did not count, it would gain by being slow."""
     backend = Fixed(explore=explore)
     lines = f"{SHARE}timeout = 0.5\n[loss]\nstatus = 1.0\nlatency = {{ weight = 3.0, high = 0.2 }}\n"
+
+    def learned(count: int) -> bool:
+        return len(backend.losses) == count
+
     with mirror(write_config(tmp_path, arms, lines), backend) as running:
-        for path in ("/x?stable=slow:0.3&next=ok", "/x?stable=hang&next=ok"):
-            before = len(backend.losses)
+        for count, path in enumerate(("/x?stable=slow:0.3&next=ok", "/x?stable=hang&next=ok"), 1):
             leaving = connected(running.url)
             leaving.sendall(f"GET {path}&leaving HTTP/1.1\r\nHost: a\r\n\r\n".encode())
             eventually(lambda: arms["stable"].open() == 1, "the request")
             leaving.close()
-            eventually(lambda known=before: len(backend.losses) > known, "its loss")
+            eventually(partial(learned, count), "its loss")
         status = running.settled()
     losses = [loss for _, loss in backend.losses.values()]
     if explore == "stable":

@@ -251,14 +251,15 @@ def test_a_decision_that_is_refused_or_interrupted_uses_up_no_segment() -> None:
         assert learner.to_json() == before
     learner.guardrails = dc.Guardrails()
     before = learner.to_json()
-    for call in ({}, {"available": ["a", "b"]}, {"key": "me"}):
+    options: list[dict[str, Any]] = [{}, {"available": ["a", "b"]}, {"key": "me"}]
+    for option in options:
         copies: list[dc.Learner] = []
 
         def prepared(
-            call: dict[str, Any] = call, copies: list[dc.Learner] = copies
+            option: dict[str, Any] = option, copies: list[dc.Learner] = copies
         ) -> Callable[[], object]:
             copies.append(dc.Learner.from_json(before))
-            return partial(copies[-1].decide, context={"subject": "new"}, **call)
+            return partial(copies[-1].decide, context={"subject": "new"}, **option)
 
         for _ in at_every_point(prepared):
             last = copies[-1]
@@ -300,7 +301,7 @@ def test_numbers_and_values_may_be_of_any_type_that_is_one() -> None:
     for one, two in same:
         encoder = learner._running.contexts.encoder  # type: ignore[union-attr]
         assert encoder.encode(one) == encoder.encode(two)
-    law = {"a": np.float64(0.25), "b": np.float32(0.75)}
+    law: dict[str, Any] = {"a": np.float64(0.25), "b": np.float32(0.75)}
     told = learner.exploitation_probabilities(advice={"rules": law, "router": Name.B})
     plain = learner.exploitation_probabilities(advice={"rules": {"a": 0.25, "b": 0.75}, "router": "b"})
     assert told.tolist() == plain.tolist()

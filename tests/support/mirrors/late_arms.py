@@ -30,7 +30,9 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sec
 
 
 async def serve(seconds: float) -> None:
-    server = await asyncio.start_server(lambda *both: answer(*both, seconds), "127.0.0.1", 0)
+    server = await asyncio.start_server(
+        lambda reader, writer: answer(reader, writer, seconds), "127.0.0.1", 0
+    )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

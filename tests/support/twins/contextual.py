@@ -183,7 +183,8 @@ class ContextualTwin(Twin):
         found, x = self.starting(), self.coordinates()
         for arm in range(len(found)):
             rows = [(z, y) for each, z, y in self.rows if each == self.serials[arm]]
-            spread, coefficients = np.eye(len(x)), np.zeros(len(x))
+            spread: Any = np.eye(len(x))
+            coefficients: Floats = np.zeros(len(x))
             for z, y in rows:
                 spread = np.linalg.inv(np.linalg.inv(spread) + np.outer(z, z))
                 coefficients = coefficients + spread @ z * (y - z @ coefficients)
