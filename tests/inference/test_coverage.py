@@ -167,7 +167,7 @@ def test_the_intervals_are_those_that_were_judged(monkeypatch: pytest.MonkeyPatc
     # What is judged must be what users have. With a broken boundary and a high risk, many intervals are wrong.
     break_the_boundary(monkeypatch, 16.0, 2.0)
     cell: Cell = (2, "Ladder()", "alternating", "direct")
-    risk, found = 0.9, 0
+    risk, found = 0.5, 0
     for number in range(8):
         run = played(cell, number, 50, laws=True)
         judged = {"arms": arms_wrong(run, risk), "weighted": differences_wrong(run, risk)}

@@ -39,7 +39,7 @@ def logged(rounds: int, seed: int = 0, policy: dc.Policy | None = None) -> list[
     return rows
 
 
-ROWS = logged(2_000)
+ROWS = logged(2_000, seed=1)
 RESULT = dc.evaluate(ROWS, policy="b")
 
 
@@ -149,11 +149,11 @@ def test_every_form_of_a_log_agrees(tmp_path: Path) -> None:
 
 def test_rows_that_tell_nothing_are_left_out() -> None:
     extra: list[dict[str, Any]] = [
-        {"status": "pending", "loss": None},
         {"status": "expired", "loss": None},
         {"explore": None, "propensity": None, "status": "unobserved", "loss": None},
         {"available": '["a", "b"]'},
         {"propensity": 1.0},
+        {"status": "pending", "loss": None},
     ]
     extra = [{**ROWS[0], **each, "seq": 10_000 + n} for n, each in enumerate(extra)]
     found = dc.evaluate(ROWS + extra, policy="b")
