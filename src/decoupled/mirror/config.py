@@ -60,7 +60,7 @@ def _secret(source: str) -> str:
     return value
 
 
-def _policy(value: object) -> object:
+def _policy(value: Any) -> Any:
     """A table of a policy; a text is its name."""
     table = {"name": value} if isinstance(value, str) else value
     policy = Policy.from_dict(table)
