@@ -1,29 +1,30 @@
 """Models of the tables that a mirror's TOML file may have. `config_file.py` reads such a file."""
 
-import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    model_validator,
+)
 
 from ..base.secret_files import read_secret
-from ..errors import (
-    DecoupledError,
-    Message,
-    ParameterError,
-    argument_of,
-    near_name,
-    reworded,
-)
+from ..errors import Message, ParameterError, near_name
 from ..learner.budget import Budget
 from ..options import readers
 from ..policies import Policy
-from ..service.errors import Invalid
 from ..service.experiment.context import checked_fields
-from ..service.experiment.records import FIELD_TYPES, FieldType
+from ..service.experiment.records import FieldType
 from ..service.http.observe.log_format import LogFormat
 from .headers import CREDENTIALS
 from .repeatable import Repeatable, Rule
@@ -31,105 +32,57 @@ from .repeatable import Repeatable, Rule
 MIB = 2**20
 SAFE = ("GET /*", "HEAD /*", "OPTIONS /*")  # methods that promise to change nothing (RFC 9110, 9.2.1)
 _PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
-# Values. Their readers leave the name of the key empty: Pydantic knows the place.
+# Values
 
 
-def _read_by(reader: Callable[[str, object], object]) -> PlainValidator:
-    return PlainValidator(lambda value: reader("", value))
-
-
-def _token(kind: str, example: str) -> PlainValidator:
-    """The name of a header or of a cookie: both are tokens."""
-
-    def read(name: str, value: object) -> str:
-        found = readers.text(name, value)
-        if not _TOKEN.fullmatch(found):
-            raise ParameterError.of(
-                name, value, f"must be the name of a {kind}", f'for example "{example}"'
-            )
-        return found
-
-    return _read_by(read)
-
-
-def _header_value(name: str, value: object) -> str:
+def _header_value(value: str) -> str:
     """A text in which `${NAME}` is an environment variable and `${file:PATH}` a file."""
-    filled = _PLACEHOLDER.sub(lambda match: _secret(name, match[1]), readers.text(name, value))
+    filled = _PLACEHOLDER.sub(lambda match: _secret(match[1]), value)
     if not _HEADER_VALUE.fullmatch(filled):  # the value may be a secret, so the error does not show it
-        raise ParameterError("must be one line of Latin-1 characters; check it")
+        raise ValueError("must be one line of Latin-1 characters; check it")
     return filled
 
 
-def _secret(name: str, source: str) -> str:
+def _secret(source: str) -> str:
     path = source.removeprefix("file:")
     if path != source:
         if not os.path.isabs(path):
-            remedy = "for example ${file:/run/secrets/key}"
-            raise ParameterError.of(name, f"${{{source}}}", "must have an absolute path", remedy)
-        return read_secret(name, path)
+            raise ValueError(
+                f"${{{source}}} must have an absolute path; for example ${{file:/run/secrets/key}}"
+            )
+        return read_secret("file", path)
     value = os.environ.get(source)
     if not value:
-        rule = f"the environment variable {source} is not set"
-        raise ParameterError(f"{rule}; set it before the mirror starts")
+        raise ValueError(f"the environment variable {source} is not set; set it before the mirror starts")
     return value
 
 
-def _path(name: str, value: object) -> str:
-    found = readers.text(name, value)
-    if not found.startswith("/") or not found.isascii() or " " in found:
-        raise ParameterError.of(name, value, "must be a path", 'for example "/healthz"')
-    return found
-
-
-def _json(name: str, value: object) -> dict[str, Any]:
-    try:
-        json.dumps(value)
-    except TypeError as error:  # TOML has dates, and JSON has not
-        raise ParameterError(f"{name}: is not JSON ({error}); put it in quotation marks") from None
-    if not isinstance(value, dict):
-        rule = "must be a table"
-        raise ParameterError.of(name, value, rule, 'for example { model = "small" }')
-    return value
-
-
-def _policy(name: str, value: object) -> dict[str, Any]:
-    if isinstance(value, str):
-        value = {"name": value}
-    if not isinstance(value, dict) or "name" not in value:
-        rule = "must be the name of a policy, or a table with its name"
-        raise ParameterError.of(name, value, rule, '"FTPL"')
-    try:
-        policy = Policy.from_dict(value)
-    except DecoupledError as error:
-        raise ParameterError(*error.args) from None
+def _policy(value: Any) -> Any:
+    """A table of a policy; a text is its name."""
+    table = {"name": value} if isinstance(value, str) else value
+    policy = Policy.from_dict(table)
     if policy.coupled:
         rule = "plays the standard game, where the arm that serves is the arm that is seen"
-        raise ParameterError.of(name, value.get("name"), rule, "use a decoupled policy such as FTPL")
-    return value
+        raise ParameterError.of("name", type(policy).__name__, rule, "use a decoupled policy such as FTPL")
+    return table
 
 
-def _field_type(name: str, value: object) -> str:
-    if value in FIELD_TYPES:
-        return str(value)
-    rule = "must be 'text', 'number' or 'boolean'"
-    raise ParameterError.of(name, value, rule, 'leave it out for "text"')
-
-
-Text: TypeAlias = Annotated[str, _read_by(readers.text)]
-Url: TypeAlias = Annotated[str, _read_by(readers.url)]
-Flag: TypeAlias = Annotated[bool, _read_by(readers.flag)]
-Amount: TypeAlias = Annotated[float, _read_by(readers.number(0.0))]
-Share: TypeAlias = Annotated[float, _read_by(readers.number(0.0, 1.0))]
-Seconds: TypeAlias = Annotated[float, _read_by(readers.number(0.0, above=True))]
-Natural: TypeAlias = Annotated[int, _read_by(readers.whole(0))]
-Count: TypeAlias = Annotated[int, _read_by(readers.whole(1))]
-Status: TypeAlias = Annotated[int, _read_by(readers.whole(100, 599))]
-HeaderName: TypeAlias = Annotated[str, _token("header", "X-Dry-Run")]
-Headers: TypeAlias = dict[HeaderName, Annotated[str, _read_by(_header_value)]]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Token: TypeAlias = Annotated[
+    str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+]  # of a header or a cookie
+Dotted: TypeAlias = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]  # such as "user.id"
+Url: TypeAlias = Annotated[str, AfterValidator(partial(readers.url, "url"))]
+Amount: TypeAlias = Annotated[float, Field(ge=0.0, strict=True, allow_inf_nan=False)]
+Share: TypeAlias = Annotated[Amount, Field(le=1.0)]
+Seconds: TypeAlias = Annotated[Amount, Field(gt=0.0)]
+Natural: TypeAlias = Annotated[int, Field(ge=0, le=2**62, strict=True)]
+Count: TypeAlias = Annotated[Natural, Field(ge=1)]
+Status: TypeAlias = Annotated[Natural, Field(ge=100, le=599)]
+Headers: TypeAlias = dict[Token, Annotated[Text, AfterValidator(_header_value)]]
 
 
 # Tables
@@ -187,14 +140,14 @@ class ArmConfig(TableConfig):
     name: Text
     url: Url
     headers: Headers = {}
-    pass_credentials: tuple[HeaderName, ...] = ()
-    preserve_host: Flag = False
-    fields: Annotated[dict[str, Any], _read_by(_json)] = Field(default={}, alias="json")
+    pass_credentials: tuple[Token, ...] = ()
+    preserve_host: StrictBool = False
+    fields: dict[str, JsonValue] = Field(default={}, alias="json")
     cost: Amount = 0.0
-    cost_header: HeaderName | None = None
+    cost_header: Token | None = None
     prices: dict[Text, Amount] = {}
     timeout: Seconds = 60.0
-    health: Annotated[str, _read_by(_path)] | None = None
+    health: Annotated[str, Field(pattern="^/[!-~]*$")] | None = None
 
     @property
     def states_cost(self) -> bool:
@@ -213,9 +166,9 @@ class ExperimentConfig(TableConfig):
         keep_days: how long the embedded store keeps the log; 0 for ever.
     """
 
-    name: Annotated[str, _read_by(readers.experiment_name)] = "mirror"
-    policy: Annotated[dict[str, Any], _read_by(_policy)] = {"name": "Ladder"}
-    deadline_seconds: Annotated[float, _read_by(readers.number(0.0, 1e9, above=True))] = 3600.0
+    name: Text = "mirror"
+    policy: Annotated[dict[str, Any], BeforeValidator(_policy)] = {"name": "Ladder"}
+    deadline_seconds: Annotated[Seconds, Field(le=1e9)] = 3600.0
     seed: Natural | None = None
     keep_days: Amount = 30.0
 
@@ -242,9 +195,9 @@ class CopyConfig(TableConfig):
     share: Share = 0.05
     repeat: tuple[Text, ...] = SAFE
     skip: tuple[Text, ...] = ()
-    dry_run_header: HeaderName | None = None
+    dry_run_header: Token | None = None
     headers: Headers = {}
-    credentials: tuple[HeaderName, ...] = ()
+    credentials: tuple[Token, ...] = ()
     body_limit: Natural = MIB
     answer_limit: Natural = MIB
     queue: Count = 1_000
@@ -284,26 +237,19 @@ class StickyConfig(TableConfig):
             looked at.
     """
 
-    header: HeaderName | None = None
-    cookie: Annotated[str, _token("cookie", "sid")] | None = None
-    body: Text | None = Field(default=None, alias="json")
+    header: Token | None = None
+    cookie: Token | None = None
+    body: Dotted | None = Field(default=None, alias="json")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         _check_place((self.header, self.cookie, self.body), "header, cookie and json", "X-Session-Id")
-        _check_dots(self.body)
         return self
 
 
 def _check_place(places: tuple[object, ...], names: str, example: str) -> None:
     if sum(place is not None for place in places) != 1:
         raise ParameterError(f'must have exactly one of {names}; for example header = "{example}"')
-
-
-def _check_dots(place: str | None) -> None:
-    if place is not None and not all(place.split(".")):
-        rule = "must be names with dots between them"
-        raise ParameterError.of("json", place, rule, 'for example "user.id"')
 
 
 class FieldConfig(TableConfig):
@@ -318,17 +264,16 @@ class FieldConfig(TableConfig):
         type: "text", "number" or "boolean".
     """
 
-    header: HeaderName | None = None
-    body: Text | None = Field(default=None, alias="json")
+    header: Token | None = None
+    body: Dotted | None = Field(default=None, alias="json")
     path: Natural | None = None
-    method: Flag = False
-    type: Annotated[FieldType, _read_by(_field_type)] = "text"
+    method: StrictBool = False
+    type: FieldType = "text"
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         places = (self.header, self.body, self.path, self.method or None)
         _check_place(places, "header, json, path and method", "X-Subject")
-        _check_dots(self.body)
         return self
 
 
@@ -373,7 +318,7 @@ class JudgeConfig(TableConfig):
 
     python: Text | None = None
     url: Url | None = None
-    alone: Flag = False
+    alone: StrictBool = False
     headers: Headers = {}
     weight: Amount = 1.0
     timeout: Seconds = 30.0
@@ -437,10 +382,7 @@ class WebhookConfig(TableConfig):
 
 
 def _named_fields(fields: dict[str, FieldConfig]) -> dict[str, FieldConfig]:
-    try:
-        checked_fields({name: field.type for name, field in fields.items()})
-    except Invalid as error:
-        raise ParameterError(*error.args) from None
+    checked_fields({name: field.type for name, field in fields.items()})
     return fields
 
 
@@ -531,7 +473,7 @@ class MirrorConfig(TableConfig):
             try:
                 Budget(cost=0.0, **self.spending_limits)
             except ParameterError as error:
-                raise ParameterError(reworded(error, argument=f"budget.{argument_of(error)}")) from None
+                raise ParameterError(f"budget.{error}") from None
 
     def _fits_a_sink(self) -> None:
         """Refuse what needs the served answer, or serves."""

@@ -1,6 +1,6 @@
 """Reads the TOML file of a mirror, and says in words what it means.
 
-An error names the key, its value, the rule and a remedy: `arm[1].url = 7: must be text; put it in quotation marks`.
+An error names the key and the rule: `arm[1].timeout: Input should be greater than 0`.
 """
 
 import os
@@ -11,10 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..base.secret_files import read_secret
-from ..errors import ParameterError, argument_of, reworded
+from ..errors import DecoupledError, ParameterError
 from ..options.definitions import MIRROR
 from ..options.kinds import STORE, shown, shown_store
-from ..options.readers import A_URL
 from ..options.sources import FILE, OptionValues, read_file, resolved
 from .config import FieldConfig, LossConfig, MirrorConfig, check_keys
 from .judge_worker import function_named
@@ -45,10 +44,9 @@ def read_config(path: str | os.PathLike[str], settings: OptionValues | None = No
         check_keys(file.values, (options | {*MirrorConfig.keys()}) - {"key", "folder"})
         tables = {key: value for key, value in file.values.items() if key not in options}
         config = MirrorConfig.model_validate({**tables, **held, "folder": file.path.parent})
-    except ValidationError as error:
-        raise ParameterError(f"{file.path.name}: {_worded(error)}") from None
-    except ParameterError as error:
-        raise ParameterError(f"{file.path.name}: {error}") from None
+    except (ValidationError, DecoupledError) as error:
+        what = _first(error) if isinstance(error, ValidationError) else error
+        raise ParameterError(f"{file.path.name}: {what}") from None
     experiment = config.experiment.model_copy(update={"name": settings["experiment"]})
     # Whoever sends copies to a sink has chosen them already.
     share = 1.0 if config.sink and not settings.given("share") else settings["share"]
@@ -74,39 +72,11 @@ def _options(settings: OptionValues) -> dict[str, Any]:
     return found
 
 
-# What to do about a key that is not there, by its name.
-_MISSING = {
-    "arm": 'write [[arm]], name = "..." and url = "http://..." for each upstream',
-    "name": "name the arm",
-    "url": A_URL,
-    "high": "give the value that counts as 1",
-}
-
-
-def _worded(error: ValidationError) -> str:
-    """The first thing that is wrong, with its place."""
-    found = error.errors(include_url=False)[0]
+def _first(error: ValidationError) -> str:
+    """The first thing that is wrong, with its place. Values may be secrets, so Pydantic does not show them."""
+    found = error.errors(include_url=False, include_input=False)[0]
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in found["loc"])
-    place = place.removeprefix(".").removesuffix(".[key]")
-    match found["type"]:
-        case "value_error":
-            return _placed(place, found["ctx"]["error"])
-        case "missing":
-            return f"{place}: is missing; {_MISSING[str(found['loc'][-1])]}"
-        case "too_short" | "tuple_type" if place == "arm":
-            return f"{place}: must be two tables or more; {_MISSING[place]}"
-        case "tuple_type":
-            return str(ParameterError.of(place, found["input"], "must be a list", "put it in [ ]"))
-        case _:
-            remedy = f"write [{place}] above its keys"
-            return str(ParameterError.of(place, found["input"], "must be a table", remedy))
-
-
-def _placed(place: str, error: Exception) -> str:
-    argument = argument_of(error)
-    if argument is None:
-        return f"{place}: {error}"
-    return reworded(error, argument=f"{place}.{argument}".strip("."))
+    return f"{place}: {found['msg'].removeprefix('Value error, ')}".lstrip(".: ")
 
 
 def explained(config: MirrorConfig) -> str:

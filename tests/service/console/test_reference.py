@@ -125,8 +125,7 @@ def test_every_body_has_an_example_that_the_service_takes(page: Any, service: Se
     for method, path, body in bodies:
         address = path.replace("{name}", "checkout").replace("{id}", "none-1").replace("{key}", "checkout")
         answer = service.http.request(method, address, json=json.loads(body), headers=admin)
-        assert "is missing" not in answer.text, (path, answer.text)
-        assert "must be a" not in answer.text, (path, answer.text)
+        assert '"errors"' not in answer.text, (path, answer.text)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -55,7 +55,7 @@ def check(status: int, headers: Mapping[str, str], body: bytes) -> str:
     assert problem["request_id"] == headers["x-request-id"]
     assert problem["type"].startswith("urn:decoupled:")
     assert problem["status"] == status
-    assert "; " in problem["detail"], "it has a remedy"
+    assert "errors" in problem or "; " in problem["detail"], "a field or a remedy"
     detail: str = problem["detail"]
     return detail
 

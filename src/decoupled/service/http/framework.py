@@ -14,7 +14,7 @@ from ..errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceErr
 from .admission.auth import Access
 from .models.problem_json import FAULT, PROBLEM, headers_of, log_fault, problem_of
 from .models.strict_json import encoded, parsed
-from .models.validation import SEE, invalid_request
+from .models.validation import invalid
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
@@ -54,7 +54,7 @@ class StrictRoute(APIRoute):
             try:
                 return await handle(_StrictRequest(request.scope, request.receive))
             except RequestValidationError as error:
-                raise invalid_request(error, self.dependant) from None
+                raise invalid(error.errors()) from None
 
         return strict
 
@@ -113,7 +113,7 @@ def install(app: FastAPI) -> None:
             return as_problem(
                 NotFound(f"path {request.url.path!r}: is not known; the paths are on the page /docs")
             )
-        return as_problem(BadRequest(f"request: is not one that this service knows; {SEE}"))
+        return as_problem(BadRequest("request: is not one that this service knows; see /v1/openapi.json"))
 
 
 def _methods(app: FastAPI, path: str) -> list[str]:

@@ -31,7 +31,6 @@ from .fields import (
     Whole,
     fields_of,
 )
-from .strict_json import broken
 
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
 _PENDING = '"pending","loss":null,"settled_at":null'
@@ -212,7 +211,7 @@ class FeedbackIn(Model):
         loss, reward = self.loss is not None, self.reward is not None
         preference = self.preference is not None
         if loss + reward + preference != 1:
-            raise broken(*neither_or_both(loss, reward, preference_given=preference) or ())
+            raise ValueError("; ".join(neither_or_both(loss, reward, preference_given=preference) or ()))
         return self
 
 

@@ -9,7 +9,7 @@ from ....base.names import SHAPE
 from ....kernels.random.keyed import MOST_BYTES
 from ...experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
 from ...experiment.context import LONGEST_VALUE
-from .strict_json import hidden_key, one_rule, truth, whole
+from .strict_json import one_rule, sticky_key, truth, whole
 
 Whole = BeforeValidator(whole)
 KEY_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": MOST_BYTES}, {"type": "integer"}]}
@@ -19,7 +19,7 @@ Arm = Annotated[
     | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],
     one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
 ]
-StickyKey = Annotated[str | int, BeforeValidator(hidden_key), WithJsonSchema(KEY_SCHEMA)]
+StickyKey = Annotated[str | int, BeforeValidator(sticky_key), WithJsonSchema(KEY_SCHEMA)]
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 CONTEXT_SCHEMA = {
     "anyOf": [
@@ -37,10 +37,6 @@ Tags = Annotated[
         Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00-\x1f\x7f]+$")],
     ],
     Field(max_length=MOST_TAGS),
-    one_rule(
-        f"must be an object of at most {MOST_TAGS} strings: names of 1 to {LONGEST_TAG_NAME} letters, digits, dots, "
-        f"dashes and underscores, values of 1 to {LONGEST_TAG} characters"
-    ),
 ]
 TagFilter = Annotated[
     list[str],
@@ -50,7 +46,6 @@ TagFilter = Annotated[
         examples=[["country:de"]],
         max_length=MOST_TAGS,
     ),
-    one_rule(f"must be at most {MOST_TAGS} tags, each as NAME:VALUE"),
 ]
 Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 

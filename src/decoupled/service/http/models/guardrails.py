@@ -18,16 +18,8 @@ Cost = Annotated[
     Amount | dict[str, Amount],
     one_rule("must be a number from 0 on, or an object with such a number by arm"),
 ]
-Rate = Annotated[
-    tuple[Annotated[StrictInt, Field(ge=0, le=MOST_IN_A_WINDOW), Whole], Seconds],
-    one_rule(
-        f"must be a whole number up to {MOST_IN_A_WINDOW:,} and a number of seconds above 0, in a list"
-    ),
-]
-Allowance = Annotated[
-    tuple[Amount, Seconds],
-    one_rule("must be an amount from 0 on and a number of seconds above 0, in a list"),
-]
+Rate = tuple[Annotated[StrictInt, Field(ge=0, le=MOST_IN_A_WINDOW), Whole], Seconds]
+Allowance = tuple[Amount, Seconds]
 
 
 class GuardrailsIn(Model):

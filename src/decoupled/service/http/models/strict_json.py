@@ -5,28 +5,19 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
-from pydantic_core import PydanticCustomError
 
-from ....errors import ParameterError
 from ....learner.keys import key_text
 from ...errors import BadRequest
 
-BROKEN = "broken_rule"  # the type of the errors that our own validators raise
-HIDDEN = "hidden_value"  # and of those that must not show the value
-
-
-class _NotJson(ValueError):  # noqa: N818
-    """Why a body is not JSON, in a few words."""
-
 
 def _no_constant(name: str) -> NoReturn:
-    raise _NotJson(f"{name} is not a JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise _NotJson("an object has the same name twice")
+        raise ValueError("an object has the same name twice")
     return content
 
 
@@ -51,19 +42,7 @@ def parsed(body: bytes) -> Any:
             json.dumps(content, ensure_ascii=False).encode("utf-8")
         return content
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"body: is not JSON ({_why(error)}); send a JSON object in UTF-8") from None
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"line {error.lineno}, column {error.colno}: {error.msg[0].lower()}{error.msg[1:]}"
-    if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start} is not UTF-8"
-    if isinstance(error, UnicodeEncodeError):
-        return "a string contains half a surrogate pair"
-    if isinstance(error, RecursionError):
-        return "lists or objects are nested too deeply"
-    return str(error) if isinstance(error, _NotJson) else "a number has too many digits"
+        raise BadRequest(f"body: is not JSON ({error}); send a JSON object in UTF-8") from None
 
 
 def encoded(content: Mapping[str, Any]) -> bytes:
@@ -74,26 +53,13 @@ def encoded(content: Mapping[str, Any]) -> bytes:
 # Validators
 
 
-def broken(rule: str, remedy: str = "") -> PydanticCustomError:
-    """The error for a broken rule of ours; without a remedy, the message gives an example."""
-    return PydanticCustomError(BROKEN, "{rule}", {"rule": rule, "remedy": remedy})
-
-
-def hidden_key(value: Any) -> Any:
+def sticky_key(value: Any) -> Any:
     """A key of a decision. The error for a bad one does not show it, because it may be a user's.
 
-    >>> hidden_key(17.0)
+    >>> sticky_key(17.0)
     '17'
     """
-    try:
-        return key_text(whole(value))
-    except ParameterError as error:
-        raise hidden(str(error).removeprefix("key: ")) from None
-
-
-def hidden(rule: str) -> PydanticCustomError:
-    """The error for a broken rule whose message must not show the value."""
-    return PydanticCustomError(HIDDEN, "{rule}", {"rule": rule})
+    return key_text(whole(value))
 
 
 def one_rule(rule: str) -> WrapValidator:
@@ -103,7 +69,7 @@ def one_rule(rule: str) -> WrapValidator:
         try:
             return handler(value)
         except ValidationError:
-            raise broken(rule) from None
+            raise ValueError(rule) from None
 
     return WrapValidator(validate)
 

@@ -14,7 +14,7 @@ from ...service import DecisionService
 from ..admission.limits import MOST_LISTED
 from ..framework import Admin, StrictRoute
 from ..models.fields import fields_of
-from ..models.schemas import NAME, NAMED
+from ..models.schemas import NAME
 from ..openapi import refusals
 
 Action = Literal[ACTIONS]  # type: ignore[valid-type]
@@ -54,9 +54,7 @@ def audit_routes(service: DecisionService) -> APIRouter:
         access: Admin,
         subject: Annotated[str | None, Query(min_length=1, max_length=255, examples=["checkout"])] = None,
         action: Annotated[Action | None, Query()] = None,
-        tenant: Annotated[
-            str | None, Query(max_length=LONGEST, pattern=NAME, examples=["shop"]), NAMED
-        ] = None,
+        tenant: Annotated[str | None, Query(max_length=LONGEST, pattern=NAME, examples=["shop"])] = None,
         before: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
         limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
     ) -> Response:

@@ -38,8 +38,8 @@ from ..models.decisions import (
 )
 from ..models.fields import TagFilter
 from ..models.problem_json import problem_of
-from ..models.strict_json import one_rule, parsed, text_of
-from ..models.validation import invalid_body
+from ..models.strict_json import parsed, text_of
+from ..models.validation import invalid
 from ..openapi import body_of, refusals
 from .experiments import After, Limit, Name
 
@@ -60,7 +60,6 @@ Key = Annotated[
         max_length=LONGEST_KEY,
         description="The same key and body again return the decisions already made, and draw no others.",
     ),
-    one_rule(f"must be 1 to {LONGEST_KEY} visible ASCII characters"),
 ]
 
 ANSWERED = "the gateway answers this route"
@@ -161,7 +160,7 @@ def _validated(model: type[M], body: bytes) -> M:
         valid: M = model.__pydantic_validator__.validate_python(parsed(body) if body else {})
         return valid
     except ValidationError as error:
-        raise invalid_body(error, model) from None
+        raise invalid(error.errors(include_url=False, include_input=False), "body") from None
 
 
 def _idempotency_key(header: bytes | None) -> str | None:

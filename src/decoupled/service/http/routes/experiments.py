@@ -21,7 +21,6 @@ from ..framework import Admin, Decider, Reader, StrictRoute
 from ..models.guardrails import BudgetIn, DownIn, GuardrailsIn
 from ..models.schemas import (
     NAME,
-    NAMED,
     ArmsIn,
     DeletedOut,
     ExperimentIn,
@@ -29,10 +28,9 @@ from ..models.schemas import (
     ExperimentOut,
     experiment_out,
 )
-from ..models.strict_json import one_rule
 from ..openapi import RETRY_AFTER, refusals
 
-Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST, examples=["checkout"]), NAMED]
+Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST, examples=["checkout"])]
 
 
 After = Annotated[
@@ -43,7 +41,6 @@ After = Annotated[
         description="`next` of the page before, with the same filters and sort.",
         examples=["checkout"],
     ),
-    one_rule("must be `next` of the page before"),
 ]
 Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many at most.")]
 
@@ -126,7 +123,6 @@ def experiment_routes(service: DecisionService) -> APIRouter:
                 description="Only those whose name begins with it.",
                 examples=["checkout"],
             ),
-            NAMED,
         ] = None,
     ) -> Response:
         """The experiments of this tenant, in the order of their names unless sorted otherwise."""

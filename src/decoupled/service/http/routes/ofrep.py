@@ -32,9 +32,9 @@ from ..admission.auth import Admission
 from ..admission.limits import MOST_FLAGS
 from ..framework import Decider, StrictRoute, as_problem
 from ..models.fields import Arm, Problem
-from ..models.problem_json import kind_of, log_fault, problem_of
-from ..models.strict_json import hidden, hidden_key, parsed
-from ..models.validation import invalid_body
+from ..models.problem_json import log_fault, problem_of
+from ..models.strict_json import parsed, sticky_key
+from ..models.validation import invalid
 from ..openapi import body_of, refusal, refusals
 from .decisions import Key
 
@@ -57,8 +57,8 @@ ErrorCode: TypeAlias = Literal[
 def _targeting_key(value: Any) -> Any:
     """A targeting key; None for an empty one."""
     if not isinstance(value, str):
-        raise hidden(f"must be a string, not {kind_of(value)}; for example 'user-4711'")
-    return hidden_key(value) if value else None
+        raise ValueError("must be a string")
+    return sticky_key(value) if value else None
 
 
 class EvaluationContext(BaseModel):
@@ -134,7 +134,7 @@ def read_evaluation(body: bytes) -> EvaluationIn:
     try:
         return EvaluationIn.model_validate(parsed(body) if body else {})
     except ValidationError as error:
-        raise invalid_body(error, EvaluationIn) from None
+        raise invalid(error.errors(include_url=False, include_input=False), "body") from None
 
 
 def checked_key(key: str) -> str:
