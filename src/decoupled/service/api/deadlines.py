@@ -29,21 +29,13 @@ def sweep_all(session: Session, after: int) -> int:
     Returns the last id; 0 if there are no more. So no experiment that cannot run keeps others from their turn.
     """
     due = session.store.expiring(session.clock(), after, AT_ONCE)
-    ids = {*due, *_ahead(session)}
-    for running in session.hold(ids, unused=True) if ids else ():
+    for running in session.hold(due, unused=True) if due else ():
         sweep(session, running)
         expiry = running.first_expiry()
         if expiry != running.next_expiry:
             running.next_expiry = expiry
             session.store.update(running.id, next_expiry=expiry)
     return due[-1] if len(due) == AT_ONCE else 0
-
-
-def _ahead(session: Session) -> list[int]:
-    """Experiments in memory with something due by the time of their own log, which the store does not know."""
-    clock = session.clock()
-    ahead = [each for each in session.in_memory() if each.ahead is not None]
-    return [each.id for each in ahead if _is_due(each.oldest(), each.now(clock))][:AT_ONCE]
 
 
 def _is_due(row: Decided | None, now: float) -> bool:

@@ -131,8 +131,8 @@ def _slice(
         raise Conflict(
             f"experiment {running.name!r}: every arm of this decision is down; bring one up again"
         )
-    now = running.now(session.clock())
     sweep(session, running)
+    now = running.now(session.clock())
     first = running.head + 1
     rows = [running.draw(mode, places, now, attached, sticky) for _ in range(count)]
     for row in rows:
