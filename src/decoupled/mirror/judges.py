@@ -16,13 +16,14 @@ from typing import Any, Protocol, TypeVar
 import httpx
 
 from ..errors import DecoupledError, ParameterError
+from ..service.client.exchange import Retries
 from .config import JudgeConfig
 from .exchange import Answer, Request
 from .verdict import BadVerdict, loss_of
 
 START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
 T = TypeVar("T")
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts; they double
+_RETRIES = Retries(first=0.5, most=30.0)
 
 
 class JudgeFailed(DecoupledError):  # noqa: N818
@@ -230,11 +231,10 @@ class Retrying:
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
     ) -> float | None:
         """The verdict of the first attempt that succeeds; `JudgeFailed` if none does."""
-        problem, wait = "", _FIRST_WAIT
+        problem = ""
         for attempt in range(self._config.attempts):
             if attempt:
-                await asyncio.sleep(wait)
-                wait = min(2.0 * wait, _LONGEST_WAIT)
+                await asyncio.sleep(_RETRIES.pause(attempt))
             try:
                 async with self._slots:
                     return await self._judge.loss(decision, request, served, mirrored)
