@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from ..decision import Mode
 from ..errors import shown
 from ..learner.guardrails import Guardrails
 from ..service.client.aio import AsyncClient
@@ -29,7 +30,6 @@ TENANT = "local"
 DAY = 86_400.0
 _PAUSE = 1.0  # seconds between two attempts while the policy is compiled
 _log = logging.getLogger("decoupled.mirror")
-Mode = Literal["both", "exploit", "explore"]
 
 
 class Routing(NamedTuple):

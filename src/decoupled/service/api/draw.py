@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypedDict
 
-from ...decision import Arm
+from ...decision import Arm, Mode
 from ...errors import near_name, shown
 from ...learner.keys import Key
 from ..commits.loop import SLICE, Continuation
@@ -15,7 +15,7 @@ from ..experiment.annotations import Annotations, stored_baseline, stored_tags
 from ..experiment.context import stored_advice, stored_context
 from ..experiment.live import Form, LiveExperiment, T
 from ..experiment.numbered_arms import refuse_if_large
-from ..experiment.records import MODES, MOST_DECISIONS, Mode
+from ..experiment.records import MODES, MOST_DECISIONS
 from ..experiment.rows import KeyRow
 from ..experiment.settings import plain_text
 from ..experiment.sticky import checked_key, hashed_key

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from ...base.packed import pack_ints, unpack_ints
-from ...decision import Arm, Decision, Served
+from ...decision import Arm, Decision, Mode, Served
 from ...learner.budget import Budget
 from ...learner.columns import place_in_stream
 from ...learner.guarded import Told
@@ -27,7 +27,7 @@ from ..errors import ReplayError
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
 from .context import Declared, given_advice, shown_advice, shown_context
 from .numbered_arms import Places, is_large
-from .records import DecisionRecord, Mode, Settings, Status
+from .records import DecisionRecord, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 from .sticky import logged_key
