@@ -19,8 +19,8 @@ def sweep(session: Session, running: LiveExperiment) -> None:
     if running.settings.deadline is None:
         return
     now = running.now(session.clock())
-    while (oldest := running.oldest()) is not None and _is_due(oldest, now):
-        expire(session, running, oldest, now)
+    while (row := running.oldest()) and row.expires_at is not None and now >= row.expires_at:
+        expire(session, running, row, now)
 
 
 def sweep_all(session: Session, after: int) -> int:
@@ -36,7 +36,3 @@ def sweep_all(session: Session, after: int) -> int:
             running.next_expiry = expiry
             session.store.update(running.id, next_expiry=expiry)
     return due[-1] if len(due) == AT_ONCE else 0
-
-
-def _is_due(row: Decided | None, now: float) -> bool:
-    return row is not None and row.expires_at is not None and now >= row.expires_at
