@@ -1,12 +1,14 @@
 """A decision: the arm to exploit, the arm to explore, and what learning from the latter needs."""
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Arm: TypeAlias = str | int
 """The name of an arm."""
 ByArm: TypeAlias = Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float]
 """A number for each of some arms, by name."""
+Mode: TypeAlias = Literal["both", "exploit", "explore"]
+"""Which arms a decision names."""
 
 
 class Decision(NamedTuple):

@@ -69,6 +69,7 @@ def test_the_compose_file_runs_two_replicas_after_a_migration() -> None:
     for name in ("migrate", "decoupled"):
         assert services[name]["command"][0] in COMMANDS
         assert services[name]["read_only"] is True
+        assert services[name]["init"] is True, "the service reaps no orphans"
         assert services[name]["cap_drop"] == ["ALL"]
         assert set(services[name]["environment"]) <= VARIABLES
     assert services["decoupled"]["healthcheck"]["test"][1:3] == ["decoupled", "health"]

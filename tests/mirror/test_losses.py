@@ -18,6 +18,7 @@ from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled.mirror.exchange import Answer, Request
 from decoupled.mirror.loss import CopyLoss
 from decoupled.mirror.verdict import BadVerdict, loss_of
+from decoupled.service.client import Retries
 from support.dropping import Answer as Said
 from support.dropping import answering
 from support.mirrors.running import Fixed, UpstreamProcess, eventually, mirror, write_config
@@ -137,7 +138,7 @@ def judged(arms: Arms, folder: Path, lines: str) -> Iterator[tuple[Any, Fixed]]:
 
 
 def test_a_judge_in_python(arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judges, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(judges, "_RETRIES", Retries(first=0.01))
     options = "attempts = 2\ntimeout = 1.0"
     with judged(arms, tmp_path, f'python = "judges_of_tests:compare"\n{options}') as (running, backend):
         headers = {"Cookie": "id=7", "X-Some": "thing"}

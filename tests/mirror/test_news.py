@@ -12,6 +12,7 @@ from decoupled.mirror import news
 from decoupled.mirror.backend import Embedded, Remote
 from decoupled.mirror.config_file import read_config
 from decoupled.mirror.news import Known
+from decoupled.service.client import Retries
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.service import open_service
 from support.dropping import answering
@@ -25,7 +26,7 @@ DECIDED = Known("next is better than stable (99.9 %)", ("next", "stable"), "stab
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_module, "LOOK_EVERY", 0.02)
-    monkeypatch.setattr(news, "_FIRST_WAIT", 0.02)
+    monkeypatch.setattr(news, "_RETRIES", Retries(first=0.02))
 
 
 def test_everybody_is_told_once(arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from decoupled.mirror.backend import UNKNOWN, Mode, Routing, Traits
+from decoupled.decision import Mode
+from decoupled.mirror.backend import UNKNOWN, Routing, Traits
 from decoupled.mirror.prefetch import FEWEST, MOST, Prefetch
 from support.mirrors.running import Fixed
 

@@ -15,10 +15,10 @@ from hypothesis.stateful import (
 )
 
 import decoupled as dc
-from decoupled.decision import Decision
+from decoupled.decision import Decision, Mode
 from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import ServiceError, StoreError
-from decoupled.service.experiment.records import DecisionRecord, Mode, Settings
+from decoupled.service.experiment.records import DecisionRecord, Settings
 from decoupled.service.service import DecisionService
 from support.stores import Clock, both_stores, quick_service
 

@@ -31,12 +31,13 @@ def tagged(column: Iterable[Any], wanted: Any) -> Ints:
     rows = [
         row
         for row, value in enumerate(column)
-        if _has(_object(row, "tags", value, "give an object of strings, or leave it empty"), wanted)
+        if matches(_object(row, "tags", value, "give an object of strings, or leave it empty"), wanted)
     ]
     return np.array(rows, np.int64)
 
 
-def _has(tags: Mapping[Arm, Any], wanted: Mapping[str, str]) -> bool:
+def matches(tags: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
+    """Whether a decision has all the tags that are wanted."""
     return all(tags.get(name) == value for name, value in wanted.items())
 
 

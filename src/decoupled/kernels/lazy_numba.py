@@ -14,7 +14,6 @@ from ..native.load import why_not
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-HOW_LONG = "10 to 40 s"
 
 _loading = RLock()
 _waiting: list[Callable[[], None]] = []  # calls to make once Numba is loaded
@@ -124,7 +123,7 @@ def _tell_the_terminal() -> None:
         reason = why_not()
         because = "" if reason is None else f" (of the shipped machine code: {reason})"
         what = _subject[-1] if _subject else "machine code"
-        print(f"decoupled: compiling {what} for this machine, once, {HOW_LONG}{because}", file=sys.stderr)
+        print(f"decoupled: compiling {what} for this machine, once, 10 to 40 s{because}", file=sys.stderr)
 
 
 _listeners.append(_tell_the_terminal)

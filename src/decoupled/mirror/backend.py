@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from ..decision import Mode
 from ..errors import shown
 from ..learner.guardrails import Guardrails
 from ..service.client.aio import AsyncClient
@@ -30,7 +31,6 @@ DAY = 86_400.0
 _PAUSE = 1.0  # seconds between two attempts while the policy is compiled
 _AHEAD = 2_000  # decisions that are drawn ahead, and perhaps never used
 _log = logging.getLogger("decoupled.mirror")
-Mode = Literal["both", "exploit", "explore"]
 
 
 class Routing(NamedTuple):

@@ -6,10 +6,12 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from ..base.files import replacing
+from ..service.client.exchange import Retries
 from ..service.errors import ServiceError
 from .config import CopyConfig
 from .counts import MirrorCounts
@@ -18,7 +20,7 @@ from .judges import JudgeFailed, Later
 from .loss import CopyLoss
 from .spending import Aside, Spending
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts to hand over a loss; they double
+_RETRIES = Retries(first=0.5, most=30.0)  # to hand over a loss
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -234,8 +236,7 @@ class Copies:
         return loss
 
     async def _learn(self, copy: Copy, loss: float) -> None:
-        wait = _FIRST_WAIT
-        while True:
+        for attempt in count(1):
             try:
                 outcome = await self._backend.learn(copy.decision, copy.arm, loss)
             except ServiceError as error:
@@ -244,8 +245,7 @@ class Copies:
                     _log.error("decision %s: its loss was refused: %s", copy.decision, error)
                     return
                 _log.warning("decision %s: its loss waits: %s", copy.decision, error)
-                await asyncio.sleep(wait)
-                wait = min(2.0 * wait, _LONGEST_WAIT)
+                await asyncio.sleep(_RETRIES.pause(attempt))
             else:
                 self._counts.learned[outcome] += 1
                 return

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import httpx
 
 from ..errors import DecoupledError, ParameterError
+from ..service.client.exchange import Retries
 from .config import MIB, JudgeConfig
 from .exchange import Answer, Request
 from .expanding import expanded
@@ -23,7 +24,7 @@ from .verdict import BadVerdict, loss_of
 
 START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
 T = TypeVar("T")
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts; they double
+_RETRIES = Retries(first=0.5, most=30.0)
 
 
 class JudgeFailed(DecoupledError):  # noqa: N818
@@ -231,11 +232,10 @@ class Retrying:
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
     ) -> float | None:
         """The verdict of the first attempt that succeeds; `JudgeFailed` if none does."""
-        problem, wait = "", _FIRST_WAIT
+        problem = ""
         for attempt in range(self._config.attempts):
             if attempt:
-                await asyncio.sleep(wait)
-                wait = min(2.0 * wait, _LONGEST_WAIT)
+                await asyncio.sleep(_RETRIES.pause(attempt))
             try:
                 async with self._slots:
                     seen = served and await asyncio.to_thread(expanded, served, self._limit)

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from ..service.client.exchange import Retries
 from ..service.experiment.records import moment
 from .config import WebhookConfig
 from .counts import MirrorCounts
 
-_FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0  # seconds between attempts; they double
+_RETRIES = Retries(first=1.0, most=300.0)
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -83,7 +84,7 @@ class News:
             task.add_done_callback(self._sending.discard)
 
     async def _deliver(self, webhook: WebhookConfig, content: dict[str, Any]) -> None:
-        problem, wait = "", _FIRST_WAIT
+        problem = ""
         # Loading certificates takes a while, and clients must not wait for it.
         secure = webhook.url.startswith("https:")
         trust = await asyncio.to_thread(httpx.create_ssl_context) if secure else False
@@ -91,8 +92,7 @@ class News:
         async with httpx.AsyncClient(headers=headers, timeout=webhook.timeout, verify=trust) as http:
             for attempt in range(webhook.attempts):
                 if attempt:
-                    await asyncio.sleep(wait)
-                    wait = min(2.0 * wait, _LONGEST_WAIT)
+                    await asyncio.sleep(_RETRIES.pause(attempt))
                 try:
                     async with asyncio.timeout(webhook.timeout):
                         answer = await http.post(webhook.url, json=content)

@@ -15,8 +15,9 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 
+from ..decision import Mode
 from ..errors import DecoupledError
-from .backend import Mode, Routing, ServiceCalls, Traits
+from .backend import Routing, ServiceCalls, Traits
 
 # How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.
 FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}

@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 from starlette.types import Receive, Send
 
+from ..decision import Mode
 from ..service.http.transport.connection import GONE
 from .arm_health import ArmHealth
 from .arrived import Arrived
-from .backend import UNKNOWN, Mode, Routing, Traits
+from .backend import UNKNOWN, Routing, Traits
 from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .exchange import Answer
 from .front import Front, FrontParts, refuse

@@ -29,7 +29,6 @@ from ..service.http.server import (
 )
 from ..service.http.transport.connection import connections_within
 from ..service.http.transport.gateway import LOOPBACK, name_in
-from ..service.http.transport.pid1 import reap_orphans
 from ..service.service import DecisionService, open_service
 from ..service.store.open import is_postgres
 from .backend import Backend, Embedded, Remote
@@ -99,7 +98,6 @@ async def _until_signal(
 ) -> None:
     ending = asyncio.Event()
     _on_signals(ending)
-    reap_orphans()
     inner: ASGIApp | None = None
     backend: Backend
     if service is None:

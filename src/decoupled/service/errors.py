@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 
 from ..errors import DecoupledError
 
+CLOSED = "service: is closed; open it again"
 HOW_LONG = "this happens once on a machine and takes from some seconds to a minute"
 
 

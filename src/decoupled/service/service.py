@@ -24,7 +24,6 @@ from .api.verdicts import Verdicts
 from .commits.background import Background
 from .commits.loop import CommitLoop, Observer
 from .errors import NotCompiled
-from .experiment.clock import SteadyClock
 from .memory.cache import MOST
 from .memory.compiler import LATER, STORED, Compiler, code_of, needed
 from .memory.session import Session
@@ -43,7 +42,7 @@ _KEYS_AT_ONCE = 5_000  # as many as arrive in a second, and no pause that a clie
 class Options(TypedDict, total=False):
     """The options of `DecisionService`."""
 
-    clock: Callable[[], float] | None
+    clock: Callable[[], float]
     snapshot_every: int
     max_pending: int
     keep_keys: float
@@ -61,7 +60,7 @@ class DecisionService:
 
     Args:
         store: where everything is kept.
-        clock: the time in seconds, for deadlines; None for that of the machine, without its jumps.
+        clock: the time in seconds, for deadlines.
         snapshot_every: how many rows of a log come between two snapshots.
         max_pending: how many decisions of an experiment may be pending; beyond that the oldest expires.
         keep_keys: for how many seconds an idempotency key is remembered.
@@ -77,7 +76,7 @@ class DecisionService:
         self,
         store: Store,
         *,
-        clock: Callable[[], float] | None = None,
+        clock: Callable[[], float] = time.time,
         snapshot_every: int = 10_000,
         max_pending: int = 100_000,
         keep_keys: float = KEEP_KEYS,
@@ -86,8 +85,6 @@ class DecisionService:
         compiler: Compiler | None = None,
         delete_after: float = DELETE_AFTER,
     ) -> None:
-        self._clock = SteadyClock()
-        clock = clock or self._clock
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)
         self._compiler = compiler or Compiler()
@@ -209,13 +206,11 @@ class DecisionService:
         return Health(
             ready=self._commits.healthy,
             sizes=self._sizes,
-            snapshot_age=max((now - each.saved_at for each in moved), default=0.0),
+            snapshot_age=max([0.0, *(now - each.saved_at for each in moved)]),
             snapshot_rows=max((each.head - each.saved for each in moved), default=0),
             compiling=compiling,
             not_compiled=failed,
             experiments=by_experiment(self._session.traffic, running),
-            clock_jumps=self._clock.jumps,
-            clock_behind=self._clock.behind,
         )
 
     def watch_experiments(self, most: int) -> None:

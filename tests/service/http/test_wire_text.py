@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from decoupled.decision import Mode
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
 from decoupled.service.experiment.live import LiveExperiment
-from decoupled.service.experiment.records import DecisionRecord, Feedback, Mode, Settings
+from decoupled.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled.service.experiment.rows import Decided, Settled
 from decoupled.service.http.models.decisions import decision_out, decision_text
 from decoupled.service.http.models.strict_json import encoded

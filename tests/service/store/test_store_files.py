@@ -689,3 +689,11 @@ def test_an_address_that_may_show_a_password_is_refused_without_it(
         open_store(address)
     assert "secret" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("synchronous", ["FULL", "NORMAL", "OFF"])
+def test_only_a_store_that_waits_for_the_disk_is_durable(store: Path, synchronous: str) -> None:
+    with closing(SqliteStore(str(store), synchronous=synchronous)) as opened:
+        good, finding = opened.durability()
+        assert good == (opened.connection.pragma("synchronous") == 2) == (synchronous == "FULL")
+        assert finding.endswith(f"synchronous is {synchronous}")

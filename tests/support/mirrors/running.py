@@ -18,7 +18,8 @@ from typing import Any
 import httpx
 import uvloop
 
-from decoupled.mirror.backend import UNKNOWN, Backend, Mode, Routing, Traits
+from decoupled.decision import Mode
+from decoupled.mirror.backend import UNKNOWN, Backend, Routing, Traits
 from decoupled.mirror.config import MirrorConfig
 from decoupled.mirror.config_file import read_config
 from decoupled.mirror.news import Known

@@ -9,10 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from ...decision import Mode
 from ...errors import DecoupledError, FeedbackError, ParameterError
 from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
-from ...mirror.backend import UNKNOWN, Mode, Routing, ServiceCalls, Traits
+from ...mirror.backend import UNKNOWN, Routing, ServiceCalls, Traits
 from ...mirror.prefetch import Prefetch
 from ...policies import Ladder, Policy
 from ...service.client.aio import AsyncClient

@@ -122,19 +122,14 @@ def disk(folder: Path) -> Result:
 
 
 def clock(reader: Store, now: Callable[[], float]) -> Result:
-    """Whether the clock runs steadily, is not behind the log, and agrees with the database's clock."""
-    before, ticks = now(), time.monotonic()
-    time.sleep(0.05)
-    drift = (now() - before) - (time.monotonic() - ticks)
+    """Whether the clock is not behind the log, and agrees with the database's clock."""
     last = reader.run("SELECT max(made_at) FROM decided")[0][0] or 0.0
     offset = reader.clock_offset(now)
-    if abs(drift) > 0.02:
-        return False, f"it jumped by {drift:.3f} s within 0.05 s"
     if last > now() + 1.0:
-        return False, f"it is {last - now():.0f} s behind the newest decision"
+        return False, f"it is {last - now():.0f} s behind the newest decision: deadlines wait for it"
     if abs(offset) > 5.0:
         return False, f"it differs by {offset:.0f} s from the database's: replicas disagree on deadlines"
-    return True, "it runs steadily and agrees with the log"
+    return True, "it agrees with the log"
 
 
 def rows(reader: Store, row: ExperimentRow) -> Result:

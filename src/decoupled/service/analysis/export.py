@@ -14,8 +14,9 @@ from typing import Any
 
 from ...base.files import replacing
 from ...decision import Arm
+from ...inference.log_annotations import matches
 from ..errors import Invalid
-from ..experiment.annotations import matches, shown_baseline, shown_tags
+from ..experiment.annotations import shown_baseline, shown_tags
 from ..experiment.context import shown_advice, shown_context
 from ..experiment.numbered_arms import from_stored, is_large
 from ..experiment.records import microseconds, moment

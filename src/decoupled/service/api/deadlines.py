@@ -19,8 +19,8 @@ def sweep(session: Session, running: LiveExperiment) -> None:
     if running.settings.deadline is None:
         return
     now = running.now(session.clock())
-    while (oldest := running.oldest()) is not None and _is_due(oldest, now):
-        expire(session, running, oldest, now)
+    while (row := running.oldest()) and row.expires_at is not None and now >= row.expires_at:
+        expire(session, running, row, now)
 
 
 def sweep_all(session: Session, after: int) -> int:
@@ -29,22 +29,10 @@ def sweep_all(session: Session, after: int) -> int:
     Returns the last id; 0 if there are no more. So no experiment that cannot run keeps others from their turn.
     """
     due = session.store.expiring(session.clock(), after, AT_ONCE)
-    ids = {*due, *_ahead(session)}
-    for running in session.hold(ids, unused=True) if ids else ():
+    for running in session.hold(due, unused=True) if due else ():
         sweep(session, running)
         expiry = running.first_expiry()
         if expiry != running.next_expiry:
             running.next_expiry = expiry
             session.store.update(running.id, next_expiry=expiry)
     return due[-1] if len(due) == AT_ONCE else 0
-
-
-def _ahead(session: Session) -> list[int]:
-    """Experiments in memory with something due by the time of their own log, which the store does not know."""
-    clock = session.clock()
-    ahead = [each for each in session.in_memory() if each.ahead is not None]
-    return [each.id for each in ahead if _is_due(each.oldest(), each.now(clock))][:AT_ONCE]
-
-
-def _is_due(row: Decided | None, now: float) -> bool:
-    return row is not None and row.expires_at is not None and now >= row.expires_at

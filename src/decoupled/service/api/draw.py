@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypedDict
 
-from ...decision import Arm
+from ...decision import Arm, Mode
 from ...errors import near_name, shown
 from ...learner.keys import Key
 from ..commits.loop import SLICE, Continuation
@@ -15,7 +15,7 @@ from ..experiment.annotations import Annotations, stored_baseline, stored_tags
 from ..experiment.context import stored_advice, stored_context
 from ..experiment.live import Form, LiveExperiment, T
 from ..experiment.numbered_arms import refuse_if_large
-from ..experiment.records import MODES, MOST_DECISIONS, Mode
+from ..experiment.records import MODES, MOST_DECISIONS
 from ..experiment.rows import KeyRow
 from ..experiment.settings import plain_text
 from ..experiment.sticky import checked_key, hashed_key
@@ -131,8 +131,8 @@ def _slice(
         raise Conflict(
             f"experiment {running.name!r}: every arm of this decision is down; bring one up again"
         )
-    now = running.now(session.clock())
     sweep(session, running)
+    now = running.now(session.clock())
     first = running.head + 1
     rows = [running.draw(mode, places, now, attached, sticky) for _ in range(count)]
     for row in rows:

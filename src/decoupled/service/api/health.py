@@ -35,8 +35,6 @@ class Health(NamedTuple):
         compiling: policies that wait to be compiled.
         not_compiled: policies that failed to compile.
         experiments: by tenant and name, those with a place of their own and all others as `OTHER`.
-        clock_jumps: how often the machine's clock jumped.
-        clock_behind: seconds by which the machine's clock is ahead of that of the service.
     """
 
     ready: bool
@@ -46,8 +44,6 @@ class Health(NamedTuple):
     compiling: int
     not_compiled: int
     experiments: Mapping[tuple[str, str], ExperimentHealth]
-    clock_jumps: int
-    clock_behind: float
 
 
 def by_experiment(

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
+from ...decision import Mode
 from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..errors import Invalid
 from ..experiment.live import Owner, decision_record
-from ..experiment.records import DecisionRecord, Experiment, Mode, Status
+from ..experiment.records import DecisionRecord, Experiment, Status
 from ..experiment.settings import plain_text
 from ..memory.session import Session
 from ..store.listing import decisions_page, experiments_page

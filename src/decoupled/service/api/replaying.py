@@ -18,8 +18,8 @@ from ...errors import shown
 from ...learner.portable import unseen_arms
 from ..analysis.foreign_log import ForeignRecord, LogFormat, read
 from ..commits.background import Background, in_background
-from ..commits.loop import CLOSED, CommitLoop
-from ..errors import Conflict, Invalid, StoreError
+from ..commits.loop import CommitLoop
+from ..errors import CLOSED, Conflict, Invalid, StoreError
 from ..experiment.context import Declared
 from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session

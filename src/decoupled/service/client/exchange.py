@@ -39,14 +39,14 @@ class Retries:
     most: float = 5.0
     compiling: float = 600.0
 
-    def pause(self, attempt: int, retry_after: float) -> float:
+    def pause(self, attempt: int, retry_after: float = 0.0) -> float:
         """Seconds to wait after the given attempt: never less than the service asked for.
 
         Args:
             attempt: the number of the attempt, from 1 on.
             retry_after: seconds that the service asked to wait.
         """
-        return retry_after + random.uniform(0.0, min(self.most, self.first * 2.0 ** (attempt - 1)))
+        return retry_after + random.uniform(0.0, min(self.most, self.first * 2.0 ** min(attempt - 1, 64)))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Union, Unp
 from urllib.parse import quote
 
 from ...base.spec import Description
-from ...decision import Arm, ByArm
+from ...decision import Arm, ByArm, Mode
 from ...errors import ParameterError
 from ...learner.keys import Key, key_text
 from ...learner.preferences import Preference
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ...learner.learner import Learner
     from ...policies import Policy
 
-Mode: TypeAlias = Literal["both", "exploit", "explore"]
-"""Which arms a decision names."""
 PolicyLike: TypeAlias = Union["Policy", Mapping[str, Any], str]
 """A policy, what its `to_dict()` returns, or its name."""
 Json: TypeAlias = dict[str, Any]

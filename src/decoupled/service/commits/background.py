@@ -7,11 +7,11 @@ from threading import Event
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ...base.fair_threads import FairThreads, resting
-from ..errors import Compiling, NotCompiled, NotFound, StoreError
+from ..errors import CLOSED, Compiling, NotCompiled, NotFound, StoreError
 from ..experiment.rows import ExperimentRow
 from ..memory.compiler import Compiler, needed
 from ..store.store import Store
-from .loop import CLOSED, CommitLoop, as_service_error
+from .loop import CommitLoop, as_service_error
 from .replies import Reply, deliver
 
 S = TypeVar("S")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ..errors import Compiling, Loading, ServiceError, StoreError
+from ..errors import CLOSED, Compiling, Loading, ServiceError, StoreError
 from ..experiment.request_context import ORIGIN, Origin
 from ..memory.session import Reference, Session
 from .queue import CommandQueue
@@ -16,7 +16,6 @@ from .replies import Outcome, Reply, deliver
 T = TypeVar("T")
 MOST_AT_ONCE = 1000  # decisions and losses in one transaction, if others wait
 SLICE = 32  # of a batch, which take about as long as a commit; then it makes way for others
-CLOSED = "service: is closed; open it again"
 
 # Clients that wait for answers fall into two groups, each of which waits for the other's commit. Waiting for the
 # other group, for a fraction of the time that a commit takes, merges them.

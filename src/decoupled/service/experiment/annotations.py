@@ -81,7 +81,7 @@ def tag_filter(texts: Iterable[str]) -> dict[str, str]:
 
 def stored_tags(tags: object) -> str | None:
     """Tags as text; None if there are none."""
-    return _text(checked_tags(tags)) if tags else None
+    return stored(checked_tags(tags)) if tags else None
 
 
 def stored_baseline(
@@ -115,7 +115,7 @@ def stored_baseline(
         except LossError as error:
             raise Invalid(str(error)) from None
         found[place] = float(value)
-    return _text({str(place): found[place] for place in sorted(found)}) if found else None
+    return stored({str(place): found[place] for place in sorted(found)}) if found else None
 
 
 def shown_tags(text: str | None) -> dict[str, str]:
@@ -131,10 +131,6 @@ def shown_baseline(text: str | None, names: Sequence[Arm]) -> dict[str, float] |
     return {str(names[int(place)]): value for place, value in json.loads(text).items()}
 
 
-def matches(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a decision has all the tags that are wanted."""
-    return all(tags.get(name) == value for name, value in wanted.items())
-
-
-def _text(content: Mapping[str, Any]) -> str:
+def stored(content: Mapping[str, Any]) -> str:
+    """What the caller attached, as the text of a row."""
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -14,6 +14,7 @@ from ...decision import Arm
 from ...errors import near_name, shown
 from ...kernels.laws.contextual_state import LARGEST_NUMBER
 from ..errors import Invalid
+from .annotations import stored
 from .guarding import by_arm
 from .records import FIELD_TYPES, ContextLog, FieldType, UnknownFields
 from .sticky import hashed_key
@@ -105,7 +106,7 @@ def stored_context(context: object, declared: Declared) -> str | None:
     if declared.log == "hashed":
         texts = {name: each for name, each in found.items() if isinstance(each, str)}
         found |= {name: hashed_key(f"{name}\n{each}", declared.secret) for name, each in texts.items()}
-    return _text({name: found[name] for name in sorted(found)}) if found else None
+    return stored({name: found[name] for name in sorted(found)}) if found else None
 
 
 def _undeclared(name: object, fields: Iterable[str]) -> str:
@@ -181,7 +182,7 @@ def stored_advice(
             found[adviser] = _law(adviser, by_arm(given, places), places, names)
         elif given is not None:
             found[adviser] = _place(adviser, given, places, names)
-    return _text({adviser: found[adviser] for adviser in sorted(found)}) if found else None
+    return stored({adviser: found[adviser] for adviser in sorted(found)}) if found else None
 
 
 def _no_adviser(adviser: object, advisers: Sequence[str]) -> str:
@@ -237,7 +238,3 @@ def shown_advice(text: str | None, names: Sequence[Arm]) -> dict[str, Any] | Non
         adviser: {str(arm): chance for arm, chance in each.items()} if isinstance(each, dict) else each
         for adviser, each in found.items()
     }
-
-
-def _text(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

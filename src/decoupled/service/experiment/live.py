@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from ...base.packed import pack_ints, unpack_ints
-from ...decision import Arm, Decision, Served
+from ...decision import Arm, Decision, Mode, Served
 from ...learner.budget import Budget
 from ...learner.columns import place_in_stream
 from ...learner.guarded import Told
@@ -25,10 +25,9 @@ from ...learner.meter import Meter
 from ...policies import Policy
 from ..errors import ReplayError
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
-from .clock import PACE
 from .context import Declared, given_advice, shown_advice, shown_context
 from .numbered_arms import Places, is_large
-from .records import DecisionRecord, Mode, Settings, Status
+from .records import DecisionRecord, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 from .sticky import logged_key
@@ -107,8 +106,6 @@ class LiveExperiment:
         self.head = self.version = self.saved = 0
         self.last_at = self.saved_at = row.created_at
         self.watched_since: float | None = None
-        # The clock, and the time of a log that was ahead of it.
-        self.ahead: tuple[float, float] | None = None
         self.losses = LossRange.checked(self.settings.loss_range)
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
@@ -177,19 +174,8 @@ class LiveExperiment:
         return None if contexts is None else len(contexts.encoder.segments)
 
     def now(self, clock: float) -> float:
-        """The time of the next row: the log's times never go back.
-
-        A log that is ahead of the clock, because it was written by another one, goes on from its own time until the clock has
-        come near. If it stood still instead, so would its deadlines.
-        """
-        if clock >= self.last_at:
-            self.ahead = None
-            return clock
-        since, at = self.ahead or (clock, self.last_at)
-        now = at + (1.0 - PACE) * (clock - since)
-        if self.ahead is None or now < self.last_at:
-            self.ahead, now = (clock, self.last_at), self.last_at
-        return now
+        """The time of the next row: times in a log never go back, whichever clock wrote them."""
+        return max(clock, self.last_at)
 
     def measured(self, loss: object, reward: object = None) -> Loss:
         """A loss, given as such or as a reward; `LossError` if it is outside the loss range.

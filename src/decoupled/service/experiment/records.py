@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
-from ...decision import Arm
+from ...decision import Arm, Mode
 from ...errors import shown
 from ...inference.interval import Interval
 from ...inference.ordering import PATIENCE
@@ -17,7 +17,6 @@ from ...learner.guardrails import Guardrails
 from ...learner.preferences import Preference
 from ..errors import NotFound
 
-Mode: TypeAlias = Literal["both", "exploit", "explore"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FeedbackKind: TypeAlias = Literal["loss", "preference"]
 FEEDBACK_KINDS: tuple[FeedbackKind, ...] = get_args(FeedbackKind)

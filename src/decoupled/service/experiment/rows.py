@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, TypeAlias
 
-from .records import Mode
+from ...decision import Mode
 
 
 class Decided(NamedTuple):

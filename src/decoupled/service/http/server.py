@@ -27,7 +27,6 @@ from .admission.limits import Limits
 from .app import create_app
 from .observe.log_format import LogFormat, set_up_logging
 from .transport.connection import connections_within
-from .transport.pid1 import reap_orphans
 
 if TYPE_CHECKING:
     from .observe.telemetry import Telemetry
@@ -128,7 +127,6 @@ def run(serving: Serving) -> None:
         # signal again for earlier handlers. It must not end the process then, because the store is still to be closed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
-        reap_orphans()
         with listening(serving) as listener:
             scheme = "http" if serving.certificate is None else "https"
             host, port = listener.getsockname()[:2]

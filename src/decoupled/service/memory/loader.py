@@ -12,13 +12,11 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 
 from ...base.fair_threads import FairThreads
-from ..errors import Loading, ReplayError, ServiceError
+from ..errors import CLOSED, Loading, ReplayError, ServiceError
 from ..experiment.live import LiveExperiment
 from ..experiment.rows import ExperimentRow
 from ..store.store import Store
 from .restore import restored
-
-CLOSED = "service: is closed; open it again"
 
 
 class Load:

@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import Compiling, Gone, Loading, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
 from ..experiment.audited import audit_row
-from ..experiment.clock import JUMP
 from ..experiment.live import LiveExperiment
 from ..experiment.records import moment
 from ..experiment.request_context import ITSELF, ORIGIN, coming_from
@@ -144,12 +143,9 @@ class Session:
                 running.replay(each)
         if running.head != row.head:
             raise ReplayError(f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}")
-        if not known and (lead := running.last_at - self.clock()) > JUMP:
-            _log.warning(
-                "experiment %r: its log is %.0f s ahead of the clock, and goes on from there; check the clock",
-                row.name,
-                lead,
-            )
+        if not known and (lead := running.last_at - self.clock()) > 1.0:
+            told = "experiment %r: its log is %.0f s ahead of the clock, so deadlines wait; check the clock"
+            _log.warning(told, row.name, lead)
         return running
 
     def lane(self, about: Sequence[Reference]) -> Hashable:

@@ -88,7 +88,7 @@ class Database(ABC):
 
     @abstractmethod
     def durability(self) -> tuple[bool, str]:
-        """Whether a commit waits for the disk, and the evidence. Must not run inside a transaction."""
+        """Whether a commit waits for the disk, by the settings of the database."""
 
     def clock_offset(self, now: Callable[[], float]) -> float:
         """How many seconds this clock is ahead of the database's."""

@@ -10,12 +10,13 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from ....decision import Arm as AnyArm
+from ....decision import Mode
 from ....learner.preferences import Preference
 from ...errors import neither_or_both
 from ...experiment.annotations import shown_baseline
 from ...experiment.context import shown_advice
 from ...experiment.live import LiveExperiment
-from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Mode, Status, moment
+from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Status, moment
 from ...experiment.rows import Decided, Settled
 from ..admission.limits import MOST_FEEDBACK
 from .fields import (

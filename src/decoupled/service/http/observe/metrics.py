@@ -187,10 +187,6 @@ def _health(health: Health) -> Iterator[Metric]:
     yield _gauge("snapshot_age_seconds", text, health.snapshot_age)
     text = "The most rows of a log that an experiment in memory would have to replay after a restart."
     yield _gauge("snapshot_rows", text, health.snapshot_rows)
-    text = "Jumps of this machine's clock."
-    yield CounterMetricFamily("decoupled_clock_jumps", text, value=health.clock_jumps)
-    text = "Seconds by which this machine's clock is ahead of the times that the service records."
-    yield _gauge("clock_behind_seconds", text, health.clock_behind)
     yield _gauge("compile_queue", "Policies that wait to be compiled.", health.compiling)
     yield _gauge("compile_failed", "Policies that failed to compile.", health.not_compiled)
 

@@ -14,12 +14,13 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
 from ....base.names import is_name
+from ....decision import Mode
 from ....errors import shown
 from ...api.listing import DecisionSort
 from ...commits.replies import Reply
 from ...errors import BadRequest, NotFound, ServiceError
 from ...experiment.annotations import tag_filter
-from ...experiment.records import Feedback, Mode, Status
+from ...experiment.records import Feedback, Status
 from ...service import DecisionService
 from ..admission.auth import Access, Admission
 from ..admission.limits import LONGEST_KEY
