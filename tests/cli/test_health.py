@@ -27,7 +27,7 @@ def test_it_exits_with_0_only_if_the_service_is_well(
         unready = run(app, ["health", "--ready"])
         assert unready.exit_code == 1
         assert "503" in unready.stderr
-        assert "does not take writes" in unready.stderr
+        assert "store: cannot be read or written" in unready.stderr
         assert run(app, ["health"]).exit_code == 0
     gone = run(app, ["health"])
     assert gone.exit_code == 1

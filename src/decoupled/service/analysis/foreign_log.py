@@ -79,8 +79,8 @@ def read(
         if unrandomised and "explore" in columns:
             columns["propensity"] = [None] * len(columns["explore"])
         log = read_log(columns, loss_range, _texts(arms), patience=0)
-    except DecoupledError as error:
-        raise Invalid(str(error)) from None
+    except DecoupledError as error:  # the sender knows no name of the file
+        raise Invalid(str(error).replace(f"log = {str(path)!r}: ", "log: ")) from None
     except (OSError, ValueError, KeyError) as error:  # of the libraries that read files
         raise Invalid(
             Message(f"log: is not a {kind} file ({error})", "send what its Content-Type says")
