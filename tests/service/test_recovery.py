@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+from decoupled.learner import seeds
 from decoupled.service.analysis import doctor
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.commits.replies import Reply
@@ -55,6 +56,17 @@ def test_a_service_continues_where_it_stopped(file: str, tmp_path: Path, every: 
         assert (
             service.experiments.state("me", "one").result() == twin.experiments.state("me", "one").result()
         )
+    assert all(check.good for check in examine(file, now=clock) if check.name not in ("disk", "clock"))
+
+
+def test_another_process_replays_to_the_same_state(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids of a learner depend on a secret of its process; what an experiment saves does not."""
+    clock = Clock()
+    service = quick_service(file, clock=clock, snapshot_every=7)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    traffic(service, clock, 12)
+    service.close()
+    monkeypatch.setattr(seeds, "_SALT", b"of another process")
     assert all(check.good for check in examine(file, now=clock) if check.name not in ("disk", "clock"))
 
 

@@ -125,6 +125,9 @@ class LiveExperiment:
             len(self.names) if self.large else self.names, self.seed,
             loss_range=self.settings.loss_range, max_pending=UNLIMITED,
         )  # fmt: skip
+        # Its own tag would be another one in every process, and a replay would not end in the same state.
+        self.learner._renew(self.learner._running.stream, self.tag)
+        self.learner._end()
         self.watch()
         if self.settings.guardrails:
             self.learner.guardrails = self.settings.guardrails
