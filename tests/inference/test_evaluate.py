@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import decoupled as dc
@@ -350,3 +351,27 @@ def test_logs_that_are_none_are_refused(tmp_path: Path) -> None:
     for ends in (1, 0), (-1e308, 1e308):
         with pytest.raises(dc.ParameterError, match="loss_range"):
             dc.evaluate(ROWS, loss_range=ends)
+
+
+def test_a_log_that_waits_for_its_first_decision_says_so() -> None:
+    rows = [{**row, "seq": place} for place, row in enumerate(ROWS[:900])]
+    rows[0] |= {"status": "pending", "loss": None}
+    with pytest.raises(dc.ParameterError, match=r"899 losses, which wait .* the status 'unobserved'"):
+        dc.evaluate(rows)
+    rows[0] |= {"status": "unobserved"}
+    assert dc.evaluate(rows).observed == 899
+
+
+def test_odd_values_are_refused_or_read() -> None:
+    rows = ROWS[:200]
+    wrong: list[tuple[str, Any]] = [("id", [1]), ("explore", ["a"]), ("context", "[" * 100_000)]
+    for name, value in wrong:
+        with pytest.raises(dc.ParameterError, match=rf"log\[3\].{name} ="):
+            dc.evaluate([{**row, name: value} if place == 3 else row for place, row in enumerate(rows)])
+    with pytest.raises(dc.ParameterError, match=r"policy\(...\)"):
+        dc.evaluate(rows, policy=lambda _: [10**400, 0, 0])
+    missing = [{**row, "loss": None} if place == 3 else row for place, row in enumerate(rows)]
+    assert dc.evaluate(pd.DataFrame(missing).convert_dtypes()).observed == 199
+    blank = [{**row, "id": None, "seq": 7} for row in rows]
+    with pytest.raises(dc.ParameterError, match=r"log\[1\].seq = 7: is the decision of log\[0\] too"):
+        dc.evaluate(blank)

@@ -159,3 +159,13 @@ def test_many_arms_are_compared_with_the_best_of_them_only(monkeypatch: pytest.M
     assert found.out
     monkeypatch.setattr("decoupled.inference.evidence._RIVALS", 1_000)
     assert verdict(sequences) == found
+
+
+def test_what_is_sure_now_is_a_probability() -> None:
+    sequences = Sequences(arms=2, drift=False)
+    for n in range(1_600):
+        worse = n % 2 if n < 400 else 1 - n % 2
+        sequences.update(explore=n % 2, weight=2.0, loss=0.9 if worse else 0.1)
+    sure = verdict(sequences).sure
+    assert sure is not None
+    assert 0.0 <= sure <= 1.0

@@ -143,3 +143,8 @@ def test_answers_are_expanded_off_the_event_loop_for_those_that_are_judged(
     for each in asked:
         for shown in (each.body["served"], each.body["mirrored"]):
             assert (len(shown["body"]), shown["complete"], shown["size"]) == (50_000, False, len(body))
+
+
+def test_an_empty_answer_is_whole() -> None:
+    assert expanded(answer(b"", "gzip"), LIMIT).complete
+    assert not expanded(answer(gzip.compress(TEXT)[:-4], "gzip"), LIMIT).complete

@@ -74,7 +74,7 @@ def _called(candidate: Callable[[Any], Any], given: Any, log: Log) -> Any:
         return _mapped(found, log)
     try:
         law = np.asarray(found, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         law = np.empty(0)
     if law.shape != (len(log.arms),):
         rule = f"is no arm, and no {len(log.arms)} probabilities, for {shown(given)}"

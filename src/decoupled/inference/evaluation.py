@@ -140,8 +140,11 @@ def _refuse_blind(log: Log, drift: bool) -> None:
             )
         )
     if len(log) == 0:
-        remedy = "evaluate it when feedback has come"
-        raise ParameterError(Message(f"log: has {log.decisions} decisions and no loss", remedy))
+        found, remedy = "no loss", "evaluate it when feedback has come"
+        if log.waiting:
+            found = f"{log.waiting} losses, which wait for that of an earlier decision, one that is pending"
+            remedy += ", or say that none will: give that decision the status 'unobserved'"
+        raise ParameterError(Message(f"log: has {log.decisions} decisions and {found}", remedy))
     if log.context is not None and not drift:
         raise ParameterError(
             Message(

@@ -99,7 +99,7 @@ def _object(row: int, name: str, value: Any, remedy: str) -> Mapping[Arm, Any]:
         return {}
     try:
         found = json.loads(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ParameterError.of(f"log[{row}].{name}", value, "is not a JSON object", remedy)

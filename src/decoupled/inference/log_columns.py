@@ -112,7 +112,10 @@ def read_log(
     if (wrong := next((name for name, each in columns.items() if len(each) != size), None)) is not None:
         rule = f"has {len(columns[wrong])} values, and the column 'loss' has {size}"
         raise ParameterError(Message(f"log[{wrong!r}]: {rule}", "give one for each decision"))
-    _check_repeated("id" if "id" in columns else "seq", columns)
+    for name in ("id", "seq", "explore", "exploit"):
+        _check_single(name, columns)
+    numbered = all(map(_is_blank, _values(columns.get("id", ()))))
+    _check_repeated("seq" if numbered else "id", columns)
     names = _names(list(arms or ()), columns["explore"], columns.get("exploit", ()))
     rows = np.arange(count)
     if tags:
@@ -278,7 +281,7 @@ def _numbers(name: str, column: Any) -> Floats:
     if isinstance(column, np.ndarray) and column.dtype.kind in "fiu":
         return column.astype(np.float64)
     try:
-        return np.array([math.nan if each is None or each == "" else float(each) for each in column])
+        return np.array([math.nan if is_missing(each) or each == "" else float(each) for each in column])
     except (TypeError, ValueError, OverflowError):
         place, value = next((i, each) for i, each in enumerate(column) if not _is_number(each))
         raise ParameterError.of(
@@ -288,9 +291,16 @@ def _numbers(name: str, column: Any) -> Floats:
 
 def _is_number(value: Any) -> bool:
     try:
-        return value is None or value == "" or float(value) is not None
+        return is_missing(value) or value == "" or float(value) is not None
     except (TypeError, ValueError, OverflowError):
         return False
+
+
+def _check_single(name: str, columns: dict[str, Any]) -> None:
+    for place, value in enumerate(_values(columns.get(name, ()))):
+        if isinstance(value, (list, dict, set)):
+            rule = "is neither a text nor a number"
+            raise ParameterError.of(f"log[{place}].{name}", value, rule, "give one for each decision")
 
 
 def _check_repeated(name: str, columns: dict[str, Any]) -> None:

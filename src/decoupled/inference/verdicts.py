@@ -114,7 +114,7 @@ def verdict(
     state: State = "open" if not gone.any() else "decided" if np.sum(~gone) == 1 else "narrowed"
     best = None if sequences.observed == 0 else names[int(live[first])]
     left, out = (tuple(names[arm] for arm in live[rows].tolist()) for rows in (~gone, gone))
-    sure = 1.0 - float(chances[gone].max()) if out else None
+    sure = 1.0 - min(float(chances[gone].max()), 1.0) if out else None
     rivals = live[left_rows[left_rows != first]]
     more = None
     if best is not None and len(rivals) > 0:

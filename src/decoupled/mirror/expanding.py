@@ -43,5 +43,6 @@ def _inflated(body: bytes, coding: str, limit: int) -> tuple[bytes, bool] | None
             found = inflating.decompress(body, limit + 1)
         except zlib.error:
             continue
-        return found[:limit], inflating.eof and not inflating.unused_data and len(found) <= limit
+        whole = inflating.eof or not body  # an empty answer, such as one to HEAD
+        return found[:limit], whole and not inflating.unused_data and len(found) <= limit
     return None

@@ -19,7 +19,7 @@ from decoupled.service.http.admission.limits import Limits
 from decoupled.service.service import DecisionService
 from support.http_service import Service, served
 from support.stores import quick_service
-from support.wire import Wired, request, wired
+from support.wire import Wire, Wired, request, wired
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 H2C = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk"
@@ -102,6 +102,20 @@ def test_a_body_behind_an_upgrade_is_never_the_next_request(service: Service) ->
         line.sendall(request("POST", "/v1/experiments/mine/decisions", hidden, H2C, "Connection: close"))
         assert until_closed(line).count(b"HTTP/1.1 ") == 1
     assert service.http.get("/v1/experiments/mine").status_code == 200
+
+
+def test_several_upgrades_may_arrive_at_once(service: Service) -> None:
+    plain = f"GET /healthz HTTP/1.1\r\nHost: a\r\n{H2C}\r\n\r\n".encode()
+    bodied = request("POST", "/v1/experiments/mine/decisions", b"{}", H2C)
+    with closing(connected(service)) as line:
+        line.sendall(
+            plain
+            + bodied
+            + plain
+            + request("POST", "/v1/experiments/mine/decisions", b"{}", "Connection: close")
+        )
+        heard = until_closed(line)
+    assert [each[:3] for each in heard.split(b"HTTP/1.1 ")[1:]] == [b"200", b"201", b"200", b"201"], heard
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
@@ -316,6 +330,57 @@ def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(direct: Decisi
             assert not await stuck(http, 5_000)
 
     asyncio.run(main())
+
+
+def test_who_does_not_read_is_cut_off_between_two_answers(direct: DecisionService) -> None:
+    """The end of an answer, or the next request of a pipeline, does not stop the clock."""
+
+    async def main() -> None:
+        async with wired(direct, limits=Limits(body_seconds=0.1)) as http:
+            for more in (0, 1, 5):
+                wire = http.connect()
+                write = wire.write
+
+                def stuck(data: bytes, wire: Wire = wire, write: Callable[[bytes], None] = write) -> None:
+                    write(data)
+                    if not wire.buffered:
+                        wire.buffered = 500_000
+                        wire.protocol.pause_writing()
+
+                wire.write = stuck  # type: ignore[method-assign]
+                wire.send(HEALTH * (1 + more))
+                async with asyncio.timeout(20):
+                    while not wire.closed:
+                        await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+
+
+def test_a_body_that_is_arriving_is_read_before_the_end(direct: DecisionService) -> None:
+    async def main() -> None:
+        async with wired(direct) as http:
+            wire = http.connect()
+            whole = request("PUT", "/v1/experiments/new", json.dumps({"arms": ["a", "b"]}).encode())
+            wire.send(whole[:-4])
+            await asyncio.sleep(0)
+            wire.protocol.shutdown()
+            wire.send(whole[-4:])
+            answer = await wire.answer()
+            assert answer.status == 201
+            assert b"connection: close" in answer.head.lower()
+
+    asyncio.run(main())
+
+
+def test_who_lingers_or_owes_a_body_makes_room(tmp_path: Path) -> None:
+    limits = Limits(connections=10, body_seconds=60.0)
+    with served(tmp_path, open_to_all=False, limits=limits) as service, ExitStack() as opened:
+        owing = b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+        for _ in range(40):
+            opened.enter_context(closing(connected(service))).sendall(owing)
+        line = opened.enter_context(closing(connected(service)))
+        line.sendall(HEALTH)
+        assert line.recv(65_536).startswith(b"HTTP/1.1 200 ")
 
 
 # Framing

@@ -496,6 +496,21 @@ def test_a_log_that_is_removed_while_in_use_is_noticed_and_nothing_is_lost(
     service.close()
 
 
+@pytest.mark.parametrize("left", [0, 40])
+def test_a_log_that_is_cut_off_while_in_use_is_noticed_and_never_merged(left: int, tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    service = store_with_a_key(path)
+    service.keys.list().result()  # it has seen how long the log is
+    os.truncate(tmp_path / "store.db-wal", left)
+    with pytest.raises(StoreError, match=r"-wal, was emptied or cut off while in use"):
+        service.keys.list().result()
+    service.close()
+    assert (tmp_path / "store.db-wal").stat().st_size == left
+    if left == 0:  # one that is cut off in its middle is not noticed later
+        with pytest.raises(StoreError, match="is lost"):
+            open_service(path)
+
+
 def test_the_last_of_several_programs_merges_the_log(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     service = store_with_a_key(path)

@@ -96,7 +96,7 @@ class SqliteStore(Store):
         except BaseException:
             self.connection.close()
             raise
-        self._file, self._log = _identity(self.path), _identity(f"{self.path}-wal")
+        self._file, self._log, self._log_size = _identity(self.path), _identity(f"{self.path}-wal"), 0
 
     def _mark(self, version: int) -> None:
         """Note in the file itself whether it has a log, without which it must not be opened."""
@@ -145,7 +145,20 @@ class SqliteStore(Store):
                 "store: its log, the file ending in -wal, was replaced or removed while in use; nothing was acknowledged; "
                 "what was before is merged into the store; stop the service as usual, and start it again"
             )
+        if self._is_cut_off():
+            raise StoreError(
+                "store: its log, the file ending in -wal, was emptied or cut off while in use; nothing was acknowledged; "
+                "stop the service, and restore a backup"
+            )
         self.run("BEGIN IMMEDIATE")
+
+    def _is_cut_off(self) -> bool:
+        """Whether the log is shorter than it was. SQLite begins it again without making it shorter."""
+        if _identity(f"{self.path}-wal") != self._log:  # SQLite still has the whole of it
+            return False
+        size = os.path.getsize(f"{self.path}-wal") if self._log else 0
+        self._log_size = max(self._log_size, size)
+        return size < self._log_size
 
     def end(self) -> None:
         self.run("COMMIT")
@@ -204,7 +217,8 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         with self._guarded():
-            if not self._read_only and not self.connection.in_transaction:
+            # Merging what is left of a log would destroy the file.
+            if not self._read_only and not self.connection.in_transaction and not self._is_cut_off():
                 self._merge_log()
             self.connection.close()
 

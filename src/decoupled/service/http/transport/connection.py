@@ -8,7 +8,7 @@ import asyncio
 import contextvars
 import logging
 import re
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -178,7 +178,7 @@ def connections_within(limits: Limits, *, cancel: bool = False) -> Any:
     limits = replace(
         limits, connections=min(limits.connections, files * 3 // 4)
     )  # the store needs some, too
-    return partial(Connection, limits=limits, cancel=cancel, waiting={})
+    return partial(Connection, limits=limits, cancel=cancel, waiting=OrderedDict())
 
 
 class Connection(asyncio.Protocol):
@@ -193,14 +193,13 @@ class Connection(asyncio.Protocol):
         *,
         limits: Limits,
         cancel: bool,
-        waiting: "dict[Connection, None]",
+        waiting: "OrderedDict[Connection, None]",
     ) -> None:
         self._app, self._idle_seconds = config.loaded_app, config.timeout_keep_alive
         self.server, self._state, self._limits = server_state, app_state, limits
         self._cancel = cancel
-        self._waiting = (
-            waiting  # connections of this server without a request, in the order of their waiting
-        )
+        # Connections of this server that others may take the place of: refused ones, then those without a request.
+        self._waiting = waiting
         self._loop = _loop or asyncio.get_running_loop()
         self._context = contextvars.copy_context()  # else a request would inherit that of the one before
         self.transport: asyncio.Transport = None  # type: ignore[assignment]
@@ -266,11 +265,13 @@ class Connection(asyncio.Protocol):
         self.writable.set()
         if self._requests:
             self._stop()
+        elif not self._over:
+            self._rest()
 
     def shutdown(self) -> None:
         """End after the answer that is being given. The server calls it."""
         if self._requests:
-            self._requests[0].keep_alive, self._over = False, True
+            self._requests[0].keep_alive, self._over = False, not self._requests[-1].more
         else:
             self.close()
 
@@ -293,12 +294,14 @@ class Connection(asyncio.Protocol):
         return not self._over and (last is None or (last.more and len(last.body) < AHEAD))
 
     def _feed(self, part: bytes) -> None:
-        self._progress, self._part = False, len(part)
+        self._progress, self._part, data = False, len(part), part
         try:
-            try:
-                self._parser.feed_data(part)
-            except httptools.HttpParserUpgrade as upgrade:
-                self._resume(part[upgrade.args[0] :])
+            while data:
+                try:
+                    self._parser.feed_data(data)
+                    break
+                except httptools.HttpParserUpgrade as upgrade:
+                    data = self._resumed() + data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             remedy = "check the client, and use https:// only if the service has a certificate"
             found = BadRequest(f"request: is not well-formed HTTP/1.1 ({error}); {remedy}")
@@ -310,15 +313,15 @@ class Connection(asyncio.Protocol):
         elif self._begun and not self._hurried and not self._requests:
             self._hurry()  # most requests arrive at once, and never need it
 
-    def _resume(self, rest: bytes) -> None:
-        """Read the body of a request that wishes for another protocol, which HTTP allows to ignore.
+    def _resumed(self) -> bytes:
+        """A head in front of the body of a request that wishes for another protocol, which HTTP allows to ignore.
 
         The parser leaves such a body to that protocol. So another one begins, with a head that has only its length.
         """
         self._parser, self._upgraded = httptools.HttpRequestParser(self), True
         scope = self._requests[-1].scope
         lines = [b"%b: %b\r\n" % each for each in scope["headers"] if each[0] in _FRAMING]
-        self._parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n" + rest)
+        return b"POST / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n"
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -406,7 +409,10 @@ class Connection(asyncio.Protocol):
     # Requests
 
     def _start(self) -> None:
-        self._stop()
+        if self.writable.is_set():
+            self._stop()
+        else:  # it has not read the answer before this one
+            self._await_reader(self._limits.body_seconds)
         run = self._requests[0].run(self._app)
         self._requests[0].task = task = self._loop.create_task(run, context=self._context.copy())
         self.server.tasks.add(task)
@@ -425,12 +431,17 @@ class Connection(asyncio.Protocol):
             self._start()
         else:
             self._waiting[self] = None
-            if self._begun:
-                self._hurry()
-            else:
-                self._after(self._idle_seconds, self.close)
+            if self.writable.is_set():
+                self._rest()
             if self._unparsed:
                 self.parse()
+
+    def _rest(self) -> None:
+        """Wait for a request, or for the rest of one."""
+        if self._begun:
+            self._hurry()
+        else:
+            self._after(self._idle_seconds, self.close)
 
     # Ends
 
@@ -442,6 +453,8 @@ class Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         if linger:
+            self._waiting[self] = None
+            self._waiting.move_to_end(self, last=False)  # the first to be closed for others
             self.transport.resume_reading()
             if self.transport.can_write_eof():
                 self.transport.write_eof()

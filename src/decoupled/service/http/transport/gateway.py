@@ -154,7 +154,7 @@ class Gateway:
             scope["access"] = access
             await self.inner(scope, receive, response.forward)
             return
-        body = await self._body(headers, receive)
+        body = b"" if access is None else await self._body(headers, receive)  # public paths need none
         if body:
             _check_content_type(headers.get(b"content-type"))
         if access is not None and fast is not None:
