@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.extras import require
 from ..simulation.intervals import t_quantile
 from .suite import GROUPS, REFERENCES
 from .task import Played, Task
-
-require("a benchmark", "scipy")  # before hours of work, not after them
 
 LEVEL = 0.95
 SMOOTHING = 0.02

@@ -8,7 +8,7 @@ from ..base.extras import as_missing_extra
 _SERVICE = ("serve", "mirror", "client", "keys", "migrate", "doctor", "backup", "restore", "audit")
 EXTRAS = {
     **dict.fromkeys(_SERVICE, "service"),
-    **dict.fromkeys(("simulate", "benchmark"), "cli,simulate"),
+    "simulate": "cli,simulate",
     "report": "cli,plots,simulate",
     "reproduce": "cli,conic,jit,plots,simulate",
 }
