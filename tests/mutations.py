@@ -109,7 +109,7 @@ MISTAKES = [
     ("kernels/random/keyed.py", "tail * power(best + shift, alpha) < 1.0", "tail * power(best + shift, alpha) < 0.98"),
     ("kernels/random/keyed.py", "serials[index])) / weights[index]", "serials[index])) / weights[index] ** 1.02"),
     ("kernels/random/keyed.py", "serial * _PURPOSES + purpose", "serial * _PURPOSES"),
-    ("kernels/laws/ladder_rungs.py", "mean == least and place < first", "mean == least and place < 0.0"),
+    ("kernels/laws/ladder_means.py", "== least and precedence[arm] < precedence[found]", "== least and precedence[arm] < 0.0"),
     ("kernels/laws/contextual.py", "return 0.5 * rest if", "return 0.49 * rest if"),
     ("kernels/laws/contextual.py", "scalars[CHANCE + rung] * (surprise * weight)", "scalars[CHANCE + rung] * surprise"),
     ("kernels/laws/contextual.py", "least + law[arm] * (half_unit", "least + 1.02 * law[arm] * (half_unit"),

@@ -212,9 +212,10 @@ def test_resuming_with_other_options_is_refused(quick: Quick) -> None:
 
 
 def test_results_of_another_machine_or_version_are_not_mixed_in(tmp_path: Path) -> None:
-    record = begin(tmp_path, Scale(), resume=False) | {"experiments": {"grid": {}}}
+    ran = {"grid": {"seconds": 1.0}}
+    record = begin(tmp_path, Scale(), resume=False) | {"experiments": ran}
     (tmp_path / "run.json").write_text(json.dumps(record))
-    assert begin(tmp_path, Scale(), resume=True)["experiments"] == {"grid": {}}
+    assert begin(tmp_path, Scale(), resume=True)["experiments"] == ran
     record["machine"]["numpy"] = "1.0"
     (tmp_path / "run.json").write_text(json.dumps(record))
     assert begin(tmp_path, Scale(), resume=False)["experiments"] == {}

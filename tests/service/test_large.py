@@ -165,4 +165,4 @@ def test_arms_can_be_given_by_their_number(http: Service) -> None:
 def test_other_arms_are_refused(http: Service, arms: Any) -> None:
     answer = http.http.put("/v1/experiments/other", json={"arms": arms})
     assert answer.status_code == 422, answer.text
-    assert answer.json()["detail"].startswith("arms = "), answer.json()["detail"][:200]
+    assert answer.json()["detail"].startswith("arms: "), answer.json()["detail"][:200]

@@ -1,6 +1,7 @@
 """Verdicts by segment: what they say, that they hold together, and what they are computed from."""
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def play(service: DecisionService, rounds: int, seed: int = 1, name: str = "one"
         service.decisions.feedback_many("me", given).result()
 
 
-def started(file: str, clock: Any = None) -> DecisionService:
+def started(file: str, clock: Any = time.time) -> DecisionService:
     service = quick_service(file, clock=clock)
     service.experiments.put("me", "one", Settings({"name": "FTPL"}, ARMS, context=FIELDS), seed=7).result()
     return service

@@ -108,6 +108,8 @@ class _Replay:
         self.arms: list[Any] = json.loads(arms)
         policy = dc.Policy.from_dict(json.loads(settings)["policy"])
         self.learner: dc.Learner = policy.start(self.arms, int(seed), max_pending=10**9)
+        self.learner._renew(self.learner._running.stream, self.tag)
+        self.learner._end()
         self.learner.watch()  # as the service's learners are
         self.pending: dict[int, Any] = {}
         self.seen: set[str] = set()
