@@ -106,11 +106,12 @@ class _Replay:
         self.id, self.name, self.tag, settings, seed, arms = experiment
         self.found, self.ledger, self.reader, self.laws = found, ledger, reader, laws
         self.arms: list[Any] = json.loads(arms)
-        policy = dc.Policy.from_dict(json.loads(settings)["policy"])
+        declared = json.loads(settings)
+        policy = dc.Policy.from_dict(declared["policy"])
         self.learner: dc.Learner = policy.start(self.arms, int(seed), max_pending=10**9)
         self.learner._renew(self.learner._running.stream, self.tag)
         self.learner._end()
-        self.learner.watch()  # as the service's learners are
+        self.learner.watch(expired_loss=declared.get("expired_loss"))  # as the service's learners are
         self.pending: dict[int, Any] = {}
         self.seen: set[str] = set()
         self.made = self.observed = self.expired = 0
