@@ -104,7 +104,7 @@ def test_a_request_is_tried_with_a_key(page: Any, service: Service) -> None:
     card.get_by_label("Body", exact=True).fill('{"mode": "explode"}')
     send.click()
     card.locator(".answer-status", has_text="422").wait_for()
-    assert 'mode = \\"explode\\": must be' in card.locator(".answer").inner_text()
+    assert "mode: Input should be" in card.locator(".answer").inner_text()
     page.get_by_role("link", name="Experiments", exact=True).click()  # the console has the same key
     page.locator(".list a", has_text="checkout").wait_for()
     page.get_by_role("link", name="API", exact=True).click()
