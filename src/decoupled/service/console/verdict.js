@@ -4,7 +4,7 @@ import { count, decimal, el, percent, setText } from "./dom.js";
 
 export function verdictPanel() {
   const text = el("bdi", { id: "verdict-text", "data-varies": true });
-  const remark = el("p", { class: "hint", id: "verdict-remark", hidden: true });
+  const remark = el("p", { class: "hint", id: "verdict-remark", "data-varies": true, hidden: true });
   const incumbent = el("p", { class: "hint", id: "incumbent", hidden: true });
   const node = el("div", { class: "verdict", id: "verdict", "data-state": "open", hidden: true },
     el("h2", {}, "Which arm is best?"), el("p", { class: "answer" }, text), remark, incumbent);
