@@ -137,7 +137,7 @@ def client_create(
     ] = 0.05,
     drift: Annotated[
         bool,
-        typer.Option(help="Whether losses may drift; if not, the intervals are narrower."),
+        typer.Option(help="Whether losses may drift; if not, the intervals are mostly narrower."),
     ] = True,
     patience: Annotated[
         int, typer.Option(help="How many newer decisions wait there for one without feedback.")

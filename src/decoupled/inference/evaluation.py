@@ -55,7 +55,7 @@ def evaluate(
             a mapping; or a policy, which is replayed: in each row, its law of exploitation given the losses known by then.
         loss_range: the lowest and highest possible loss.
         risk: the probability with which an interval may fail.
-        drift: whether losses may drift. If no mean ever changes, False gives narrower intervals, and needs no
+        drift: whether losses may drift. If no mean ever changes, False mostly gives narrower intervals, and needs no
             propensities for the arms.
         arms: the names of the arms in order; None for those that the log has, sorted.
         coupled: whether the arm exploited is the arm explored; if None, the log tells.

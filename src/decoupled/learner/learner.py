@@ -903,7 +903,7 @@ class Learner(Guarded):
 
         Args:
             risk: the probability with which an interval of a family may ever fail; see `decoupled.inference.Sequences`.
-            drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False gives narrower
+            drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False mostly gives narrower
                 intervals.
             patience: how many newer decisions wait for one without feedback, up to 10,000. After that, or after
                 `forget`, it counts as `expired_loss`, and what comes later still reaches the policy.
