@@ -39,7 +39,7 @@ INSTALL := $(PIP) install --no-compile
 # longer: `make build`.
 EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation --editable .
 NATIVE := PYTHONPATH=src DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
-MANIFEST := src/decoupled/native/lib/manifest.json
+MANIFEST := core/src/decoupled/native/lib/manifest.json
 
 # One test more at a time than the machine has processors, since some of them wait: each worker also collects all tests, which takes
 # 15 s, so more of them gain nothing. `make test WORKERS=2` for another number.
@@ -47,14 +47,14 @@ WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
-QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
-  tests/policies/test_centred.py tests/policies/test_ties.py \
-  tests/environments/test_noise.py tests/environments/test_loss_table.py \
-  tests/simulation/test_draws.py tests/simulation/test_parity.py tests/simulation/test_results.py \
-  tests/theory/test_regret_bounds.py tests/docs/test_project.py \
-  tests/base/test_validation.py tests/base/test_spec.py tests/test_public.py tests/test_quick.py \
-  src/decoupled/policies src/decoupled/environments src/decoupled/learner/learner.py \
-  src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
+QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/learner \
+  core/tests/policies/test_centred.py core/tests/policies/test_ties.py \
+  core/tests/environments/test_noise.py core/tests/environments/test_loss_table.py \
+  core/tests/simulation/test_draws.py core/tests/simulation/test_parity.py core/tests/simulation/test_results.py \
+  lab/tests/theory/test_regret_bounds.py tests/docs/test_project.py \
+  core/tests/base/test_validation.py core/tests/base/test_spec.py tests/test_public.py tests/test_quick.py \
+  core/src/decoupled/policies core/src/decoupled/environments core/src/decoupled/learner/learner.py \
+  core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
 .PHONY: help run paper replication mirror litellm notebooks docs build release-check native client test test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
@@ -86,7 +86,7 @@ litellm: $(LITELLM_STAMP) ## Run the example of the plug-in for LiteLLM, against
 	@$(LITELLM_VENV)/bin/python examples/litellm_router/run.py
 
 test-litellm: $(LITELLM_STAMP) ## Test the plug-in for LiteLLM with the real proxy (two minutes)
-	@$(LITELLM_VENV)/bin/pytest -q -rs -p no:cacheprovider -W default tests/integrations
+	@$(LITELLM_VENV)/bin/pytest -q -rs -p no:cacheprovider -W default serve/tests/integrations
 
 # JupyterLab is a hundred packages that nothing else needs.
 $(LAB_STAMP): requirements/notebooks.txt $(DEV_STAMP)
@@ -203,10 +203,10 @@ unit: install ## Run the tests: unit, property and statistical tests, doctests
 
 test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, a whole benchmark, LaTeX, and pages in a browser
 	@echo "Testing the documentation, the report of the reproduction, a benchmark, and pages in a browser ..."
-	@$(PYTEST) -rs -m pages tests/docs tests/benchmark tests/service/console tests/paper tests/report
+	@$(PYTEST) -rs -m pages tests/docs lab/tests/benchmark serve/tests/service/console lab/tests/paper lab/tests/report
 
 # `make test` compares them for a few policies, and for all with plain Python.
-TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warmup.py
+TWINS := core/tests/native/test_native_functions.py core/tests/simulation/test_traffic.py core/tests/policies/test_forgetting.py core/tests/policies/test_warmup.py
 twins: export DECOUPLED_TWINS = all
 twins: $(DEV_STAMP) native ## Compare the machine code that ships with what Numba compiles here, for every policy, and loops of late feedback with plain Python (minutes)
 	@$(PYTEST) $(TWINS)
@@ -217,23 +217,23 @@ $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
 	@touch $@
 
 test-gpu: $(CUDA_STAMP) ## Run the tests that need an NVIDIA GPU: statistics, grouping, refusals (three minutes)
-	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/simulation/gpu/*_on_gpu.py
+	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal core/tests/simulation/gpu/*_on_gpu.py
 
 mutations: $(DEV_STAMP) ## Break each kernel in turn and check that a test fails (most of an hour)
-	@$(BIN)/python tests/mutations.py
+	@$(BIN)/python lab/tests/mutations.py
 
 reliability: export DECOUPLED_RELIABILITY = long
 reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and check its promises (an hour)
-	@$(PYTEST) -rsP tests/service/reliability/test_kills.py
-	@$(BIN)/pytest -q -rsP tests/service/reliability --ignore tests/service/reliability/test_kills.py
-	@$(BIN)/pytest -q -rsP tests/mirror/test_mirror_memory.py
-	@$(BIN)/pytest -q -rsP tests/deploy/test_sandbox.py
-	@DECOUPLED_SCHEMA_CASES=2000 $(PYTEST) -rsP tests/service/http/test_http_schema.py
+	@$(PYTEST) -rsP serve/tests/service/reliability/test_kills.py
+	@$(BIN)/pytest -q -rsP serve/tests/service/reliability --ignore serve/tests/service/reliability/test_kills.py
+	@$(BIN)/pytest -q -rsP serve/tests/mirror/test_mirror_memory.py
+	@$(BIN)/pytest -q -rsP serve/tests/deploy/test_sandbox.py
+	@DECOUPLED_SCHEMA_CASES=2000 $(PYTEST) -rsP serve/tests/service/http/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 
 coverage: export DECOUPLED_COVERAGE = full
 coverage: $(DEV_STAMP) ## Watch 2,000 experiments of every kind and count wrong confidence sequences (half an hour)
-	@$(PYTEST) -rP tests/inference/test_coverage.py
+	@$(PYTEST) -rP core/tests/inference/test_coverage.py
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 	@$(BIN)/decoupled bench
@@ -265,4 +265,4 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	  --custom-compile-command "make lock" --upgrade requirements/release.in -o requirements/release.txt
 
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) $(WHEEL_VENV) $(LITELLM_VENV) $(RELEASE_VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WHEEL_VENV) $(LITELLM_VENV) $(RELEASE_VENV) out site dist core/src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

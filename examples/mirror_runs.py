@@ -22,7 +22,7 @@ import numpy as np
 
 from decoupled.base.arrays import Floats
 from decoupled.plots import Panel, Series
-from decoupled.report.claims import Claim, judged_below, ratio_of
+from decoupled_lab.report.claims import Claim, judged_below, ratio_of
 
 CLIENTS = 16
 OURS, UNIFORM, FIXED = "mirror that learns", "uniform mirror, best so far", "fixed mirror, switched once"

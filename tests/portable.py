@@ -119,9 +119,9 @@ def steps(folder: Path) -> Iterator[str]:
     )
     yield "decoupled policies, decoupled simulate"
 
-    from decoupled.service.analysis.doctor import examine
-    from decoupled.service.experiment.records import Settings
-    from decoupled.service.service import open_service
+    from decoupled_serve.service.analysis.doctor import examine
+    from decoupled_serve.service.experiment.records import Settings
+    from decoupled_serve.service.service import open_service
 
     service = open_service(folder / "store.db")
     try:

@@ -12,8 +12,8 @@ from support.pages import ROOT, blocks
 
 GUIDE = ROOT / "CONTRIBUTING.md"
 # The files of the guide's policy, by the number of the block that shows them.
-FILES = {0: "src/decoupled/policies/inverse_gap.py", 2: "tests/support/twins/inverse_gap.py"}
-LIST = "src/decoupled/policies/__init__.pyi"
+FILES = {0: "core/src/decoupled/policies/inverse_gap.py", 2: "tests/support/twins/inverse_gap.py"}
+LIST = "core/src/decoupled/policies/__init__.pyi"
 LINE = "from .inverse_gap import InverseGap as InverseGap"
 
 
@@ -62,6 +62,6 @@ assert "::: decoupled.InverseGap" in page.splitlines(), page
 @pytest.mark.slow
 def test_it_is_held_against_its_twin(copy: Path) -> None:
     wanted = "names_have_an_example or InverseGap and (under_contract or laws_are_the_twins_at)"
-    files = ("tests/test_public.py", "tests/policies/test_contract.py")
+    files = ("tests/test_public.py", "core/tests/policies/test_contract.py")
     out = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files, "-k", wanted)
     assert "3 passed" in out, "an example in its docstring, a twin, and its laws"

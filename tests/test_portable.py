@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from decoupled.native.load import why_not
-from decoupled.weights.targets import HaProxy, NotTaken
+from decoupled_serve.weights.targets import HaProxy, NotTaken
 from portable import MODULES, NAMES
 
 SCRIPT = Path(__file__).with_name("portable.py")

@@ -13,8 +13,8 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.lazy import exports
-from decoupled.paper import EXPERIMENTS
-from decoupled.paper.base import PaperExperiment
+from decoupled_lab.paper import EXPERIMENTS
+from decoupled_lab.paper.base import PaperExperiment
 
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
 ENVIRONMENTS = [f"environments.{name}" for name in exports("decoupled.environments")]
@@ -78,13 +78,13 @@ def test_every_class_is_on_the_list(family: type[dc.Policy]) -> None:
 
 
 def test_every_experiment_is_on_the_list() -> None:
-    read_all("decoupled.paper")
+    read_all("decoupled_lab.paper")
     last = {
         f"{kind.__module__}.{kind.__name__}"
         for kind in subclasses(PaperExperiment)
         if not kind.__subclasses__()
     }
-    listed = {f"decoupled.paper.{each.where}" for each in EXPERIMENTS.values()}
+    listed = {f"decoupled_lab.paper.{each.where}" for each in EXPERIMENTS.values()}
     assert {each for each in last if each.startswith("decoupled.")} == listed, (
         "add a line to decoupled/paper/__init__.py"
     )
@@ -129,7 +129,7 @@ else:
 """
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "Client" in dir(dc)
-    assert dc.Client is import_module("decoupled.service.client").Client
+    assert dc.Client is import_module("decoupled.client").Client
 
 
 def test_one_policy_is_loaded_without_the_others_whose_names_are_taken() -> None:

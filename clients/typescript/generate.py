@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock
 
-from decoupled.service.http.app import create_app
-from decoupled.service.service import DecisionService
+from decoupled_serve.service.http.app import create_app
+from decoupled_serve.service.service import DecisionService
 
 FILE = Path(__file__).parent / "src" / "api.ts"
 HEAD = """// The types of the service's API. Written by generate.py from the OpenAPI document: do not edit, run `make client`.

@@ -22,7 +22,7 @@ from typing import Any
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from decoupled.service.client import Client, Undelivered
+from decoupled.client import Client, Undelivered
 
 ARMS = ["control", "larger-photos", "short-form", "one-page", "guest-first"]
 MEANS = [0.6, 0.3, 0.5, 0.7, 0.6]

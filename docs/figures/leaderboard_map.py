@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.benchmark import picture
+from decoupled_lab.benchmark import picture
 from decoupled.plots import COLOURS, SMALL, WIDTH
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -23,7 +23,7 @@ ROW, HEAD, FOOT, LEFT, RIGHT = 0.36, 1.12, 0.62, 1.28, 0.05
 
 
 def board() -> Any:
-    """The entries in `benchmark/entries`."""
+    """The entries in `lab/benchmark/entries`."""
     return figure(take().entries)
 
 

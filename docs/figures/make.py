@@ -4,7 +4,7 @@
     python docs/figures/make.py --out elsewhere
     python docs/figures/make.py --measure         # simulates what the README's figure shows, first
 
-The figures of the theory are drawn by `decoupled.theory.figures.draw_all`, and the screenshots of the console by
+The figures of the theory are drawn by `decoupled_lab.theory.figures.draw_all`, and the screenshots of the console by
 `console.py`. Everything is seeded. A test draws the figures again and compares what they show with what the committed files say.
 """
 
@@ -194,7 +194,7 @@ def _bad_arms(eta: float, lead: float, arms: int) -> tuple[float, float]:
 
 def rung_weights() -> Any:
     """How often the recommended ladder plays each rung, where committing pays and where it is punished."""
-    from decoupled.paper.rungs import RUNGS, WORLDS, marks, weights_by_round
+    from decoupled_lab.paper.rungs import RUNGS, WORLDS, marks, weights_by_round
 
     figure, axes = canvas(5.4, panels=2)
     for place, (title, losses_after) in enumerate(WORLDS.items()):
@@ -217,7 +217,7 @@ def rung_weights() -> Any:
 
 def tuned_map(number: int) -> Any:
     """The map of c and alpha, from the committed measurements of a GPU."""
-    from decoupled.paper.tuned_map import maps, read
+    from decoupled_lab.paper.tuned_map import maps, read
     from decoupled.plots import draw
 
     return draw(maps(read(Path(__file__).parents[1] / "data/tuned-map.csv"))[number])

@@ -17,7 +17,7 @@ import numpy as np
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.environments import ContextTable
-from decoupled.report.claims import mean_of
+from decoupled_lab.report.claims import mean_of
 
 PRICES = (0.05, 0.10, 0.15, 0.20)
 CONTEXTS = {"subject": "the subject of a question", "noise": "57 labels that tell nothing"}

@@ -33,15 +33,15 @@ FIRST_USE = {
     "jit": "from decoupled.extend import compiled; compiled(lambda x: 2.0 * x)(1.0)",
     "conic": "import decoupled as dc; dc.TsallisINF(solver='scs').start(arms=3, seed=0).decide()",
     "dask": "import distributed",
-    "otel": "import decoupled.service.http.observe.telemetry_settings; from opentelemetry.sdk.trace import TracerProvider;"
+    "otel": "import decoupled_serve.service.http.observe.telemetry_settings; from opentelemetry.sdk.trace import TracerProvider;"
     "from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter;"
     "OTLPSpanExporter(); TracerProvider()",
     "parquet": "import pandas, pyarrow.parquet",
     "postgres": "import psycopg",
-    "service": "import decoupled.service.http.app",
-    "sklearn": "from decoupled.integrations.sklearn import DecoupledBandit; DecoupledBandit(arms=2).fit([0, 1], [0, 1], 0.5)",
+    "service": "import decoupled_serve.service.http.app",
+    "sklearn": "from decoupled_lab.sklearn import DecoupledBandit; DecoupledBandit(arms=2).fit([0, 1], [0, 1], 0.5)",
     "cuda": "import numba.cuda",
-    "litellm": "from decoupled.integrations.litellm import Plugin; Plugin('chat', ['a', 'b'], {'status': 1.0})",
+    "litellm": "from decoupled_serve.litellm import Plugin; Plugin('chat', ['a', 'b'], {'status': 1.0})",
     "all": FIRST_DECISION,
 }
 

@@ -1,4 +1,4 @@
-"""Makes `leaderboard.md` from the entries in `benchmark/entries`.
+"""Makes `leaderboard.md` from the entries in `lab/benchmark/entries`.
 
     python docs/tools/leaderboard.py
     python docs/figures/make.py --only leaderboard
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from decoupled.benchmark import ratios
-from decoupled.benchmark.ratios import YARDSTICK, Ratio
-from decoupled.benchmark.statistics import quantile
-from decoupled.benchmark.suite import GROUPS, NEED_DATA, SUITE
-from decoupled.benchmark.table import aligned
+from decoupled_lab.benchmark import ratios
+from decoupled_lab.benchmark.ratios import YARDSTICK, Ratio
+from decoupled_lab.benchmark.statistics import quantile
+from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SUITE
+from decoupled_lab.benchmark.table import aligned
 
 sys.path.insert(0, str(Path(__file__).parent))
 from leaderboard_entries import Entry, identity, take
@@ -181,7 +181,7 @@ def page(board: Sequence[Entry]) -> str:
             "hide: [toc]  # the tables are wide",
             "---",
             "",
-            "<!-- Made by docs/tools/leaderboard.py from benchmark/entries. -->",
+            "<!-- Made by docs/tools/leaderboard.py from lab/benchmark/entries. -->",
             "",
             "# Leaderboard",
             "",
@@ -217,7 +217,7 @@ def page(board: Sequence[Entry]) -> str:
             "## Add yours",
             "",
             "Run [`decoupled benchmark my_policy.py`](benchmark.md) with an unchanged package. Copy `entry.json` to",
-            "`benchmark/entries/my_policy.json` and the policy to `benchmark/policies/`, run `python docs/tools/leaderboard.py` and",
+            "`lab/benchmark/entries/my_policy.json` and the policy to `lab/benchmark/policies/`, run `python docs/tools/leaderboard.py` and",
             "`python docs/figures/make.py --only leaderboard`, and propose the change. Entries of the quick size, of another suite, or whose numbers do not",
             "fit together are refused with the reason. That is no proof: the suite is public, and no sandbox, since a policy runs in the process of its worlds.",
             "So its file is read and run again before an entry is taken, and the digest must be the same.",

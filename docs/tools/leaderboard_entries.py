@@ -6,12 +6,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from decoupled.benchmark import entry as entries
-from decoupled.benchmark import ratios
-from decoupled.benchmark.data import SHAPES
-from decoupled.benchmark.loading import Source
-from decoupled.benchmark.suite import NEED_DATA, SIZES, SUITE
-from decoupled.benchmark.task import REGRET, SEGMENTS
+from decoupled_lab.benchmark import entry as entries
+from decoupled_lab.benchmark import ratios
+from decoupled_lab.benchmark.data import SHAPES
+from decoupled_lab.benchmark.loading import Source
+from decoupled_lab.benchmark.suite import NEED_DATA, SIZES, SUITE
+from decoupled_lab.benchmark.task import REGRET, SEGMENTS
 from decoupled.errors import DecoupledError, ParameterError
 from decoupled.policies import Policy
 
@@ -106,7 +106,7 @@ def check_policy(policies: Path, name: str, file: str | None, sha256: str | None
         return
     path = policies / Path(file or "").name
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
-        rule = "must lie in benchmark/policies as it was when it ran"
+        rule = "must lie in lab/benchmark/policies as it was when it ran"
         raise ParameterError.of("policy.file", file, rule, "copy it there, or run it again")
     if name.partition("(")[0] in Policy.homes:
         rule = "is the name of a policy of the package, and the entry has a file"

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from decoupled.environments import Environment
-from decoupled.options.definitions import CONFIG, MIRROR, SERVE
-from decoupled.options.option import Option
-from decoupled.paper import EXPERIMENTS
+from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE
+from decoupled_serve.options.option import Option
+from decoupled_lab.paper import EXPERIMENTS
 from decoupled.policies import Policy
-from decoupled.service import errors
-from decoupled.theory import bounds, figures
+from decoupled.client import errors
+from decoupled_lab.theory import bounds, figures
 
 sys.path.insert(0, str(Path(__file__).parent))
 import measured_tables
@@ -71,7 +71,7 @@ def members(package: str, names: Iterable[str], page: str) -> str:
 def _service_errors(page: str) -> str:
     """Every error of the service, as a reference to its docstring."""
     return members(
-        "decoupled.service.errors",
+        "decoupled.client.service_errors",
         (
             name
             for name, each in vars(errors).items()
@@ -123,8 +123,8 @@ LISTS: dict[str, Callable[[str], str]] = {
     "commands": program_lists.commands,
     "requests": program_lists.requests,
     "service_errors": _service_errors,
-    "bounds": lambda page: members("decoupled.theory.bounds", bounds.__all__, page),
-    "theory_figures": lambda page: members("decoupled.theory.figures", figures.__all__, page),
+    "bounds": lambda page: members("decoupled_lab.theory.bounds", bounds.__all__, page),
+    "theory_figures": lambda page: members("decoupled_lab.theory.figures", figures.__all__, page),
     **measured_tables.TABLES,
 }
 

@@ -31,7 +31,7 @@ import step_times
 import traffic_table
 
 import decoupled as dc
-from decoupled.bench.timing import Ratio
+from decoupled_lab.bench.timing import Ratio
 
 BENCHES = ("learner", "engine", "start", "service", "limits", "mirror", "gpu")
 SCALES = {"µs": 1e6, "ms": 1e3, "s": 1.0}
@@ -42,7 +42,7 @@ Found = Iterator[tuple[str, dict[str, Any]]]
 def from_bench(bench: str, held: dict[str, Any], options: argparse.Namespace) -> Found:
     """Run a group of `decoupled bench`, and take what its records name."""
     lines: dict[str, list[Any]] = defaultdict(list)
-    module = importlib.import_module(f"decoupled.bench.{bench}")
+    module = importlib.import_module(f"decoupled_lab.bench.{bench}")
     for _ in range(options.times):
         for line in module.measure(options.repetitions):
             lines[key(line)].append(line)

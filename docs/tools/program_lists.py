@@ -7,9 +7,9 @@ from unittest.mock import Mock
 import typer
 
 from decoupled.cli.main import app
-from decoupled.options.definitions import CONFIG, MIRROR, SERVE
-from decoupled.service.http.app import create_app
-from decoupled.service.service import DecisionService
+from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE
+from decoupled_serve.service.http.app import create_app
+from decoupled_serve.service.service import DecisionService
 
 CLIENT = ("--url", "--key-file")
 NOTE = "Variables set the options, too"

@@ -17,7 +17,7 @@ import numpy as np
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.paper.setup import CENTRED_FTPL
+from decoupled_lab.paper.setup import CENTRED_FTPL
 
 TABLES = ("digits-01-x3", "phishing-01", "chicago-forecast", "flights-carrier")
 POLICIES = {

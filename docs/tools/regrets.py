@@ -12,7 +12,7 @@ import numpy as np
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.environments import Environment, MovieLens, PunishLast
-from decoupled.paper.setup import (
+from decoupled_lab.paper.setup import (
     ADVERSARIES,
     BENCHMARKS,
     CENTRED_FTPL,
@@ -20,9 +20,9 @@ from decoupled.paper.setup import (
     PUNISHED_ARMS,
     TWO_RUNGS,
 )
-from decoupled.paper.tuned import RATES
+from decoupled_lab.paper.tuned import RATES
 from decoupled.policies import Policy
-from decoupled.report.claims import mean_of, ratio_of
+from decoupled_lab.report.claims import mean_of, ratio_of
 
 ROUNDS, RUNS, SEED = 10_000, 1_000, 0
 TAIL = 0.99

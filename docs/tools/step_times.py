@@ -6,7 +6,7 @@ from typing import Any
 
 import regrets
 
-from decoupled.bench.steps import compiled_step
+from decoupled_lab.bench.steps import compiled_step
 from decoupled.policies import Policy
 
 ROUNDS = {8: 20_000, 64: 5_000}

@@ -2,7 +2,7 @@
 
 import re
 
-from decoupled.mirror import Answer, Request
+from decoupled_serve.mirror import Answer, Request
 
 
 def is_wrong(request: Request, served: Answer, mirrored: Answer) -> float:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import decoupled as dc
-from decoupled.integrations.litellm import Plugin
+from decoupled_serve.litellm import Plugin
 
 HERE = Path(__file__).parent
 ARMS = ["openai/medium", "openai/small", "openai/large"]

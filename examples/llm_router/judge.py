@@ -4,7 +4,7 @@ It stands for whatever you have: a stronger model, a rule, a test of the code th
 client has its answer, so it may be slow.
 """
 
-from decoupled.mirror import Answer, Request
+from decoupled_serve.mirror import Answer, Request
 
 
 def is_wrong(request: Request, served: Answer, mirrored: Answer) -> float:

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.bench.textbook import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
-from decoupled.bench.timing import Ratio, race
+from decoupled_lab.bench.textbook import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
+from decoupled_lab.bench.timing import Ratio, race
 from decoupled.cli.main import app
 from decoupled.kernels.rounds import Table
 
@@ -42,8 +42,8 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def hastily(*arguments: Any, **options: Any) -> Ratio:
         return race(*arguments, **{**options, "calls": 20})
 
-    monkeypatch.setattr("decoupled.bench.learner.ARMS", (8,))
-    monkeypatch.setattr("decoupled.bench.learner.race", hastily)
+    monkeypatch.setattr("decoupled_lab.bench.learner.ARMS", (8,))
+    monkeypatch.setattr("decoupled_lab.bench.learner.race", hastily)
     file = tmp_path / "bench.json"
     gc.freeze()  # every timing collects garbage first, which is slow with the objects of other tests
     result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.native.load import why_not
-from decoupled.service.client import Client
-from decoupled.service.service import open_service
+from decoupled.client import Client
+from decoupled_serve.service.service import open_service
 from support.held_compiler import Held
 from support.http_service import served
 
@@ -332,7 +332,7 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
 
 def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "decoupled.service.http.server", raising=False)
+    monkeypatch.delitem(sys.modules, "decoupled_serve.service.http.server", raising=False)
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
     assert result.exit_code == 1
     assert "pip install 'decoupled-bandits[service]'" in result.output

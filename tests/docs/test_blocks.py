@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.mirror.config_file import read_config
+from decoupled_serve.mirror.config_file import read_config
 from decoupled.simulation.toml import read_specification
 from support.pages import LANGUAGES, PAGES, ROOT, alike, blocks, draws, shows
 

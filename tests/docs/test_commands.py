@@ -13,17 +13,17 @@ import typer
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.mirror import config
-from decoupled.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
-from decoupled.options import definitions
-from decoupled.options.option import Option
-from decoupled.service.analysis.export import COLUMNS
-from decoupled.service.experiment.records import Settings
-from decoupled.service.http.admission import limits
-from decoupled.service.http.models import decisions
-from decoupled.service.http.models import schemas as shapes
-from decoupled.service.http.observe.metrics import NAMES
-from decoupled.service.service import DecisionService
+from decoupled_serve.mirror import config
+from decoupled_serve.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
+from decoupled_serve.options import definitions
+from decoupled_serve.options.option import Option
+from decoupled_serve.service.analysis.export import COLUMNS
+from decoupled_serve.service.experiment.records import Settings
+from decoupled_serve.service.http.admission import limits
+from decoupled_serve.service.http.models import decisions
+from decoupled_serve.service.http.models import schemas as shapes
+from decoupled_serve.service.http.observe.metrics import NAMES
+from decoupled_serve.service.service import DecisionService
 from decoupled.simulation.toml import KEYS
 from support.doc_tools import tool
 from support.http_service import served

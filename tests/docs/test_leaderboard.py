@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.benchmark import entry as entries
-from decoupled.benchmark.loading import Source
-from decoupled.benchmark.ratios import Ratio
-from decoupled.benchmark.statistics import quantile
-from decoupled.benchmark.suite import SIZES
+from decoupled_lab.benchmark import entry as entries
+from decoupled_lab.benchmark.loading import Source
+from decoupled_lab.benchmark.ratios import Ratio
+from decoupled_lab.benchmark.statistics import quantile
+from decoupled_lab.benchmark.suite import SIZES
 from support.doc_tools import tool
 from support.made_entries import LEVELS, made_up
 from support.pages import ROOT
@@ -138,8 +138,8 @@ def other_references(entry: dict[str, Any]) -> dict[str, Any]:
         (short(made_up("Short()")), "tasks = 31: are not those of decoupled-1"),
         (of_data(made_up("FTPL()"), arms=4), "are not those of decoupled-1"),
         (of_data(made_up("FTPL()"), name="recorded-mine"), "are not those of decoupled-1"),
-        (made_up("Lost()", file="lost.py", sha256="0" * 64), "must lie in benchmark/policies"),
-        (made_up(file="epsilon.py", sha256="0" * 64), "must lie in benchmark/policies"),
+        (made_up("Lost()", file="lost.py", sha256="0" * 64), "must lie in lab/benchmark/policies"),
+        (made_up(file="epsilon.py", sha256="0" * 64), "must lie in lab/benchmark/policies"),
         (made_up("Mine()"), "is no policy of the package, and has no file"),
         (made_up("FTPL()", file="epsilon.py"), "is no policy of the package, and has no file"),
         (from_file(name="TopTwo()"), "is the name of a policy of the package"),
@@ -199,7 +199,7 @@ def test_a_group_that_did_not_run_is_a_dash_and_never_the_lowest() -> None:
 
 
 @pytest.mark.parametrize(
-    "file", sorted((ROOT / "benchmark/policies").glob("*.py")), ids=lambda file: file.stem
+    "file", sorted((ROOT / "lab/benchmark/policies").glob("*.py")), ids=lambda file: file.stem
 )
 def test_a_policy_of_an_entry_keeps_the_contract(file: Path) -> None:
     dc.testing.check_policy(Source(str(file)).load(), rounds=300)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.paper import EXPERIMENTS
+from decoupled_lab.paper import EXPERIMENTS
 from support.doc_tools import tool
 from support.pages import ROOT
 

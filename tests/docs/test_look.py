@@ -6,8 +6,8 @@ import pytest
 
 from support.pages import ROOT
 
-CONSOLE = ROOT / "src/decoupled/service/console"
-REPORT = ROOT / "src/decoupled/report"
+CONSOLE = ROOT / "serve/src/decoupled_serve/service/console"
+REPORT = ROOT / "lab/src/decoupled_lab/report"
 
 
 def palettes(css: str) -> list[dict[str, str]]:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.bench import engine, learner, limits, mirror, service
-from decoupled.bench.timing import Ratio
+from decoupled_lab.bench import engine, learner, limits, mirror, service
+from decoupled_lab.bench.timing import Ratio
 from support.doc_tools import tool
 from support.pages import ROOT
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import griffe
 
-from decoupled.service import client
+from decoupled import client
 from support.api_pages import VARIADIC, Shown, shown
 from support.pages import ROOT
 

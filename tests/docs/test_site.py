@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled import extend, theory
+from decoupled import extend
+from decoupled_lab import theory
 from decoupled.base.lazy import exports
-from decoupled.service import client
+from decoupled import client
 from support.browser import chromium
 from support.notebooks import NOTEBOOKS, executed
 from support.once import made_once
@@ -28,11 +29,11 @@ PHONE = {"width": 390, "height": 844}
 NAMES = [
     *(f"decoupled.{name}" for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))),
     *(f"decoupled.environments.{name}" for name in exports("decoupled.environments")),
-    *(f"decoupled.theory.{name}" for name in theory.__all__ if name not in ("bounds", "figures")),
-    *(f"decoupled.theory.bounds.{name}" for name in theory.bounds.__all__),
-    *(f"decoupled.theory.figures.{name}" for name in theory.figures.__all__),
+    *(f"decoupled_lab.theory.{name}" for name in theory.__all__ if name not in ("bounds", "figures")),
+    *(f"decoupled_lab.theory.bounds.{name}" for name in theory.bounds.__all__),
+    *(f"decoupled_lab.theory.figures.{name}" for name in theory.figures.__all__),
     *(f"decoupled.inference.{name}" for name in exports("decoupled.inference") if not hasattr(dc, name)),
-    *(f"decoupled.service.client.{name}" for name in client.__all__ if name != "Client"),
+    *(f"decoupled.client.{name}" for name in client.__all__ if name != "Client"),
     *(f"decoupled.extend.{name}" for name in vars(extend) if callable(getattr(extend, name))),
     "decoupled.testing.check_policy",
     *(
@@ -81,7 +82,7 @@ def test_parameters_are_in_a_table_and_types_are_links(site: Path) -> None:
     assert re.findall(r"<th>(.*?)</th>", table) == ["Name", "Type", "Description", "Default"]
     names = re.findall(r"<tr[^>]*>\s*<td>\s*<code>(\w+)</code>", table)
     assert names == ["name", "count"]  # and **options
-    assert 'href="#decoupled.service.client.DecideOptions"' in table
+    assert 'href="#decoupled.client.DecideOptions"' in table
     assert "<em>required</em>" in table
 
 

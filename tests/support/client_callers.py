@@ -9,8 +9,8 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from decoupled.errors import DecoupledError
-from decoupled.service.client import AsyncClient, Client, Outbox, Retries, Undelivered
-from decoupled.service.client.results import Flushed, RemoteDecision
+from decoupled.client import AsyncClient, Client, Outbox, Retries, Undelivered
+from decoupled.client.results import Flushed, RemoteDecision
 
 from .typescript import Bridge
 

@@ -37,7 +37,7 @@ def client_examples(
     if not (isinstance(request.node, pytest.DoctestItem) and request.path.parent.name == "client"):
         yield
         return
-    from decoupled.service.client import AsyncClient, Client, Outbox
+    from decoupled.client import AsyncClient, Client, Outbox
 
     service: Service = request.getfixturevalue("example_service")
     key = service.key("admin", f"example-{next(_tenants)}")["Authorization"].removeprefix("Bearer ")

@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from decoupled.weights.documents import Nginx
-from decoupled.weights.shares import all_to
-from decoupled.weights.targets import FileTarget
+from decoupled_serve.weights.documents import Nginx
+from decoupled_serve.weights.shares import all_to
+from decoupled_serve.weights.targets import FileTarget
 from support.mirrors.running import eventually
 from support.pages import ROOT
 

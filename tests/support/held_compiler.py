@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, warmup
-from decoupled.service.memory.compiler import Compiler, Job
+from decoupled_serve.service.memory.compiler import Compiler, Job
 
 
 class Held(Compiler):

@@ -13,14 +13,14 @@ from unittest.mock import Mock
 import httpx
 import uvicorn
 
-from decoupled.service.http.admission.auth import digest_of, new_key
-from decoupled.service.http.admission.limits import Limits
-from decoupled.service.http.app import PATIENCE, create_app
-from decoupled.service.http.server import Serving, configuration, listening
-from decoupled.service.service import DecisionService, open_service
+from decoupled_serve.service.http.admission.auth import digest_of, new_key
+from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.app import PATIENCE, create_app
+from decoupled_serve.service.http.server import Serving, configuration, listening
+from decoupled_serve.service.service import DecisionService, open_service
 
 if TYPE_CHECKING:
-    from decoupled.service.http.observe.telemetry import Telemetry
+    from decoupled_serve.service.http.observe.telemetry import Telemetry
 
 FTPL: dict[str, Any] = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
 

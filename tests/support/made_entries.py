@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.benchmark import entry as entries
-from decoupled.benchmark.statistics import task_line
-from decoupled.benchmark.suite import GROUPS, SIZES, SUITE
-from decoupled.benchmark.task import REGRET, SEGMENTS, Played, Task
+from decoupled_lab.benchmark import entry as entries
+from decoupled_lab.benchmark.statistics import task_line
+from decoupled_lab.benchmark.suite import GROUPS, SIZES, SUITE
+from decoupled_lab.benchmark.task import REGRET, SEGMENTS, Played, Task
 from decoupled.environments import Alternating
 
 # Regret as a multiple of FTPL()'s, by group.

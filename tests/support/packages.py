@@ -73,7 +73,7 @@ def checker(name: str) -> Path:
 def version() -> str:
     """The version of the package in the tree."""
     [found] = re.findall(
-        r'^__version__ = "(.*)"$', (ROOT / "src/decoupled/__init__.py").read_text("utf-8"), re.M
+        r'^__version__ = "(.*)"$', (ROOT / "core/src/decoupled/__init__.py").read_text("utf-8"), re.M
     )
     return str(found)
 

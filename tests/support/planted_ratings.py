@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoupled.base.arrays import Floats
-from decoupled.environments.movielens import Ratings
+from decoupled_lab.movielens import Ratings
 
 
 class Planted(NamedTuple):

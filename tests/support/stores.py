@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.memory.session import Reference
-from decoupled.service.service import DecisionService
-from decoupled.service.store.open import open_store
-from decoupled.service.store.sqlite import SqliteStore
+from decoupled_serve.service.memory.session import Reference
+from decoupled_serve.service.service import DecisionService
+from decoupled_serve.service.store.open import open_store
+from decoupled_serve.service.store.sqlite import SqliteStore
 
 
 def _binaries() -> Path | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.report import latex
+from decoupled_lab.report import latex
 
 
 def compiled(path: Path, document: str) -> str:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from uvicorn.server import ServerState
 
-from decoupled.service.http.admission.limits import Limits
-from decoupled.service.http.app import create_app
-from decoupled.service.http.server import Serving, configuration
-from decoupled.service.http.transport.gateway import Gateway
-from decoupled.service.service import DecisionService
+from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.app import create_app
+from decoupled_serve.service.http.server import Serving, configuration
+from decoupled_serve.service.http.transport.gateway import Gateway
+from decoupled_serve.service.service import DecisionService
 
 LENGTH = re.compile(rb"content-length: (\d+)")
 

@@ -61,9 +61,9 @@ def verdict_of(
     slots: int = 500,
 ) -> tuple[bool, Any]:
     """Whether the verdict is wrong after so many requests, and what the mirror counted."""
-    from decoupled.mirror.backend import Embedded
-    from decoupled.mirror.config_file import read_config
-    from decoupled.service.service import open_service
+    from decoupled_serve.mirror.backend import Embedded
+    from decoupled_serve.mirror.config_file import read_config
+    from decoupled_serve.service.service import open_service
     from support.mirrors.running import UpstreamProcess, mirror, write_config
 
     arms = {}

@@ -19,12 +19,12 @@ import httpx
 import uvloop
 
 from decoupled.decision import Mode
-from decoupled.mirror.backend import UNKNOWN, Backend, Routing, Traits
-from decoupled.mirror.config import MirrorConfig
-from decoupled.mirror.config_file import read_config
-from decoupled.mirror.news import Known
-from decoupled.mirror.server import serve
-from decoupled.service.http.server import Serving, listening
+from decoupled_serve.mirror.backend import UNKNOWN, Backend, Routing, Traits
+from decoupled_serve.mirror.config import MirrorConfig
+from decoupled_serve.mirror.config_file import read_config
+from decoupled_serve.mirror.news import Known
+from decoupled_serve.mirror.server import serve
+from decoupled_serve.service.http.server import Serving, listening
 
 UPSTREAM = Path(__file__).parent / "upstream.py"
 PATIENCE = 60.0  # seconds after which a condition that never holds fails a test

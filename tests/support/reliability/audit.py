@@ -15,10 +15,10 @@ from typing import Any
 
 import decoupled as dc
 from decoupled.learner.columns import from_columns
-from decoupled.service.analysis.doctor import examine
-from decoupled.service.experiment.records import moment
-from decoupled.service.store.open import open_store
-from decoupled.service.store.store import Store
+from decoupled_serve.service.analysis.doctor import examine
+from decoupled_serve.service.experiment.records import moment
+from decoupled_serve.service.store.open import open_store
+from decoupled_serve.service.store.store import Store
 from support.reliability.clients import EXPERIMENTS
 from support.reliability.ledger import Ledger
 from support.reliability.serving import Server

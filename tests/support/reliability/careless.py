@@ -8,7 +8,7 @@ The command itself has no such option.
 import sys
 
 from decoupled.cli.main import main
-from decoupled.service.store.sqlite import SqliteStore
+from decoupled_serve.service.store.sqlite import SqliteStore
 
 if __name__ == "__main__":
     options = SqliteStore.__init__.__kwdefaults__

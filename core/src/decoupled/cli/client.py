@@ -1,0 +1,460 @@
+"""Talks to a running service from the shell: `decoupled client`. What a command needs is imported when it runs."""
+
+import json
+from collections.abc import Callable, Container
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant
+from .errors import WRONG, report_errors
+from decoupled_serve.cli.options import flag, with_parameters_of
+
+if TYPE_CHECKING:
+    from ..client.sync import Client
+
+Url = Annotated[str, typer.Option(envvar="DECOUPLED_URL", help="Where the service is.")]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file",
+        help="A file with the API key; or set DECOUPLED_KEY or DECOUPLED_KEY_FILE. Never pass a key as an option: others can see it.",
+    ),
+]
+
+Experiment = Annotated[str, typer.Argument(help="The experiment.")]
+Tag = Annotated[
+    list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
+]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")]
+
+client = typer.Typer(help="Talk to a running service from the shell.", no_args_is_help=True)
+
+URL = "http://127.0.0.1:8000"
+
+
+def connected(url: str, key_file: Path | None) -> "Client":
+    """A client whose errors name the options of the command line."""
+    from ..base.secret_files import read_secret
+    from ..client.exchange import KEY_VARIABLE, Remedies
+    from ..client.sync import Client
+
+    class ShellClient(Client):
+        remedies = Remedies(
+            key=f"pass --key-file, or set {KEY_VARIABLE}",
+            url="is `decoupled serve` running there? pass its address with --url, or set DECOUPLED_URL",
+            undelivered="run the command again",
+        )
+
+    key = None if key_file is None else read_secret("--key-file", key_file)
+    return ShellClient(url, key, notify=lambda reason: typer.echo(f"Waiting: {reason}", err=True))
+
+
+def service_command(
+    name: str, arguments: Container[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of `decoupled client`: it gets --url and --key-file, and is called with a client as `service`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(url: str, key_file: Path | None, **values: Any) -> None:
+            with report_errors(arguments=arguments), connected(url, key_file) as service:
+                command(service=service, **values)
+
+        added = [flag("url", Url, URL), flag("key_file", KeyFile, None)]
+        return client.command(name)(with_parameters_of(command, run, "service", added))
+
+    return decorate
+
+
+def show(content: Any, text: str | None = None) -> None:
+    """Print JSON, or a text in its place."""
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False) if text is None else text)
+
+
+def tags_of(tags: list[str] | None) -> dict[str, str] | None:
+    """Tags from texts such as "country:de"; None if there are none.
+
+    >>> tags_of(["country:de"])
+    {'country': 'de'}
+    """
+    from ..errors import ParameterError
+
+    for text in tags or ():
+        if ":" not in text:
+            raise ParameterError.of("--tag", text, "must be NAME:VALUE", "for example country:de")
+    return {name: value for name, _, value in (text.partition(":") for text in tags)} if tags else None
+
+
+def _described(policy: str) -> dict[str, Any]:
+    """A policy as the service takes it, from its name or its JSON."""
+    from ..errors import ParameterError
+
+    if not policy.lstrip().startswith("{"):
+        return {"name": policy}
+    try:
+        described: dict[str, Any] = json.loads(policy)
+    except ValueError as error:
+        raise ParameterError.of(
+            "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
+        ) from None
+    return described
+
+
+@service_command("create")
+def client_create(
+    service: "Client",
+    name: Experiment,
+    arms: Annotated[
+        list[str] | None, typer.Argument(help="Its arms, two or more; none with --learner.")
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="A policy's name, such as FTPL or Ladder, or its JSON.")
+    ] = "Ladder",
+    loss_range: Annotated[
+        tuple[float, float],
+        typer.Option(metavar="LOW HIGH", help="The lowest and the highest possible loss."),
+    ] = (0.0, 1.0),
+    deadline: Annotated[
+        float | None, typer.Option(help="Seconds within which feedback must arrive.")
+    ] = None,
+    expired_loss: Annotated[
+        float | None,
+        typer.Option(help="The loss that a decision counts as after its deadline; none if not given."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the draws, for tests; fresh randomness if not given.")
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="For test traffic only: the console may send it made-up losses.")
+    ] = False,
+    feedback: Annotated[
+        str, typer.Option(help="loss, or preference: which of the two arms did better.")
+    ] = "loss",
+    risk: Annotated[
+        float, typer.Option(help="The probability with which its intervals and its verdict may ever fail.")
+    ] = 0.05,
+    drift: Annotated[
+        bool,
+        typer.Option(help="Whether losses may drift; if not, the intervals are mostly narrower."),
+    ] = True,
+    patience: Annotated[
+        int, typer.Option(help="How many newer decisions wait there for one without feedback.")
+    ] = 1_000,
+    log_keys: Annotated[
+        str, typer.Option(help="What the log holds of the keys of decisions: hashed, plain or off.")
+    ] = "hashed",
+    context: Annotated[
+        str | None,
+        typer.Option(help='The fields of contexts, by type, as JSON, such as \'{"subject": "text"}\'.'),
+    ] = None,
+    unknown_context: Annotated[
+        str, typer.Option(help="What becomes of other fields in a context: refuse or ignore.")
+    ] = "refuse",
+    log_context: Annotated[
+        str, typer.Option(help="What the log holds of texts in contexts: plain or hashed.")
+    ] = "plain",
+    guardrails: Annotated[
+        str | None, typer.Option(help='Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="A budget for exploring as JSON, such as '{\"share\": 0.01}'.")
+    ] = None,
+    learner: Annotated[
+        Path | None,
+        typer.Option(help="A saved learner to start from; its arms, policy and loss range come with it."),
+    ] = None,
+) -> None:
+    """Create an experiment."""
+    words: Any = {"feedback": feedback, "log_keys": log_keys}
+    words |= {"unknown_context": unknown_context, "log_context": log_context}
+    if (learner is None) == (not arms):
+        raise typer.BadParameter("give the arms, or --learner, which has them")
+    begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
+    begin |= {"risk": risk, "drift": drift}
+    if learner is not None:
+        try:
+            begin = {"learner": learner.read_text("utf-8")}
+        except UnicodeDecodeError:
+            from ..errors import ParameterError
+
+            remedy = "give what Learner.save wrote"
+            raise ParameterError.of("--learner", str(learner), "is not text", remedy) from None
+    show(
+        service.create(
+            name,
+            **begin,
+            deadline_seconds=deadline,
+            expired_loss=expired_loss,
+            demo=demo,
+            patience=patience,
+            **words,
+            context=None if context is None else _object("--context", context),
+            guardrails=None if guardrails is None else _object("--guardrails", guardrails),
+            budget=None if budget is None else _object("--budget", budget),
+        )
+    )
+
+
+@service_command("decide")
+def client_decide(
+    service: "Client",
+    name: Experiment,
+    mode: Annotated[str, typer.Option(help="both, exploit or explore.")] = "both",
+    key: Annotated[
+        str | None, typer.Option(help="A session or a user, which is served the same arm again.")
+    ] = None,
+    tag: Tag = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Losses that you expect, by arm, as JSON, such as '{\"a\": 0.3}'.")
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(help='What is known of the request, as JSON, such as \'{"subject": "law"}\'.'),
+    ] = None,
+    advice: Annotated[
+        str | None, typer.Option(help='What advisers would exploit, as JSON, such as \'{"router": "a"}\'.')
+    ] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say why a contextual policy drew the arm to exploit, too.")
+    ] = False,
+) -> None:
+    """Ask for a decision. The loss to send back is that of its *explored* arm."""
+    from dataclasses import asdict
+
+    given = {"baseline": baseline, "context": context, "advice": advice}
+    objects = {name: None if text is None else _object(f"--{name}", text) for name, text in given.items()}
+    options: Any = {"mode": mode, "key": key, "tags": tags_of(tag), "why": why, **objects}
+    decision = service.decide(name, **options)
+    show({**asdict(decision), "send_back_the_loss_of": decision.explore})
+
+
+@service_command("feedback")
+def client_feedback(
+    service: "Client",
+    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    loss: Annotated[float | None, typer.Option(help="The loss of the *explored* arm.")] = None,
+    reward: Annotated[float | None, typer.Option(help="Or its reward.")] = None,
+    preference: Annotated[
+        str | None, typer.Option(help="Or which arm did better: explore, exploit or tie.")
+    ] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(help="Whose loss it is, as a safeguard: any but the explored arm is refused."),
+    ] = None,
+) -> None:
+    """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
+    from dataclasses import asdict
+
+    from ..client.service_errors import neither_or_both
+
+    given = (loss is not None, reward is not None)
+    wrong = neither_or_both(*given, "--loss", "--reward", preference_given=preference is not None)
+    if wrong is not None:
+        raise typer.BadParameter("; ".join(wrong))
+    explored = None if arm is None else service.decision(decision).explore
+    whose = explored if str(explored) == arm else arm  # an arm may be a number
+    preferred: Any = preference
+    applied = service.feedback(decision, loss=loss, reward=reward, arm=whose, preference=preferred)
+    assert applied is not None  # without an outbox it is applied, or an error
+    show(asdict(applied))
+
+
+@service_command("show")
+def client_show(
+    service: "Client",
+    name: Annotated[
+        str | None, typer.Argument(help="An experiment; all are listed if none is named.")
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(help="The context of the decision whose probabilities to show, as JSON."),
+    ] = None,
+) -> None:
+    """Show what an experiment has learned, or list the experiments."""
+    if name is None:
+        show(service.experiments())
+        return
+    show(service.state(name, context=None if context is None else _object("--context", context)))
+
+
+@service_command("verdict")
+def client_verdict(
+    service: "Client",
+    name: Experiment,
+    as_json: AsJson = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is decided.")] = False,
+) -> None:
+    """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
+    from .verdict import decided, verdict_text
+
+    found = decided(service, name) if wait else service.verdict(name)
+    show(found, None if as_json else verdict_text(found))
+
+
+@service_command("segments")
+def client_segments(
+    service: "Client",
+    name: Experiment,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="A field of the context that tells segments apart; repeat it for several."),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="How many segments at most, the most observed first.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Say for which requests which arm is best. The verdicts of all segments hold together."""
+    from .verdict import segments_text
+
+    found = service.segments(name, by=by or (), limit=limit)
+    show(found, None if as_json else segments_text(found))
+
+
+@service_command("gate")
+def client_gate(
+    service: "Client",
+    name: Experiment,
+    arm: Annotated[str, typer.Argument(help="The arm that is to be promoted.")],
+    against: Annotated[
+        str | None,
+        typer.Option(help="The arm to compare it with. Default: the incumbent, or else every other arm."),
+    ] = None,
+    margin: Annotated[float, typer.Option(help="How much higher its mean loss may be.")] = 0.0,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if not, or not yet."""
+    found = service.gate(name, arm, against=against, margin=margin)
+    show(found, None if as_json else found["text"])
+    if not found["open"]:
+        raise typer.Exit(WRONG)
+
+
+@service_command("audit")
+def client_audit(
+    service: "Client",
+    subject: AuditSubject = None,
+    action: AuditAction = None,
+    tenant: AuditTenant = None,
+    before: Annotated[
+        int | None, typer.Option(help="Only changes before the one with this id: `next` of a page.")
+    ] = None,
+    limit: AuditLimit = 100,
+) -> None:
+    """Show who changed what, newest first. Needs an admin key."""
+    show(service.audit(subject, action=action, tenant=tenant, before=before, limit=limit))
+
+
+@service_command("evaluate")
+def client_evaluate(service: "Client", name: Experiment, tag: Tag = None) -> None:
+    """The value of every arm and of the exploited arms, from the log, with their intervals."""
+    show(service.evaluation(name, tags=tags_of(tag)))
+
+
+@service_command("log", arguments=("format", "file"))
+def client_log(
+    service: "Client",
+    name: Experiment,
+    file: Annotated[
+        Path, typer.Argument(help="A new file; its ending, .csv or .parquet, sets the format.")
+    ],
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="csv or parquet, regardless of the ending.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    tag: Tag = None,
+) -> None:
+    """Write the log of an experiment to a file."""
+    from ..client.log_file import format_of
+
+    kind = format_of(file, format)
+    check_new(file, force)
+    service.log(name, file, kind, overwrite=force, tags=tags_of(tag))
+    typer.echo(f"Written to {file}")
+
+
+def check_new(file: Path, force: bool) -> None:
+    """Refuse to replace a file before any work is done, unless forced."""
+    from ..errors import ParameterError
+
+    if file.is_file() and not force:
+        rule, remedy = "exists already", "choose another name, or replace it with --force"
+        raise ParameterError.of("FILE", str(file), rule, remedy)
+
+
+@service_command("archive")
+def client_archive(service: "Client", name: Experiment) -> None:
+    """End an experiment: it makes no more decisions, and still takes feedback."""
+    show(service.archive(name))
+
+
+@service_command("pin")
+def client_pin(
+    service: "Client",
+    name: Experiment,
+    arm: Annotated[str, typer.Argument(help="The arm that every decision exploits from now on.")],
+) -> None:
+    """Exploit one arm in every decision: the kill switch. Exploring and learning go on."""
+    show(service.pin(name, _named(service, name, [arm])[0]))
+
+
+@service_command("unpin")
+def client_unpin(service: "Client", name: Experiment) -> None:
+    """Let the policy choose the arm to exploit again."""
+    show(service.unpin(name))
+
+
+@service_command("down")
+def client_down(
+    service: "Client",
+    name: Experiment,
+    arms: Annotated[
+        list[str] | None, typer.Argument(help="The arms that are down; none if not given.")
+    ] = None,
+) -> None:
+    """Set the arms that are down, which no decision chooses, for a health check."""
+    show(service.set_down(name, _named(service, name, arms or [])))
+
+
+@service_command("guardrails")
+def client_guardrails(
+    service: "Client",
+    name: Experiment,
+    changes: Annotated[
+        str,
+        typer.Argument(help='What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.'),
+    ],
+) -> None:
+    """Change the guardrails of an experiment; those that are not named stay as they are."""
+    show(service.change_guardrails(name, **_object("CHANGES", changes)))
+
+
+@service_command("budget")
+def client_budget(
+    service: "Client",
+    name: Experiment,
+    limits: Annotated[
+        str,
+        typer.Argument(help="The whole budget as JSON, such as '{\"share\": 0.01}'; '{}' for no limit."),
+    ],
+) -> None:
+    """Set how much an experiment may explore."""
+    show(service.set_budget(name, **_object("LIMITS", limits)))
+
+
+def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:
+    """Arms by their texts: an arm of the experiment may be a number."""
+    known = {str(arm): arm for arm in reversed(service.experiment(name)["arms"])}
+    return [known.get(arm, arm) for arm in arms]
+
+
+def _object(argument: str, text: str) -> Any:
+    from ..errors import ParameterError
+
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ParameterError.of(argument, text, f"is not JSON ({error})", "quote it") from None
+    if not isinstance(found, dict):
+        raise ParameterError.of(argument, text, "must be a JSON object", "for example '{}'")
+    return found

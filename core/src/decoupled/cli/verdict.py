@@ -1,0 +1,130 @@
+"""Formats a verdict for a terminal."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from decoupled_serve.options.tables import aligned
+
+if TYPE_CHECKING:
+    from ..client.sync import Client
+
+LOOK_EVERY = 5.0  # seconds
+
+
+def decided(service: "Client", name: str) -> dict[str, Any]:
+    """The verdict of an experiment once it is decided. What it says until then goes to the standard error."""
+    said = None
+    while (found := service.verdict(name))["state"] != "decided":
+        if found["text"] != said:
+            said = found["text"]
+            typer.echo(said, err=True)
+        time.sleep(LOOK_EVERY)
+    return found
+
+
+def verdict_text(found: dict[str, Any]) -> str:
+    """The sentence, a line for each arm, and the regret in words.
+
+    >>> interval = {"estimate": 0.31, "low": 0.25, "high": 0.38}
+    >>> print(verdict_text({
+    ...     "text": "too early: about 400 more observations at this rate", "risk": 0.05, "drift": True, "since": None,
+    ...     "arms": [{"arm": "small", "observed": 120, "loss": interval}], "regret": None, "regret_against": None,
+    ...     "incumbent": "small", "incumbent_released": False, "sure": None, "decided_at": None,
+    ...     "remark": "3 losses wait for that of an earlier decision",
+    ... }))
+    too early: about 400 more observations at this rate
+    3 losses wait for that of an earlier decision
+    small is used until another arm is known to be better.
+    <BLANKLINE>
+    arm    mean loss  from  to    observed
+    small  0.31       0.25  0.38  120
+    <BLANKLINE>
+    All of this holds at every moment at once, with a probability of 95 %.
+    What is decided holds as of its round: losses may have drifted since.
+    """
+    lines = [found["text"]]
+    if found["decided_at"] is not None:
+        level = f"{100.0 * min(found['sure'], 0.9999):.4g} %"
+        lines.append(f"The evidence of now shows the same at a level of {level}.")
+    if found["remark"] is not None:
+        lines.append(found["remark"])
+    if found["incumbent"] is not None:
+        lines.append(_incumbent(found["incumbent"], found["incumbent_released"]))
+    lines += ["", _arms(found["arms"]), ""]
+    if found["regret"] is not None:
+        lines.append(_regret(found["regret"], found["regret_against"]))
+    return "\n".join(lines + _validity(found))
+
+
+def _validity(found: dict[str, Any]) -> list[str]:
+    level = f"{100.0 * (1.0 - found['risk']):.6g} %"
+    lines = [f"All of this holds at every moment at once, with a probability of {level}."]
+    if found["drift"]:
+        lines.append("What is decided holds as of its round: losses may have drifted since.")
+    if found["since"] is not None:
+        lines.append(f"It counts what was observed since {found['since']}.")
+    return lines
+
+
+def segments_text(found: dict[str, Any]) -> str:
+    """The sentence, and a line for each segment.
+
+    >>> law = {"segment": {"subject": "law"}, "decisions": 120, "observed": 100, "text": "large is better than small (95 %)"}
+    >>> print(segments_text({
+    ...     "by": ["subject"], "text": "large is best for law", "risk": 0.05, "drift": True, "since": None, "others": 2,
+    ...     "segments": [law],
+    ... }))
+    large is best for law
+    <BLANKLINE>
+    subject  decisions  observed  verdict
+    law      120        100       large is better than small (95 %)
+    <BLANKLINE>
+    2 more segments are not listed.
+    All of this holds at every moment at once, with a probability of 95 %.
+    What is decided holds as of its round: losses may have drifted since.
+    """
+    by, rows = found["by"], [(*found["by"], "decisions", "observed", "verdict")]
+    for each in found["segments"]:
+        values = each["segment"] or dict.fromkeys(by, "(all others)")
+        named = (_value(values[name]) for name in by)
+        rows.append((*named, f"{each['decisions']:,}", f"{each['observed']:,}", each["text"]))
+    lines = [found["text"], "", aligned(rows), ""]
+    if found["others"]:
+        lines.append(f"{found['others']:,} more segments are not listed.")
+    return "\n".join(lines + _validity(found))
+
+
+def _value(value: object) -> str:
+    return "(none)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _incumbent(arm: object, released: bool) -> str:
+    if released:
+        return f"{arm} was the incumbent; another arm was found to be better."
+    return f"{arm} is used until another arm is known to be better."
+
+
+def _arms(arms: list[dict[str, Any]]) -> str:
+    rows: list[tuple[str, ...]] = [("arm", "mean loss", "from", "to", "observed")]
+    for each in arms:
+        ends = (_number(each["loss"][end]) for end in ("estimate", "low", "high"))
+        rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))
+    return aligned(rows)
+
+
+def _regret(regret: dict[str, float], arm: object) -> str:
+    low, high = (_more(regret[end]) for end in ("low", "high"))
+    return (
+        f"Compared with always using {arm}, what was exploited cost {_more(regret['estimate'])} in all "
+        f"(from {low} to {high})."
+    )
+
+
+def _more(value: float) -> str:
+    return f"{_number(abs(value))} {'less' if value < 0.0 else 'more'}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}"

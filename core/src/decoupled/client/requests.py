@@ -1,0 +1,327 @@
+"""What the operations of the service take, and those that are more than one request and its answer."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Union, Unpack
+from urllib.parse import quote
+
+from ..base.spec import Description
+from ..decision import Arm, ByArm, Mode
+from ..errors import ParameterError
+from ..learner.keys import Key, key_text
+from ..learner.preferences import Preference
+from .service_errors import ServiceError
+from .errors import TEMPORARY, UndeliveredFeedback, identified
+from .exchange import ApiRequest, Endpoint, Exchange, create, send, send_for_json
+from .feedback import NOT_DELIVERED, checked_item, deliver
+from .guardrails import BudgetLimits, GuardrailChanges, as_json
+from .log_file import FilePath, format_of
+from .outbox import Outbox, Undelivered
+from .results import DecisionPage, Flushed, RemoteDecision
+
+if TYPE_CHECKING:
+    from ..learner.learner import Learner
+    from ..policies import Policy
+
+PolicyLike: TypeAlias = Union["Policy", Mapping[str, Any], str]
+"""A policy, what its `to_dict()` returns, or its name."""
+Json: TypeAlias = dict[str, Any]
+
+
+class ExperimentSettings(TypedDict, total=False):
+    """Settings of a new experiment. The service has a default for each.
+
+    Attributes:
+        policy: a policy such as `dc.Ladder()`, its `to_dict()`, or its name. The default is
+            `Ladder()`.
+        loss_range: the lowest and the highest possible loss; (0, 1) by default.
+        deadline_seconds: how long feedback may take; by default there is no deadline.
+        expired_loss: the loss that a decision counts as after its deadline; by default it does not count.
+        seed: the seed of the draws, for tests; fresh randomness by default.
+        demo: whether the console may send made-up losses to it; False by default.
+        feedback: "loss" (the default), or "preference" for feedback that says which of the two arms did better.
+        guardrails: the guardrails that it starts with: see `GuardrailChanges`.
+        budget: the budget for exploring that it starts with: see `BudgetLimits`.
+        risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
+        drift: whether losses may drift; True by default.
+        patience: how many newer decisions wait, in its intervals and its verdict, for one without feedback; 1,000 by
+            default. After that it counts as `expired_loss` there, or is left out and counted.
+        log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
+        context: the fields of the contexts of decisions, each with its type: "text", "number" or "boolean". Those that a
+            contextual policy learns by need not be declared.
+        unknown_context: what becomes of a decision whose context has other fields: "refuse" (the default) or "ignore".
+        log_context: what the log holds of texts in contexts: "plain" (the default) or "hashed".
+        learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,
+            `loss_range` and `seed`. The experiment goes on from there, bit for bit; decisions that are pending there stay
+            there.
+
+    >>> import decoupled as dc
+    >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}
+    >>> client.create("timed", arms=["a", "b"], **settings)["deadline_seconds"]
+    60.0
+    """
+
+    policy: PolicyLike | None
+    loss_range: Sequence[float] | None
+    deadline_seconds: float | None
+    expired_loss: float | None
+    seed: int | None
+    demo: bool
+    feedback: Literal["loss", "preference"]
+    guardrails: GuardrailChanges | None
+    budget: BudgetLimits | None
+    risk: float | None
+    drift: bool
+    patience: int
+    log_keys: Literal["hashed", "plain", "off"]
+    context: Mapping[str, Literal["text", "number", "boolean"]] | None
+    unknown_context: Literal["refuse", "ignore"]
+    log_context: Literal["plain", "hashed"]
+    learner: Union["Learner", str, None]
+
+
+class DecideOptions(TypedDict, total=False):
+    """Options of a decision.
+
+    Attributes:
+        mode: "both" (the default) names an arm to exploit and one to explore, "exploit" and "explore" only one.
+        available: the arms to choose from; all by default.
+        key: a session, a user or anything else that should be served the same arm again; a fresh draw by default.
+        idempotency_key: the Idempotency-Key; a new one by default. The same one gives the same decision again.
+        tags: strings that are stored with the decision, to find and filter it by.
+        baseline: the losses that you expect of the arms, by arm; stored with the decision for evaluations. They change
+            nothing that is drawn or learned.
+        context: what is known of the request, by the fields that the experiment declares. It is stored with the decision,
+            and a contextual policy learns by it.
+        advice: what the advisers that the policy names would exploit: an arm, or probabilities by arm.
+        why: whether to say why a contextual policy drew `exploit`.
+
+    >>> options: DecideOptions = {"available": ["small", "medium"], "idempotency_key": "request-4711"}
+    >>> client.decide("models", **options) == client.decide("models", **options)
+    True
+    >>> len({client.decide("models", key="session-17").exploit for _ in range(20)})
+    1
+    """
+
+    mode: Mode
+    available: Sequence[Arm] | None
+    key: Key | None
+    idempotency_key: str | None
+    tags: Mapping[str, str] | None
+    baseline: ByArm | None
+    context: Mapping[str, str | float | bool | None] | None
+    advice: Mapping[str, Arm | Mapping[Any, float]] | None
+    why: bool
+
+
+class ExperimentFilters(TypedDict, total=False):
+    """Which experiments to list, and in which order.
+
+    Attributes:
+        sort: "name" (the default), "-name", "created_at", or "-created_at" for the newest first.
+        status: "active" or "archived"; both by default.
+        policy: the name of their policy, such as "Ladder".
+        prefix: what their names begin with.
+
+    >>> filters: ExperimentFilters = {"sort": "-created_at", "policy": "Ladder"}
+    >>> [each["name"] for each in client.iter_experiments(**filters)]
+    ['models']
+    """
+
+    sort: Literal["name", "-name", "created_at", "-created_at"]
+    status: Literal["active", "archived"]
+    policy: str
+    prefix: str
+
+
+class DecisionFilters(TypedDict, total=False):
+    """Which decisions to list, and in which order.
+
+    Attributes:
+        sort: "-made_at" (the default, the newest first) or "made_at".
+        status: "pending", "applied", "expired" or "unobserved".
+        mode: "both", "exploit" or "explore".
+        tags: the tags that they must all have.
+
+    >>> made = client.decide("models", tags={"country": "de"})
+    >>> filters: DecisionFilters = {"tags": {"country": "de"}, "status": "pending"}
+    >>> [each.id for each in client.iter_decisions("models", **filters)] == [made.id]
+    True
+    """
+
+    sort: Literal["made_at", "-made_at"]
+    status: Literal["pending", "applied", "expired", "unobserved"]
+    mode: Mode
+    tags: Mapping[str, str]
+
+
+class Operations:
+    """The operations, each as an exchange that either client can run."""
+
+    def __init__(self, endpoint: Endpoint, outbox: Outbox | None) -> None:
+        self._endpoint, self._outbox = endpoint, outbox
+
+    def json(self, method: str, path: str, **parts: Any) -> Exchange[Json]:
+        """A request whose answer is an object."""
+        return send_for_json(ApiRequest(method, path, **parts), self._endpoint)
+
+    # Experiments
+
+    def create(
+        self, name: str, *, arms: Sequence[Arm] | int | None, **settings: Unpack[ExperimentSettings]
+    ) -> Exchange[Json]:
+        body = _body({"arms": arms}, settings, ExperimentSettings.__optional_keys__)
+        return create(name, ApiRequest("PUT", path_of(name), body), self._endpoint)
+
+    def decisions(
+        self, name: str, after: str | None, limit: int, filters: Mapping[str, Any]
+    ) -> Exchange[DecisionPage]:
+        params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
+        params |= tag_params(params.pop("tags", None))
+        found = yield from self.json("GET", f"{path_of(name)}/decisions", params=params)
+        return DecisionPage([RemoteDecision.of(each) for each in found["decisions"]], found["next"])
+
+    def learner(self, name: str) -> Exchange[str]:
+        response = yield from send(ApiRequest("GET", f"{path_of(name)}/learner"), self._endpoint)
+        return response.text
+
+    def log(
+        self, name: str, file: FilePath, format: str | None, tags: Mapping[str, str] | None
+    ) -> Exchange[bytes]:
+        params = {"format": format_of(file, format), **tag_params(tags)}
+        response = yield from send(ApiRequest("GET", f"{path_of(name)}/log", params=params), self._endpoint)
+        return response.content
+
+    # Decisions
+
+    def decide(self, name: str, count: int | None, **options: Unpack[DecideOptions]) -> Exchange[Any]:
+        body = _body({"count": count}, options, DecideOptions.__optional_keys__)
+        # Every attempt carries the same one, so a lost answer does not draw a second decision.
+        headers = {"Idempotency-Key": body.pop("idempotency_key", None) or str(uuid.uuid4())}
+        found = yield from self.json("POST", f"{path_of(name)}/decisions", json=body, headers=headers)
+        return (
+            RemoteDecision.of(found)
+            if count is None
+            else [RemoteDecision.of(each) for each in found["decisions"]]
+        )
+
+    def decision(self, id: str) -> Exchange[RemoteDecision]:
+        return RemoteDecision.of((yield from self.json("GET", _decision(id))))
+
+    def feedback(
+        self,
+        decision: RemoteDecision | str,
+        loss: float | None,
+        reward: float | None,
+        arm: Arm | None,
+        preference: Preference | None = None,
+    ) -> Exchange[RemoteDecision | None]:
+        item = checked_item(decision, loss, reward, arm, preference)
+        body = {name: value for name, value in item.to_json().items() if name != "decision"}
+        # With an outbox there is no need to wait until a policy is compiled.
+        endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()
+        try:
+            request = ApiRequest("PUT", f"{_decision(item.decision)}/feedback", body)
+            return RemoteDecision.of((yield from send_for_json(request, endpoint)))
+        except NOT_DELIVERED as error:
+            if self._outbox is None:
+                rule = f"decision {item.decision!r}: its feedback was not delivered: {error}"
+                failure = UndeliveredFeedback(f"{rule}; {endpoint.remedies.undelivered}", [item])
+                raise identified(failure, error.request_id) from error
+            self._outbox.add(item)
+            return None
+
+    def feedback_many(self, items: Sequence[Undelivered]) -> Exchange[list[RemoteDecision | ServiceError]]:
+        return deliver([checked_item(*each) for each in items], self._endpoint)
+
+    # The outbox
+
+    def flush(self) -> Exchange[Flushed]:
+        if self._outbox is None:
+            remedy = "pass one to the client, as in Client(url, outbox='outbox')"
+            raise ParameterError(f"outbox: this client has none; {remedy}")
+        items = self._outbox.items()
+        results = yield from deliver(items, self._endpoint.without_compile_wait())
+        delivered: list[RemoteDecision] = []
+        refused: list[tuple[Undelivered, ServiceError]] = []
+        for item, result in zip(items, results, strict=True):
+            if isinstance(result, RemoteDecision):
+                delivered.append(result)
+            elif result.status not in TEMPORARY:
+                refused.append((item, result))
+        self._outbox.remove([each.id for each in delivered] + [item.decision for item, _ in refused])
+        return Flushed(delivered, refused, len(self._outbox))
+
+    def close(self) -> Exchange[None]:
+        if self._outbox is None or not len(self._outbox):
+            return
+        yield from self.flush()
+        items = self._outbox.items()
+        if items and self._outbox.path is None:
+            rule = f"outbox: {len(items)} losses were not delivered, and no folder keeps them"
+            raise UndeliveredFeedback(f"{rule}; they are in `items` of this error", items)
+
+
+def _by_text(by_arm: Mapping[Any, float]) -> dict[str, float]:
+    return {str(arm): value for arm, value in by_arm.items()}
+
+
+def _body(first: Json, more: Mapping[str, Any], known: frozenset[str]) -> Json:
+    """What was given, as JSON takes it; the service has a default for everything else."""
+    for name in more:
+        if name not in known:
+            raise TypeError(f"unexpected keyword argument {name!r}; known are {', '.join(sorted(known))}")
+    given = {name: value for name, value in {**first, **more}.items() if value is not None}
+    return {name: _AS_JSON[name](value) if name in _AS_JSON else value for name, value in given.items()}
+
+
+def tag_params(tags: Mapping[str, str] | None) -> dict[str, Any]:
+    """The query parameters that ask for decisions with these tags."""
+    return {"tag": [f"{name}:{value}" for name, value in tags.items()]} if tags else {}
+
+
+def path_of(name: str) -> str:
+    """The path of an experiment."""
+    return f"/v1/experiments/{_segment('name', name)}"
+
+
+def _decision(decision: str) -> str:
+    return f"/v1/decisions/{_segment('decision', decision)}"
+
+
+def _segment(argument: str, name: str) -> str:
+    """A name as one segment of a path; with a slash in it, the path would lead somewhere else."""
+    if not name or "/" in name or set(name) == {"."}:
+        rule = "must be one segment of a path, without '/'"
+        raise ParameterError.of(argument, name, rule, "check it")
+    return quote(name, safe="")
+
+
+def _described(policy: object) -> Json:
+    if isinstance(policy, Description):
+        return policy.to_dict()
+    if isinstance(policy, str):
+        return {"name": policy}
+    if isinstance(policy, Mapping):
+        return dict(policy)
+    rule = "must be a policy, a policy's to_dict(), or its name"
+    raise ParameterError.of("policy", policy, rule, "for example dc.Ladder()")
+
+
+# The settings and options that JSON does not take as they are.
+_AS_JSON: dict[str, Callable[[Any], Any]] = {
+    "policy": _described,
+    "arms": lambda arms: arms if isinstance(arms, int) else list(arms),
+    "loss_range": list,
+    "guardrails": as_json,
+    "budget": as_json,
+    "learner": lambda learner: learner if isinstance(learner, str) else learner.to_json(),
+    "available": list,
+    "key": key_text,
+    "tags": dict,
+    "baseline": _by_text,
+    "context": dict,
+    "advice": lambda advice: {
+        name: _by_text(each) if isinstance(each, Mapping) else each for name, each in advice.items()
+    },
+}

@@ -1,0 +1,664 @@
+"""`Client`, whose calls wait for the answer. `AsyncClient` has the same methods to await.
+
+    with Client("http://127.0.0.1:8000") as client:
+        client.create("models", policy=dc.Ladder(), arms=["small", "medium", "large"])
+        decision = client.decide("models")
+        serve(decision.exploit)
+        client.feedback(decision, loss=loss_of(decision.explore))   # of the *explored* arm
+
+What both promise:
+
+- While the service compiles a policy, which it does once, a call waits and gives the reason once.
+- A request is repeated until it is answered, with waits that double and jitter. Every attempt to decide carries
+  the same Idempotency-Key, so no decision is drawn twice.
+- Feedback is never lost silently: it is delivered, kept in the outbox, or raised as `UndeliveredFeedback`.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
+
+import httpx
+
+from ..decision import Arm
+from ..learner.preferences import Preference
+from .service_errors import ServiceError
+from .base import BaseClient
+from .exchange import ApiRequest, Exchange, Received
+from .guardrails import BudgetLimits, GuardrailChanges, as_json
+from .log_file import FilePath, Format, type_of, write_log
+from .outbox import Undelivered
+from .requests import (
+    DecideOptions,
+    DecisionFilters,
+    ExperimentFilters,
+    ExperimentSettings,
+    path_of,
+    tag_params,
+)
+from .results import DecisionPage, Flushed, RemoteDecision
+
+T = TypeVar("T")
+
+
+class Client(BaseClient[httpx.Client]):
+    """A client whose calls wait for the answer. Threads may share one.
+
+    Args:
+        url: the address of the service, such as "http://127.0.0.1:8000".
+        key: an API key; None takes the environment variable DECOUPLED_KEY, and no key if that is not set.
+        outbox: keeps feedback that cannot be delivered now: an `Outbox`, or the path of one that survives the program.
+            With None such feedback raises `UndeliveredFeedback`.
+        retries: how often to try, and how long to wait; None for `Retries()`.
+        notify: called with the reason when a call has to wait for a policy to be compiled; None logs the reason as a
+            warning.
+        timeout: seconds for one attempt.
+        verify: whether to check the certificate of an https address; a path names a certificate to trust.
+
+    >>> client = Client("http://127.0.0.1:8000", outbox="outbox")
+    >>> client
+    Client('http://127.0.0.1:8000')
+    """
+
+    def _open(self, **options: Any) -> httpx.Client:
+        return httpx.Client(**options)
+
+    # Experiments
+
+    def create(
+        self, name: str, *, arms: Sequence[Arm] | int | None = None, **settings: Unpack[ExperimentSettings]
+    ) -> dict[str, Any]:
+        """Create an experiment, and wait until its policy is compiled.
+
+        An experiment that exists with the same settings is returned as it is.
+
+        Args:
+            name: the name of the experiment: 1 to 100 letters, digits, dots, dashes and underscores, a letter or a
+                digit first.
+            arms: the names of the arms, or their number; None only if a `learner` brings them.
+            **settings: everything else that can be set, each with a default of the service: see `ExperimentSettings`.
+
+        Returns:
+            The experiment: its settings, arms and status.
+
+        Raises:
+            Conflict: if it exists with other settings.
+            Invalid: if the service refuses a setting; the message names it.
+
+        >>> import decoupled as dc
+        >>> client.create("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
+        'ready'
+        """
+        return self._run(self._calls.create(name, arms=arms, **settings))
+
+    def experiment(self, name: str) -> dict[str, Any]:
+        """Return one experiment: its settings, arms and status.
+
+        Args:
+            name: the name of the experiment.
+
+        Raises:
+            NotFound: if there is no such experiment.
+
+        >>> client.experiment("models")["arms"]
+        ['small', 'medium', 'large']
+        """
+        return self._json("GET", path_of(name))
+
+    def experiments(
+        self, after: str | None = None, limit: int = 100, **filters: Unpack[ExperimentFilters]
+    ) -> dict[str, Any]:
+        """Return a page of experiments.
+
+        Args:
+            after: the `next` of the page before; None for the first page.
+            limit: how many experiments a page has at most, 1 to 1,000.
+            **filters: which experiments, and in which order: see `ExperimentFilters`.
+
+        Returns:
+            The `experiments` of the page, and `next`, which is None on the last page.
+
+        >>> page = client.experiments()
+        >>> [experiment["name"] for experiment in page["experiments"]], page["next"]
+        (['models'], None)
+        """
+        params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
+        return self._json("GET", "/v1/experiments", params=params)
+
+    def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> Iterator[dict[str, Any]]:
+        """Yield every experiment, page after page.
+
+        Args:
+            **filters: which experiments, and in which order: see `ExperimentFilters`.
+
+        >>> [each["name"] for each in client.iter_experiments(prefix="mod")]
+        ['models']
+        """
+        page = self.experiments(**filters)
+        while True:
+            yield from page["experiments"]
+            if page["next"] is None:
+                return
+            page = self.experiments(page["next"], **filters)
+
+    def decisions(
+        self, name: str, after: str | None = None, limit: int = 100, **filters: Unpack[DecisionFilters]
+    ) -> DecisionPage:
+        """Return a page of decisions, the newest first.
+
+        Args:
+            name: the name of the experiment.
+            after: the `next` of the page before; None for the first page.
+            limit: how many decisions a page has at most, 1 to 1,000.
+            **filters: which decisions, and in which order: see `DecisionFilters`.
+
+        >>> made = client.decide("models")
+        >>> page = client.decisions("models", status="pending")
+        >>> page.decisions == [made], page.next
+        (True, None)
+        """
+        return self._run(self._calls.decisions(name, after, limit, filters))
+
+    def iter_decisions(self, name: str, **filters: Unpack[DecisionFilters]) -> Iterator[RemoteDecision]:
+        """Yield every decision of an experiment, page after page.
+
+        Args:
+            name: the name of the experiment.
+            **filters: which decisions, and in which order: see `DecisionFilters`.
+
+        >>> made = client.decide("models", count=3)
+        >>> [each.id for each in client.iter_decisions("models", sort="made_at")] == [each.id for each in made]
+        True
+        """
+        page = self.decisions(name, **filters)
+        while True:
+            yield from page.decisions
+            if page.next is None:
+                return
+            page = self.decisions(name, page.next, **filters)
+
+    def delete(self, name: str, *, confirm: str) -> dict[str, Any]:
+        """Delete an experiment that was archived long enough ago, with its log.
+
+        Args:
+            name: the name of the experiment.
+            confirm: the name again, so that nothing is deleted by mistake.
+
+        Raises:
+            Conflict: if it is not archived, or was archived too recently.
+
+        >>> archived = client.archive("models")
+        >>> try:
+        ...     client.delete("models", confirm="models")
+        ... except ServiceError as error:
+        ...     print(error.status, "is kept for 30 days" in str(error))
+        409 True
+        """
+        return self._json("DELETE", path_of(name), params={"confirm": confirm})
+
+    def archive(self, name: str) -> dict[str, Any]:
+        """End an experiment: it makes no more decisions, and still takes feedback.
+
+        Args:
+            name: the name of the experiment.
+
+        >>> client.archive("models")["status"]
+        'archived'
+        """
+        return self._json("POST", f"{path_of(name)}/archive")
+
+    def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
+        """Add arms to an experiment.
+
+        Args:
+            name: the name of the experiment.
+            arms: the names of the new arms.
+
+        Returns:
+            The experiment with its new list of arms.
+
+        >>> client.add_arms("models", ["huge"])["arms"]
+        ['small', 'medium', 'large', 'huge']
+        """
+        return self._json("POST", f"{path_of(name)}/arms", json={"arms": list(arms)})
+
+    def retire_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
+        """Retire arms: no later decision names them.
+
+        Args:
+            name: the name of the experiment.
+            arms: the names of the arms to retire; at least two others must stay.
+
+        Returns:
+            The experiment with its new list of arms.
+
+        >>> client.retire_arms("models", ["small"])["arms"]
+        ['medium', 'large']
+        """
+        return self._json("POST", f"{path_of(name)}/arms/retire", json={"arms": list(arms)})
+
+    # Guardrails and budgets
+
+    def change_guardrails(self, name: str, **changes: Unpack[GuardrailChanges]) -> dict[str, Any]:
+        """Change what is served, whatever the policy draws.
+
+        Args:
+            name: the name of the experiment.
+            **changes: the rules to change; None removes a rule: see `GuardrailChanges`.
+
+        Returns:
+            The experiment with its guardrails as they are now.
+
+        >>> client.change_guardrails("models", floors={"small": 0.1})["guardrails"]["floors"]
+        {'small': 0.1}
+        """
+        return self._json("PATCH", f"{path_of(name)}/guardrails", json=as_json(changes))
+
+    def pin(self, name: str, arm: Arm) -> dict[str, Any]:
+        """Exploit this arm in every decision from now on: the kill switch. Exploring and learning go on.
+
+        Args:
+            name: the name of the experiment.
+            arm: the arm to exploit.
+
+        >>> client.pin("models", "small")["guardrails"]["pinned"]
+        'small'
+        """
+        return self.change_guardrails(name, pinned=arm)
+
+    def unpin(self, name: str) -> dict[str, Any]:
+        """Let the policy choose again.
+
+        Args:
+            name: the name of the experiment.
+
+        >>> client.unpin("models")["guardrails"]["pinned"]
+        """
+        return self.change_guardrails(name, pinned=None)
+
+    def set_down(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
+        """Set the arms that are down, such as those that fail a health check; all others are up.
+
+        Args:
+            name: the name of the experiment.
+            arms: the arms that are down; an empty list if all are up.
+
+        >>> client.set_down("models", ["large"])["guardrails"]["down"]
+        ['large']
+        """
+        return self._json("PUT", f"{path_of(name)}/down", json={"arms": list(arms)})
+
+    def set_budget(self, name: str, **limits: Unpack[BudgetLimits]) -> dict[str, Any]:
+        """Set how much may be explored; without limits, as much as is asked for.
+
+        Args:
+            name: the name of the experiment.
+            **limits: the limits, in place of all that were set before: see `BudgetLimits`.
+
+        >>> client.set_budget("models", share=0.01)["budget"]["share"]
+        0.01
+        """
+        return self._json("PUT", f"{path_of(name)}/budget", json=as_json(limits))
+
+    # Decisions
+
+    @overload
+    def decide(
+        self, name: str, *, count: None = None, **options: Unpack[DecideOptions]
+    ) -> RemoteDecision: ...
+    @overload
+    def decide(
+        self, name: str, *, count: int, **options: Unpack[DecideOptions]
+    ) -> list[RemoteDecision]: ...
+    def decide(
+        self, name: str, *, count: int | None = None, **options: Unpack[DecideOptions]
+    ) -> RemoteDecision | list[RemoteDecision]:
+        """Return a decision, or a list of decisions.
+
+        Args:
+            name: the name of the experiment.
+            count: how many decisions to make; None returns one decision, and not a list.
+            **options: how to decide: see `DecideOptions`.
+
+        Raises:
+            NotFound: if there is no such experiment.
+            Conflict: if the experiment is archived.
+            Unreachable: if no attempt got an answer.
+
+        >>> decision = client.decide("models", available=["small", "large"])
+        >>> decision.exploit in ("small", "large")
+        True
+        >>> len(client.decide("models", count=3))
+        3
+        """
+        found: RemoteDecision | list[RemoteDecision] = self._run(self._calls.decide(name, count, **options))
+        return found
+
+    def decision(self, id: str) -> RemoteDecision:
+        """Return a decision with its present status.
+
+        Args:
+            id: the id of the decision.
+
+        Raises:
+            NotFound: if there is no such decision.
+
+        >>> made = client.decide("models")
+        >>> client.decision(made.id).status
+        'pending'
+        """
+        return self._run(self._calls.decision(id))
+
+    def feedback(
+        self,
+        decision: RemoteDecision | str,
+        *,
+        loss: float | None = None,
+        reward: float | None = None,
+        arm: Arm | None = None,
+        preference: Preference | None = None,
+    ) -> RemoteDecision | None:
+        """Send the loss, or the reward, of the arm that a decision *explored*.
+
+        Give exactly one of `loss`, `reward` and `preference`. The same feedback twice counts once.
+
+        Args:
+            decision: the decision, or its id.
+            loss: the loss of the explored arm, within the experiment's loss range.
+            reward: its reward, in place of the loss: the mirror image of the loss within that range.
+            arm: the arm whose loss it is, as a safeguard: the service refuses any but the explored arm. None names
+                none.
+            preference: which of the two arms did better, in place of a number; for an experiment that was created with
+                feedback="preference".
+
+        Returns:
+            The decision, or None if the feedback went to the outbox.
+
+        Raises:
+            Conflict: if the decision has another loss already, or was made to exploit only.
+            Gone: if its deadline has passed.
+            Invalid: if the loss is outside the range, or `arm` is not the explored arm.
+            UndeliveredFeedback: if the service cannot be reached and there is no outbox.
+
+        >>> decision = client.decide("models")
+        >>> client.feedback(decision, loss=0.25, arm=decision.explore).status
+        'applied'
+        """
+        return self._run(self._calls.feedback(decision, loss, reward, arm, preference))
+
+    def feedback_many(self, items: Sequence[Undelivered]) -> list[RemoteDecision | ServiceError]:
+        """Send the losses of the explored arms of many decisions.
+
+        Args:
+            items: the feedback, an `Undelivered` for each decision.
+
+        Returns:
+            For each item, in order, the decision or the error.
+
+        >>> decisions = client.decide("models", count=2)
+        >>> results = client.feedback_many([Undelivered(each.id, loss=0.5) for each in decisions])
+        >>> [result.status for result in results]
+        ['applied', 'applied']
+        """
+        return self._run(self._calls.feedback_many(items))
+
+    def flush(self) -> Flushed:
+        """Send everything in the outbox.
+
+        >>> decision = client.decide("models")
+        >>> client.outbox.add(Undelivered(decision.id, loss=0.25))
+        >>> flushed = client.flush()
+        >>> len(flushed.delivered), flushed.left
+        (1, 0)
+        """
+        return self._run(self._calls.flush())
+
+    # Results
+
+    def state(
+        self, name: str, *, context: Mapping[str, str | float | bool | None] | None = None
+    ) -> dict[str, Any]:
+        """Return what an experiment has learned: probabilities, estimates, counts and the regret.
+
+        Args:
+            name: the name of the experiment.
+            context: the context of the decision whose probabilities to return, for a contextual policy; None for a
+                request of which nothing is known.
+
+        >>> [round(probability, 3) for probability in client.state("models")["exploration"]]
+        [0.333, 0.333, 0.333]
+        """
+        params = {} if context is None else {"context": json.dumps(dict(context))}
+        return self._json("GET", f"{path_of(name)}/state", params=params)
+
+    def verdict(self, name: str) -> dict[str, Any]:
+        """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
+
+        All of it holds at every moment at once: look as often as you like, and stop when you like.
+
+        Args:
+            name: the name of the experiment.
+
+        >>> client.verdict("models")["text"]
+        'too early: nothing was observed'
+        """
+        return self._json("GET", f"{path_of(name)}/verdict")
+
+    def segments(self, name: str, *, by: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
+        """Return a verdict for each segment: for which requests which arm is best.
+
+        The verdicts of all segments hold together, at every moment at once.
+
+        Args:
+            name: the name of the experiment.
+            by: the fields of the context that tell segments apart; those that the policy has segments of, or all but
+                numbers, if none is named.
+            limit: how many segments are listed at most, those with the most losses first.
+
+        >>> settings: ExperimentSettings = {"context": {"subject": "text"}}
+        >>> made = client.create("answers", arms=["small", "large"], **settings)
+        >>> decision = client.decide("answers", context={"subject": "law"})
+        >>> [each["segment"] for each in client.segments("answers")["segments"]]
+        [{'subject': 'law'}]
+        """
+        params = {"by": list(by), "limit": limit}
+        return self._json("GET", f"{path_of(name)}/segments", params=params)
+
+    def gate(
+        self,
+        name: str,
+        arm: Arm,
+        *,
+        against: Arm | None = None,
+        margin: float = 0.0,
+        when: Literal["passed", "failed"] = "passed",
+    ) -> dict[str, Any]:
+        """Return whether an arm is shown to be no worse than others by more than a margin.
+
+        The probability that it is ever wrong, as of the moment at which you ask, is at most the risk of the experiment: look
+        as often as you like.
+
+        Args:
+            name: the name of the experiment.
+            arm: the arm.
+            against: the arm to compare it with; None for the incumbent, or else every other arm.
+            margin: how much higher its mean loss may be; below 0: how much lower it must be.
+            when: the state in which the gate is `open`: "passed", or "failed" to know when to roll back.
+
+        >>> gate = client.gate("models", "large", against="small", margin=0.02)
+        >>> gate["open"], gate["state"]
+        (False, 'waiting')
+        """
+        # A gate that is not open is an answer, and no error.
+        params: dict[str, Any] = {"arm": str(arm), "margin": margin, "when": when, "closed": "200"}
+        if against is not None:
+            params["against"] = str(against)
+        return self._json("GET", f"{path_of(name)}/gate", params=params)
+
+    def history(self, name: str, points: int = 200) -> dict[str, Any]:
+        """Return counts and mean losses over time, with their intervals.
+
+        Args:
+            name: the name of the experiment.
+            points: at how many points of the log, at most; 1 to 500.
+
+        >>> decision = client.decide("models")
+        >>> client.history("models")["decisions"]
+        [1]
+        """
+        return self._json("GET", f"{path_of(name)}/history", params={"points": points})
+
+    def evaluation(self, name: str, *, tags: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return the off-policy value of every arm and of what was exploited, each with its interval.
+
+        Args:
+            name: the name of the experiment.
+            tags: count only decisions that have all of these; None for all decisions.
+
+        >>> client.evaluation("models")["observed"]
+        0
+        """
+        return self._json("GET", f"{path_of(name)}/evaluation", params=tag_params(tags))
+
+    def audit(
+        self,
+        subject: str | None = None,
+        *,
+        action: str | None = None,
+        tenant: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> dict[str, Any]:
+        """Return who changed what, newest first. Needs an admin key.
+
+        Args:
+            subject: only changes of this experiment, key (by its id) or file; None for all.
+            action: only changes of this kind, such as "guardrails.change"; None for all.
+            tenant: only changes of this tenant; keys of the tenant `local` see all tenants. None for all that the key
+                sees.
+            before: only changes before the one with this id, such as the `next` of the page before; None for the
+                newest.
+            limit: how many changes a page has at most, 1 to 1,000.
+
+        Returns:
+            The `entries` of the page, and `next`, which is None on the last page.
+
+        >>> [entry["action"] for entry in client.audit("models")["entries"]]
+        ['experiment.create']
+        """
+        given = {"subject": subject, "action": action, "tenant": tenant, "before": before, "limit": limit}
+        params = {name: value for name, value in given.items() if value is not None}
+        return self._json("GET", "/v1/audit", params=params)
+
+    def log(
+        self,
+        name: str,
+        file: FilePath,
+        format: Format | None = None,
+        *,
+        overwrite: bool = True,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the log of an experiment to a file, whole or not at all.
+
+        Args:
+            name: the name of the experiment.
+            file: the file to write.
+            format: "csv" or "parquet"; None takes it from the file's suffix.
+            overwrite: whether to replace an existing file; False raises a `FileExistsError`.
+            tags: write only decisions that have all of these; None for all decisions.
+
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "models.csv"
+        >>> client.log("models", file)
+        >>> file.read_text().split(",")[:3]
+        ['id', 'seq', 'mode']
+        """
+        write_log(file, self._run(self._calls.log(name, file, format, tags)), overwrite)
+
+    def learner(self, name: str) -> str:
+        """Return what an experiment has learned, with its random stream, as the text that `Learner.from_json` reads.
+
+        That learner goes on bit for bit. Pending decisions are not part of it.
+
+        Args:
+            name: the name of the experiment.
+
+        >>> import decoupled as dc
+        >>> learner = dc.Learner.from_json(client.learner("models"))
+        >>> learner.decide().explore == (client.decide("models")).explore
+        True
+        """
+        return self._run(self._calls.learner(name))
+
+    def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
+        """Let an experiment learn from a log in a file.
+
+        It needs the columns `explore`, `propensity` and `loss`. The same log again learns nothing twice. Read the
+        `warnings` of the answer: they say what may be claimed.
+
+        Args:
+            name: the name of the experiment.
+            file: the log: .csv, .parquet, or .jsonl with an object on each line.
+            unrandomised: take all propensities as 1; only if every arm was seen in every round, or if the policy keeps
+                means.
+
+        >>> import json, pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
+        >>> _ = file.write_text(json.dumps({"explore": "small", "propensity": 0.5, "loss": 0.3}))
+        >>> (client.replay("models", file))["learned"]
+        1
+        """
+        return self._replay(name, file, Path(file).read_bytes(), unrandomised)
+
+    def _replay(self, name: str, file: FilePath, content: bytes, unrandomised: bool) -> dict[str, Any]:
+        sent: Any = {"headers": {"Content-Type": type_of(file)}, "content": content}
+        sent["params"] = {"unrandomised": True} if unrandomised else {}
+        return self._json("POST", f"{path_of(name)}/replay", **sent)
+
+    # Running
+
+    def close(self) -> None:
+        """Send everything in the outbox once more, and close the connections.
+
+        Raises:
+            UndeliveredFeedback: if feedback is left in an outbox that has no folder.
+
+        >>> client.close()
+        """
+        try:
+            self._run(self._calls.close())
+        finally:
+            self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _json(self, method: str, path: str, /, **parts: Any) -> dict[str, Any]:
+        return self._run(self._calls.json(method, path, **parts))
+
+    def _run(self, exchange: Exchange[T]) -> T:
+        reply: Received = None
+        try:
+            while True:
+                reply = self._perform(exchange.send(reply))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _perform(self, step: ApiRequest | float) -> Received:
+        if not isinstance(step, ApiRequest):
+            time.sleep(step)
+            return None
+        try:
+            return self._http.request(**vars(step))
+        except httpx.TransportError as error:
+            return error

@@ -1,0 +1,120 @@
+"""Without an extra, what needs it says which to install, and everything else works."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from typer.main import get_command
+
+import decoupled as dc
+from decoupled import cli
+from decoupled.base.extras import EXTRA_OF, as_missing_extra, how_to_install, needed_for
+from decoupled.cli.main import app
+from support.pages import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# What a distribution is imported as, where the names differ.
+MODULES = {
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
+    "opentelemetry-sdk": "opentelemetry",
+    "prometheus-client": "prometheus_client",
+    "numba-cuda": "numba",
+    "scikit-learn": "sklearn",
+}
+
+# Every optional package is hidden; so is what they bring along. Each line is tried by itself.
+SCRIPT = """
+import sys
+for hidden in {hidden!r}:
+    sys.modules[hidden] = None
+import decoupled as dc
+world = dc.environments.Bernoulli([0.2, 0.7])
+for attempt in {attempts!r}:
+    try:
+        exec(attempt)
+    except dc.MissingExtraError as error:
+        print(error)
+    else:
+        print("works")
+"""
+
+
+def attempted(*attempts: str, hidden: list[str]) -> list[str]:
+    script = SCRIPT.format(hidden=hidden, attempts=attempts)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
+    for extra, requirements in PROJECT["optional-dependencies"].items():
+        for requirement in requirements:
+            name = re.match(r"[\w-]+", requirement)[0]  # type: ignore[index]
+            module = MODULES.get(name, name)
+            if module != PROJECT["name"]:
+                assert module in EXTRA_OF, f"{module} of the extra {extra} is missing in base/extras.py"
+    assert set(EXTRA_OF.values()) <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_core_needs_numpy_alone() -> None:
+    assert [re.split(r"\W", each)[0] for each in PROJECT["dependencies"]] == ["numpy"]
+
+
+@pytest.mark.slow
+def test_what_is_missing_is_named_with_its_extra() -> None:
+    optional = [
+        each for each in EXTRA_OF if each not in ("numba", "llvmlite", "scipy")
+    ]  # numba loads scipy
+    assert attempted(
+        "dc.FTPL().start(arms=3, seed=0).decide()",
+        "dc.simulate(dc.FTPL(), world, horizon=10, runs=2)",
+        "from decoupled.plots import draw, Picture; draw(Picture('a', 'b', 'c', ()))",
+        "from decoupled_lab.sklearn import DecoupledBandit",
+        "from decoupled_serve.service.store.open import open_store; open_store('store.db', create=False)",
+        hidden=optional,
+    ) == [
+        "works",
+        f"a simulation: needs the package xarray, which is not installed; {how_to_install('simulate')}",
+        f"a picture: needs the package matplotlib, which is not installed; {how_to_install('plots')}",
+        f"decoupled_lab.sklearn: needs the package sklearn, which is not installed; {how_to_install('sklearn')}",
+        f"store: needs the package apsw, which is not installed; {how_to_install('service')}",
+    ]
+
+
+def test_the_check_of_a_policy_needs_no_compiler_if_machine_code_ships() -> None:
+    assert attempted("dc.testing.check_policy(dc.FTPL(), rounds=100)", hidden=["numba", "llvmlite"]) == [
+        "works"
+    ]
+
+
+@pytest.mark.parametrize(("arguments", "extras"), [([], "cli"), (["serve"], "service")])
+def test_the_command_line_without_its_packages(arguments: list[str], extras: str) -> None:
+    script = "import sys; sys.modules['typer'] = None\nfrom decoupled.cli import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: the command line: needs the package typer, which is not installed; "
+        f"{how_to_install(extras)}\n"
+    )
+
+
+def test_the_extras_of_commands_are_those_that_exist() -> None:
+    assert set(cli.EXTRAS) <= set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert {each for extras in cli.EXTRAS.values() for each in extras.split(",")} <= set(
+        PROJECT["optional-dependencies"]
+    )
+
+
+def test_a_module_of_no_extra_is_left_alone() -> None:
+    with pytest.raises(ModuleNotFoundError, match="nonsense"), needed_for("this"):
+        import nonsense  # type: ignore[import-not-found]  # noqa: F401
+    assert as_missing_extra(ModuleNotFoundError("no name"), "this") is None
+
+
+def test_what_else_can_be_done_is_said() -> None:
+    error = as_missing_extra(ModuleNotFoundError(name="scs"), "solver = 'scs'", "use solver='newton'")
+    assert isinstance(error, dc.MissingExtraError)
+    assert error.remedy is None
+    assert str(error).endswith(f"{how_to_install('conic')}, or use solver='newton'")

@@ -1,0 +1,152 @@
+"""The ladder: what its rungs are judged by, losses of any scale, and its forms for many arms."""
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.extend import diagnostics
+from decoupled.kernels.laws import ladder_state
+from decoupled.kernels.laws.ladder_rungs import judge_rungs
+from decoupled.kernels.random.hashed import secret_of
+from decoupled.kernels.random.stream import new_stream
+from decoupled.kernels.state import EVENTS, State
+from decoupled_lab.paper.late_bloomer import late_bloomer
+from support.centred_ftpl import CENTRED_FTPL
+from support.twins import Floats
+from support.twins.ftpl import pareto_law_by_quad
+
+RUNGS = dc.Ladder(rungs=(0.5, 2.0, 8.0), prior=())
+ARMS = 5
+LOSSES = np.array([0.9, 0.2, 0.4, 0.8, 0.5])
+
+
+def explored(decision: dc.Decision) -> int:
+    return int(decision.explore)
+
+
+def played(policy: dc.Policy, rounds: int, seed: int) -> State:
+    """The state of a learner after some rounds."""
+    learner = policy.start(arms=ARMS, seed=seed)
+    generator = np.random.default_rng(seed)
+    for _ in range(rounds):
+        decision = learner.decide()
+        learner.observe(decision, loss=float(generator.random() < LOSSES[explored(decision)]))
+    return learner._running.state
+
+
+def rung_laws(policy: dc.Policy, state: State) -> Floats:
+    """The exact law of every rung."""
+    estimates = policy.layout.row(state, "estimates")
+    gaps = estimates - estimates.min()
+    laws = []
+    for rung in range(4):
+        rate = state.scalars[ladder_state.RATE + rung]
+        if rate < 0:
+            laws.append(np.eye(ARMS)[int(state.scalars[ladder_state.LEADER])])
+        else:
+            laws.append(pareto_law_by_quad(state.scalars[ladder_state.ETA] * rate * gaps, 3.0))
+    return np.array(laws)
+
+
+@pytest.mark.parametrize("rounds", [7, 60])
+def test_rungs_are_judged_without_bias(rounds: int) -> None:
+    # The mean over the explored arm is exact, that over the hashed draws is of 1,500: an error of more than 4.5
+    # standard errors has a probability below 1e-5 for each rung. Surprises of the boldest rung may be too rare for
+    # its standard error to know of them, but are worth less than 1e-4.
+    state, draws = played(RUNGS, rounds, seed=4), 1_500
+    params, laws = RUNGS.params(), rung_laws(RUNGS, state)
+    chances = RUNGS.exploration_law(state)
+    baseline, highest = state.floats[ladder_state.BASELINE], state.scalars[ladder_state.HIGHEST]
+    steps = np.zeros((draws, 4))
+    for draw in range(draws):
+        for arm in range(ARMS):
+            part = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
+            part.scalars[EVENTS] = 10_000 + draw
+            part.scalars[ladder_state.JUDGED] = ladder_state.NOBODY
+            judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm] - baseline[arm])
+            steps[draw] += chances[arm] * part.scalars[ladder_state.STEP : ladder_state.STEP + 4]
+    error = steps.std(axis=0) / np.sqrt(draws)
+    assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 1e-4).all()
+
+
+def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> None:
+    policy = dc.Ladder()
+    learner = policy.start(arms=ARMS, seed=1)
+    generator = np.random.default_rng(1)
+    for _ in range(400):
+        state = learner._running.state
+        before, rate = (
+            learner.estimates(),
+            state.scalars[ladder_state.ETA] * state.scalars[ladder_state.RATE],
+        )
+        told = learner.round > 1 and state.scalars[ladder_state.LARGEST] > 0
+        least = state.scalars[ladder_state.LEAST]
+        decision = learner.decide()
+        loss = float(generator.random() < LOSSES[explored(decision)])
+        learner.observe(decision, loss=loss)
+        if told and loss >= least:
+            arm = explored(decision)
+            gap = before[arm] - before.min()
+            fall = before[arm] - learner.estimates()[arm]
+            assert fall <= 0.5 * gap + 0.5 / rate + 1e-9
+
+
+def cost_of(policy: dc.Policy, scale: float, shift: float) -> float:
+    """By what factor regret grows, in units of the losses, if they are scaled and shifted."""
+    generator = np.random.default_rng(5)
+    table = (generator.random((3_000, 6)) < np.array([0.3, 0.5, 0.5, 0.5, 0.5, 0.5])).astype(float)
+    plain, other = (
+        dc.simulate([policy], dc.environments.LossTable(rows, noise="none"), 3_000, 100, seed=2, workers=1)
+        .final_regret(policy)
+        .mean()
+        for rows in (table, shift + scale * table)
+    )
+    return float(other / scale / plain)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(0.1, 0.0), (0.01, 0.0), (0.1, 0.7)])
+def test_losses_of_any_scale_cost_the_same_share_of_regret(scale: float, shift: float) -> None:
+    assert cost_of(dc.Ladder(), scale, shift) < 1.5
+
+
+def test_the_hard_gate_costs_more_on_such_losses() -> None:
+    """The test above can fail: centred FTPL does not pass it."""
+    assert cost_of(CENTRED_FTPL, 0.01, 0.0) > 1.5
+
+
+def test_many_arms_have_the_form_with_strata() -> None:
+    policy = dc.Ladder()
+    assert policy.at(4_095) == policy
+    many = policy.at(4_096)
+    assert isinstance(many, dc.FTPL)
+    assert (many.ranking, many.estimator, many.c, many.c_exploit) == ("strata", "centred", 0.5, 3.0)
+
+
+def test_an_arm_that_becomes_good_late_is_found() -> None:
+    """Without the uniform share most runs never see it again, and regret grows like the number of rounds."""
+    policies = [dc.Ladder(), dc.Ladder(uniform_share=0.0)]
+    results = dc.simulate(
+        policies, late_bloomer(56_000, 0.501), 56_000, 40, seed=1, checkpoints=1, workers=1
+    )
+    found, unseen = (results.final_regret(each).mean() for each in policies)
+    assert found < 400
+    assert unseen > 1_000  # or the test could not fail
+
+
+def test_no_two_seeds_judge_alike() -> None:
+    """An adversary knows everything but the seed, so equal states of two seeds must have other draws."""
+
+    def key(learner: dc.Learner) -> int:
+        return int(ladder_state.event_key(learner._running.state))
+
+    assert len({key(dc.Ladder().start(arms=ARMS, seed=seed)) for seed in range(20)}) == 20
+    again = dc.Ladder().start(arms=ARMS, seed=3)
+    assert key(again) == key(dc.Ladder().start(arms=ARMS, seed=3))
+    assert diagnostics(dc.Learner.from_json(again.to_json())) == diagnostics(again)
+
+
+def test_a_simulation_has_the_secret_of_the_same_stream() -> None:
+    stream = new_stream(np.random.SeedSequence(5))
+    before = stream.copy()
+    assert 0 < secret_of(stream) < 2**52
+    assert stream.tolist() == before.tolist()

@@ -1,0 +1,165 @@
+"""SPEC.toml: specifications are run as written, and errors name the line."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import decoupled as dc
+from decoupled.cli.main import app
+from decoupled.simulation.toml import read_specification
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "simulation.toml"
+
+GOOD = """horizon = 100
+runs = 4
+
+[[policy]]
+name = "FTPL"
+alpha = [2.0, 3.0]
+c = [1.0, 2.0]
+
+[[policy]]
+name = "FollowTheLeader"
+
+[[environment]]
+name = "Bernoulli"
+rewards = [[0.1, 0.9], [0.2, 0.3, 0.4]]
+
+[[environment]]
+name = "Alternating"
+arms = [4, 8]
+gap = 0.125
+"""
+
+
+def plans_of(text: str, folder: Path) -> list[object]:
+    path = folder / "spec.toml"
+    path.write_text(text)
+    return list(read_specification(path))
+
+
+def test_lists_sweep(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(GOOD)
+    plans = read_specification(path)
+    assert [policy.label for policy in plans[0].policies] == [
+        "FTPL(alpha=2, c=1)",
+        "FTPL(alpha=2)",
+        "FTPL(c=1)",
+        "FTPL",
+        "FollowTheLeader",
+    ]
+    assert [plan.environment.arms for plan in plans] == [2, 3, 4, 8]
+    assert plans[0].seed == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("horizon = 100", "horizn = 100", 1, "did you mean 'horizon'"),
+        ("horizon = 100", "horizon = 0.5", 1, "horizon = 0.5: must be a whole number"),
+        ("runs = 4", "runs = '4'", 2, "runs = '4'"),
+        ('name = "FTPL"', 'name = "FTLP"', 5, "did you mean 'FTPL'"),
+        ("alpha = [2.0, 3.0]", "alpha = [2.0, 1.0]", 6, "alpha = 1.0: must be a finite number above 1"),
+        ("alpha = [2.0, 3.0]", "alhpa = 2.0", 6, "did you mean 'alpha'"),
+        ("gap = 0.125", "gap = 'wide'", 19, "gap = 'wide'"),
+        ("gap = 0.125", "", 17, "gap: is missing; Alternating needs it"),
+        ("[[policy]]", "[policy]", None, "."),
+        ("runs = 4", "runs = ", None, "is not TOML"),
+        ("runs = 4", "", None, "has no runs"),
+        ("runs = 4", "runs = 4\ncheckpoints = {spacing = 'cubic'}", 3, "spacing"),
+        ("runs = 4", "runs = 4\ncheckpoints = 3.5", 3, "checkpoints = 3.5"),
+        ("arms = [4, 8]", "arms = []", 18, "arms is an empty list"),
+        ('name = "FollowTheLeader"', "", 9, "this policy has no name"),
+        ('name = "FollowTheLeader"', "name = {a = 1}", 10, "is not a known policy"),
+        ('name = "FollowTheLeader"', 'name = "FTPL"', 10, "must appear once"),
+    ],
+)
+def test_errors_name_the_line(tmp_path: Path, old: str, new: str, line: int | None, message: str) -> None:
+    with pytest.raises(dc.ParameterError) as caught:
+        plans_of(GOOD.replace(old, new, 1), tmp_path)
+    assert message in str(caught.value)
+    if line is not None:
+        assert f"spec.toml, line {line}: " in str(caught.value)
+
+
+def test_a_recorded_log_next_to_the_specification(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("left,right\n0.1,0.9\n0.8,0.2\n")
+    path = tmp_path / "spec.toml"
+    head, tail = 'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n', 'name = "LossTable"\n'
+    path.write_text(
+        f'{head}[[environment]]\n{tail}rows = "log.csv"\n[[environment]]\n{tail}rows = [[0.1, 0.9], [0.8, 0.2]]\n'
+    )
+    plans = read_specification(path)
+    recorded, means = (plan.environment for plan in plans)
+    assert isinstance(recorded, dc.environments.LossTable)
+    assert isinstance(means, dc.environments.LossTable)
+    assert (recorded.noise, means.noise) == ("none", "bernoulli")
+    assert recorded.rows.tolist() == means.rows.tolist()
+    (tmp_path / "gap.csv").write_text("left,right\n0.1,\n")
+    path.write_text(f'{head}[[environment]]\n{tail}rows = "gap.csv"\n')
+    with pytest.raises(
+        dc.ParameterError, match=r"line 7: gap\.csv: row 1, column 'right' = nan: is missing"
+    ):
+        read_specification(path)
+    path.write_text(f'{head}[[environment]]\n{tail}rows = "missing.csv"\n')
+    with pytest.raises(dc.ParameterError, match=r"line 7: .*missing\.csv"):
+        read_specification(path)
+
+
+def test_a_heading_may_have_a_comment(tmp_path: Path) -> None:
+    text = GOOD.replace("[[policy]]", "[[policy]]  # a comment").replace(
+        "c = [1.0, 2.0]", "c = [1.0, -2.0]"
+    )
+    with pytest.raises(dc.ParameterError, match=r"line 7: c = -2\.0"):
+        plans_of(text, tmp_path)
+
+
+def test_files_that_are_no_specification(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes("runs = '\xe9'".encode("latin-1"))
+    with pytest.raises(dc.ParameterError, match="is not TOML"):
+        read_specification(tmp_path / "latin.toml")
+    done = CliRunner().invoke(app, ["simulate", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "Traceback" not in done.output
+
+
+def test_many_arms_have_a_folder(tmp_path: Path) -> None:
+    rewards = [round(0.01 * k, 2) for k in range(64)]
+    path = tmp_path / "spec.toml"
+    path.write_text(
+        f'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n[[environment]]\nname = "Bernoulli"\nrewards = {rewards}\n'
+    )
+    done = CliRunner().invoke(app, ["simulate", str(path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "Bernoulli(64 arms)" in done.output
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert len(list(tmp_path.glob("*/results.nc"))) == 3
+    assert len(list(tmp_path.glob("*/regret.png"))) == 3
+    assert "PunishLast(arms=8)" in done.output
+
+
+def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(GOOD)
+    done = CliRunner().invoke(app, ["simulate", str(path), "--dry-run", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "Alternating(arms=8, gap=0.125, growth=1.6)" in done.output
+    assert "In total about" in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_errors_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(GOOD.replace("FTPL", "FTLP"))
+    done = CliRunner().invoke(app, ["simulate", str(path)])
+    assert done.exit_code == 1
+    assert done.output.count("\n") == 1
+    missing = CliRunner().invoke(app, ["simulate", str(tmp_path / "missing.toml")])
+    assert missing.exit_code == 1
+    assert "missing.toml" in missing.output

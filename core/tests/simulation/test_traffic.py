@@ -1,0 +1,445 @@
+"""Late, lost, rare and altered feedback: a simulation plays as a learner does with a heap of pending feedback."""
+
+import heapq
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.base.arrays import Words
+from decoupled.kernels.dispatch import Functions
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.late import OWN_FLOATS, OWN_INTS
+from decoupled.kernels.random.stream import uniform
+from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from decoupled.kernels.wrap import START
+from decoupled.simulation.cpu import checked_table, run_streams, table_loop
+from decoupled.simulation.plan import make_plan
+from decoupled.simulation.traffic import (
+    MOST_BYTES,
+    Traffic,
+    kept_places,
+    new_late,
+    room_for,
+    traffic_key,
+)
+from support.centred_ftpl import CENTRED_FTPL
+from support.late_games import (
+    ROUNDS,
+    RUN,
+    SEED,
+    STRATA,
+    TRAFFIC,
+    Game,
+    against_adversary,
+    on_tables,
+    outcome,
+)
+from support.once import made_once
+from support.plain_python import output_of
+
+CENTRED_EXP3 = dc.Exp3(c=0.5, c_exploit=3.0, estimator="centred", schedule="losses")
+EASY = dc.environments.Bernoulli(rewards=[0.2, 0.5, 0.7])
+LADDER = dc.Ladder()
+
+# Plain Python plays all games, and Numba's code a few. DECOUPLED_TWINS=all compiles for all policies: `make twins`.
+EVERY = os.environ.get("DECOUPLED_TWINS") == "all"
+
+
+class Marks:
+    """The random numbers of a run, by round and purpose, in plain whole numbers."""
+
+    def __init__(self, key: Any) -> None:
+        self.first, self.second = map(int, key)
+
+    @staticmethod
+    def mixed(word: int) -> int:
+        word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+        return word ^ (word >> 31)
+
+    def at(self, t: int, purpose: int) -> float:
+        word = self.mixed((self.first + (5 * t + purpose + 1) * 0x9E3779B97F4A7C15) % 2**64)
+        return ((self.mixed(word ^ self.second) >> 11) + 1) / 2**53
+
+
+def delay_of(traffic: Traffic, mark: float) -> int:
+    if isinstance(traffic.delay, int):
+        return traffic.delay
+    if traffic.delay[0] == "uniform":
+        low, high = map(int, traffic.delay[1:])
+        return low + min(math.floor((1.0 - mark) * (high - low + 1)), high - low)
+    return math.floor(math.log(mark) / -math.log1p(1.0 / traffic.delay[1]))
+
+
+def report_of(traffic: Traffic, loss: float, one: float, two: float) -> float:
+    if traffic.reported is None:
+        return loss
+    how, *numbers = traffic.reported
+    if how == "flip":
+        return 1.0 - loss if one <= numbers[0] else loss
+    if how == "noise":
+        loss += numbers[0] * (math.sqrt(-2.0 * math.log(one)) * math.cos(2.0 * math.pi * two))
+    else:
+        loss = numbers[0] * loss + numbers[1]
+    return min(max(loss, 0.0), 1.0)
+
+
+class Twin:
+    """A learner that is told what arrives, when it arrives."""
+
+    def __init__(self, policy: dc.Policy, arms: int, traffic: Traffic) -> None:
+        self.learner = policy.start(arms, np.random.SeedSequence(SEED, spawn_key=(RUN, 1)))
+        self.traffic, self.marks = traffic, Marks(traffic_key(SEED, RUN))
+        self.heap: list[tuple[int, int, dc.Decision, float]] = []
+        self.plays = np.zeros((2, arms), int)
+        self.noise, _ = run_streams(SEED, RUN)
+
+    def play(self, t: int, means: Any) -> int:
+        """Play a round; return the exploited arm."""
+        traffic, marks = self.traffic, self.marks
+        chance = uniform(self.noise)
+        if marks.at(t, 0) <= traffic.slice:
+            decision = self.learner.decide()
+            exploit, explore = decision.exploit, decision.explore
+            assert isinstance(explore, int)
+            self.plays[1, explore] += 1
+            if marks.at(t, 1) > traffic.missing:
+                loss = report_of(traffic, float(chance <= means[explore]), marks.at(t, 3), marks.at(t, 4))
+                arrival = t + delay_of(traffic, marks.at(t, 2))
+                heapq.heappush(self.heap, (arrival, t, decision, loss))
+        else:
+            exploit = self.learner.exploit().exploit
+        while self.heap and self.heap[0][0] <= t:
+            _, _, decision, loss = heapq.heappop(self.heap)
+            self.learner.observe(decision, loss=loss)
+        assert isinstance(exploit, int)
+        self.plays[0, exploit] += 1
+        return exploit
+
+
+@pytest.fixture(scope="module")
+def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What plain Python makes of every game."""
+    found: dict[str, Any] = json.loads(
+        made_once(tmp_path_factory, "late-games", lambda _: output_of("support.late_games"))[1]
+    )
+    return found
+
+
+every_traffic = pytest.mark.parametrize("traffic", TRAFFIC, ids=lambda each: each.label)
+
+
+@pytest.mark.parametrize("game", on_tables(), ids=lambda each: each.name)
+def test_plays_as_a_learner_with_a_heap(game: Game, interpreted: dict[str, Any]) -> None:
+    policy = game.policy
+    twin, table = Twin(policy, game.world.arms, game.traffic), game.world.table(ROUNDS)
+    best = table.rows[table.row_at].mean(axis=0).argmin()
+    regret, curve = 0.0, []
+    for t in range(ROUNDS):
+        means = table.rows[table.row_at[t]]
+        regret += means[twin.play(t, means)] - means[best]
+        curve.append(regret)
+    assert interpreted[game.name] == [curve, *twin.plays.tolist()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "game", [each for each in on_tables() if EVERY or each.policy == dc.Exp3()], ids=lambda each: each.name
+)
+def test_compiled_loops_play_as_plain_python(game: Game, interpreted: dict[str, Any]) -> None:
+    assert outcome(game.played()) == interpreted[game.name]
+
+
+@every_traffic
+def test_adversaries_answer_what_is_exploited(traffic: Traffic, interpreted: dict[str, Any]) -> None:
+    game = against_adversary(traffic)
+    twin, suffered, met = Twin(game.policy, game.world.arms, traffic), [], []
+    last = -1
+    for t in range(ROUNDS):
+        losses = [0.75] + [1.0] * 5 if last == 0 else [0.0] + [0.25] * 5
+        last = twin.play(t, losses)
+        suffered.append(losses[last])
+        met.append(losses)
+    sums = np.cumsum(met, axis=0)
+    regret, *plays = interpreted[game.name]
+    assert np.allclose(regret, np.cumsum(suffered) - sums[:, sums[-1].argmin()], atol=1e-9)
+    assert plays == twin.plays.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("policies", "world"),
+    [
+        ([dc.Exp3(), CENTRED_EXP3], EASY),
+        ([dc.Exp3()], dc.environments.PunishLast(3)),
+        *([([dc.Ladder(), dc.TsallisINF()], dc.environments.PunishLast(3))] if EVERY else []),
+    ],
+    ids=lambda each: getattr(each, "label", ""),
+)
+def test_rules_that_change_nothing_give_the_bits_of_the_game(
+    policies: list[dc.Policy], world: dc.environments.Environment
+) -> None:
+    given = {"horizon": 400, "runs": 6, "seed": 3, "checkpoints": "all"}
+    plain = dc.simulate(policies, world, **given).data  # type: ignore[arg-type]
+    defaults = {"delay": 0, "missing": 0.0, "slice": 1.0, "reported": None}
+    for how in (defaults, {"reported": ("scale", 1.0, 0.0)}, {"delay": ("uniform", 0, 0)}):
+        same = dc.simulate(policies, world, **given, traffic=Traffic(**how)).data  # type: ignore[arg-type]
+        assert np.array_equal(same.regret, plain.regret)
+        assert np.array_equal(same.plays, plain.plays)
+    assert set(json.loads(plain.attrs["plan"])) == {
+        *("policies", "environment", "horizon", "runs", "seed", "checkpoints")
+    }
+
+
+def test_workers_and_blocks_change_no_bit(tmp_path: Path) -> None:
+    how = Traffic(delay=("geometric", 30), missing=0.2, slice=0.7, reported=("noise", 0.3))
+    given: dict[str, Any] = {"horizon": 300, "runs": 40, "seed": 2, "traffic": how}
+    one = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, workers=1, block=40)
+    many = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, workers=4, block=3, out=tmp_path / "out")
+    assert np.array_equal(one.data.regret, many.data.regret)
+    assert np.array_equal(one.data.plays, many.data.plays)
+    for block in sorted((tmp_path / "out" / "blocks").iterdir())[::2]:
+        block.unlink()
+    again = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, out=tmp_path / "out")
+    assert np.array_equal(one.data.regret, again.data.regret)
+    with pytest.raises(dc.StorageError, match="holds the results of another specification"):
+        dc.simulate(
+            [dc.Exp3(), CENTRED_EXP3],
+            EASY,
+            **{**given, "traffic": replace(how, missing=0.3)},
+            out=tmp_path / "out",
+        )
+    saved = dc.Results.load(tmp_path / "out" / "results.nc")
+    assert saved.specification["delay"] == ["geometric", 30.0]
+    assert saved.world.endswith("delay geometric(30), missing 0.2, slice 0.7, reported noise(0.3)")
+    figure = saved.plot()
+    assert f"{figure.get_suptitle()[: -len(', 40 runs')]}, {figure.axes[0].get_title()}" == saved.world
+
+
+def estimates(policy: dc.Policy, traffic: Traffic, rounds: int, runs: int) -> Any:
+    """The estimates at the end of each run, in a world of constant means."""
+    policy, arms = policy.at(EASY.arms), EASY.arms
+    policy.register()
+    loop, table = table_loop(policy, traffic), checked_table(EASY, rounds)
+    late, last, found = new_late(policy, arms, traffic, rounds), np.array([rounds]), np.empty((runs, arms))
+    for run in range(runs):
+        noise, draws = run_streams(SEED, run)
+        state, local = policy.layout.new_state(arms), np.zeros(2, np.uint64)
+        room = (last, np.zeros(1), np.zeros((2, arms), np.int64))
+        mine = late._replace(key=traffic_key(SEED, run))
+        loop(policy.params(), state, draws, noise, local, table, 0, *room, mine)
+        found[run] = policy.estimates(state)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("traffic", "share", "slope", "base"),
+    [
+        (Traffic(delay=15), 45 / 60, 1.0, 0.0),
+        (Traffic(delay=("uniform", 0, 30), missing=0.25), 0.75 * 45 / 60, 1.0, 0.0),
+        (Traffic(slice=0.4), 0.4, 1.0, 0.0),
+        (Traffic(reported=("flip", 0.1)), 1.0, 0.8, 0.1),
+        (Traffic(delay=5, reported=("scale", -0.5, 0.7)), 55 / 60, -0.5, 0.7),
+    ],
+    ids=lambda each: getattr(each, "label", ""),
+)
+@pytest.mark.parametrize(
+    "policy",
+    [dc.Exp3(), CENTRED_EXP3, *([CENTRED_FTPL] if EVERY else [])],
+    ids=lambda each: each.label,
+)
+def test_estimates_are_unbiased_for_what_is_reported(
+    policy: dc.Policy, traffic: Traffic, share: float, slope: float, base: float
+) -> None:
+    # Of 60 rounds, `share` are learned from, at slope * loss + base. 4.5 standard errors: 3 arms in up to 20 cases raise a
+    # false alarm in 4e-4 of all seeds.
+    found = estimates(policy, traffic, rounds=60, runs=1_000)
+    expected = 60 * share * (slope * np.array([0.8, 0.5, 0.3]) + base)
+    error = found.std(axis=0, ddof=1) / math.sqrt(len(found))
+    assert (abs(found.mean(axis=0) - expected) < 4.5 * error).all()
+
+
+def test_delays_and_shares_have_their_laws() -> None:
+    marks = Marks(traffic_key(0, 0))
+    for traffic, mean, deviation in (
+        (Traffic(delay=("geometric", 100)), 100.0, math.sqrt(100 * 101)),
+        (Traffic(delay=("uniform", 10, 20)), 15.0, math.sqrt(10.0)),
+    ):
+        delays = [delay_of(traffic, marks.at(t, 2)) for t in range(20_000)]
+        assert abs(np.mean(delays) - mean) < 4.5 * deviation / math.sqrt(20_000)
+        assert max(delays) <= traffic.longest
+    for purpose in range(5):
+        at_most = np.mean([marks.at(t, purpose) <= 0.3 for t in range(20_000)])
+        assert abs(at_most - 0.3) < 4.5 * math.sqrt(0.21 / 20_000)
+
+
+STAMP = len(SHARED_SCALARS)
+
+
+class StampedParams(NamedTuple):
+    nothing: float
+
+
+@compiled
+def init(params: StampedParams, state: State) -> None:
+    state.scalars[STAMP] = state.scalars[ROUND]
+
+
+@compiled
+def decide(params: StampedParams, state: State, stream: Words) -> tuple[int, int, float, float]:
+    return 0, 1, 1.0, 1.0
+
+
+@compiled
+def update_stamped(params: StampedParams, state: State, arm: int, weight: float, loss: float) -> None:
+    state.floats[0, arm] += state.scalars[STAMP]
+    state.scalars[STAMP] = state.scalars[ROUND]
+
+
+@dataclass(frozen=True)
+class Stamped(dc.Policy):
+    """Adds up the rounds of its decisions, which only the decisions know."""
+
+    layout = Layout(scalars=("stamp",), floats=("estimates",), learned=("estimates",))
+    kept = ("stamp",)
+    params_type = StampedParams
+    functions = Functions(init, decide, update_stamped)
+
+    def params(self) -> StampedParams:
+        return StampedParams(0.0)
+
+
+def test_a_policy_names_what_its_decisions_must_keep() -> None:
+    # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.
+    found = estimates(Stamped(), Traffic(delay=4), rounds=20, runs=1)
+    # Within a wrapper the same scalar is kept, behind those of the wrapper.
+    own = len(SHARED_SCALARS)
+    assert kept_places(Stamped(), 3).tolist() == [1, 0, 0, own]
+    assert kept_places(dc.Forgetting(Stamped(), period=9), 3).tolist() == [1, 0, 0, START + own]
+    assert found[0].tolist() == [0.0, sum(1.0 + max(0, t - 4) for t in range(16)), 0.0]
+
+
+def test_pending_decisions_keep_what_their_updates_read() -> None:
+    assert kept_places(dc.FTPL(), 4).tolist() == [0, 0, 0]
+    recommended = CENTRED_FTPL.at(4)
+    row = recommended.layout.floats.index("baseline")
+    assert kept_places(recommended, 4).tolist() == [0, 1, 0, row]
+    soft = LADDER.at(4).layout
+    names = ("highest", "covered", *LADDER.kept)
+    scalars = sorted(len(SHARED_SCALARS) + soft.scalars.index(name) for name in names)
+    expected = [len(names), 1, 0, *scalars, soft.floats.index("baseline")]
+    assert kept_places(LADDER.at(4), 4).tolist() == expected
+    layout = STRATA.layout
+    assert kept_places(STRATA, 4).tolist() == [
+        *(1, 1, 1, len(SHARED_SCALARS) + layout.scalars.index("covered")),
+        *(layout.floats.index("baseline"), layout.ints.index("covered_arms")),
+    ]
+    forgetful = dc.Forgetting(STRATA, period=50)
+    assert kept_places(forgetful, 4)[3] == len(SHARED_SCALARS) + forgetful.layout.scalars.index("covered")
+    room = room_for(STRATA, 4, Traffic(delay=9), horizon=100)
+    assert room == (10, OWN_FLOATS + 1 + 4, OWN_INTS + 4)
+    assert Traffic(delay=10**15).slots(horizon=100) == 100
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"delay": -1}, "delay = -1: must be a whole number from 0 on; a number of rounds"),
+        ({"delay": 2.5}, "delay = 2.5: must be a whole number"),
+        ({"delay": True}, "delay = True: must be a whole number"),
+        ({"delay": 10**16}, "must not exceed"),
+        ({"delay": ("geometrc", 5)}, "did you mean 'geometric'"),
+        ({"delay": ("geometric",)}, "give 1 after the name"),
+        ({"delay": ("geometric", 0.0)}, "delay[1] = 0.0: must be a finite number above 0"),
+        ({"delay": ("uniform", 9, 3)}, "must name the lower end first; write ('uniform', 3, 9)"),
+        ({"delay": "geometric"}, "delay = 'geometric': must be a number of rounds"),
+        ({"delay": []}, "delay = []: must be"),
+        ({"missing": 1.0}, "missing = 1.0: must be a finite number from 0 on and below 1"),
+        ({"slice": 0.0}, "slice = 0.0: must be a number above 0 and at most 1"),
+        ({"slice": 1.5}, "slice = 1.5: must be a number above 0 and at most 1"),
+        ({"reported": ("flip", 1.5)}, "reported[1] = 1.5: must be a probability"),
+        ({"reported": ("noise", -1.0)}, "reported[1] = -1.0: must be a finite number above 0"),
+        ({"reported": ("scale", 1.0, 0.5)}, "must map losses in [0, 1] to [0, 1]"),
+        ({"reported": "flip"}, "reported = 'flip': must be"),
+    ],
+)
+def test_errors_name_the_argument_and_the_rule(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(dc.ParameterError) as caught:
+        Traffic(**given)
+    assert message in str(caught.value)
+
+
+def test_traffic_is_an_object() -> None:
+    with pytest.raises(dc.ParameterError, match=r"traffic = 5: .*dc\.Traffic\(delay=100\)"):
+        dc.simulate(dc.FTPL(), EASY, horizon=10, runs=1, traffic=5)  # type: ignore[arg-type]
+
+
+def test_a_slice_is_for_decoupled_policies() -> None:
+    with pytest.raises(dc.ParameterError, match=r"slice = 0.5: .* UCB1 sees the arm that it plays"):
+        dc.simulate([dc.FTPL(), dc.UCB1()], EASY, horizon=10, runs=1, traffic=Traffic(slice=0.5))
+
+
+def test_pending_decisions_must_fit_into_memory() -> None:
+    many = dc.environments.Catalogue(arms=100_000, gap=0.1, top=0.9, seed=0)
+    assert make_plan(dc.FTPL(), many, 10**6, 1, 0, traffic=Traffic(delay=1_000))
+    with pytest.raises(dc.ParameterError, match=rf"delay = 5000: needs .* {MOST_BYTES:,} are allowed"):
+        make_plan(dc.Ladder(), many, 10**6, 1, 0, traffic=Traffic(delay=5_000))
+
+
+MEETING = """
+import decoupled as dc
+from support.custom_game import ScriptedGreedy
+easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+greedy = ScriptedGreedy(epsilon=0.5)
+print(dc.simulate(greedy, easy, 10, 1, traffic=dc.Traffic(delay=10)).final_regret(greedy).tolist())
+"""
+
+
+@pytest.mark.skipif(not EVERY, reason="compiles for several seconds: make twins")
+def test_the_code_of_a_user_s_policy_is_not_cached_on_disk(tmp_path: Path) -> None:
+    # A process without the user's module could load nothing from an index that names it.
+    paths = os.pathsep.join((str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")))
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": paths}
+    done = subprocess.run([sys.executable, "-c", MEETING], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert 0.0 < float(done.stdout.strip("[]\n")) <= 5.0, "the first arm leads while nothing is known"
+    indices = list((tmp_path / "cache").rglob("*.nbi"))
+    assert [path.name for path in indices if b"custom_game" in path.read_bytes()] == []
+
+
+def test_without_numba_the_error_names_the_extra(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import decoupled as dc\n"
+        "easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])\n"
+        "try:\n    dc.simulate(dc.Forgetting(dc.FTPL()), easy, 10, 1, traffic=dc.Traffic(delay=3))\n"
+        "except dc.MissingExtraError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}
+    )
+    assert "Forgetting with delay 3: has to be compiled" in done.stdout, done.stderr
+    assert "[jit]" in done.stdout
+
+
+def test_a_specification_sets_them(tmp_path: Path) -> None:
+    from decoupled.simulation.toml import read_specification
+
+    path = tmp_path / "spec.toml"
+    tail = '[[policy]]\nname = "FTPL"\n[[environment]]\nname = "Bernoulli"\nrewards = [0.2, 0.7]\n'
+    lines = 'delay = ["uniform", 1, 9]\nmissing = 0.1\nslice = 0.5\nreported = ["flip", 0.2]\n'
+    path.write_text(f"horizon = 10\nruns = 2\n{lines}{tail}")
+    (plan,) = read_specification(path)
+    assert plan.traffic == Traffic(("uniform", 1, 9), 0.1, 0.5, ("flip", 0.2))
+    path.write_text(path.read_text().replace('["flip", 0.2]', '["flipp", 0.2]'))
+    with pytest.raises(dc.ParameterError, match=r"spec\.toml, line 6: .*did you mean 'flip'"):
+        read_specification(path)

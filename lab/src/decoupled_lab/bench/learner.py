@@ -1,0 +1,110 @@
+"""The cost of one decision and its feedback, compared with river's Exp3."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from decoupled.errors import UnsupportedError
+from decoupled.policies import FTPL, ContextualLadder, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
+from .timing import Ratio, race
+
+POLICIES: tuple[Policy, ...] = (
+    FTPL(),
+    Ladder(),
+    FTPL(ranking="sorting"),
+    TsallisINF(),
+    Exp3(),
+    FollowTheLeader(),
+)
+ARMS = (8, 256)
+WATCHED = (3, 8, 50)
+CONTEXTUAL = (
+    ContextualLadder(segments=("segment",)),
+    ContextualLadder(numbers=tuple(f"x{place}" for place in range(20))),
+)
+KEYED: tuple[Policy, ...] = (FTPL(), Ladder(), TsallisINF())
+
+
+def pair(policy: Policy, arms: int, *, watched: bool = False, key: str | None = None) -> Callable[[], None]:
+    """A call that decides and observes once, on random losses with one good arm."""
+    learner = policy.start(arms, seed=0)
+    if watched:
+        learner.watch()
+    luck = random.Random(0)
+
+    def step() -> None:
+        decision = learner.decide(key=key)
+        learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
+
+    return step
+
+
+def pair_in_context(policy: ContextualLadder, segments: int) -> Callable[[], None]:
+    """The same with 2 arms, where each request comes with one of these segments and the numbers of the policy."""
+    learner, luck = policy.start(2, seed=0), random.Random(0)
+    contexts: list[dict[str, Any]] = [
+        {
+            "segment": str(luck.randrange(segments)),
+            **{name: luck.gauss(0.0, 1.0) for name in policy.numbers},
+        }
+        for _ in range(1_000)
+    ]
+    rounds = 0
+
+    def step() -> None:
+        nonlocal rounds
+        rounds += 1
+        decision = learner.decide(context=contexts[rounds % len(contexts)])
+        learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
+
+    return step
+
+
+def river_pair(arms: int) -> Callable[[], None]:
+    """A call that pulls and updates river's Exp3 once, on the same losses as rewards."""
+    try:
+        from river import bandit
+    except ImportError:
+        raise UnsupportedError(
+            "river: is not installed; it is a development dependency, so run make install"
+        ) from None
+
+    make: Any = bandit.Exp3
+    policy = make(gamma=0.1, seed=0)
+    ids = list(range(arms))
+    luck = random.Random(0)
+    pulls = 0
+
+    def step() -> None:
+        nonlocal policy, pulls
+        pulls += 1
+        if pulls % 2_000 == 0:  # its weights grow without bound and overflow
+            policy = make(gamma=0.1, seed=0)
+        arm = policy.pull(ids)
+        policy.update(arm, 1.0 - float(luck.random() < (0.3 if arm == 0 else 0.5)))
+
+    return step
+
+
+def measure(repetitions: int = 15) -> Iterator[Ratio]:
+    """One line per policy and number of arms, and what it costs to serve by key, in a context, and to watch."""
+    for name, ours, rival, theirs in cases():
+        yield race(name, ours, rival, theirs, calls=1_024, repetitions=repetitions)
+
+
+def cases() -> Iterator[tuple[str, Callable[[], None], str, Callable[[], None]]]:
+    """What is timed, each with its rival."""
+    few = ARMS[0]
+    for arms in ARMS:
+        for policy in POLICIES:
+            name = f"{policy.label} decide + observe, K = {arms}"
+            yield name, pair(policy, arms), "river Exp3 pull + update", river_pair(arms)
+    for policy in KEYED:
+        name = f"{policy.label} decide + observe, with a key, K = {few}"
+        yield name, pair(policy, few, key="session-17"), "without a key", pair(policy, few)
+    for contextual in CONTEXTUAL:
+        name = f"{contextual.label}: decide + observe, 57 segments, K = 2"
+        yield name, pair_in_context(contextual, 57), "Ladder, without a context", pair(Ladder(), 2)
+    for arms in WATCHED:
+        name = f"Ladder decide + observe, watched, K = {arms}"
+        yield name, pair(Ladder(), arms, watched=True), "not watched", pair(Ladder(), arms)

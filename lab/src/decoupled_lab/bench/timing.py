@@ -1,0 +1,76 @@
+"""Times two things in turn, so that a noisy machine affects both equally."""
+
+import gc
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from decoupled.base.arrays import Floats
+
+
+class Ratio(NamedTuple):
+    """How many times as long the rival takes, with the range over repetitions."""
+
+    name: str
+    seconds: float
+    rival: str
+    rival_seconds: float
+    ratio: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, name: str, rival: str, pairs: Floats) -> "Ratio":
+        """The ratio of two things whose seconds are the columns of `pairs`, a row for each repetition."""
+        ratios = pairs[:, 1] / pairs[:, 0]
+        ours, theirs = map(float, np.median(pairs, axis=0))
+        range_ = float(np.median(ratios)), float(ratios.min()), float(ratios.max())
+        return cls(name, ours, rival, theirs, *range_)
+
+
+class Rate(NamedTuple):
+    """A single measurement that should be high, and its target (0 for none)."""
+
+    name: str
+    value: float
+    unit: str
+    least: float = 0.0
+
+
+def seconds_per_call(function: Callable[[], None], calls: int) -> float:
+    """The mean time of a call, with the garbage collector off."""
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        return (time.perf_counter() - start) / calls
+    finally:
+        gc.enable()
+
+
+def race(
+    name: str,
+    function: Callable[[], None],
+    rival: str,
+    rival_function: Callable[[], None],
+    *,
+    calls: int = 1,
+    units: int = 1,
+    rival_units: int | None = None,
+    repetitions: int = 15,
+) -> Ratio:
+    """Time both in turn, many times, with one ratio per repetition.
+
+    `units` and `rival_units`, by default the same, count the work of one call, such as rounds. Times are per unit.
+    """
+    for each in (function, rival_function):
+        seconds_per_call(each, calls // 10 + 1)  # compile, and warm the caches
+    sides = ((function, units), (rival_function, rival_units or units))
+    pairs = np.array(
+        [[seconds_per_call(each, calls) / count for each, count in sides] for _ in range(repetitions)]
+    )
+    return Ratio.of(name, rival, pairs)

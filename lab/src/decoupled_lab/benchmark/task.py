@@ -1,0 +1,128 @@
+"""A task of the benchmark: a world, its size, and what is counted there."""
+
+import math
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decoupled.base.arrays import Floats, Ints
+from decoupled.environments import AdaptiveAlternating, ContextTable, Environment, LossTable, PunishLast
+from decoupled.errors import ContractError, UnsupportedError
+from decoupled.kernels.random.noise import KINDS
+from decoupled.policies import Policy
+from decoupled.simulation.cpu import run_block, world
+from decoupled.simulation.plan import Plan, as_rounds, make_plan
+from decoupled.simulation.traffic import DIRECT, Traffic
+
+PLACES = (
+    4  # the fifth child of a run's seed; the others are noise, draws, traffic and the order of requests
+)
+# What is counted, one number a run. Against an arm that is best in hindsight it may be below 0.
+REGRET = "regret against the best arm"
+TRACKING = "regret against the best arm of each round"
+SEGMENTS = "regret against the best arm of each segment"
+SWITCHING = "regret against the best arm of each round, and 1 for each change of the served arm"
+
+
+class Played(NamedTuple):
+    """What was counted in each run, and the changes of the served arm where they are counted."""
+
+    values: Floats
+    switches: Floats | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A world that policies meet in the same runs, of the same seeds."""
+
+    name: str
+    group: str
+    environment: Environment
+    rounds: int
+    runs: int
+    unit: str = REGRET
+    traffic: Traffic = DIRECT
+    data: str | None = None
+
+    @property
+    def seed(self) -> int:
+        """The seed of all its runs, which its name gives: a task more or less changes no other."""
+        return zlib.crc32(self.name.encode())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The definition as plain values."""
+        return {
+            "name": self.name,
+            "group": self.group,
+            "environment": self.environment.to_dict(),
+            "rounds": self.rounds,
+            "runs": self.runs,
+            "seed": self.seed,
+            "unit": self.unit,
+            "traffic": self.traffic.to_dict(),
+            "places": [self.places(run).tolist() for run in range(self.runs)],
+        }
+
+    def places(self, run: int) -> Ints:
+        """The arm of the world that stands at each place in a run, so that the number of an arm tells nothing."""
+        words = np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(run, PLACES)))
+        return words.random_raw(self.environment.arms).argsort(kind="stable")
+
+    def world(self, run: int) -> Environment:
+        """The world of a run, with its arms at other places."""
+        given, places = self.environment, self.places(run)
+        if isinstance(given, AdaptiveAlternating | PunishLast):  # all arms but one are alike
+            return replace(given, best=int(places.argmin()))
+        if isinstance(given, ContextTable):
+            return replace(given, losses=given.losses[:, places])
+        table = given.table(self.rounds)
+        return LossTable(table.rows[:, places], table.row_at, KINDS[table.noise], table.concentration)
+
+    def plan(self, policy: Policy) -> Plan:
+        """What is simulated for a policy; an error if it cannot be."""
+        traffic = self.traffic
+        if traffic.keys and not _has_law(policy, self.environment.arms):
+            traffic = replace(traffic, sticky=False)
+        return make_plan(policy, self.environment, self.rounds, self.runs, self.seed, 1, traffic=traffic)
+
+    def play(self, policy: Policy) -> Played:
+        """Play all runs of a policy, one after another, and the first again: nothing may pass from a run to another."""
+        plan = self.plan(policy)
+        found = [self._run(plan, run) for run in (*range(self.runs), 0)]
+        if found.pop() != found[0]:
+            raise ContractError(
+                f"{policy.label}: plays another game when it plays the first one again; keep nothing but the learned "
+                "arrays"
+            )
+        values, switches = np.array(found).T
+        return Played(values, switches if plan.traffic.keys else None)
+
+    def _run(self, plan: Plan, run: int) -> tuple[float, float]:
+        """What is counted in a run, and the changes of the served arm, 0 where they are not counted."""
+        (policy,), here, traffic = plan.policies, self.world(run), plan.traffic
+        done = run_block(policy, here, self.rounds, as_rounds(plan), self.seed, run, run + 1, traffic)
+        if (done.plays.sum(axis=1) != self.rounds).any():
+            raise ContractError(
+                f"{policy.label}: gave an arm out of range; arms are numbered 0 to {here.arms - 1}"
+            )
+        value, switches = done.regret.item(), 0.0
+        if self.unit in (TRACKING, SWITCHING):
+            table, best = world(here, self.rounds)
+            behind = table.rows[:, best] - table.rows.min(axis=1)  # of the best single arm
+            value += math.fsum(np.bincount(table.row_at, minlength=len(behind)) * behind)
+        elif isinstance(here, ContextTable) and self.unit == SEGMENTS:
+            value += here.available(here.row_at(self.rounds, self.seed, run))
+        if done.switches is not None:
+            switches = done.switches.item() * traffic.keys
+        return value + switches, switches
+
+
+def _has_law(policy: Policy, arms: int) -> bool:
+    """Whether the probabilities of what is exploited are known, which the draw of a key needs."""
+    try:
+        policy.start(arms, 0).exploitation_probabilities()
+    except UnsupportedError:
+        return False
+    return True

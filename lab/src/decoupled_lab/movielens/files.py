@@ -1,0 +1,129 @@
+"""Finds the data: in a folder, in the cache or at the publisher; or uses the stand-in."""
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from decoupled.base.files import write_atomically
+from decoupled.errors import ParameterError, StorageError
+from .download import DATA_FILE, FOLDER, ML_100K, Publication, download
+from .ratings import Ratings, parse_ratings
+from .synthetic import stand_in
+
+FOLDER_VARIABLE = "DECOUPLED_DATA"
+OFFLINE_VARIABLE = "DECOUPLED_OFFLINE"
+
+
+class Source(NamedTuple):
+    """Where ratings came from: "local folder", "cache", "download" or "stand-in".
+
+    `folder` holds the files, if there is one; `reason` says why the stand-in was used.
+    """
+
+    kind: str
+    folder: Path | None = None
+    reason: str = ""
+
+
+def load(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    fetch: bool | None = None,
+    publication: Publication = ML_100K,
+) -> tuple[Ratings, Source]:
+    """The ratings, or the stand-in if they are not available, and where they came from.
+
+    A file with wrong contents is an error, never a reason to use the stand-in.
+
+    >>> from decoupled.environments import movielens
+    >>> ratings, source = movielens.load(fetch=False)
+    >>> len(ratings), ratings.shape, source.kind in ("local folder", "cache", "stand-in")
+    (100000, (943, 1682), True)
+    """
+    try:
+        content, source = find(folder, fetch=fetch, publication=publication)
+    except StorageError as error:
+        content, source = stand_in(), Source("stand-in", None, str(error))
+    return parse_ratings(content), source
+
+
+def find(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    fetch: bool | None = None,
+    publication: Publication = ML_100K,
+) -> tuple[bytes, Source]:
+    """The content of `u.data`, and where it was found. Raises `StorageError` if it is not available.
+
+    Args:
+        folder: holds `u.data` or `ml-100k/u.data`. By default the environment variable DECOUPLED_DATA names it; if that
+            is not set, the cache and then the publisher are tried.
+        fetch: whether downloading is allowed. By default it is, unless DECOUPLED_OFFLINE is set.
+        publication: what is published, and where.
+    """
+    given = _given_folder(folder)
+    if given is not None:
+        return _checked(given / DATA_FILE, publication), Source("local folder", given)
+    kept = cache_root() / FOLDER
+    content = _intact(kept / DATA_FILE, publication)
+    if content is not None:
+        return content, Source("cache", kept)
+    if not (os.environ.get(OFFLINE_VARIABLE, "") in ("", "0") if fetch is None else fetch):
+        raise _unavailable("there is no local copy, and no download is allowed")
+    try:
+        files = download(publication)
+    except StorageError as error:
+        raise _unavailable(str(error)) from error
+    with suppress(OSError):  # if it cannot be cached, it is fetched again next time
+        kept.mkdir(parents=True, exist_ok=True)
+        for name, body in files.items():
+            write_atomically(kept / name, body)
+    return files[DATA_FILE], Source("download", kept)
+
+
+def cache_root() -> Path:
+    """The user's cache folder for this package."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    # Without a home folder the name keeps its "~"; such a folder does not exist and cannot be made.
+    return Path(base or os.path.expanduser("~/.cache")) / "decoupled"
+
+
+def _given_folder(folder: str | os.PathLike[str] | None) -> Path | None:
+    name, value = "folder", folder
+    if folder is None:
+        name, value = FOLDER_VARIABLE, os.environ.get(FOLDER_VARIABLE) or None
+    if value is None:
+        return None
+    for choice in (Path(value), Path(value) / FOLDER):
+        if (choice / DATA_FILE).is_file():
+            return choice
+    rule = f"holds neither {DATA_FILE} nor {FOLDER}/{DATA_FILE}"
+    raise ParameterError.of(name, os.fspath(value), rule, "name the folder of MovieLens 100K")
+
+
+def _checked(path: Path, publication: Publication) -> bytes:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if digest == publication.sha256:
+        return content
+    parse_ratings(content, str(path))  # naming a damaged line helps more than a checksum
+    raise ParameterError(
+        f"{path}: is not MovieLens 100K's {DATA_FILE} (its SHA-256 is {digest}, not {publication.sha256}); "
+        f"download {publication.url} again"
+    )
+
+
+def _intact(path: Path, publication: Publication) -> bytes | None:
+    """The result of an earlier download, or None if it is missing or damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if hashlib.sha256(content).hexdigest() == publication.sha256 else None
+
+
+def _unavailable(reason: str) -> StorageError:
+    remedy = f"set {FOLDER_VARIABLE} to a folder that holds {FOLDER}/{DATA_FILE}, or use data='stand-in'"
+    return StorageError.of("data", FOLDER, f"is not available ({reason})", remedy)

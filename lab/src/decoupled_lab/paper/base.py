@@ -1,0 +1,226 @@
+"""The base classes of experiments: each measures once, and draws its section from saved results."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from decoupled.base.files import write_atomically
+from decoupled.environments import Adversary, Alternating
+from decoupled.policies.warmup import form
+from ..report.section import Section
+from decoupled.simulation import Results
+from decoupled.simulation.api import run_plan
+from decoupled.simulation.blocks import BLOCKS, PLAN_FILE, RESULTS_FILE
+from decoupled.simulation.cpu import run_block
+from decoupled.simulation.plan import Plan
+
+Advance: TypeAlias = Callable[[int], None]  # takes the number of finished units of work
+
+HORIZON = 10_000
+PLANS_ON_DEVICE = 8  # at once
+ORDER_FILE = "plans.json"
+TIMES_FILE = "times.json"
+
+
+class Scale(NamedTuple):
+    """The size of a run. Results depend on nothing else."""
+
+    runs: int = 1_000
+    quick: bool = False
+    seed: int = 0
+    device: str = "cpu"  # for simulations; timings always use the CPU
+
+    def most(self, quick: int) -> int:
+        """The number of runs, but at most `quick` in the quick version; for slow experiments."""
+        return min(self.runs, quick) if self.quick else self.runs
+
+    def fewer(self, part: int, least: int = 4) -> int:
+        """A fraction of the runs, for experiments that need fewer; at least some of them, if there are as many."""
+        return max(min(least, self.runs), self.runs // part)
+
+
+class PaperExperiment:
+    """One of the experiments that `decoupled_lab.paper` lists. `measure` fills a folder; `section` reads that folder alone."""
+
+    unit: ClassVar[str] = "rounds"
+    on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
+    times: ClassVar[bool] = False  # whether it measures times, which other work on the machine disturbs
+
+    def units(self, scale: Scale) -> int:
+        """The amount of work, for the progress bar."""
+        raise NotImplementedError
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        """Calls that compile the code to run. Experiments with the same code share a key."""
+        return {}
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        """Do the work that is not saved yet, and save it."""
+        raise NotImplementedError
+
+    def section(self, folder: Path) -> Section:
+        """The section of the report, from the saved results."""
+        raise NotImplementedError
+
+    def extent(self, folder: Path) -> str:
+        """The number of runs and rounds in the saved results, for the reader of the section."""
+        raise NotImplementedError
+
+
+class Simulated(PaperExperiment):
+    """An experiment that consists of plans, each with its own folder."""
+
+    on_device = True
+    keep_runs: ClassVar[bool] = False  # whether to keep the curve of every run, or only moments
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        """The plans by the names of their folders."""
+        raise NotImplementedError
+
+    def units(self, scale: Scale) -> int:
+        return sum(plan.rounds for plan in self.plans(scale).values())
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        return code_of(self.plans(scale).values(), scale.device)
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        plans = {name: replace(plan, device=scale.device) for name, plan in self.plans(scale).items()}
+        if scale.device != "cpu":
+            # A GPU has room for several plans of a thousand runs; a CPU is kept busy by one.
+            with ThreadPoolExecutor(PLANS_ON_DEVICE) as threads:
+                ends = [
+                    threads.submit(finish, plan, _place(folder, name), advance, self.keep_runs)
+                    for name, plan in plans.items()
+                ]
+            for end in ends:
+                end.result()
+        for name, plan in plans.items():
+            simulated(
+                plan, folder, name, advance if scale.device == "cpu" else lambda done: None, self.keep_runs
+            )
+
+    def results(self, folder: Path) -> dict[str, Results]:
+        """The saved results by name, in the order of the plans."""
+        order = json.loads((folder / ORDER_FILE).read_text("utf-8"))
+        return {name: Results.load(_place(folder, name) / RESULTS_FILE) for name in order}
+
+    def extent(self, folder: Path) -> str:
+        order = json.loads((folder / ORDER_FILE).read_text("utf-8"))
+        kept = [json.loads((_place(folder, name) / PLAN_FILE).read_text("utf-8"))["plan"] for name in order]
+        return formatted_extent((plan["runs"], plan["horizon"]) for plan in kept)
+
+
+def formatted_extent(sizes: Iterable[tuple[int, int]]) -> str:
+    """The distinct pairs of runs and rounds, longest first.
+
+    >>> formatted_extent([(8, 1_000), (4, 100_000), (8, 1_000)])
+    '4 runs of 100,000 rounds, 8 runs of 1,000 rounds, for each policy.'
+    """
+    distinct = sorted(set(sizes), key=lambda size: (-size[1], -size[0]))
+    listed = [f"{runs:,} runs of {horizon:,} rounds" for runs, horizon in distinct]
+    return f"{', '.join(listed)}{',' if len(listed) > 1 else ''} for each policy."
+
+
+def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False) -> None:
+    """Make sure that the results of a plan are saved, under a name."""
+    finish(plan, _place(folder, name), advance, keep_runs)
+    note(folder, name)
+
+
+def finish(plan: Plan, place: Path, advance: Advance, keep_runs: bool) -> None:
+    """Run a plan unless its results are saved; resume a run that was killed."""
+    if (place / RESULTS_FILE).exists() and _digest(place) == plan.digest():
+        advance(plan.rounds)
+    else:
+        curves = "runs" if keep_runs else "moments"
+        run_plan(plan, curves=curves, out=place, report=lambda done, seconds: advance(done))
+        # The results are complete now. If the run is killed here, they are read, not computed again.
+        shutil.rmtree(place / BLOCKS)
+
+
+def note(folder: Path, name: str) -> None:
+    """Add a name to the list of saved results."""
+    path = folder / ORDER_FILE
+    known = json.loads(path.read_text("utf-8")) if path.exists() else []
+    if name not in known:
+        write_atomically(path, json.dumps([*known, name]))
+
+
+def code_of(plans: Iterable[Plan], device: str) -> dict[object, Callable[[], object]]:
+    """Calls that compile what plans run."""
+    if device != "cpu":
+        return device_code(plans)
+    calls: dict[object, Callable[[], object]] = {}
+    for plan in plans:
+        # One loop serves all tables, so compiling the smallest suffices; each adversary has its own loop.
+        adversary = isinstance(plan.environment, Adversary)
+        world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
+        for policy in plan.policies:
+            calls[form(policy, world.arms), type(world)] = partial(
+                run_block, policy, world, 2, np.array([2]), 0, 0, 1
+            )
+    return calls
+
+
+def device_code(plans: Iterable[Plan]) -> dict[object, Callable[[], object]]:
+    """Calls that compile the kernels of plans. One kernel serves several numbers of arms."""
+    from decoupled.simulation.gpu.launch import compile_kernel, kernel_name
+
+    return {
+        ("cuda", kernel_name(policy, plan.environment)): partial(compile_kernel, policy, plan.environment)
+        for plan in plans
+        for policy in plan.policies
+    }
+
+
+def _place(folder: Path, name: str) -> Path:
+    """The folder of a plan: its name in letters and digits, which are valid in every file system and link."""
+    return folder / re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+
+
+def _digest(folder: Path) -> str | None:
+    try:
+        digest: str = json.loads((folder / PLAN_FILE).read_text("utf-8"))["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return digest
+
+
+class Recorded(PaperExperiment):
+    """An experiment that saves plain values. A resumed run does not repeat a finished measurement."""
+
+    file: ClassVar[str] = "values.json"
+
+    def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
+        """Measure, and return the results as plain values."""
+        raise NotImplementedError
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        path = folder / self.file
+        if path.exists() and json.loads(path.read_text("utf-8")).get("scale") == scale._asdict():
+            advance(self.units(scale))
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        measured = self.record(scale, advance)
+        write_atomically(path, json.dumps({"scale": scale._asdict(), **measured}, indent=1))
+
+    def saved(self, folder: Path) -> dict[str, Any]:
+        """The saved values."""
+        measured: dict[str, Any] = json.loads((folder / self.file).read_text("utf-8"))
+        return measured
+
+
+class Timed(Recorded):
+    """An experiment that measures times."""
+
+    unit = "timings"
+    times = True
+    file = TIMES_FILE

@@ -1,0 +1,235 @@
+"""Beyond the paper: rounds whose time hardly depends on the number of arms, on real films and a million items."""
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from decoupled.base.files import write_atomically
+from ..bench.steps import running
+from decoupled.environments import Catalogue, MovieLens
+from ..movielens.ratings import MOVIES
+from decoupled.plots import Panel, Picture, Series
+from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
+from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.section import ReportTable, Section
+from decoupled.simulation import Results
+from decoupled.simulation.plan import Plan, make_plan
+from .base import TIMES_FILE, Advance, Scale, Simulated
+from .movielens import source, stand_in_warnings
+from .setup import named_panel, named_series, regret_table
+
+PAPER = FTPL(ranking="strata")
+OURS = Ladder()  # in strata from 4,096 arms on
+NAMES = {
+    PAPER.label: "FTPL, strata",
+    OURS.label: "Ladder()",
+    FTPL().label: "FTPL, dense",
+    FollowTheLeader().label: "Follow the leader",
+    TsallisINF().label: "Tsallis-INF (Newton)",
+}
+TIMED: tuple[Policy, ...] = (PAPER, OURS, FTPL(), TsallisINF())
+TIMED_ARMS = (512, 768, 1_024, 2_048, 4_096, 10_000, 100_000, 1_000_000)
+FILMS_HORIZON = 100_000  # every rating once
+DENSE_FROM = 2_048
+LARGEST, HUNDREDTH = 1_000_000, 10_000
+
+
+class ManyArms(Simulated):
+    """Every film of MovieLens as an arm, a generated catalogue, and the time of a round by K."""
+
+    times = True
+    on_device = False  # it times the CPU, and a million arms are too many for a thread
+
+    def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
+        """The items, the rounds and the runs: ten rounds per item, so that every item can be tried."""
+        return (Catalogue(3_000), 30_000, 4) if scale.quick else (Catalogue(LARGEST), 10 * LARGEST, 2)
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        films = MovieLens(MOVIES, data=source()["data"])
+        rounds, runs = (10_000, 4) if scale.quick else (FILMS_HORIZON, scale.fewer(20))
+        items, item_rounds, item_runs = self.catalogue(scale)
+        everyone = (PAPER, OURS) if scale.quick else (PAPER, OURS, FTPL(), FollowTheLeader())
+        spacing = {"count": 41, "spacing": "log"}
+        return {
+            "films": make_plan(everyone, films, rounds, runs, scale.seed, 50),
+            "catalogue": make_plan((PAPER, OURS), items, item_rounds, item_runs, scale.seed, spacing),
+        }
+
+    def _timed(self, scale: Scale) -> tuple[tuple[int, ...], int]:
+        return ((HUNDREDTH, 100_000), 3) if scale.quick else (TIMED_ARMS, 9)
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        steps: dict[object, Callable[[], object]] = {
+            ("further", type(policy), policy.label): partial(once, policy) for policy in TIMED
+        }
+        return {**super().code(scale), **steps}
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        super().measure(scale, folder, advance)
+        path = folder / TIMES_FILE
+        if path.exists():
+            return
+        arms, repetitions = self._timed(scale)
+        measured = {"arms": list(arms), "microseconds": timed(arms, repetitions), **source()}
+        write_atomically(path, json.dumps(measured, indent=1))
+
+    def section(self, folder: Path) -> Section:
+        cells = self.results(folder)
+        saved = json.loads((folder / TIMES_FILE).read_text("utf-8"))
+        times = {label: np.array(each) for label, each in saved["microseconds"].items()}
+        items = cells["catalogue"].specification["environment"]["arms"]
+        pictures = (
+            time_picture(saved["arms"], times),
+            Picture(
+                "many-arms",
+                f"All {MOVIES:,} films, and {items:,} items",
+                f"Left: mean regret over {cells['films'].runs:,} runs, with every film of MovieLens 100K as an arm. Right: the average regret per round so far against "
+                f"the best of {items:,} items, over {cells['catalogue'].runs} runs. The dotted line is uniform guessing.",
+                (named_panel("films", cells["films"], NAMES), loss_panel(cells["catalogue"])),
+                columns=2,
+            ),
+        )
+        text = (
+            '<code>FTPL(ranking="strata")</code> draws both arms from exactly the same distributions as FTPL, but looks at only about log K arms. An observation moves '
+            "of the order of $\\sqrt{K}$ numbers. The generated catalogue has a known best item, so its regret can be measured. Nine items in ten pay less than half as much as the second best can."
+        )
+        claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
+        tables = (time_table(saved["arms"], times), regret_table(cells, NAMES))
+        return Section(text, claims, pictures, tables, stand_in_warnings(saved["data"]))
+
+
+def rounds_of(policy: Policy, arms: int) -> int:
+    """Enough rounds that a timing takes tens of milliseconds."""
+    strata = isinstance(policy, FTPL) and policy.ranking in ("strata", "auto")
+    return 10_000 if strata else max(4, 20_000_000 // arms)
+
+
+def once(policy: Policy) -> None:
+    """Compile a policy's loop."""
+    running(policy, 8, 4)()
+
+
+def timed(arms: tuple[int, ...], repetitions: int) -> dict[str, list[list[float]]]:
+    """Microseconds per round: for each policy, the repetitions at each K; a repetition times everything in turn."""
+    rounds = {(policy.label, number): rounds_of(policy, number) for policy in TIMED for number in arms}
+    steps = {
+        (policy.label, number): running(policy, number, rounds[policy.label, number])
+        for policy in TIMED
+        for number in arms
+    }
+    for step in steps.values():
+        step()  # warm up
+    taken: dict[Any, list[float]] = {key: [] for key in steps}
+    for _ in range(repetitions):
+        for key, step in steps.items():
+            start = time.perf_counter()
+            step()
+            taken[key].append(1e6 * (time.perf_counter() - start) / rounds[key])
+    return {policy.label: [taken[policy.label, number] for number in arms] for policy in TIMED}
+
+
+def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
+    """Growth with K, and comparisons with other policies."""
+    if LARGEST not in arms:
+        return []
+    last, before = arms.index(LARGEST), arms.index(HUNDREDTH)
+    strata = times[PAPER.label]
+    return [
+        judged_below(
+            "many-arms-growth",
+            "ours",
+            "From 10,000 arms to a million, a hundred times as many, a round takes at most four times as long.",
+            "time of a round with a million arms over that with 10,000, within a repetition",
+            [
+                mean_of(NAMES[label], times[label][last] / times[label][before], 2)
+                for label in (PAPER.label, OURS.label)
+            ],
+            4.0,
+        ),
+        judged_above(
+            "many-arms-tsallis",
+            "ours",
+            "With a million arms, a round of Tsallis-INF takes at least 500 times as long as one of FTPL in strata.",
+            "time of Tsallis-INF by Newton's method over FTPL's in strata",
+            [mean_of("K = 1,000,000", times[TsallisINF().label][last] / strata[last])],
+            500.0,
+        ),
+        judged_above(
+            "many-arms-dense",
+            "ours",
+            "From about 2,000 arms on, a round in strata is faster than a dense round.",
+            "time of a dense round over one in strata",
+            [
+                mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
+                for at, number in enumerate(arms)
+                if number >= DENSE_FROM
+            ],
+            1.0,
+        ),
+    ]
+
+
+def guessing(results: Results) -> float:
+    """The loss per round of a uniformly drawn item, compared with the best item."""
+    known = results.specification["environment"]
+    world = Catalogue(**{key: value for key, value in known.items() if key != "name"})
+    return float(world.top - world.rewards().mean())
+
+
+def learned_claim(results: Results) -> Claim:
+    """The claim that the policies learn the catalogue."""
+    rounds = results.horizon
+    parts = [
+        mean_of(NAMES[label], results.final_regret(label) / rounds / guessing(results), 2)
+        for label in (PAPER.label, OURS.label)
+    ]
+    return judged_below(
+        "many-arms-learned",
+        "ours",
+        "Over ten rounds per item, the policies lose less than half as much as uniform guessing.",
+        "regret over that of uniform guessing",
+        parts,
+        0.5,
+    )
+
+
+def loss_panel(results: Results) -> Panel:
+    """The average regret per round, by round."""
+    rounds = np.asarray(results.data["round"].values, float)
+    series = [
+        each._replace(y=each.y / each.x, band=None if each.band is None else each.band / each.x)
+        for each in named_series(results, NAMES)
+    ]
+    level = Series("guessing", rounds, np.full(len(rounds), guessing(results)), None, 3)
+    return Panel("catalogue", (*series, level), "round", "average regret per round", log_x=True)
+
+
+def time_picture(arms: list[int], times: dict[str, Any]) -> Picture:
+    """Microseconds per round by K, on log axes."""
+    at = np.array(arms, float)
+    series = tuple(
+        Series(NAMES[policy.label], at, np.median(times[policy.label], axis=1), None, style, kind)
+        for style, policy in enumerate(TIMED)
+        for kind in ("points", "fit")
+    )
+    caption = "Medians of repetitions, each of which times everything in turn, on one thread. The environment's work is done in advance."
+    panel = Panel("", series, "K", "microseconds per round", log_x=True, log_y=True)
+    return Picture("many-arms-time", "Time of a round by the number of arms", caption, (panel,))
+
+
+def time_table(arms: list[int], times: dict[str, Any]) -> ReportTable:
+    """The medians, with the range of the repetitions."""
+    rows = tuple(
+        (
+            NAMES[label],
+            *(f"{np.median(each):,.2f} ({each.min():,.2f} to {each.max():,.2f})" for each in times[label]),
+        )
+        for label in times
+    )
+    head = ("", *(f"K = {number:,}" for number in arms))
+    return ReportTable("Microseconds per round: median (range)", head, rows)

@@ -1,0 +1,143 @@
+"""Beyond the paper: a key that comes in every round keeps its perturbations. Regret stays, switches all but vanish."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from decoupled.environments import Alternating, Bernoulli, Environment, LossTable
+from decoupled.plots import NAMES, Panel, Picture
+from decoupled.policies import FTPL, CoupledTsallisINF, Ladder, Policy, TsallisINF
+from ..report.claims import Claim, judged_below, judged_within, mean_of, ratio_of
+from ..report.section import ReportTable, Section
+from decoupled.simulation import Results
+from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation.traffic import Traffic
+from ..theory.bounds import switches as bound_on_switches
+from .base import Scale, Simulated
+
+STICKY: tuple[Policy, ...] = (FTPL(), TsallisINF(), Ladder())
+COUPLED = CoupledTsallisINF()
+SETTLED, HORIZON = 8, 10_000  # how often the best arm is drawn anew, and the rounds
+ONE, MANY = 1, 20  # keys: one comes in every round, the regret of several varies less
+
+Pairs: TypeAlias = dict[str, tuple[Results, Results]]
+
+
+def redrawn(arms: int, horizon: int) -> LossTable:
+    """The best arm is drawn anew eight times; its losses have the mean 0.3, and those of all others 0.5."""
+    best = np.random.default_rng(0).integers(arms, size=SETTLED)
+    means = np.where(np.arange(arms) == best[:, None], 0.3, 0.5)
+    index = np.repeat(np.arange(SETTLED), -(-horizon // SETTLED))[:horizon]
+    return LossTable(means.tolist(), index.tolist(), noise="bernoulli")
+
+
+def worlds(horizon: int) -> dict[str, Environment]:
+    """The three worlds by their titles."""
+    return {
+        "stochastic, K = 4, gap 0.1": Bernoulli(rewards=[0.6, 0.5, 0.5, 0.5]),
+        "alternating, K = 16, gap 0.125": Alternating(arms=16, gap=0.125),
+        "best arm drawn anew, K = 16": redrawn(16, horizon),
+    }
+
+
+class Sticky(Simulated):
+    """Keys with their own draws and with fresh ones."""
+
+    on_device = False
+    keep_runs = True
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        horizon = HORIZON // 10 if scale.quick else HORIZON
+        return {
+            f"{title}; {keys} {how}": make_plan(
+                policies, world, horizon, scale.fewer(part), scale.seed, "log", traffic=traffic
+            )
+            for title, world in worlds(horizon).items()
+            for keys, part in ((ONE, 10), (MANY, 20))
+            for how, policies, traffic in (
+                ("keyed", STICKY, Traffic(keys=keys)),
+                ("fresh", (*STICKY, COUPLED), Traffic(keys=keys, sticky=False)),
+            )
+        }
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        return {}  # a learner's calls ship
+
+    def section(self, folder: Path) -> Section:
+        cells = self.results(folder)
+        alone, many = _pairs(cells, ONE), _pairs(cells, MANY)
+        text = (
+            "A key, such as a session, has its own perturbations, hashed from its text, in place of fresh ones in every round. What is explored does not change, and neither does the law of "
+            "what is served; but a key is moved only when what is learned moves it. With fresh draws it is moved whenever two draws differ. Policies of the standard game learn from what they serve, so there a key must not decide it."
+        )
+        return Section(
+            text, tuple(claims(alone, many)), (picture(alone),), (table(alone, ONE), table(many, MANY))
+        )
+
+
+def _pairs(cells: dict[str, Results], keys: int) -> Pairs:
+    """The results with a key's own draws and with fresh ones, by world."""
+    end = f"; {keys} keyed"
+    return {
+        name.removesuffix(end): (results, cells[name.replace("keyed", "fresh")])
+        for name, results in cells.items()
+        if name.endswith(end)
+    }
+
+
+def picture(pairs: Pairs) -> Picture:
+    """Switches by round: the key's own draws, and fresh ones."""
+    panels = []
+    for title, (keyed, fresh) in pairs.items():
+        own = keyed.series([f"{_name(label)}, keyed" for label in keyed.labels], of="switches")
+        new = fresh.series([f"{_name(label)}, fresh" for label in fresh.labels], of="switches")
+        thin = tuple(each._replace(kind="fit") for each in new)
+        panels.append(
+            Panel(title, (*own, *thin), y_label="switches of a key so far", log_x=True, log_y=True)
+        )
+    runs = next(iter(pairs.values()))[0].runs
+    caption = f"How often a key that is served in every round was moved to another arm, mean of {runs:,} runs with 95 % intervals. Thin lines are fresh draws."
+    return Picture("sticky", "Switches of a key", caption, tuple(panels), columns=3)
+
+
+def table(pairs: Pairs, keys: int) -> ReportTable:
+    """Regret and switches at the horizon."""
+    rows = []
+    for title, (keyed, fresh) in pairs.items():
+        for label in fresh.labels:
+            each = [one.statistics()[label] for one in (keyed, fresh) if label in one.labels]
+            cells = [f"{line['mean']:,.1f}" for line in each] + [
+                f"{line['switches']:,.1f}" for line in each
+            ]
+            if len(each) == 1:
+                cells = ["", cells[0], "", cells[1]]
+            rows.append((f"{title}: {_name(label)}", *cells))
+    head = ("policy", "regret, keyed", "regret, fresh", "switches, keyed", "switches, fresh")
+    who = "a key that comes in every round" if keys == ONE else f"{keys} keys that take turns"
+    return ReportTable(f"Regret, and the switches of a key: {who}", head, tuple(rows))
+
+
+def claims(alone: Pairs, many: Pairs) -> list[Claim]:
+    """Regret equal; switches below the bound, and below half of those of fresh draws."""
+    count = len(alone) * len(STICKY)
+    differences, ratios, bounded = [], [], []
+    for title, (keyed, fresh) in alone.items():
+        horizon, arms = keyed.horizon, keyed.data.sizes["arm"]
+        for policy in STICKY:
+            of = f"{title}: {_name(policy.label)}"
+            ratios.append(ratio_of(of, keyed.switches(policy), fresh.switches(policy), count))
+            own, new = (each.final_regret(policy) for each in many[title])
+            differences.append(mean_of(of, (own - new) / np.sqrt(arms * horizon), count))
+        share = keyed.switches(FTPL()) / bound_on_switches(horizon, arms)
+        bounded.append(mean_of(title, share, len(alone)))
+    return [
+        judged_within("sticky-regret", "ours", f"The draws of {MANY} keys have the regret of fresh ones.", "difference of regrets over $\\sqrt{KT}$", differences, -0.1, 0.1),
+        judged_below("sticky-switches", "ours", "A key that comes in every round is moved at most half as often as with fresh draws.", "ratio of switches", ratios, 0.5),
+        judged_below("sticky-bound", "ours", "The switches of FTPL stay below the bound of lemma S2.", "switches over their bound", bounded, 1.0),
+    ]  # fmt: skip
+
+
+def _name(label: str) -> str:
+    return {COUPLED.label: "Tsallis-INF, standard game", **NAMES}[label]

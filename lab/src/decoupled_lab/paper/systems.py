@@ -1,0 +1,285 @@
+"""Every system that the paper names, compared: regret, tails, time, draws, and prior knowledge."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decoupled.base.files import write_atomically
+from decoupled.environments import Alternating, Bernoulli, Environment, MovieLens
+from decoupled.plots import Panel, Picture, Series
+from decoupled.policies import (
+    FTPL,
+    UCB1,
+    AvnerExp3,
+    CoupledExp3,
+    CoupledFTPL,
+    CoupledTsallisINF,
+    Exp3,
+    FollowTheLeader,
+    JinHybrid,
+    Policy,
+    ThompsonSampling,
+    TopTwo,
+    TsallisINF,
+)
+from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of
+from ..report.page import short
+from ..report.section import ReportTable, Section
+from decoupled.simulation import Results
+from decoupled.simulation.cpu import run_block
+from decoupled.simulation.draws import draws_per_round
+from decoupled.simulation.plan import Plan, make_plan
+from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
+from .movielens import source, stand_in_warnings
+from .setup import ADVERSARIES, BENCHMARKS, regret_ratio
+
+# Each policy with a short name, and what its theory requires you to know before the first round.
+SYSTEMS: dict[Policy, tuple[str, str]] = {
+    FTPL(): ("FTPL", "nothing"),
+    TsallisINF(): ("Tsallis-INF", "nothing"),
+    Exp3(): ("EXP3", "nothing"),
+    AvnerExp3(horizon=HORIZON): ("Avner's Exp3", "the horizon"),
+    JinHybrid(): ("Jin-style hybrid", "nothing (the constants are ours)"),
+    TopTwo(): ("top two", "that losses are stochastic"),
+    FollowTheLeader(): ("follow the leader", "that losses do not react"),
+    CoupledFTPL(): ("coupled FTPL, GR", "nothing"),
+    CoupledFTPL(resampling="conditional"): ("coupled FTPL, CGR", "nothing"),
+    CoupledTsallisINF(): ("coupled Tsallis-INF", "nothing"),
+    CoupledTsallisINF(estimator="reduced-variance"): ("coupled Tsallis-INF, RV", "nothing"),
+    CoupledExp3(): ("coupled Exp3", "nothing"),
+    UCB1(): ("UCB1 (coupled)", "that losses are stochastic"),
+    ThompsonSampling(): ("Thompson (coupled)", "that losses are stochastic"),
+}
+RESAMPLING = (CoupledFTPL(cap=None), CoupledFTPL(resampling="conditional", cap=None))
+RESAMPLED_ARMS = (8, 64, 256)
+TIMED_ARMS = (8, 64)
+MOVIES = 32
+
+
+def worlds(quick: bool) -> dict[str, Environment]:
+    """The paper's instances, the movies and, unless quick, both adversaries, which need loops of their own."""
+    movies = {f"movies, K = {MOVIES}": MovieLens(MOVIES, data=source()["data"])}
+    return {**BENCHMARKS, **({} if quick else ADVERSARIES), **movies}
+
+
+class Systems(Simulated):
+    """All systems on one page. Not in the quick version, because fourteen policies compile slowly."""
+
+    times = True
+    on_device = False  # it times the CPU
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        runs = scale.fewer(4)
+        return {
+            name: make_plan(tuple(SYSTEMS), world, HORIZON, runs, scale.seed, 20)
+            for name, world in worlds(scale.quick).items()
+        }
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        super().measure(scale, folder, advance)
+        path = folder / TIMES_FILE
+        if not path.exists():
+            measured = {"seconds": round_times(scale), "draws": resampling_draws(scale), **source()}
+            write_atomically(path, json.dumps(measured, indent=1))
+
+    def section(self, folder: Path) -> Section:
+        cells = self.results(folder)
+        measured = json.loads((folder / TIMES_FILE).read_text("utf-8"))
+        runs = next(iter(cells.values())).runs
+        claims = (
+            *draw_claims(measured["draws"]),
+            *(comparison.judge(cells) for comparison in COMPARISONS),
+            hybrid_claim(measured["seconds"]),
+        )
+        text = (
+            "Policies marked <i>coupled</i> play the standard game, where a player sees the arm that it plays. They have less information, and "
+            "show what decoupling is worth. GR and CGR are plain and conditional geometric resampling. RV is the reduced-variance estimator. "
+            "<i>Top two</i> is EB-TC<sub>eps</sub>, a rule for pure exploration, whose leader is exploited. The <i>hybrid</i> follows Jin, Liu and Luo (2023), with our constants. "
+            "Times are of the compiled round loop on one thread, including the environment."
+        )
+        tables = (overview(cells, measured["seconds"], measured["draws"]),)
+        pictures = (cost_picture(cells, measured["seconds"], runs),)
+        warnings = stand_in_warnings(measured["data"])
+        return Section(text, claims, pictures, tables, warnings)
+
+
+def round_times(scale: Scale) -> dict[str, list[list[float]]]:
+    """Seconds per round: for each policy, the repetitions at each number of arms, all policies in turn."""
+    rounds, repetitions = (5_000, 3) if scale.quick else (20_000, 7)
+    times: dict[str, list[list[float]]] = {policy.label: [] for policy in SYSTEMS}
+    for arms in TIMED_ARMS:
+        world = Alternating(arms=arms, gap=0.125)
+        for policy in SYSTEMS:
+            times[policy.label].append([])
+            run_block(policy, world, 2, np.array([2]), 0, 0, 1)  # loads its machine code
+        for repetition in range(repetitions):
+            for policy in SYSTEMS:
+                start = time.perf_counter()
+                run_block(policy, world, rounds, np.array([rounds]), repetition, 0, 1)
+                times[policy.label][-1].append((time.perf_counter() - start) / rounds)
+    return times
+
+
+def resampling_draws(scale: Scale) -> dict[str, dict[str, list[float]]]:
+    """Draws per round for each kind of resampling, without a cap, in runs with several numbers of arms."""
+    runs = scale.fewer(40)
+    return {
+        policy.resampling: {
+            str(arms): draws_per_round(policy, Bernoulli([0.5] * (arms - 1) + [0.6]), 1_000, runs, scale.seed).tolist()
+            for arms in RESAMPLED_ARMS
+        }
+        for policy in RESAMPLING
+    }  # fmt: skip
+
+
+def draw_claims(draws: dict[str, dict[str, list[float]]]) -> list[Claim]:
+    """The cost of resampling."""
+    count = len(RESAMPLED_ARMS)
+    plain = [
+        mean_of(f"K = {arms}", np.array(each) / int(arms), count)
+        for arms, each in draws["geometric"].items()
+    ]
+    sums = {arms: float((1.0 / np.arange(1, int(arms) + 1)).sum()) for arms in draws["conditional"]}
+    conditional = [
+        mean_of(f"K = {arms}", np.array(each) / sums[arms], count)
+        for arms, each in draws["conditional"].items()
+    ]
+    return [
+        judged_within(
+            "systems-geometric",
+            "Section 1: geometric resampling costs $O(K^2)$ per round, K draws of K perturbations",
+            "Geometric resampling takes about K draws per round.",
+            "draws per round over K",
+            plain,
+            0.5,
+            2.0,
+        ),
+        judged_within(
+            "systems-conditional",
+            "Section 1: its efficient variant costs O(K log K) per round",
+            "Conditional geometric resampling takes about log K draws per round.",
+            "draws per round over 1 + 1/2 + ... + 1/K",
+            conditional,
+            0.8,
+            1.25,
+        ),
+    ]
+
+
+class MoreRegret(NamedTuple):
+    """The claim that one policy has more regret than another in some worlds."""
+
+    id: str
+    place: str
+    statement: str
+    above: Policy
+    below: Policy
+    worlds: tuple[str, ...]
+
+    def judge(self, cells: dict[str, Results]) -> Claim:
+        """The claim with its verdict."""
+        parts = [
+            regret_ratio(name, cells[name], self.above, self.below, len(self.worlds))
+            for name in self.worlds
+        ]
+        statistic = f"regret of {type(self.above).__name__} over {type(self.below).__name__}'s"
+        return judged_above(self.id, self.place, self.statement, statistic, parts, 1.0)
+
+
+STOCHASTIC = ("stochastic easy", "stochastic hard")
+COMPARISONS = (
+    MoreRegret(
+        "systems-exp3",
+        "Sections 1 and 2.2: Exp3-type policies are suboptimal in the stochastic regime",
+        "The Exp3-type policy of Avner, Mannor and Shamir, tuned for the horizon, has more stochastic regret than FTPL.",
+        AvnerExp3(horizon=HORIZON),
+        FTPL(),
+        STOCHASTIC,
+    ),
+    MoreRegret(
+        "systems-top-two",
+        "Section 1, 'even an anytime sampling rule designed for pure exploration tasks' does better",
+        "EB-TC_eps, a rule for pure exploration, has less stochastic regret than the Exp3-type policy.",
+        AvnerExp3(horizon=HORIZON),
+        TopTwo(),
+        STOCHASTIC,
+    ),
+    MoreRegret(
+        "systems-decoupling",
+        "Section 1: decoupled regret 'outperforms the optimal bound for the standard stochastic bandits'",
+        "Decoupled FTPL has less regret than Tsallis-INF in the standard game, on the paper's three instances.",
+        CoupledTsallisINF(),
+        FTPL(),
+        tuple(BENCHMARKS),
+    ),
+)
+
+
+def hybrid_claim(seconds: dict[str, list[list[float]]]) -> Claim:
+    """The cost of the hybrid regulariser with a dedicated solver."""
+    hybrid, ftpl = seconds[JinHybrid().label], seconds[FTPL().label]
+    parts = [
+        ratio_of(f"K = {arms}", np.array(hybrid[at]), np.array(ftpl[at]), len(TIMED_ARMS))
+        for at, arms in enumerate(TIMED_ARMS)
+    ]
+    return judged_above(
+        "systems-hybrid",
+        "Section 2.2, remark: 'substantially heavier computational costs', 'around 130 times slower'",
+        "A round of the hybrid policy takes at least 100 times as long as a round of FTPL, even with a dedicated solver.",
+        "time of JinHybrid over FTPL's",
+        parts,
+        100.0,
+    )
+
+
+def cost_picture(cells: dict[str, Results], seconds: dict[str, list[list[float]]], runs: int) -> Picture:
+    """Regret and time, with one point per policy."""
+    panels = []
+    for name, results in cells.items():
+        series = []
+        for style, (policy, (label, _)) in enumerate(SYSTEMS.items()):
+            at = np.array([1e6 * np.mean(seconds[policy.label][0])])
+            line = results.summary().loc[policy.label]
+            half = np.array([line["high"] - line["mean"]])
+            series.append(Series(label, at, np.array([line["mean"]]), half, style, "points"))
+        panels.append(Panel(name, tuple(series), "microseconds per round, K = 8", "regret", log_x=True))
+    caption = f"Mean regret after 10,000 rounds over {runs:,} runs with its 95 % interval, by the mean time of a round at K = 8. Lower and further left is better."
+    return Picture("systems", "Regret and cost of every system", caption, tuple(panels), columns=2)
+
+
+def overview(
+    cells: dict[str, Results],
+    seconds: dict[str, list[list[float]]],
+    draws: dict[str, dict[str, list[float]]],
+) -> ReportTable:
+    """One row per policy."""
+    head = (
+        "policy",
+        *(f"{name}: mean (99th percentile)" for name in cells),
+        *(f"us per round, K = {arms}" for arms in TIMED_ARMS),
+        "draws per round, K = 64",
+        "must know in advance",
+    )
+    lines = {name: results.summary() for name, results in cells.items()}
+    rows = []
+    for policy, (name, knowledge) in SYSTEMS.items():
+        label = policy.label
+        regret = (formatted(each.loc[label]) for each in lines.values())
+        times = (short(1e6 * float(np.mean(each))) for each in seconds[label])
+        rows.append((name, *regret, *times, drawn(policy, draws), knowledge))
+    return ReportTable("Regret after 10,000 rounds, and cost", head, tuple(rows))
+
+
+def formatted(line: Any) -> str:
+    """Mean, half-width of its interval, 99th percentile."""
+    return f"{line['mean']:.0f} ± {line['high'] - line['mean']:.0f} ({line['p99']:.0f})"
+
+
+def drawn(policy: Policy, draws: dict[str, dict[str, list[float]]]) -> str:
+    """The number of draws per round, for a policy that resamples."""
+    if not isinstance(policy, CoupledFTPL):
+        return ""
+    return f"{np.mean(draws[policy.resampling]['64']):.1f}"

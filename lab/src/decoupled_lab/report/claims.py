@@ -1,0 +1,176 @@
+"""Claims: a statement that can be measured, its measurements, and a verdict computed from them.
+
+The verdicts are
+
+- "holds": the whole interval of every part is on the claim's side of the threshold;
+- "fails": the whole interval of some part is on the other side;
+- "undecided": neither, so more runs are needed;
+- "holds only ...": the claim fails in general, but holds under the given condition;
+- "not judged": the data or the solver that the claim is about was not available.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decoupled.base.arrays import Floats
+from decoupled.base.extras import require
+from decoupled.simulation.intervals import interval
+from .deciding import Measure as Measure
+from .deciding import runs_to_decide
+from .mathematics import readable
+
+require("a report", "scipy")
+
+HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
+LEVEL = 0.95
+
+
+class Claim(NamedTuple):
+    """A statement with its verdict; `parts` are the measurements behind the verdict, the decisive one first."""
+
+    id: str
+    place: str  # the place in the paper, or "ours"
+    statement: str
+    statistic: str
+    threshold: str
+    parts: tuple[Measure, ...]
+    verdict: str
+    runs_to_decide: int | None = None  # for an undecided claim, as far as it can be told
+
+    @property
+    def judged(self) -> bool:
+        """Whether the measurements can decide the claim; if not, do not show them next to it."""
+        return not self.verdict.startswith(NOT_JUDGED)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The claim as plain values; numbers that are not finite become None."""
+        worst = self.parts[0] if self.parts else None
+        return {
+            "id": self.id,
+            "place": readable(self.place),
+            "statement": readable(self.statement),
+            "statistic": readable(self.statistic),
+            "threshold": self.threshold,
+            "measured": _plain(worst.value) if worst else None,
+            "interval": [_plain(worst.low), _plain(worst.high)] if worst else None,
+            "measured_on": worst.of if worst else None,
+            "verdict": self.verdict,
+            "runs_to_decide": self.runs_to_decide,
+            "parts": [
+                {"of": each.of, "measured": _plain(each.value), "interval": [_plain(each.low), _plain(each.high)]}
+                for each in self.parts
+            ],
+        }  # fmt: skip
+
+
+def _plain(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def mean_of(of: str, values: Floats, comparisons: int = 1) -> Measure:
+    """The mean with its interval (Student's t), corrected for the number of comparisons (Bonferroni)."""
+    mean, _, low, high = interval(values, 1.0 - (1.0 - LEVEL) / comparisons)
+    if len(values) < 2:
+        return Measure(of, mean, -math.inf, math.inf)
+    return Measure(of, mean, low, high, len(values))
+
+
+def ratio_of(of: str, above: Floats, below: Floats, comparisons: int = 1) -> Measure:
+    """The ratio of two means over the same runs, with its interval by the delta method."""
+    ratio = float(np.mean(above) / np.mean(below))
+    spread = mean_of(of, (above - ratio * below) / float(np.mean(below)), comparisons)
+    return Measure(of, ratio, ratio + spread.low, ratio + spread.high, len(above))
+
+
+def quotient_of(
+    of: str,
+    above: Sequence[Floats | list[float]],
+    below: Sequence[Floats | list[float]],
+    comparisons: int = 1,
+) -> Measure:
+    """The product of the means of some samples over that of others, all independent (delta method, for logarithms)."""
+    over, under = ([mean_of(of, np.asarray(each), comparisons) for each in some] for some in (above, below))
+    value = math.prod(each.value for each in over) / math.prod(each.value for each in under)
+    factor = math.exp(math.hypot(*((each.high - each.value) / each.value for each in (*over, *under))))
+    return Measure(of, value, value / factor, value * factor)
+
+
+def quantile_gap(
+    of: str, above: Floats, below: Floats, quantile: float, comparisons: int = 1, draws: int = 1_000
+) -> Measure:
+    """One quantile minus another over the same runs, with its interval by the bootstrap over runs (seeded)."""
+    from scipy.special import ndtri
+
+    value = float(np.quantile(above, quantile) - np.quantile(below, quantile))
+    picks = np.random.default_rng(0).integers(len(above), size=(draws, len(above)))
+    gaps = np.quantile(above[picks], quantile, axis=1) - np.quantile(below[picks], quantile, axis=1)
+    # A thousand draws estimate the width of a normal distribution well, but not its far quantiles.
+    half = float(gaps.std(ddof=1) * ndtri(1.0 - 0.5 * (1.0 - LEVEL) / comparisons))
+    return Measure(of, value, value - half, value + half, len(above))
+
+
+def above(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
+    """Judge that every part exceeds the threshold; return the parts with failures first, then by closeness."""
+    ordered = tuple(sorted(parts, key=lambda part: (part.high >= threshold, part.low)))
+    if ordered[0].high < threshold:
+        return ordered, FAILS
+    return ordered, HOLDS if ordered[0].low > threshold else UNDECIDED
+
+
+def below(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
+    """Judge that every part stays below the threshold; return the parts in the same order as `above`."""
+    ordered, verdict = above([part.turned() for part in parts], -threshold)
+    return tuple(part.turned() for part in ordered), verdict
+
+
+def judged_above(
+    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
+) -> Claim:
+    """A claim that every part exceeds the threshold; if only some do, the verdict names them."""
+    ordered, verdict = above(parts, threshold)
+    verdict = _partly(verdict, [part.of for part in parts if part.low > threshold], parts)
+    needed = runs_to_decide(parts, [threshold]) if verdict == UNDECIDED else None
+    return Claim(name, place, statement, statistic, f"above {threshold:g}", ordered, verdict, needed)
+
+
+def judged_below(
+    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
+) -> Claim:
+    """A claim that every part stays below the threshold; if only some do, the verdict names them."""
+    ordered, verdict = below(parts, threshold)
+    verdict = _partly(verdict, [part.of for part in parts if part.high < threshold], parts)
+    needed = runs_to_decide(parts, [threshold]) if verdict == UNDECIDED else None
+    return Claim(name, place, statement, statistic, f"below {threshold:g}", ordered, verdict, needed)
+
+
+def judged_within(
+    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], low: float, high: float
+) -> Claim:
+    """A claim that every part lies between two numbers."""
+    outside = [part for part in parts if part.high < low or part.low > high]
+    within = [part for part in parts if low < part.low and part.high < high]
+    ordered = sorted(parts, key=lambda part: (part not in outside, part in within))
+    verdict = FAILS if outside else HOLDS if len(within) == len(parts) else UNDECIDED
+    partly = _partly(verdict, [part.of for part in within], parts)
+    needed = runs_to_decide(parts, [low, high]) if partly == UNDECIDED else None
+    threshold = f"between {low:g} and {high:g}"
+    return Claim(name, place, statement, statistic, threshold, tuple(ordered), partly, needed)
+
+
+def _partly(verdict: str, holding: Sequence[str], parts: Sequence[Measure]) -> str:
+    if verdict != FAILS or not holding:
+        return verdict
+    if len(holding) <= 4:
+        return f"holds only for {', '.join(holding)}"
+    missing = [part.of for part in parts if part.of not in holding]
+    if len(missing) <= 4:
+        return f"holds only without {', '.join(missing)}"
+    return f"holds only for {len(holding)} of {len(parts)}"
+
+
+def not_judged(claim: Claim, reason: str) -> Claim:
+    """The same claim, without a verdict: its measurements cannot decide it."""
+    return claim._replace(verdict=f"{NOT_JUDGED}: {reason}", runs_to_decide=None)

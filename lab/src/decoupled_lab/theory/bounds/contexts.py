@@ -1,0 +1,229 @@
+r"""Theorem F: `ContextualLadder` against its best rung, against the best arm for each segment, and greedy regression."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from decoupled.base.validation import number_from, number_in, one_of, whole_number
+from decoupled.errors import ParameterError
+from decoupled.kernels.laws.contextual_state import PRIORS_AT
+from decoupled.policies import ContextualLadder, Ladder
+from .arguments import positive_gaps, size_of
+from .ladder import LadderTerms, Numbers, constrained_of, ladder_numbers, terms_of
+from .rungs import prior_factor
+
+
+@dataclass(frozen=True)
+class SharedNumbers(Numbers):
+    """The numbers of T2 for a ladder that has only a share of the exploration, beside an even share of all arms."""
+
+    share: float
+    even: float
+
+    @property
+    def whole(self) -> float:
+        """S'': p is at least share q / S' + even / K, and q is at most 1."""
+        return 1.0 / (self.share / super().whole + self.even / self.arms)
+
+    @property
+    def low_cost(self) -> float:
+        """K / gamma, with the even share of the whole."""
+        return self.arms / self.even
+
+    @property
+    def leader_share(self) -> float:
+        """The least probability with which the arm of the rung on means is explored."""
+        two, policy = self.policy.top_two_share, self.policy
+        own = 0.5 * (1.0 - policy.uniform_share) * two * policy.top_two_floor
+        return math.inf if two == 0.0 else self.share * own + self.even / self.arms
+
+    @property
+    def variance(self) -> float:
+        """V'': what a share of the exploration gives, or what the even share does."""
+        by_even = 2.0 * self.arms / self.even
+        return by_even if self.share == 0.0 else min(super().variance / self.share, by_even)
+
+    @property
+    def jump(self) -> float:
+        """The largest estimated loss of a rung: a chance is at most 1."""
+        return min(super().jump, self.arms / self.even)
+
+
+def _policy(policy: object) -> ContextualLadder:
+    if isinstance(policy, ContextualLadder):
+        return policy
+    if policy is None:
+        return ContextualLadder(segments=("segment",))
+    rule = "must be a ContextualLadder"
+    raise ParameterError.of("policy", policy, rule, "theorem F is about no other")
+
+
+def shared_numbers(arms: int, policy: ContextualLadder) -> SharedNumbers:
+    """The numbers of T2 for the ladders inside a contextual one."""
+    ladders = 2 if policy.segments else 1
+    own = ladder_numbers(arms, Ladder())
+    return SharedNumbers(arms, own.policy, (1.0 - policy.uniform_share) / ladders, policy.uniform_share)
+
+
+def shared_terms(arms: int, policy: ContextualLadder | None = None) -> LadderTerms:
+    r"""The terms of T2a for the ladders inside a `ContextualLadder`, which share their exploration.
+
+    Args:
+        arms: the number of arms $K$, below 4,096.
+        policy: the contextual ladder; one with segments if None.
+
+    >>> from decoupled_lab import theory
+    >>> [round(theory.bounds.shared_terms(arms).factor, 1) for arms in (2, 8, 64)]
+    [44.5, 137.1, 575.8]
+    """
+    return terms_of(shared_numbers(arms, _policy(policy)))
+
+
+def theorem_f1(
+    disagreement: float, arms: int, policy: ContextualLadder | None = None, rung: str = "pooled"
+) -> float:
+    r"""Theorem F1: what a `ContextualLadder` loses in expectation to one of its rungs, for any adversary.
+
+    With $D_T$ the disagreement of the rungs, in all, and $\Lambda = 1 + \ln(1 / \pi_{0,m}) / L_0$,
+
+    $$\Lambda \left[\sqrt{\frac{L_0 K}{\gamma} D_T} + \left(\tfrac23 L_0 + 1\right) \frac K\gamma\right] + 1.$$
+
+    Args:
+        disagreement: $D_T$, at most twice the number of rounds in which the rungs disagree.
+        arms: the number of arms $K$.
+        policy: the contextual ladder; one with segments if None.
+        rung: the rung that it is compared with.
+
+    >>> from decoupled_lab import theory
+    >>> round(theory.bounds.theorem_f1(disagreement=1_000, arms=2))
+    158
+    """
+    policy = _policy(policy)
+    apart = number_from("disagreement", disagreement, 0.0, math.inf, "it is at most twice the horizon")
+    cost = _prior_cost(policy, rung)
+    return cost * (math.sqrt(policy.hedge_rate * _even(arms, policy) * apart) + _range(arms, policy)) + 1.0
+
+
+def _prior_cost(policy: ContextualLadder, rung: str) -> float:
+    place = policy.rung_names.index(one_of("rung", rung, policy.rung_names))
+    return prior_factor(policy.params()[PRIORS_AT + place], policy.hedge_rate)
+
+
+def _even(arms: int, policy: ContextualLadder) -> float:
+    return whole_number("arms", arms, 2, "give the number of arms") / policy.uniform_share
+
+
+def _range(arms: int, policy: ContextualLadder) -> float:
+    return (2.0 * policy.hedge_rate / 3.0 + 1.0) * _even(arms, policy)
+
+
+def theorem_f2(
+    horizon: int, arms: int, segments: int | None = None, policy: ContextualLadder | None = None
+) -> float:
+    r"""Theorem F2a: the expected regret of a `ContextualLadder` for any adversary, with feedback in the same round.
+
+    It is $A \sqrt{SKT} + S C$ with `shared_terms`, and F1 with $D_T \le 2T$ on top.
+
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$, below 4,096.
+        segments: the number of segments $S$ that have a best arm each; None for one arm that is best for all.
+        policy: the contextual ladder; one with segments if None.
+
+    >>> from decoupled_lab import theory
+    >>> [f"{theory.bounds.theorem_f2(1_000_000, 2, segments):.2g}" for segments in (None, 57)]
+    ['7e+04', '5e+05']
+    """
+    policy = _policy(policy)
+    own, count = _own(policy, segments)
+    terms, size = shared_terms(arms, policy), size_of(horizon, arms)
+    regret = terms.factor * math.sqrt(count * size) + count * terms.constant
+    return regret + theorem_f1(2.0 * size / arms, arms, policy, own)
+
+
+def _own(policy: ContextualLadder, segments: int | None) -> tuple[str, int]:
+    """The rung that a bound is about, and how many ladders it has."""
+    if segments is None:
+        return "pooled", 1
+    if not policy.segments:
+        raise ParameterError.of("policy", policy, "has no segments", "name them in segments=...")
+    return "segments", whole_number(
+        "segments", segments, 1, "leave it out for one arm that is best for all"
+    )
+
+
+def theorem_f2b(
+    gaps: Sequence[float], segments: int | None = None, policy: ContextualLadder | None = None
+) -> float:
+    r"""Theorem F2b: the same for any horizon, if the best arm leads by the gaps in every round, whatever its context.
+
+    Its constants are, like those of `theorem_t2b`, far too large to be useful.
+
+    Args:
+        gaps: the gaps of the other arms, given the past and the context; one 0, for the best arm, is allowed.
+        segments: the number of segments that have a best arm each; None for one arm that is best for all.
+        policy: the contextual ladder; one with segments if None.
+
+    >>> from decoupled_lab import theory
+    >>> f"{theory.bounds.theorem_f2b([0.125] * 7):.0g}"
+    '2e+10'
+    """
+    policy, others = _policy(policy), positive_gaps(gaps)
+    arms, least = len(others) + 1, float(others.min())
+    own, count = _own(policy, segments)
+    cost, even = _prior_cost(policy, own), _even(arms, policy)
+    mixing = 2.0 * cost**2 * policy.hedge_rate * even / least + 2.0 * cost * _range(arms, policy) + 2.0
+    return 2.0 * count * constrained_of(shared_numbers(arms, policy), least) + mixing
+
+
+def theorem_f3(
+    horizon: int, arms: int, squared_regret: float, uniform_share: float = 0.5, gap: float | None = None
+) -> float:
+    r"""Theorem F3: the regret of the arm with the smallest predicted loss, if explored arms have an even share.
+
+    $$\sqrt{\frac{2 K T \mathrm{Reg}_{\mathrm{sq}}}{\gamma}}, \qquad \text{and with a gap} \qquad
+    \frac{2 K \mathrm{Reg}_{\mathrm{sq}}}{\gamma \Delta}.$$
+
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
+        squared_regret: the regressor's regret in squared loss, on what is explored; see `forecaster_regret`.
+        uniform_share: $\gamma$, so that every arm is explored with probability $\gamma / K$ or more.
+        gap: $\Delta$, by which the best arm leads in every context; None for no gap.
+
+    >>> from decoupled_lab import theory
+    >>> squared = theory.bounds.forecaster_regret(10_000, arms=2, features=5)
+    >>> [round(theory.bounds.theorem_f3(10_000, 2, squared, gap=gap)) for gap in (None, 0.2)]
+    [2385, 2844]
+    """
+    size = size_of(horizon, arms)
+    even = number_in("uniform_share", uniform_share, 0.0, 1.0 + 1e-12, "that of the policy is 0.5")
+    squared = number_from("squared_regret", squared_regret, 0.0, math.inf, "see forecaster_regret")
+    if gap is None:
+        return math.sqrt(2.0 * size * squared / even)
+    return 2.0 * arms * squared / (even * number_in("gap", gap, 0.0, 1.0 + 1e-12, "losses lie in [0, 1]"))
+
+
+def forecaster_regret(
+    horizon: int, arms: int, features: int, norm: float = 1.0, ridge: float = 1.0
+) -> float:
+    r"""The squared regret of a Vovk-Azoury-Warmuth forecaster for each arm: $K (a b^2 + d \ln(1 + T / (a d K)))$.
+
+    Features have a norm of at most 1, and losses lie in [0, 1].
+
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
+        features: the number of features $d$.
+        norm: $b$, the largest norm of an arm's coefficients.
+        ridge: $a$, what is added to the diagonal.
+
+    >>> from decoupled_lab import theory
+    >>> round(theory.bounds.forecaster_regret(10_000, arms=2, features=5), 1)
+    71.1
+    """
+    rounds = size_of(horizon, arms) / arms
+    size = float(whole_number("features", features, 1, "count the constant"))
+    a = number_in("ridge", ridge, 0.0, remedy="ours is 1")
+    b = number_from("norm", norm, 0.0, math.inf, "a bound on the coefficients")
+    return arms * (a * b**2 + size * math.log1p(rounds / (a * size * arms)))

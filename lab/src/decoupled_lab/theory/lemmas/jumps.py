@@ -1,0 +1,89 @@
+"""Lemmas L3 and L4 of the ladder: the curvature of the potential, and the cost of one jump up or down."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from decoupled.base.arrays import Floats, Ints
+from ..bounds.constants import curvature_constant
+from ..bounds.gates import fall_ratio, jump_factor
+from ..inequality import OURS, Inequality, Sides
+from ..moment import Moment
+from ..potential import Potential, divergence, potential
+
+CURVATURE = Inequality("alpha (alpha + 1) I <= C1 q^2", "ladder, L3 (1)", OURS)
+FALLEN = Inequality("after a fall: alpha (alpha + 1) I <= rho^(alpha + 1) C1 q^2", "ladder, L3 (2)", OURS)
+GROWTH = Inequality("I after a further fall by g <= (1 + g)^(alpha + 1) I", "ladder, L3 (2)", OURS)
+LAW = Inequality("after a fall: w <= rho^alpha w before", "ladder, L3 (3)", OURS)
+OTHERS = Inequality("I of an arm after another one falls <= I", "ladder, L3 (4)", OURS)
+RISE = Inequality("cost of a rise by x <= x^2 / 2 C1 q^2", "ladder, L4", OURS)
+FALL = Inequality("cost of a fall by x <= x^2 / 2 C1 q^2 R(x, eta u)", "ladder, L4", OURS)
+
+MOST_ARMS = 64  # more arms take seconds per state
+_SOME = 3
+_LEAST = 1e-8  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+
+
+class _Jump(NamedTuple):
+    """One arm's loss has fallen by x in units of 1 / eta, or risen if x is negative."""
+
+    arm: int
+    x: float
+    after: Potential
+
+
+def sides(moment: Moment) -> Iterator[Sides]:
+    """The steps of L3 and L4, for a few arms of different ranks; L3 (1) for all arms."""
+    alpha, arms = moment.alpha, np.arange(moment.arms)
+    q = moment.levels ** (-0.5 * (alpha + 1.0))
+    bound = curvature_constant(alpha) * q**2
+    yield Sides(CURVATURE, _curvature(moment.moments.inverses, alpha), bound, arms)
+    if moment.arms > MOST_ARMS:
+        return
+    before = potential(moment.shifts, alpha)
+    some = _spread(moment)
+    half = [_fall(moment, arm, 0.5 * (1.0 + moment.shifts[arm])) for arm in some]
+    far = [_fall(moment, arm, 2.0 * (1.0 + moment.shifts[arm])) for arm in some[:2]]
+    rises = [_fall(moment, arm, -moment.eta / moment.exploration[arm]) for arm in some]
+    yield from _after_falls(moment, half + far, bound)
+    for near, further in zip(half, far, strict=False):
+        more = further.x - near.x
+        curvatures = [_curvature(jump.after.moments.inverses, alpha)[jump.arm] for jump in (further, near)]
+        yield Sides(GROWTH, curvatures[0], (1.0 + more) ** (alpha + 1.0) * curvatures[1], near.arm)
+    fallen = half[-1]
+    rest = arms != fallen.arm
+    inverses = fallen.after.moments.inverses[rest]
+    yield Sides(OTHERS, inverses, moment.moments.inverses[rest] * (1.0 + 1e-9) + 1e-15, arms[rest])
+    for inequality, jumps in ((RISE, rises), (FALL, half + far)):
+        for jump in jumps:
+            right = 0.5 * jump.x**2 * float(bound[jump.arm])
+            if jump.x > 0.0:
+                right *= jump_factor(jump.x, float(moment.shifts[jump.arm]), alpha)
+            if right > _LEAST:
+                yield Sides(inequality, divergence(jump.after, before), right, jump.arm)
+
+
+def _after_falls(moment: Moment, jumps: list[_Jump], bound: Floats) -> Iterator[Sides]:
+    for arm, x, after in jumps:
+        ratio = float(fall_ratio(x, float(moment.shifts[arm])))
+        curvature = _curvature(after.moments.inverses, moment.alpha)[arm]
+        yield Sides(FALLEN, curvature, ratio ** (moment.alpha + 1.0) * bound[arm], arm)
+        yield Sides(LAW, after.moments.law[arm], ratio**moment.alpha * moment.moments.law[arm], arm)
+
+
+def _curvature(inverses: Floats, alpha: float) -> Floats:
+    """H_i of lemma L3, which is (alpha + 1) E[1 / r_i; i wins]."""
+    return (alpha + 1.0) * inverses
+
+
+def _fall(moment: Moment, arm: int, x: float) -> _Jump:
+    losses = moment.shifts.copy()
+    losses[arm] -= x
+    return _Jump(arm, x, potential(losses, moment.alpha))
+
+
+def _spread(moment: Moment) -> Ints:
+    """The leader, an arm in the middle and the last one."""
+    order = np.argsort(moment.estimates, kind="stable")
+    return order[np.unique(np.linspace(0, moment.arms - 1, _SOME).astype(np.int64))]

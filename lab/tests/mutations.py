@@ -1,0 +1,375 @@
+"""Break each kernel in turn and check that a test fails: `make mutations`.
+
+Each entry of MISTAKES is a small mistake in one place, most of them of two percent. The script edits a copy of the
+package and runs the tests that guard kernels until the first failure: first those nearest to the mistake, then all.
+It lists mistakes that no test notices. It is not part of `make test`, because it takes hours of processor time.
+
+    python lab/tests/mutations.py                       # all, as many at once as there are processors
+    python lab/tests/mutations.py kernels/laws lam      # those with one of these words in the file name or the text
+    python lab/tests/mutations.py --jobs 4 --out found.jsonl
+
+What was found is added to `--out`, a line of JSON for each mistake. Run again, the script leaves out what the file
+says of the same sources and tests, so that an interrupted run goes on where it was.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+# The fastest first.
+GUARDS = (
+    "core/tests/simulation/test_parity.py",
+    "core/tests/environments",
+    "core/tests/policies",
+    "core/tests/learner/test_coupled.py",
+    "core/tests/learner/test_arms.py",
+    "core/tests/learner/test_baseline.py",
+    "core/tests/learner/test_model.py",
+    "core/tests/learner/test_keys.py",
+    "core/tests/kernels",
+    "lab/tests/theory/test_probabilities.py",
+    "core/tests/policies/test_contract.py",
+    "core/tests/simulation/gpu",
+)
+
+# Files whose mistakes show in the contract suite, each with the policy to run it for.
+CONTRACTS = {
+    "kernels/compose.py": "FTPL",
+    "kernels/laws/explicit.py": "Exp3",
+    "kernels/laws/leader.py": "FTPL",
+    "kernels/laws/softmax.py": "Exp3",
+    "kernels/laws/surrogates.py": "FTPL",
+    "kernels/laws/tsallis.py": "TsallisINF",
+    "policies/avner.py": "AvnerExp3",
+    "policies/coupled/exp3.py": "CoupledExp3",
+    "policies/coupled/ftpl.py": "CoupledFTPL",
+    "policies/coupled/thompson.py": "ThompsonSampling",
+    "policies/coupled/tsallis.py": "CoupledTsallisINF",
+    "policies/coupled/ucb1.py": "UCB1",
+    "policies/follow_the_leader.py": "FollowTheLeader",
+    "policies/jin.py": "JinHybrid",
+}
+# The nearest tests of a file or folder, where they are not in the test file of the same name.
+NEAREST = {
+    "environments/movielens/": "core/tests/environments",
+    "kernels/laws/contextual": "core/tests/policies/test_contextual.py",
+    "kernels/late.py": "core/tests/simulation/test_traffic.py",
+    "kernels/laws/leader_tiered.py": "core/tests/policies/test_ftpl_strata.py core/tests/policies/test_ties.py",
+    "kernels/laws/winner_law.py": "core/tests/kernels/laws/test_winner_law.py core/tests/kernels/random/test_frechet.py",
+    "kernels/laws/winner_moments.py": "lab/tests/theory/test_probabilities.py",
+    "kernels/order/tier_moves.py": "core/tests/kernels/order/test_tiers.py",
+    "kernels/random/keyed.py": "core/tests/learner/test_keys.py",
+    "kernels/random/noise.py": "core/tests/environments/test_noise.py",
+    "kernels/random/sampling.py": "core/tests/kernels/random/test_sampling.py core/tests/kernels/random/test_frechet.py",
+    "kernels/random/seed_sequence.py": "core/tests/simulation/gpu/test_gpu_planning.py",
+    "kernels/wrap.py": "core/tests/policies/test_forgetting.py",
+    "learner/": "core/tests/learner/test_arms.py core/tests/learner/test_baseline.py core/tests/learner/test_model.py",
+    "simulation/gpu/memory.py": "core/tests/simulation/gpu/test_gpu_planning.py",
+    "simulation/gpu/": "core/tests/simulation/gpu",
+}
+
+
+def nearest(file: str) -> list[str]:
+    """The tests most likely to notice a mistake in a file. They run first, because compiling takes most of the time."""
+    if file in CONTRACTS:
+        return [
+            "core/tests/policies/test_contract.py",
+            "-k",
+            f"(twins or unbiased or laws) and {CONTRACTS[file]}",
+        ]
+    for start, tests in NEAREST.items():
+        if file.startswith(start):
+            return tests.split()
+    path = Path("tests", file)
+    same = path.with_name(f"test_{path.name}")
+    return [str(same)] if (ROOT / same).exists() else []
+
+
+# fmt: off
+MISTAKES = [
+    ("kernels/random/sampling.py", "power(best + shift, alpha)  # one", "power(best + shift, 1.02 * alpha)  # one"),
+    ("kernels/random/sampling.py", "return (1.0 - largest) / largest", "return 1.02 * (1.0 - largest) / largest"),
+    ("kernels/random/sampling.py", "target = uniform(stream)", "target = 0.98 * uniform(stream)"),
+    ("kernels/random/sampling.py", "return math.log(1.0 - chance)", "return 1.02 * math.log(1.0 - chance)"),
+    ("kernels/random/sampling.py", "share / explore_sum", "0.98 * share / explore_sum"),
+    ("kernels/random/keyed.py", "math.expm1(-math.log(tail) / alpha)", "math.expm1(-math.log(tail) / (1.02 * alpha))"),
+    ("kernels/random/keyed.py", "tail * power(best + shift, alpha) < 1.0", "tail * power(best + shift, alpha) < 0.98"),
+    ("kernels/random/keyed.py", "serials[index])) / weights[index]", "serials[index])) / weights[index] ** 1.02"),
+    ("kernels/random/keyed.py", "serial * _PURPOSES + purpose", "serial * _PURPOSES"),
+    ("kernels/laws/ladder_means.py", "== least and precedence[arm] < precedence[found]", "== least and precedence[arm] < 0.0"),
+    ("kernels/laws/contextual.py", "return 0.5 * rest if", "return 0.49 * rest if"),
+    ("kernels/laws/contextual.py", "scalars[CHANCE + rung] * (surprise * weight)", "scalars[CHANCE + rung] * surprise"),
+    ("kernels/laws/contextual.py", "least + law[arm] * (half_unit", "least + 1.02 * law[arm] * (half_unit"),
+    ("kernels/laws/contextual_rungs.py", "(seen * variety + noise)", "(seen * variety + 1.02 * noise)"),
+    ("kernels/laws/contextual_rungs.py", "RIDGE = 1.0", "RIDGE = 1.02"),
+    ("kernels/laws/contextual_state.py", "scalars[own] = scalars[at + each]", "scalars[own] = 0.98 * scalars[at + each]"),
+    ("kernels/random/stream.py", "int((1.0 - uniform(stream)) * count)", "int((1.0 - uniform(stream) ** 1.02) * count)"),
+    ("kernels/order/ranked.py", "goal = rank_of(ranked, order, after, arm, 0)", "goal = 0"),
+    ("kernels/order/ranked.py", "order[k] = order[k + 1]", "order[k] = order[k]"),
+    ("kernels/order/tier_moves.py", "goal -= before < after", "goal -= 0"),
+    ("kernels/order/tier_moves.py", "[there + 1 : here + 1], 1)", "[there + 1 : here + 1], 0)"),
+    ("kernels/laws/strata.py", "below(size, stream)\n        if", "below(size - 1, stream)\n        if"),
+    ("kernels/laws/strata.py", "uniform(stream) * envelope", "0.98 * uniform(stream) * envelope"),
+    ("kernels/laws/strata.py", "whole += size * surrogate_at", "whole += 1.02 * size * surrogate_at"),
+    ("kernels/laws/strata.py", "whole / (end - first)", "whole / (end - first + 0.02)"),
+    ("kernels/laws/strata.py", "half + first / 12.0", "half + first / 11.0"),
+    ("kernels/laws/strata.py", "if end > high:", "if end > high + 1:"),
+    ("kernels/laws/leader_tiered.py", "rank = first + below(end - first, stream)", "rank = first + below(end - first - 1, stream)"),
+    ("kernels/laws/leader_tiered.py", "after = before + weight * (loss - own)", "after = before + 0.98 * weight * (loss - own)"),
+    ("kernels/laws/simplex.py", "x, y = y * both, x * both", "x, y = 1.001 * y * both, x * both"),
+    ("kernels/laws/simplex.py", "_LAST_STEP = 1e-8", "_LAST_STEP = 1e-2"),
+    ("kernels/laws/winner_law.py", "share = 0.5 * width", "share = 0.51 * width"),
+    ("kernels/laws/winner_law.py", "_FRECHET_FLOOR = 40.0", "_FRECHET_FLOOR = 4.0"),
+    ("kernels/laws/winner_moments.py", "out[_SLOPE, i] -= wins", "out[_SLOPE, i] -= 1.02 * wins"),
+    ("kernels/powers.py", "return inverse * math.sqrt(inverse)", "return 1.02 * inverse * math.sqrt(inverse)"),
+    ("kernels/random/noise.py", "1.0 if uniform(noise) <= mean", "1.0 if uniform(noise) <= 0.98 * mean"),
+    ("kernels/random/noise.py", "return first / (first + second)", "return first / (first + 1.02 * second)"),
+    ("kernels/rounds.py", "so_far += rows[row, exploit]", "so_far += 0.98 * rows[row, exploit]"),
+    ("kernels/late.py", "<= rules.share", "<= 0.98 * rules.share"),
+    ("kernels/late.py", "<= rules.missing", "<= 1.02 * rules.missing"),
+    ("kernels/late.py", "int(math.log(mark) / rules.tail)", "int(1.02 * math.log(mark) / rules.tail)"),
+    ("kernels/late.py", "loss += rules.first * (radius", "loss += 1.02 * rules.first * (radius"),
+    ("kernels/late.py", "(t + delay) % slots", "(t + delay + 1) % slots"),
+    ("kernels/late.py", "        _restore(state, late, slot)\n", ""),
+    ("kernels/late.py", "so_far += losses[exploit]", "so_far += 0.98 * losses[exploit]"),
+    ("kernels/laws/surrogates.py", "x = 1.0 + eta *", "x = 1.0 + 1.02 * eta *"),
+    ("kernels/laws/surrogates.py", "mean = whole / (end - first)", "mean = whole / (end - first + 0.02)"),
+    ("kernels/laws/surrogates.py", "ties += ranked[k + 1] == ranked[k]", "ties += 0"),
+    ("kernels/compose.py", "= params.c * start", "= 1.02 * params.c * start"),
+    ("kernels/compose.py", "= eta * params.exploit_ratio", "= 1.02 * eta * params.exploit_ratio"),
+    ("kernels/compose.py", "params.kappa * eta, START", "1.3 * params.kappa * eta, START"),
+    ("kernels/compose.py", "+= params.lam *", "+= 1.02 * params.lam *"),
+    ("kernels/compose.py", "MOST_SPREAD = 4.0", "MOST_SPREAD = 4.08"),
+    ("kernels/compose.py", "refreshed(params, state, True)", "refreshed(params, state, False)"),
+    ("kernels/laws/leader.py", "after = before + weight * loss", "after = before + 0.98 * weight * loss"),
+    ("kernels/laws/leader.py", "(loss - floats[BASELINE, arm])", "(loss - 0.98 * floats[BASELINE, arm])"),
+    ("kernels/order/lifting.py", "value = ranked[k] + lifts[arm]", "value = ranked[k] + 0.98 * lifts[arm]"),
+    ("kernels/order/lifting.py", "last = value > rival", "last = value < rival"),
+    ("kernels/order/lifting.py", "        _settle(ranked, order)", "        pass"),
+    ("kernels/laws/explicit.py", "bar = least *", "bar = 1.3 * least *"),
+    ("kernels/laws/explicit.py", "(loss - baseline[arm])", "(loss - 0.98 * baseline[arm])"),
+    ("kernels/laws/tsallis.py", "rate *= params.exploit_ratio", "rate *= 1.02 * params.exploit_ratio"),
+    ("kernels/laws/tsallis.py", "rate = params.rate *", "rate = 1.02 * params.rate *"),
+    ("kernels/laws/softmax.py", "0.5 * scalars[ETA]", "0.51 * scalars[ETA]"),
+    ("kernels/laws/softmax.py", "0.5 * scalars[ETA_EXPLOIT]", "0.51 * scalars[ETA_EXPLOIT]"),
+    ("policies/follow_the_leader.py", "SUMS, arm] += loss", "SUMS, arm] += 0.98 * loss"),
+    ("kernels/laws/softmax.py", "math.exp(half_rate", "math.exp(1.02 * half_rate"),
+    ("kernels/laws/hybrid.py", "slope * (at.gaps[i] + level", "slope * (at.gaps[i] + 1.001 * level"),
+    ("kernels/laws/hybrid.py", "_LAST_STEP = 1e-7", "_LAST_STEP = 1e-3"),
+    ("kernels/laws/hybrid.py", "scale = math.sqrt(rate /", "scale = math.sqrt(1.02 * rate /"),
+    ("policies/avner.py", "2.0 * math.log(arms)", "2.04 * math.log(arms)"),
+    ("policies/avner.py", "+ mixing / len(exploit)", "+ 0.98 * mixing / len(exploit)"),
+    ("policies/jin.py", "max(1.0, floor *", "max(1.0, 1.02 * floor *"),
+    ("policies/jin.py", "2.0 / 3.0 * params.theta", "2.04 / 3.0 * params.theta"),
+    ("policies/top_two.py", "+ 1  # with this one", "+ 2  # with this one"),
+    ("policies/top_two.py", "seen_at[i] < seen_at[found]", "seen_at[i] > seen_at[found]"),
+    ("policies/top_two.py", "lag / math.sqrt(1.0 /", "lag / math.sqrt(1.02 /"),
+    ("kernels/random/sampling.py", "rest = max(life -", "rest = max(0.98 * life -"),
+    ("kernels/random/sampling.py", "life = -math.log(uniform(stream))\n        # W", "life = -1.02 * math.log(uniform(stream))\n        # W"),
+    ("kernels/laws/winner_law.py", "exponent += tail", "exponent += 1.001 * tail"),
+    ("kernels/laws/resampling.py", "tail = -math.log(uniform(stream)) / among", "tail = -1.02 * math.log(uniform(stream)) / among"),
+    ("kernels/laws/resampling.py", "life = (among - 1) * tail", "life = 0.98 * (among - 1) * tail"),
+    ("kernels/laws/resampling.py", "mark *= math.exp((among - 1)", "mark *= math.exp(0.98 * (among - 1)"),
+    ("kernels/laws/resampling.py", "draws += 1.0", "draws += 1.02"),
+    ("kernels/laws/beta_minimum.py", "- log_above\n", "- 0.99 * log_above\n"),
+    ("policies/coupled/ftpl.py", "among = rank + 1 if", "among = rank + 2 if"),
+    ("policies/coupled/ftpl.py", "after = before + weight * loss", "after = before + 0.98 * weight * loss"),
+    ("policies/coupled/tsallis.py", "least = scalars[ETA] *", "least = 1.3 * scalars[ETA] *"),
+    ("policies/coupled/tsallis.py", "+= floats[BASELINE, i]", "+= 0.98 * floats[BASELINE, i]"),
+    ("policies/coupled/exp3.py", "math.exp(eta *", "math.exp(1.02 * eta *"),
+    ("kernels/wrap.py", "+ 1.0 >= params[-1]", "+ 0.0 >= params[-1]"),
+    ("kernels/wrap.py", "state.floats[:] = 0.0", "state.floats[0] = 0.0"),
+    ("kernels/wrap.py", "shrunk = discount * row[i]", "shrunk = 1.02 * discount * row[i]"),
+    ("kernels/wrap.py", "state.scalars[number] *= discount", "state.scalars[number] *= 0.98 * discount"),
+    ("kernels/wrap.py", "name_apart(params_type)", "pass"),
+    ("policies/jin.py", 'fading = ("estimates", "spread")', 'fading = ("estimates",)'),
+    ("policies/coupled/ucb1.py", "width = params.c *", "width = 1.02 * params.c *"),
+    ("policies/coupled/thompson.py", "weight = 2.0 + state", "weight = 2.1 + state"),
+    ("learner/runner.py", "places, values = places[~others], values[~others]", "values = 0.0 * values"),
+    ("learner/runner.py", "+= values[others]", "+= 0.98 * values[others]"),
+    ("learner/runner.py", "_replaced(places, values, *predicted)", "values"),
+    ("learner/runner.py", "self.learn(0, 0.0, loss, baseline)", "self.learn(0, 0.0, loss)"),
+    ("learner/runner.py", "self.serials.first_from(covered)", "covered"),
+    ("learner/learner.py", "serials.of_one(explore)", "explore"),
+    ("learner/learner.py", "self._waiting.with_arm(self._running.serials.born)", "self._waiting"),
+    ("kernels/betting.py", "(1.0 + pairs.bets[k] * part)", "(1.02 + pairs.bets[k] * part)"),
+    ("kernels/betting.py", "pairs.gains[slot, explored] -= part", "pairs.gains[slot, explored] -= 0.98 * part"),
+    ("policies/base.py", "np.argmin(self.layout", "np.argmax(self.layout"),
+    ("learner/name_index.py", "left - np.cumsum(leaves)[left]", "left"),
+    ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),
+    ("environments/adaptive_alternating.py", "1 if exploit == int(params.best) else 0", "0 if exploit == int(params.best) else 1"),
+    ("environments/movielens/environment.py", "rows = 1.0 - oracle", "rows = 0.98 - oracle"),
+    ("environments/movielens/environment.py", "default_rng(self.seed)", "default_rng(0)"),
+    ("environments/movielens/biases.py", "np.full(1 + users + movies, penalty)", "np.full(1 + users + movies, 1.02 * penalty)"),
+    ("environments/movielens/factors.py", "] += penalty", "] += 1.02 * penalty"),
+    ("environments/movielens/oracle.py", "argsort(ratings.times,", "argsort(-ratings.times,"),
+    ("environments/movielens/files.py", "if digest == publication.sha256:", "if digest:"),
+    ("base/sigint.py", "if not _compiling(frame)", "if True"),
+    ("base/sigint.py", "if drop_waiting():", "if drop_waiting() and False:"),
+    ("base/sigint.py", "timer.cancel()", "pass"),
+    ("kernels/random/seed_sequence.py", "run_factor * _BLEND_STEP & _WORD", "run_factor * _DRAW_STEP & _WORD"),
+    ("simulation/gpu/kernels.py", "first + number, 0, noise", "first, 0, noise"),
+    ("simulation/gpu/kernels.py", "            begin(state, draws)", "            pass"),
+    ("simulation/gpu/kernels.py", "sums[arm] = 0.0", "pass"),
+    ("simulation/gpu/kernels.py", "remembered[place] = first_floats[place]", "pass"),
+    ("simulation/gpu/kernels.py", "(0, arm), int64(played[0, arm])", "(0, arm), int64(played[1, arm])"),
+    ("simulation/gpu/launch.py", "range(first, last, most)", "range(first, last, most + 1)"),
+    ("simulation/gpu/launch.py", "if outside[0]:", "if False:"),
+    ("simulation/gpu/memory.py", "each = MOST_COUNT // (", "each = 2 * MOST_COUNT // ("),
+]
+# fmt: on
+
+
+NO_PLUGINS = ("-p", "no:xdist", "-p", "no:cacheprovider")
+running: set[subprocess.Popen[bytes]] = set()
+
+
+class Mistake(NamedTuple):
+    """A place in a file of the package, and the wrong text that replaces it."""
+
+    file: str
+    right: str
+    wrong: str
+
+
+SOUND = Mistake("__init__.py", "", "")  # without a mistake no test may fail, or the others say nothing
+
+
+class Found(NamedTuple):
+    """Whether a test noticed, and which; or why the mistake could not be made."""
+
+    state: str  # of a mistake "noticed", "MISSED" or "NOT FOUND"; without one "passes" or "FAILS"
+    by: str = ""
+
+
+def noticed_by(copy: Path, tests: Sequence[str], limit: float) -> str | None:
+    """The first test that fails, or None. A run that does not end fails too: a broken sampler may reject for ever."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", *NO_PLUGINS, *tests]
+    # A cache of its own: other copies break other kernels, and all of it is removed with the copy.
+    apart = {"NUMBA_CACHE_DIR": str(copy / "numba"), "PYTHONPATH": str(copy / "src")}
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            command, cwd=copy, env={**os.environ, **apart, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        running.add(process)
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return f"no end after {limit:g} s: {' '.join(tests)}"
+        finally:
+            running.discard(process)
+            with suppress(ProcessLookupError):  # what the tests have started
+                os.killpg(process.pid, signal.SIGKILL)
+        said.seek(0)
+        lines = said.read().splitlines()
+    if code in (0, 5):  # 5: no test has these words in its name
+        return None
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return failed[0] if failed else f"pytest ended with {code}: {' '.join(lines[-3:])}"
+
+
+def tried(mistake: Mistake, copy: Path, limit: float) -> Found:
+    """Make a mistake in a copy, run the tests, and undo it."""
+    path = copy / "src" / "decoupled" / mistake.file
+    source = path.read_text() if path.exists() else ""
+    if mistake.right not in source:
+        return Found("NOT FOUND", mistake.right)
+    path.write_text(source.replace(mistake.right, mistake.wrong))
+    try:
+        tests = nearest(mistake.file)
+        by = (noticed_by(copy, tests, limit) if tests else None) or noticed_by(copy, GUARDS, limit)
+    finally:
+        path.write_text(source)
+        shutil.rmtree(copy / "numba", ignore_errors=True)
+    if mistake == SOUND:
+        return Found("FAILS", by) if by else Found("passes")
+    return Found("noticed", by) if by else Found("MISSED")
+
+
+def digest() -> str:
+    """The sources and the tests as they are."""
+    files = sorted(path for room in ("src", "tests") for path in (ROOT / room).rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def found_before(out: Path, of: str) -> dict[Mistake, Found]:
+    """What a file says of these sources and tests."""
+    rows = map(json.loads, out.read_text().splitlines()) if out.exists() else ()
+    return {Mistake(*row["mistake"]): Found(row["state"], row["by"]) for row in rows if row["of"] == of}
+
+
+def try_all(mistakes: Sequence[Mistake], jobs: int, limit: float) -> Iterator[tuple[Mistake, Found]]:
+    """Several mistakes at once, each in a copy of the package that no other has."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for copy in (Path(folder, str(number)) for number in range(min(jobs, len(mistakes)))):
+            ignored = shutil.ignore_patterns(".*", "out", "site", "dist", "__pycache__")
+            copies.put(Path(shutil.copytree(ROOT, copy, ignore=ignored)))
+
+        def in_a_copy(mistake: Mistake) -> Found:
+            copy = copies.get()
+            try:
+                return tried(mistake, copy, limit)
+            finally:
+                copies.put(copy)
+
+        waiting = {pool.submit(in_a_copy, each): each for each in mistakes}
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BaseException:  # such as Ctrl-C, which does not reach the tests
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in [*running]:
+                process.kill()
+            raise
+
+
+def main() -> int:
+    """Try every mistake; return 1 if a test missed one."""
+    parser = argparse.ArgumentParser(description="Break each kernel in turn and check that a test fails.")
+    add = parser.add_argument
+    add("words", nargs="*", help="choose mistakes by a part of the file name or the text")
+    add(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="how many at once; all processors unless given",
+    )
+    add("--out", type=Path, default=ROOT / "out" / "mutations.jsonl", help="the file to add results to")
+    add("--limit", type=float, default=1800.0, help="seconds after which a run of tests counts as failed")
+    given = parser.parse_args()
+    mistakes = [SOUND, *map(Mistake._make, MISTAKES)]
+    chosen = [
+        each for each in mistakes if not given.words or any(word in " ".join(each) for word in given.words)
+    ]
+    of = digest()
+    found = found_before(given.out, of)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    for mistake, result in try_all([each for each in chosen if each not in found], given.jobs, given.limit):
+        found[mistake] = result
+        with given.out.open("a") as file:
+            print(json.dumps({"of": of, "mistake": mistake, **result._asdict()}), file=file)
+        print(f"{result.state:9}  {mistake.file}: {mistake.wrong}\n           {result.by}", flush=True)
+    bad = [each for each in chosen if found[each].state not in ("noticed", "passes")]
+    for each in bad:
+        print(f"{found[each].state:9}  {each.file}: {each.wrong}")
+    print(f"{len(chosen) - len(bad)} of {len(chosen)} are as they should be; all results: {given.out}")
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

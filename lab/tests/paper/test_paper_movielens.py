@@ -1,0 +1,78 @@
+"""The MovieLens experiment: with the data, without it, and with a damaged file."""
+
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from decoupled.cli.main import app
+from decoupled_lab.movielens import stand_in
+from decoupled_lab.paper import movielens
+from support.once import fits_folder
+from support.quick_run import Quick, quick_run
+
+reproduce = partial(CliRunner().invoke, app)
+COMMAND = ["reproduce", "movielens", "--quick", "--runs", "4", "--out"]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    return quick_run(tmp_path_factory)
+
+
+@pytest.fixture
+def _here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run it in this process, which has the machine code, with the fewest movies."""
+    monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", fits_folder(tmp_path_factory))
+    monkeypatch.setenv("DECOUPLED_DATA", os.environ.get("DECOUPLED_DATA", ""))  # the command may set it
+    monkeypatch.setattr("decoupled_lab.paper.runner.compile_all", lambda code: None)
+    monkeypatch.setattr(movielens, "ARMS", movielens.ARMS[:1])
+    movielens.source.cache_clear()
+    yield
+    movielens.source.cache_clear()
+
+
+def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(quick: Quick) -> None:
+    assert "not judged" in quick.output
+    assert "DECOUPLED_DATA" in quick.output  # the remedy
+    assert "urlopen" not in quick.output
+    assert "data='stand-in'" not in quick.output
+    page = (quick.folder / "report.html").read_text()
+    assert (
+        page.count('<p class="alarm">MovieLens 100K was not available') == 2
+    )  # at the top, and in its section
+    claims = {each["id"]: each for each in json.loads((quick.folder / "claims.json").read_text())}
+    assert claims["movielens-lowest"]["verdict"] == "not judged: MovieLens was not available"
+    # Measurements on generated ratings are in the data, but never next to the claim.
+    row = page.split('<tr id="claim-movielens-lowest">')[1].split("</tr>")[0]
+    assert row.endswith("<td>&ndash;</td>")
+
+
+@pytest.mark.usefixtures("_here")
+def test_a_damaged_file_is_refused_by_name_and_line_before_anything_is_run(tmp_path: Path) -> None:
+    lines = stand_in().decode().splitlines()
+    lines[41] = lines[41].replace("\t", " ")
+    folder = tmp_path / "ml-100k"
+    folder.mkdir()
+    (folder / "u.data").write_text("\n".join(lines) + "\n")
+    done = reproduce([*COMMAND, str(tmp_path / "out"), "--data", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "u.data" in done.stderr
+    assert "line 42" in done.stderr
+    assert not (tmp_path / "out" / "movielens").exists()
+
+
+@pytest.mark.skipif(
+    not os.environ.get("DECOUPLED_DATA"), reason="DECOUPLED_DATA does not name MovieLens 100K"
+)
+@pytest.mark.usefixtures("_here")
+def test_with_the_data_the_claim_is_judged(tmp_path: Path) -> None:
+    done = reproduce([*COMMAND, str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "not judged" not in done.stdout
+    assert "alarm" not in (tmp_path / "report.html").read_text().split("</style>")[1].split("<script")[0]

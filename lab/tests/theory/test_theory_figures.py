@@ -1,0 +1,55 @@
+"""Every figure can be drawn, is small, and is shown on the page."""
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from decoupled_lab import theory
+from support.phone import smallest_on_a_phone
+
+ROOT = Path(__file__).parents[3]
+PICTURES = sorted(ROOT.glob("docs/figures/theory-*"))
+PLAIN = ["plot_event", "plot_exponent", "plot_slope", "plot_stability_step", "plot_tail", "plot_tuning"]
+NAMES = [
+    *(f"theory.{name}" for name in theory.__all__ if not inspect.ismodule(getattr(theory, name))),
+    *(f"bounds.{name}" for name in theory.bounds.__all__),
+    *(f"figures.{name}" for name in theory.figures.__all__),
+]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_picture_is_written(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "new folder" / "picture.png"
+    figure = getattr(theory.figures, name)(path)
+    assert smallest_on_a_phone(figure) >= 9.0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_violation_is_drawn_right_of_the_line(tmp_path: Path) -> None:
+    report = theory.inspect([50.0, 0.0], eta=1.0)
+    figure = theory.figures.plot_tightness(report, tmp_path / "tightness.png")
+    axes = figure.axes[0]
+    (failing,) = [line for line in axes.get_lines() if line.get_label() == "as printed"]
+    assert np.max(np.asarray(failing.get_xdata(), float)) > 1.0
+    (holding,) = [line for line in axes.get_lines() if line.get_label() == "claimed"]
+    assert np.max(np.asarray(holding.get_xdata(), float)) <= 1.0 + 1e-9
+
+
+def test_the_pages_pictures_are_small_and_shown() -> None:
+    page = (ROOT / "docs" / "theory.md").read_text()
+    assert len(PICTURES) == 9
+    for picture in PICTURES:
+        assert picture.stat().st_size < (350_000 if "tightness" in picture.name else 150_000)
+        assert f"(figures/{picture.name})" in page
+    ours = ROOT / "docs" / "figures" / "ladder-tightness.png"
+    assert ours.stat().st_size < 350_000
+    assert f"(figures/{ours.name})" in (ROOT / "docs" / "ladder.md").read_text()
+
+
+def test_public_names_have_an_example() -> None:
+    for name in NAMES:
+        module, _, attribute = name.partition(".")
+        home = theory if module == "theory" else getattr(theory, module)
+        assert ">>>" in (inspect.getdoc(getattr(home, attribute)) or ""), name

@@ -1,0 +1,70 @@
+"""Defines the command `decoupled mirror`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from decoupled.errors import ParameterError
+from ..options.definitions import MIRROR
+from ..options.sources import OptionValues, config_path, read_file, resolved
+from decoupled.cli.errors import report_errors
+from .options import takes, warn_of_unknown_variables
+from .starting import ends_on_sigterm, loading
+
+if TYPE_CHECKING:
+    from ..mirror.config import MirrorConfig
+
+ConfigFile = Annotated[
+    str | None,
+    typer.Argument(metavar="CONFIG.toml", help="The upstreams, and what is a loss; or DECOUPLED_CONFIG."),
+]
+
+
+def _resolved(values: dict[str, Any]) -> OptionValues:
+    warn_of_unknown_variables()
+    return resolved(MIRROR, values, file=read_file(config_file(values["config"])))
+
+
+def config_file(argument: str | None) -> Path:
+    """The file that the argument or DECOUPLED_CONFIG names."""
+    path = config_path(argument)
+    if path is None:
+        raise ParameterError(
+            "CONFIG.toml: is missing; give the file of the mirror, or set DECOUPLED_CONFIG"
+        )
+    return path
+
+
+takes_mirror_options = takes(MIRROR, _resolved)
+
+
+@takes_mirror_options
+def mirror(
+    settings: OptionValues,
+    config: ConfigFile = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the configuration, print what it means, and end.")
+    ] = False,
+) -> None:
+    """Serve each request from one upstream, mirror some to another, and learn which is best."""
+    with report_errors("the mirror has ended", flags=False), ends_on_sigterm():
+        found = read(settings, config)
+        if check:
+            from ..mirror.config_file import doubts, explained
+
+            typer.echo(explained(found))
+            for doubt in doubts(found):
+                typer.echo(f"Warning: {doubt}", err=True)
+            return
+        with loading():
+            from ..mirror.server import run
+
+        run(found)
+
+
+def read(settings: OptionValues, config: str | None) -> "MirrorConfig":
+    """The whole configuration of a mirror."""
+    from ..mirror.config_file import read_config
+
+    return read_config(config_file(config), settings)

@@ -1,0 +1,90 @@
+"""Makes the flags of commands from the definitions of their options."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from ..options.definitions import CONFIG, STORES
+from ..options.option import Option
+from ..options.sources import OptionValues, config_path, resolved, serve_file, unknown_variables
+from decoupled.cli.errors import report_errors
+
+_BY_VARIABLE = "Variables set the options, too, such as DECOUPLED_STORE for --store. See docs/settings.md."
+Resolve = Callable[[dict[str, Any]], OptionValues]
+
+
+def takes(
+    options: Sequence[Option], resolve: Resolve
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the flags of `options`. It is called with its own arguments and, as `settings`, with what holds.
+
+    `resolve` gets all arguments by name; a flag that was not given is None.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        names = [name for name in inspect.signature(command).parameters if name != "settings"]
+
+        def run(**values: Any) -> None:
+            with report_errors(arguments=("CONFIG.toml",)):
+                settings = resolve(values)
+            command(settings=settings, **{name: values[name] for name in names})
+
+        with_parameters_of(command, run, "settings", [_flag(option) for option in options])
+        run.__doc__ = f"{command.__doc__}\n\n{_BY_VARIABLE}"
+        return run
+
+    return decorate
+
+
+def with_parameters_of(
+    command: Callable[..., None], run: Callable[..., None], filled: str, added: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Let `run` look like `command` without the parameter that it fills in itself, and with those that are added."""
+    own = [each for each in inspect.signature(command).parameters.values() if each.name != filled]
+    parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *added]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def flag(name: str, annotation: object, default: object) -> inspect.Parameter:
+    """A parameter of a command that is a flag."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _flag(option: Option) -> inspect.Parameter:
+    """The flag of an option: None if it is not given, so that a variable or the file can set it."""
+    switch = not option.kind.metavar
+    declared = typer.Option(
+        f"{option.flag}/--no-{option.name}" if switch else option.flag,
+        metavar=option.kind.metavar or None,
+        help=option.meaning,
+        show_default=False if switch else option.shown_default or False,
+    )
+    kind: Any = bool | None if switch else str | None
+    return flag(option.identifier, Annotated[kind, declared], None)
+
+
+def takes_serve_options(
+    options: Sequence[Option], *, warn: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command `--config` and some options of `decoupled serve`; warn about unknown variables if asked."""
+
+    def resolve(values: dict[str, Any]) -> OptionValues:
+        if warn:
+            warn_of_unknown_variables()
+        return resolved(options, values, file=serve_file(config_path(values[CONFIG.identifier])))
+
+    return takes((CONFIG, *options), resolve)
+
+
+def warn_of_unknown_variables() -> None:
+    """Print a warning for each variable that looks like one of this package, and is none."""
+    for warning in unknown_variables():
+        typer.echo(f"warning: {warning}", err=True)
+
+
+takes_store = takes_serve_options(STORES)

@@ -1,0 +1,255 @@
+"""Runs and manages a service: `serve`, `migrate`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options.definitions import SERVE, STORES
+from ..options.kinds import shown_store
+from ..options.sources import OptionValues
+from decoupled.cli.audit import AuditAction, AuditLimit, AuditSubject, AuditTenant, audit_line
+from decoupled.cli.client_data import client
+from decoupled.cli.errors import report_errors
+from .options import takes_serve_options, takes_store
+from .starting import ends_on_sigterm, loading
+
+if TYPE_CHECKING:
+    from ..service.api.keys import ApiKey
+    from ..service.service import DecisionService
+
+keys = typer.Typer(help="API keys of a store: make, list, rotate, revoke.", no_args_is_help=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the service's commands."""
+    app.command()(serve)
+    app.command()(migrate)
+    app.command()(doctor)
+    app.command()(backup)
+    app.command()(restore)
+    app.command()(audit)
+    app.add_typer(keys, name="keys")
+    app.add_typer(client, name="client")
+
+
+@takes_serve_options(SERVE, warn=True)
+def serve(settings: OptionValues) -> None:
+    """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
+    with report_errors("the service has ended", flags=False), ends_on_sigterm():
+        with loading():
+            from ..service.http.admission.limits import Limits
+            from ..service.http.server import Serving, run
+
+        run(
+            Serving(
+                store=settings["store"],
+                host=settings["host"],
+                port=settings["port"],
+                certificate=settings["tls-certificate"],
+                private_key=settings["tls-key"],
+                backups=settings["backups"],
+                access_log=settings["access-log"],
+                drain=settings["drain"],
+                limits=Limits(
+                    body=settings["body-limit"],
+                    rate=settings["rate"],
+                    burst=settings["burst"],
+                    replay=settings["replay-limit"],
+                ),
+                experiments_in_memory=settings["experiments-in-memory"],
+                delete_after=86_400.0 * settings["delete-after"],
+                log_format=settings["log-format"],
+                metrics_experiments=settings["metrics-experiments"],
+                otel=settings["otel"],
+                admin_key_file=settings["admin-key-file"],
+            )
+        )
+
+
+@takes_serve_options(STORES, warn=True)
+def migrate(settings: OptionValues) -> None:
+    """Create the tables of a store, or update those of an earlier release, and end."""
+    with report_errors():
+        from ..service.store.open import migrated
+
+        where, before, after = migrated(settings["store"])
+        done = (
+            "nothing to do" if before == after else "created" if before == 0 else f"updated from {before}"
+        )
+        typer.echo(f"Store {where}: version {after}, {done}")
+
+
+@takes_store
+def doctor(settings: OptionValues) -> None:
+    """Check a store: its versions, its disk, the clock, and its log against its state."""
+    with report_errors():
+        from ..service.analysis.doctor import examine
+
+        sound = True
+        for check in examine(settings["store"]):
+            sound = sound and check.good
+            typer.echo(f"{'ok  ' if check.good else 'FAIL'} {check.name}: {check.finding}")
+    if not sound:
+        raise typer.Exit(1)
+
+
+@takes_store
+def backup(
+    settings: OptionValues,
+    file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace FILE if it exists, but never a store in use.")
+    ] = False,
+) -> None:
+    """Write a consistent copy of a store, even while a service is using it."""
+    with report_errors(), _opened(settings["store"]) as service:
+        service.logs.backup(file, force=force).result()
+        typer.echo(f"Written to {file}")
+
+
+@takes_store
+def restore(
+    settings: OptionValues, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]
+) -> None:
+    """Copy a backup into a store that is empty or does not exist yet."""
+    with report_errors():
+        from ..service.experiment.request_context import ORIGIN, from_command_line
+        from ..service.store.backup import restore as copy_back
+
+        ORIGIN.set(from_command_line())
+        store = settings["store"]
+        typer.echo(f"Restored {copy_back(file, store)} experiments into {shown_store(store)}")
+
+
+@takes_store
+def audit(
+    settings: OptionValues,
+    subject: AuditSubject = None,
+    action: AuditAction = None,
+    tenant: AuditTenant = None,
+    limit: AuditLimit = 100,
+) -> None:
+    """Show who changed what, newest first, from the store itself."""
+    with report_errors(), _opened(settings["store"]) as service:
+        found = service.audit.read(tenant, subject=subject, action=action, limit=limit).result()
+        for entry in found:
+            typer.echo(audit_line(entry))
+
+
+@contextmanager
+def _opened(store: str) -> Iterator["DecisionService"]:
+    """The service over an existing store, for the length of a command."""
+    from ..service.experiment.request_context import ORIGIN, from_command_line
+    from ..service.service import open_service
+
+    ORIGIN.set(from_command_line())
+    service = open_service(store, create=False)
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+# Keys
+
+
+@keys.command("new")
+def keys_new() -> None:
+    """Print a new key for the file of --admin-key-file; it is stored nowhere."""
+    from ..service.http.admission.auth import new_key
+
+    typer.echo(new_key())
+
+
+@keys.command("add")
+@takes_store
+def keys_add(
+    settings: OptionValues,
+    role: Annotated[
+        str, typer.Option(help="read, decide or admin; each includes those before it.")
+    ] = "decide",
+    tenant: Annotated[
+        str, typer.Option(help="Whose experiments; 'local' also manages the instance.")
+    ] = "local",
+    label: Annotated[str, typer.Option(help="A label to recognise it by.")] = "",
+) -> None:
+    """Make a key and show it once; only its digest is stored."""
+    from ..service.http.admission.auth import checked_role, digest_of, new_key
+
+    with report_errors(arguments=("role", "tenant")), _opened(settings["store"]) as service:
+        key = new_key()
+        made = service.keys.add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
+        typer.echo(f"Key {made.id} ({made.role} of {made.tenant}); it is shown only once:", err=True)
+        typer.echo(key)
+
+
+@keys.command("list")
+@takes_store
+def keys_list(settings: OptionValues) -> None:
+    """List keys: id, tenant, role, label, and when they were made and revoked. Never the keys themselves."""
+    with report_errors(), _opened(settings["store"]) as service:
+        from ..service.experiment.records import moment
+
+        for key in service.keys.list().result():
+            state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
+            typer.echo(
+                f"{key.id}  {key.tenant}  {key.role}  {key.label!r}  made {moment(key.created_at)}  {state}"
+            )
+
+
+@keys.command("revoke")
+@takes_store
+def keys_revoke(
+    settings: OptionValues,
+    id: Annotated[str, typer.Argument(help="The id that keys list shows.")],  # noqa: A002
+) -> None:
+    """Revoke a key; running services refuse it from now on."""
+    with report_errors(), _opened(settings["store"]) as service:
+        service.keys.revoke(_active(service, id).digest).result()
+        typer.echo(f"Key {id} is revoked.")
+
+
+@keys.command("rotate")
+@takes_store
+def keys_rotate(
+    settings: OptionValues,
+    id: Annotated[str, typer.Argument(help="The key to replace.")],  # noqa: A002
+    keep_old: Annotated[
+        bool, typer.Option("--keep-old", help="Leave the old key active; revoke it later.")
+    ] = False,
+) -> None:
+    """Make a key with the tenant, role and label of another, and revoke that one."""
+    from ..service.http.admission.auth import digest_of, new_key
+
+    with report_errors(), _opened(settings["store"]) as service:
+        old = _active(service, id)
+        key = new_key()
+        made = service.keys.rotate(old.digest, digest_of(key), keep_old=keep_old).result()
+        typer.echo(f"Key {made.id} replaces {id}; it is shown only once:", err=True)
+        typer.echo(key)
+
+
+def _active(service: "DecisionService", id: str) -> "ApiKey":  # noqa: A002
+    from decoupled.errors import ParameterError
+
+    for key in service.keys.list().result():
+        if key.id == id and key.revoked_at is None:
+            return key
+    raise ParameterError.of("key", id, "is not an active key", "see decoupled keys list")
+
+
+def checked_tenant(tenant: str) -> str:
+    """A tenant's name.
+
+    >>> checked_tenant("shop-7")
+    'shop-7'
+    """
+    from decoupled.base.names import is_name, name_rule
+    from decoupled.errors import ParameterError
+
+    if not is_name(tenant):
+        raise ParameterError.of("tenant", tenant, name_rule(), "choose another name")
+    return tenant

@@ -1,0 +1,152 @@
+"""Defines the command `decoupled weights`."""
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from decoupled.errors import ParameterError
+from decoupled.cli.client import URL, Experiment, KeyFile, Url, connected
+from decoupled.cli.errors import report_errors
+from .starting import ends_on_sigterm
+
+if TYPE_CHECKING:
+    from ..weights.documents import Document
+    from ..weights.shares import Shares
+    from ..weights.targets import Target
+
+KINDS = ("nginx", "haproxy", "httproute", "json")
+_RELOAD = "nginx -s reload"
+
+
+def weights(
+    experiment: Experiment,
+    to: Annotated[str, typer.Option(help=f"What to write for: {', '.join(KINDS)}.")] = "json",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file to write, as a whole; the standard output if not given. Not for haproxy."
+        ),
+    ] = None,
+    reload: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The command to run after the file has changed. For nginx it is `{_RELOAD}`; '' for none.",
+            metavar="COMMAND",
+        ),
+    ] = None,
+    upstream: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What an arm is called there, if not by its name; repeat it for several.",
+            metavar="ARM=NAME",
+        ),
+    ] = None,
+    by: Annotated[
+        str, typer.Option(help="nginx: what it draws by, such as $cookie_session to keep a session's arm.")
+    ] = "$request_id",
+    socket: Annotated[
+        str | None,
+        typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET"),
+    ] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            help="haproxy: the backend; its servers are the arms. Default: the experiment's name."
+        ),
+    ] = None,
+    gateway: Annotated[
+        str | None, typer.Option(help="httproute: the Gateway that the route belongs to.")
+    ] = None,
+    service_port: Annotated[int, typer.Option(help="httproute: the port of the Services.")] = 80,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on: write whenever a share has moved.")
+    ] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks with --watch.")] = 10.0,
+    threshold: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="How far a share may move before it is written.")
+    ] = 0.01,
+    fallback: Annotated[
+        str | None,
+        typer.Option(
+            help="The arm that gets everything if the service is away and nothing was written yet.",
+            metavar="ARM",
+        ),
+    ] = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Write what to serve, the probabilities of exploiting after guardrails, into a gateway.
+
+    While the service is away the gateway keeps what it has.
+    """
+    with report_errors("what was written stays"), ends_on_sigterm(), connected(url, key_file) as service:
+        from ..weights.following import Follower
+        from ..weights.shares import all_to, shares_of
+
+        names = _names(upstream)
+
+        def look() -> "Shares":
+            state = service.state(experiment)
+            gone = names.keys() - map(str, state["arms"])
+            retired = service.experiment(experiment)["retired"] if gone else ()
+            return shares_of(state, names, retired, lenient=watch)
+
+        if to not in KINDS:
+            raise ParameterError.of("--to", to, "is not known", f"choose one of {', '.join(KINDS)}")
+        target = None if to == "haproxy" else _document(to, by, gateway, service_port)
+        if target is not None and out is None:
+            if watch:
+                raise ParameterError("--watch: needs a file to write; name it with --out")
+            typer.echo(target.text(look()), nl=False)
+            return
+        follower = Follower(
+            look,
+            _target(target, out, _command(to, reload), socket, backend or experiment),
+            threshold,
+            None if fallback is None else all_to(experiment, names.get(fallback, fallback)),
+            typer.echo,
+            lambda problem: typer.echo(f"warning: {problem}", err=True),
+        )
+        if watch:
+            follower.forever(lambda: time.sleep(every))
+        else:
+            follower.once()
+
+
+def _names(upstreams: list[str] | None) -> dict[str, str]:
+    for text in upstreams or ():
+        if "=" not in text:
+            rule, remedy = "must be ARM=NAME", "for example next=checkout-v2"
+            raise ParameterError.of("--upstream", text, rule, remedy)
+    return {arm: name for arm, _, name in (text.rpartition("=") for text in upstreams or ())}
+
+
+def _document(to: str, by: str, gateway: str | None, port: int) -> "Document":
+    from ..weights.documents import HttpRoute, Json, Nginx
+
+    if to == "nginx":
+        return Nginx(by)
+    if to == "json":
+        return Json()
+    if gateway is None:
+        raise ParameterError("--gateway: is missing; name the Gateway that the route belongs to")
+    return HttpRoute(gateway, port)
+
+
+def _command(to: str, reload: str | None) -> list[str]:
+    return shlex.split(_RELOAD if reload is None and to == "nginx" else reload or "")
+
+
+def _target(
+    document: "Document | None", out: Path | None, reload: list[str], socket: str | None, backend: str
+) -> "Target":
+    from ..weights.targets import FileTarget, HaProxy
+
+    if document is not None and out is not None:
+        return FileTarget(out, document, reload)
+    if socket is None:
+        raise ParameterError("--socket: is missing; give the path of HAProxy's `stats socket`")
+    return HaProxy(socket, backend)

@@ -1,0 +1,180 @@
+"""Routes the requests of one model group: which arm serves, and what becomes of the shadow. It knows no LiteLLM."""
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from decoupled.errors import ParameterError
+from decoupled.learner.keys import key_text
+from ..mirror.backend import Traits
+from ..mirror.config import CopyConfig, LossConfig
+from ..mirror.copies import Copies, Copy
+from ..mirror.counts import MirrorCounts
+from ..mirror.exchange import Answer, Request
+from ..mirror.headers import CREDENTIALS
+from ..mirror.judges import Judge
+from ..mirror.loss import CopyLoss
+from ..mirror.spending import Spending
+from .deciding import Decider
+from .requests import Fields, context_of, copied, headers_of
+from .shadow_arm import ShadowArm
+
+OPEN_SECONDS = 600.0  # for an answer to be served; a longer one has no shadow
+
+
+class Mark(str):
+    """The decision of a request, in LiteLLM's notes about it. A client can send such a text, but not such an object."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A request that is being served, and what its shadow will be."""
+
+    decision: str
+    explore: str
+    target: str
+    body: Mapping[str, Any]
+    headers: tuple[tuple[str, str], ...]
+    began: float
+
+    def copy(self, served: Answer) -> Copy:
+        """The shadow. It is made when the client has its answer, because a long body takes time to write."""
+        content = json.dumps(self.body, default=str).encode()
+        seen = tuple(each for each in self.headers if each[0] not in CREDENTIALS)
+        request = Request("POST", self.target, self.headers, content)
+        shown = Request("POST", self.target, seen, content)
+        return Copy(self.decision, self.explore, request, shown, served)
+
+
+class Routing:
+    """Chooses the arms of requests, and hands on the shadows of those that were served."""
+
+    def __init__(
+        self,
+        arms: Sequence[ShadowArm],
+        decider: Decider,
+        loss: LossConfig,
+        judge: Judge | None,
+        spending: Spending,
+        *,
+        session_header: str | None = None,
+        context: Sequence[str] = (),
+        forward_headers: Sequence[str] = (),
+        copy_fields: Sequence[str] = (),
+        concurrency: int = 16,
+        queue: int = 1_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.arms = [arm.name for arm in arms]
+        self.counts = MirrorCounts()
+        self._decider, self._spending, self._clock = decider, spending, clock
+        self._timed = loss.latency is not None or loss.duration is not None
+        self._session_header = None if session_header is None else session_header.lower()
+        self._context = tuple(context)
+        self._forward = tuple(name.lower() for name in forward_headers)
+        self._copy_fields = tuple(copy_fields)
+        self._open: OrderedDict[str, Open] = OrderedDict()
+        self._last: str | None = None
+        self._shadows = {arm.name: arm for arm in arms}
+        self.copies = Copies(
+            self._shadows,
+            CopyConfig(concurrency=concurrency, queue=queue),
+            CopyLoss(loss, judge),
+            decider,
+            self.counts,
+            None if loss.judge is None else loss.judge.otherwise,
+            spending,
+        )
+
+    @property
+    def spent(self) -> float:
+        """What the shadows have cost, in dollars, if the budget is one of money."""
+        return float(self._spending.meter.spent)
+
+    async def choose(
+        self, request: Fields, messages: Sequence[Any] | None, available: Sequence[str]
+    ) -> tuple[str, Mark]:
+        """The arm that serves a request, out of those available, and the mark by which its answer is known.
+
+        Without a decision it is the arm of the one before, or the first of the list.
+        """
+        headers = headers_of(request)
+        found = None if self._not_copied(request) else copied(request, messages, self._copy_fields)
+        about = Traits(self._key(headers), context_of(request, self._context) if self._context else None)
+        self._give_up_old()
+        # What a shadow may cost is set aside before anything is awaited, while others ask for theirs.
+        reason = "not_repeatable" if found is None else self.copies.reserve()
+        try:
+            decision = await self._decider.draw("exploit" if reason else "both", available, about)
+        except BaseException:
+            if reason is None:
+                self.copies.release()
+            raise
+        mark, serves = "", decision is not None and decision.exploit in available
+        if found is None or reason is not None:
+            self.counts.not_mirrored[str(reason)] += 1
+        elif decision is None or decision.explore is None:
+            self.copies.release()
+        elif not serves:
+            self.copies.give_up("refused", decision.id)
+        else:
+            mark, passed = (
+                decision.id,
+                tuple((each, headers[each]) for each in self._forward if each in headers),
+            )
+            self._open[mark] = Open(mark, decision.explore, *found, passed, self._clock())
+        if decision is not None and serves:
+            self._last = decision.exploit
+            return decision.exploit, Mark(mark)
+        self.counts.repeated += 1
+        last = self._last
+        return last if last is not None and last in available else available[0], Mark()
+
+    def served(self, mark: str, target: str | None, answer: Callable[[], Answer]) -> None:
+        """Send the shadow of a request that was served. Must be called in the event loop.
+
+        Args:
+            mark: what `choose` returned.
+            target: the kind of call that it was; None if it is none that is copied.
+            answer: gives what was served; it is not called if there is no shadow.
+        """
+        each = self._open.pop(mark, None)
+        if each is None:
+            return
+        if each.target != target:
+            self.copies.give_up("refused", each.decision)
+            return
+        served = answer()
+        copy = each.copy(served)
+        if served.arm == each.explore:  # nothing is sent twice to the model that served
+            copy.mirrored = self._shadows[served.arm].in_time(served)
+            self.counts.reused[served.arm] += 1
+        self.copies.start(copy)
+
+    def not_served(self, mark: str) -> None:
+        """Give up the shadow of a request that no model answered."""
+        each = self._open.pop(mark, None)
+        if each is not None:
+            self.copies.give_up("client_gone", each.decision)
+
+    def _key(self, headers: Mapping[str, str]) -> str | None:
+        """The key of a request; None if it has none, or none that can be one."""
+        if self._session_header is None:
+            return None
+        try:
+            return key_text(headers.get(self._session_header))
+        except ParameterError:
+            return None
+
+    def _not_copied(self, request: Fields) -> bool:
+        # A slow client stretches a streamed answer, which may stand for a shadow.
+        return self._timed and bool(request.get("stream"))
+
+    def _give_up_old(self) -> None:
+        while self._open and next(iter(self._open.values())).began < self._clock() - OPEN_SECONDS:
+            self.copies.give_up("client_gone", self._open.popitem(last=False)[0])

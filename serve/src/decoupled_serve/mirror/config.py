@@ -1,0 +1,508 @@
+"""Models of the tables that a mirror's TOML file may have. `config_file.py` reads such a file."""
+
+import os
+import re
+from collections.abc import Collection, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    model_validator,
+)
+
+from decoupled.base.secret_files import read_secret
+from decoupled.errors import Message, ParameterError, near_name
+from decoupled.learner.budget import Budget
+from ..options import readers
+from decoupled.policies import Policy
+from ..service.experiment.context import checked_fields
+from ..service.experiment.records import FieldType
+from ..service.http.observe.log_format import LogFormat
+from .headers import CREDENTIALS
+from .repeatable import Repeatable, Rule
+
+MIB = 2**20
+SAFE = ("GET /*", "HEAD /*", "OPTIONS /*")  # methods that promise to change nothing (RFC 9110, 9.2.1)
+_PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+
+# Values
+
+
+def _header_value(value: str) -> str:
+    """A text in which `${NAME}` is an environment variable and `${file:PATH}` a file."""
+    filled = _PLACEHOLDER.sub(lambda match: _secret(match[1]), value)
+    if not _HEADER_VALUE.fullmatch(filled):  # the value may be a secret, so the error does not show it
+        raise ValueError("must be one line of Latin-1 characters; check it")
+    return filled
+
+
+def _secret(source: str) -> str:
+    path = source.removeprefix("file:")
+    if path != source:
+        if not os.path.isabs(path):
+            raise ValueError(
+                f"${{{source}}} must have an absolute path; for example ${{file:/run/secrets/key}}"
+            )
+        return read_secret("file", path)
+    value = os.environ.get(source)
+    if not value:
+        raise ValueError(f"the environment variable {source} is not set; set it before the mirror starts")
+    return value
+
+
+def _policy(value: Any) -> Any:
+    """A table of a policy; a text is its name."""
+    table = {"name": value} if isinstance(value, str) else value
+    policy = Policy.from_dict(table)
+    if policy.coupled:
+        rule = "plays the standard game, where the arm that serves is the arm that is seen"
+        raise ParameterError.of("name", type(policy).__name__, rule, "use a decoupled policy such as FTPL")
+    return table
+
+
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Token: TypeAlias = Annotated[
+    str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+]  # of a header or a cookie
+Dotted: TypeAlias = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]  # such as "user.id"
+Url: TypeAlias = Annotated[str, AfterValidator(partial(readers.url, "url"))]
+Amount: TypeAlias = Annotated[float, Field(ge=0.0, strict=True, allow_inf_nan=False)]
+Share: TypeAlias = Annotated[Amount, Field(le=1.0)]
+Seconds: TypeAlias = Annotated[Amount, Field(gt=0.0)]
+Natural: TypeAlias = Annotated[int, Field(ge=0, le=2**62, strict=True)]
+Count: TypeAlias = Annotated[Natural, Field(ge=1)]
+Status: TypeAlias = Annotated[Natural, Field(ge=100, le=599)]
+Headers: TypeAlias = dict[Token, Annotated[Text, AfterValidator(_header_value)]]
+
+
+# Tables
+
+
+class TableConfig(BaseModel):
+    """A table of the file. A key that it does not have is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """The keys of the table."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values: object) -> object:
+        if isinstance(values, dict):
+            check_keys(values, cls.keys())
+        return values
+
+
+def check_keys(values: Iterable[str], known: Collection[str]) -> None:
+    """Refuse keys that are not known.
+
+    >>> check_keys(["lisen"], ["listen", "store"])
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.ParameterError: lisen: is not a key here; did you mean 'listen'?
+    """
+    for key in values:
+        if key not in known:
+            raise ParameterError(Message(f"{key}: is not a key here", near_name(key, sorted(known)), key))
+
+
+class ArmConfig(TableConfig):
+    """One upstream.
+
+    Attributes:
+        name: the name of the arm.
+        url: where it is; a path in it comes before the path of each request.
+        headers: headers to add to each request; `${NAME}` is the environment variable NAME.
+        pass_credentials: the credentials of clients that are meant for this arm: names of headers.
+        preserve_host: send the `Host` of the client, not that of `url`.
+        fields: fields to set in JSON bodies, `json` in the file, so that arms may share an upstream.
+        cost: the cost of a call whose answer does not state it, for the loss and the budget.
+        cost_header: the header of an answer that states its cost.
+        prices: the price of a million of each field of an answer's `usage`, such as "completion_tokens".
+        timeout: seconds without a byte of the answer after which a call has failed.
+        health: a path that answers with 2xx while the arm is well; without it, an arm that cannot be connected to
+            counts as down until it can.
+    """
+
+    name: Text
+    url: Url
+    headers: Headers = {}
+    pass_credentials: tuple[Token, ...] = ()
+    preserve_host: StrictBool = False
+    fields: dict[str, JsonValue] = Field(default={}, alias="json")
+    cost: Amount = 0.0
+    cost_header: Token | None = None
+    prices: dict[Text, Amount] = {}
+    timeout: Seconds = 60.0
+    health: Annotated[str, Field(pattern="^/[!-~]*$")] | None = None
+
+    @property
+    def states_cost(self) -> bool:
+        """Whether its answers state what they cost."""
+        return self.cost_header is not None or bool(self.prices)
+
+
+class ExperimentConfig(TableConfig):
+    """The experiment that learns; see the settings of an experiment of the service.
+
+    Attributes:
+        name: the name of the experiment.
+        policy: the policy; `Ladder` by default.
+        deadline_seconds: how long the loss of a copy may take; later ones count as nothing.
+        seed: the seed of the draws, for tests.
+        keep_days: how long the embedded store keeps the log; 0 for ever.
+    """
+
+    name: Text = "mirror"
+    policy: Annotated[dict[str, Any], BeforeValidator(_policy)] = {"name": "Ladder"}
+    deadline_seconds: Annotated[Seconds, Field(le=1e9)] = 3600.0
+    seed: Natural | None = None
+    keep_days: Amount = 30.0
+
+
+class CopyConfig(TableConfig):
+    """What is mirrored, and how much of it is held.
+
+    Attributes:
+        share: the share of the repeatable requests that are mirrored.
+        repeat: requests that are safe to send twice, such as "POST /v1/search"; `*` stands for anything.
+        skip: exceptions to `repeat`, in any case and with or without a slash at the end.
+        dry_run_header: a request with this header may be sent twice, whatever its method, unless it says 0, false, no,
+            off or nothing.
+        headers: headers to add to the copies, such as one that marks a dry run.
+        credentials: further headers that are credentials.
+        body_limit: bytes of a request; a longer one is served and not mirrored.
+        answer_limit: bytes kept of an answer; the copy of a longer one is cut there.
+        queue: how many copies may be waiting for their answer or their judge.
+        queue_bytes: how many bytes they may hold together.
+        concurrency: how many copies may be on their way, to whichever arm.
+        timeout: seconds that a copy may take in all.
+    """
+
+    share: Share = 0.05
+    repeat: tuple[Text, ...] = SAFE
+    skip: tuple[Text, ...] = ()
+    dry_run_header: Token | None = None
+    headers: Headers = {}
+    credentials: tuple[Token, ...] = ()
+    body_limit: Natural = MIB
+    answer_limit: Natural = MIB
+    queue: Count = 1_000
+    queue_bytes: Count = 64 * MIB
+    concurrency: Count = 16
+    timeout: Seconds = 30.0
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        self.rules()
+        return self
+
+    def rules(self) -> Repeatable:
+        """The rules about what may be sent twice."""
+        repeat = tuple(Rule.parse("repeat", each) for each in self.repeat)
+        skip = tuple(Rule.parse("skip", each, loosely=True) for each in self.skip)
+        mark = self.dry_run_header
+        return Repeatable(repeat, skip, None if mark is None else mark.lower().encode())
+
+    @property
+    def newer(self) -> int:
+        """How many copies may begin after one that waits. Verdicts wait for it, and must not have to leave it out."""
+        return min(8 * self.queue, 8_000)
+
+    def all_credentials(self) -> frozenset[str]:
+        """The names of all headers that are credentials."""
+        return frozenset((*CREDENTIALS, *(name.lower() for name in self.credentials)))
+
+
+class StickyConfig(TableConfig):
+    """Where the key of a request is, by which it is served by the same arm again. Exactly one place is given.
+
+    Attributes:
+        header: the name of a header.
+        cookie: the name of a cookie.
+        body: a field of a JSON body, `json` in the file, such as "user.id". Bodies longer than `mirror.body_limit` are not
+            looked at.
+    """
+
+    header: Token | None = None
+    cookie: Token | None = None
+    body: Dotted | None = Field(default=None, alias="json")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        _check_place((self.header, self.cookie, self.body), "header, cookie and json", "X-Session-Id")
+        return self
+
+
+def _check_place(places: tuple[object, ...], names: str, example: str) -> None:
+    if sum(place is not None for place in places) != 1:
+        raise ParameterError(f'must have exactly one of {names}; for example header = "{example}"')
+
+
+class FieldConfig(TableConfig):
+    """Where a field of the context of a request is. Exactly one place is given.
+
+    Attributes:
+        header: the name of a header.
+        body: a field of a JSON body, `json` in the file, such as "model.name". Bodies longer than `mirror.body_limit` are
+            not looked at.
+        path: a part of the path, 1 for the first; 0 for all of it.
+        method: true for the method.
+        type: "text", "number" or "boolean".
+    """
+
+    header: Token | None = None
+    body: Dotted | None = Field(default=None, alias="json")
+    path: Natural | None = None
+    method: StrictBool = False
+    type: FieldType = "text"
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        places = (self.header, self.body, self.path, self.method or None)
+        _check_place(places, "header, json, path and method", "X-Subject")
+        return self
+
+
+class TermConfig(TableConfig):
+    """A part of the loss that grows from 0 at `low` to 1 at `high`."""
+
+    weight: Amount = 1.0
+    low: Amount = 0.0
+    high: Seconds
+
+    @model_validator(mode="after")
+    def _grows(self) -> Self:
+        if self.high <= self.low:
+            rule = f"must be above low = {self.low:g}"
+            raise ParameterError.of("high", self.high, rule, "raise it, or lower low")
+        return self
+
+    def at(self, value: float) -> float:
+        """The part at a value.
+
+        >>> term = TermConfig(low=0.1, high=2.1)
+        >>> term.at(1.1), term.at(9.0)
+        (0.5, 1.0)
+        """
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+
+class JudgeConfig(TableConfig):
+    """Who judges the answer to a copy: a function in Python, or an address.
+
+    Attributes:
+        python: "module:function"; the module may be beside the configuration.
+        url: an address that takes both answers by POST.
+        alone: whether it judges the answer to the copy alone, and does not see what was served.
+        headers: headers to add to that POST; `${NAME}` is the environment variable NAME.
+        weight: the weight in the loss.
+        timeout: seconds for one attempt.
+        attempts: how often to try, with growing waits in between.
+        concurrency: how many verdicts may be awaited at a time.
+        otherwise: the loss if there is no verdict in the end; by default the copy counts as nothing.
+    """
+
+    python: Text | None = None
+    url: Url | None = None
+    alone: StrictBool = False
+    headers: Headers = {}
+    weight: Amount = 1.0
+    timeout: Seconds = 30.0
+    attempts: Count = 3
+    concurrency: Count = 8
+    otherwise: Share | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.python is None) == (self.url is None):
+            remedy = 'for example python = "judge:compare", or url = "http://127.0.0.1:9100/compare"'
+            raise ParameterError(f"must have either python or url; {remedy}")
+        return self
+
+
+class LossConfig(TableConfig):
+    """The loss of an answer: the weighted mean of its parts, each in [0, 1].
+
+    Attributes:
+        status: the weight of 1 for a bad status, 0 for others.
+        bad_status: the lowest status that is bad.
+        good_status: those above it that are not bad.
+        latency: seconds to the first byte of the answer.
+        duration: seconds to its last byte.
+        bytes: the size of the answer.
+        cost: the cost of a call to the arm.
+        judge: who judges the answer.
+    """
+
+    status: Amount = 0.0
+    bad_status: Status = 400
+    good_status: tuple[Status, ...] = (404, 429)
+    latency: TermConfig | None = None
+    duration: TermConfig | None = None
+    bytes: TermConfig | None = None
+    cost: TermConfig | None = None
+    judge: JudgeConfig | None = None
+
+    @model_validator(mode="after")
+    def _has_weight(self) -> Self:
+        parts = (self.latency, self.duration, self.bytes, self.cost, self.judge)
+        if self.status + sum(part.weight for part in parts if part is not None) <= 0.0:
+            raise ParameterError("every weight is 0; give at least one part of the loss a weight")
+        return self
+
+
+class WebhookConfig(TableConfig):
+    """Who is told when it is decided which arm is best, and when the incumbent is released.
+
+    Attributes:
+        url: an address that takes a POST with JSON.
+        headers: headers to add; `${NAME}` is the environment variable NAME.
+        timeout: seconds for one attempt.
+        attempts: how often to try, with growing waits in between.
+    """
+
+    url: Url
+    headers: Headers = {}
+    timeout: Seconds = 10.0
+    attempts: Count = 10
+
+
+def _named_fields(fields: dict[str, FieldConfig]) -> dict[str, FieldConfig]:
+    checked_fields({name: field.type for name, field in fields.items()})
+    return fields
+
+
+class MirrorConfig(TableConfig):
+    """A whole configuration.
+
+    Attributes:
+        arms: the upstreams, two or more.
+        loss: what is learned.
+        mirror: what is mirrored.
+        experiment: the experiment that learns.
+        listen: the address of the proxy; port 0 for a free one.
+        sink: whether to take copies that another proxy makes, and to serve nobody.
+        console: the address of the console, the metrics and the decision service; it must be loopback.
+        store: the store of the embedded decision service.
+        service: the address of a decision service elsewhere, instead of a store.
+        key: the key of that service; `DECOUPLED_KEY` if it is None.
+        state_folder: the folder to write to, and that a relative path of the store starts from; `folder` if it is None.
+        clients: how many requests are served at a time; others are answered with 503.
+        client_timeout: seconds for which a client may send or read less than 4 KiB a second.
+        drain: seconds to finish open requests and queued copies at shutdown.
+        log_format: "text", or "json": one object a line.
+        webhook: who is told when something is decided; None for nobody.
+        sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
+        context: where the fields of a request's context are, by their names.
+        budget: the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the
+            answers to copies.
+        guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
+        folder: the folder of the file, which paths are relative to.
+    """
+
+    arms: tuple[ArmConfig, ...] = Field(alias="arm", min_length=2)
+    loss: LossConfig = LossConfig(status=1.0)
+    mirror: CopyConfig = CopyConfig()
+    experiment: ExperimentConfig = ExperimentConfig()
+    listen: tuple[str, int] = ("127.0.0.1", 8080)
+    sink: bool = False
+    console: tuple[str, int] | None = ("127.0.0.1", 8081)
+    store: str = "mirror.db"
+    service: str | None = None
+    key: str | None = Field(default=None, repr=False)
+    state_folder: Path | None = None
+    clients: int = 1_000
+    client_timeout: float = 60.0
+    drain: int = 30
+    log_format: LogFormat = "text"
+    webhook: WebhookConfig | None = None
+    sticky: StickyConfig | None = None
+    context: Annotated[dict[str, FieldConfig], AfterValidator(_named_fields)] = {}
+    budget: dict[str, Any] = {}
+    guardrails: dict[str, Any] = {}
+    folder: Path = Path()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        names = [arm.name for arm in self.arms]
+        for name in names:
+            if names.count(name) > 1:
+                remedy = "give each arm its own name"
+                raise ParameterError.of("arm.name", name, "is there twice", remedy)
+        known = self.mirror.all_credentials()
+        for place, arm in enumerate(self.arms):
+            for name in arm.pass_credentials:
+                if name.lower() not in known:  # the setting would have no effect
+                    rule = (
+                        f"is not a credential: those are {', '.join(CREDENTIALS)}, and mirror.credentials"
+                    )
+                    remedy = "all other headers are passed on anyway; leave it out, or add it to mirror.credentials"
+                    raise ParameterError.of(f"arm[{place}].pass_credentials", name, rule, remedy)
+        size, limit = self.loss.bytes, self.mirror.answer_limit
+        if size is not None and size.high > limit:
+            rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
+            remedy = "lower it, or raise the limit"
+            raise ParameterError.of("loss.bytes.high", size.high, rule, remedy)
+        self._has_costs_for_its_budget()
+        if self.sink:
+            self._fits_a_sink()
+        return self
+
+    def _has_costs_for_its_budget(self) -> None:
+        if self.spending_limits:
+            for arm in self.arms:
+                if not (arm.cost or arm.states_cost):
+                    rule = f"needs the costs of all arms, and {arm.name!r} has none"
+                    remedy = "give the arm cost, prices or cost_header, or give budget.cost"
+                    [(name, value), *_] = self.spending_limits.items()
+                    raise ParameterError.of(f"budget.{name}", value, rule, remedy)
+            try:
+                Budget(cost=0.0, **self.spending_limits)
+            except ParameterError as error:
+                raise ParameterError(f"budget.{error}") from None
+
+    def _fits_a_sink(self) -> None:
+        """Refuse what needs the served answer, or serves."""
+        judge = self.loss.judge
+        if judge is not None and not judge.alone:
+            kind = "url" if judge.python is None else "python"
+            rule = "compares with the served answer, which a sink does not see"
+            remedy = "judge the answer to the copy alone, and say so with alone = true"
+            raise ParameterError.of(f"loss.judge.{kind}", judge.python or judge.url, rule, remedy)
+        if self.sticky is not None:
+            raise ParameterError("sticky: a sink serves nobody; leave it out")
+
+    @property
+    def spending_limits(self) -> dict[str, Any]:
+        """The part of the budget that limits what the answers to copies cost; the decision service has the rest."""
+        if "cost" in self.budget:
+            return {}
+        return {name: self.budget[name] for name in ("total", "allowance") if name in self.budget}
+
+    @property
+    def decision_budget(self) -> dict[str, Any]:
+        """The part of the budget that the decision service keeps."""
+        return {name: value for name, value in self.budget.items() if name not in self.spending_limits}
+
+    @property
+    def writable(self) -> Path:
+        """The folder to write to."""
+        return self.state_folder or self.folder
+
+    def file(self, kind: str) -> Path:
+        """A file that this mirror writes."""
+        return self.writable / f"{self.experiment.name}-{kind}.jsonl"

@@ -1,0 +1,75 @@
+"""Finds the context of a request: the fields by which a contextual policy learns, and verdicts are given by segment.
+
+Clients send these values, so they are bounded: a text is cut, and what does not fit its type counts as missing.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from decoupled.base.nested import at
+from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER
+from ..service.experiment.context import LONGEST_VALUE, Value
+from ..service.experiment.records import FieldType
+from .config import FieldConfig
+from .headers import Raw
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
+class ContextFinder:
+    """Finds contexts where the configuration says. `in_body` is whether it has to read the body for that."""
+
+    def __init__(self, fields: Mapping[str, FieldConfig]) -> None:
+        self._fields = fields
+        self._headers = {
+            name: field.header.lower().encode()
+            for name, field in fields.items()
+            if field.header is not None
+        }
+        self.in_body = any(field.body is not None for field in fields.values())
+
+    def find(self, method: str, path: bytes, headers: Raw, content: Any) -> dict[str, Value]:
+        """What is known of a request, whose body is read as JSON.
+
+        >>> fields = {"subject": {"header": "X-Subject"}, "tokens": {"json": "max_tokens", "type": "number"}, "api": {"path": 2}}
+        >>> finder = ContextFinder({name: FieldConfig.model_validate(field) for name, field in fields.items()})
+        >>> finder.find("POST", b"/v1/chat", [(b"x-subject", b"law")], {"max_tokens": 312})
+        {'subject': 'law', 'tokens': 312.0, 'api': 'chat'}
+        """
+        found = {}
+        for name, field in self._fields.items():
+            value: Any = None
+            if field.header is not None:
+                value = next((each for key, each in headers if key == self._headers[name]), None)
+            elif field.body is not None:
+                value = at(content, field.body)
+            elif field.path is not None:
+                value = path if field.path == 0 else _part(path, field.path)
+            else:
+                value = method
+            fitted = _fitted(value, field.type)
+            if fitted is not None:
+                found[name] = fitted
+        return found
+
+
+def _part(path: bytes, number: int) -> bytes | None:
+    parts = path.split(b"/")
+    return parts[number] if number < len(parts) else None
+
+
+def _fitted(value: Any, kind: FieldType) -> Value | None:
+    """A value as its type takes it; None if it does not fit."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace").strip()
+    if kind == "text":
+        text = str(value) if type(value) is int and abs(value) < 10**LONGEST_VALUE else value
+        return text[:LONGEST_VALUE] if isinstance(text, str) and text and text.isprintable() else None
+    if kind == "boolean":
+        return value if isinstance(value, bool) else _TRUTH.get(str(value).lower())
+    try:
+        plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        number = float(value) if plain else None
+    except (ValueError, OverflowError):
+        return None
+    return number if number is not None and abs(number) <= LARGEST_NUMBER else None

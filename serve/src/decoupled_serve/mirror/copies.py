@@ -1,0 +1,275 @@
+"""Sends copies of requests to an arm, has them judged, and passes the losses on; a bounded number at a time."""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from decoupled.base.files import replacing
+from decoupled.client.exchange import Retries
+from decoupled.client.service_errors import ServiceError
+from .config import CopyConfig
+from .counts import MirrorCounts
+from .exchange import Answer, Request
+from .judges import JudgeFailed, Later
+from .loss import CopyLoss
+from .spending import Aside, Spending
+
+_RETRIES = Retries(first=0.5, most=30.0)  # to hand over a loss
+_log = logging.getLogger("decoupled.mirror")
+
+
+@dataclass(slots=True)
+class Copy:
+    """A copy and how far it has come.
+
+    Attributes:
+        decision: the decision whose explored arm gets the copy.
+        arm: that arm.
+        request: the request as that arm gets it.
+        shown: the request as a judge sees it, without credentials.
+        served: what the client got; None in a sink, which does not see it.
+        mirrored: what the arm answered; None as long as it has not.
+        sent: whether the arm was asked.
+        aside: what is set aside for it; None if there is no budget, or its price is known.
+        number: how many copies began before it.
+    """
+
+    decision: str
+    arm: str
+    request: Request
+    shown: Request
+    served: Answer | None
+    mirrored: Answer | None = None
+    sent: bool = False
+    aside: Aside | None = None
+    number: int = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes that it holds."""
+        answers = (self.served, self.mirrored)
+        return len(self.request.body) + sum(len(each.body) for each in answers if each is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The copy as JSON, without credentials."""
+        return {
+            "decision": self.decision,
+            "arm": self.arm,
+            "request": self.shown.to_dict(),
+            "served": self.served and self.served.to_dict(),
+            "mirrored": self.mirrored and self.mirrored.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Self:
+        """The copy that `to_dict` wrote."""
+        request = Request.from_dict(content["request"])
+        served, mirrored = (
+            each and Answer.from_dict(each) for each in (content["served"], content["mirrored"])
+        )
+        return cls(content["decision"], content["arm"], request, request, served, mirrored)
+
+
+class Target(Protocol):
+    """What copies are sent to."""
+
+    async def copy(self, request: Request) -> Answer:
+        """The answer to a copy."""
+
+
+class Learning(Protocol):
+    """What learns the losses."""
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
+
+    def forget(self, decision: str) -> None:
+        """Wait no longer for a decision that gets no loss."""
+
+
+class Copies:
+    """Sends copies, has them judged, and hands their losses to the learner.
+
+    A place is reserved, and the price of the dearest arm set aside, *before* the learner is asked for a decision. All arms
+    share the places and the slots in which copies are sent, in turn. So what is not copied does not depend on the arm, and
+    a copy that was sent has a loss: 1 without an answer. `priced`, called in a thread, sets what an answer cost.
+    """
+
+    def __init__(
+        self,
+        arms: Mapping[str, Target],
+        config: CopyConfig,
+        loss: CopyLoss,
+        backend: Learning,
+        counts: MirrorCounts,
+        otherwise: float | None = None,
+        spending: Spending | None = None,
+        priced: Callable[[Answer], Answer] | None = None,
+    ) -> None:
+        self._arms, self._config, self._loss, self._backend = arms, config, loss, backend
+        self._counts, self._otherwise, self._spending = counts, otherwise, spending
+        self._slots = asyncio.Semaphore(config.concurrency)
+        self._priced, self._pricing = priced, asyncio.Lock()
+        self._running: dict[asyncio.Task[None], Copy] = {}
+        self._reserved: list[Aside | None] = []  # what is set aside for each place
+        self.bytes = self._begun = 0
+
+    def __len__(self) -> int:
+        return len(self._reserved) + len(self._running)
+
+    def reserve(self) -> str | None:
+        """Reserve a place for a copy, and return None; or why there is none."""
+        oldest = next(iter(self._running.values())).number if self._running else self._begun
+        full = len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes
+        if full or self._begun - oldest >= self._config.newer:
+            return "queue_full"
+        if self._spending is not None and not self._spending.allows(self._arms):
+            return "budget"
+        self._reserved.append(None if self._spending is None else self._spending.begin(self._arms))
+        return None
+
+    def release(self) -> None:
+        """Give a reserved place back."""
+        self._pay(self._reserved.pop())
+
+    def give_up(self, reason: str, decision: str | None = None) -> None:
+        """Give a reserved place back, and count why its decision gets no loss, if it has one."""
+        self.release()
+        self.drop(reason, decision)
+
+    def drop(self, reason: str, decision: str | None) -> None:
+        """Count why a decision gets no loss, and wait for it no longer."""
+        self._counts.dropped[reason] += 1
+        if decision is not None:
+            self._backend.forget(decision)
+
+    def start(self, copy: Copy) -> None:
+        """Use a reserved place."""
+        copy.aside = self._reserved.pop()
+        self.resume(copy)
+
+    def resume(self, copy: Copy) -> None:
+        """Start a copy that is not counted yet, such as one of an earlier run."""
+        self.bytes += copy.size
+        copy.number, self._begun = self._begun, self._begun + 1
+        task = asyncio.create_task(self._run(copy))
+        self._running[task] = copy
+        task.add_done_callback(self._ended)
+
+    async def drain(self, seconds: float) -> list[Copy]:
+        """Send nothing more, wait for the answers, and return the copies that another run can finish.
+
+        One that was sent and has no answer by then has none: its arm must not gain by being slow.
+        """
+        unsent = {task for task, copy in self._running.items() if not copy.sent and copy.mirrored is None}
+        for task in unsent:
+            self.drop("shutdown", self._running[task].decision)
+            task.cancel()
+        if sent := self._running.keys() - unsent:
+            await asyncio.wait(sent, timeout=seconds)
+        left = {task: copy for task, copy in self._running.items() if task not in unsent}
+        for task, copy in left.items():
+            task.cancel()
+            copy.mirrored = copy.mirrored or Answer(copy.arm, None, problem="the mirror ended first")
+        if self._running:
+            await asyncio.wait(list(self._running))
+        return list(left.values())
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        copy = self._running.pop(task)
+        self.bytes -= copy.size
+        if not copy.sent:  # else it counts as the dearest
+            self._pay(copy.aside)
+        if not task.cancelled() and task.exception() is not None:
+            self.drop("refused", copy.decision)
+            _log.error("decision %s: its copy failed", copy.decision, exc_info=task.exception())
+
+    def _pay(self, aside: Aside | None, arm: str | None = None, cost: float = 0.0) -> None:
+        if self._spending is not None and aside is not None:
+            self._spending.end(aside, arm, cost)
+
+    async def _run(self, copy: Copy) -> None:
+        if copy.mirrored is None:
+            async with self._slots:
+                copy.sent = True
+                copy.mirrored = await self._arms[copy.arm].copy(copy.request)
+            self._counts.copied[copy.arm] += 1
+            self.bytes += len(copy.mirrored.body)
+        if self._priced is not None:
+            async with self._pricing:  # reading JSON keeps the event loop waiting, also in a thread
+                found, served = copy.mirrored, copy.served
+                copy.mirrored = await asyncio.to_thread(self._priced, found)
+                if served is not None:
+                    price = None if served is found else asyncio.to_thread(self._priced, served)
+                    copy.served = copy.mirrored if price is None else await price
+        mirrored = copy.mirrored
+        if copy.sent:
+            self._counts.spent[copy.arm] += mirrored.cost
+            self._pay(copy.aside, copy.arm, mirrored.cost)
+        else:
+            self._pay(copy.aside)
+        copy.aside = None
+        loss = await self._judged(copy, mirrored)
+        if loss is not None:
+            await self._learn(copy, loss)
+
+    async def _judged(self, copy: Copy, mirrored: Answer) -> float | None:
+        try:
+            loss = await self._loss.of(copy.decision, copy.shown, copy.served, mirrored)
+        except Later:
+            self._counts.learned["left_to_judge"] += 1
+            return None
+        except JudgeFailed as error:
+            _log.warning("decision %s: %s", copy.decision, error)
+            if self._otherwise is None:
+                self.drop("judge_failed", copy.decision)
+                return None
+            return self._loss.with_verdict(mirrored, self._otherwise)
+        if loss is None:
+            self.drop("no_opinion", copy.decision)
+        return loss
+
+    async def _learn(self, copy: Copy, loss: float) -> None:
+        for attempt in count(1):
+            try:
+                outcome = await self._backend.learn(copy.decision, copy.arm, loss)
+            except ServiceError as error:
+                if error.status < 500:
+                    self._counts.dropped["refused"] += 1
+                    _log.error("decision %s: its loss was refused: %s", copy.decision, error)
+                    return
+                _log.warning("decision %s: its loss waits: %s", copy.decision, error)
+                await asyncio.sleep(_RETRIES.pause(attempt))
+            else:
+                self._counts.learned[outcome] += 1
+                return
+
+
+def keep_copies(path: Path, copies: Iterable[Copy]) -> None:
+    """Write copies for the next start, without credentials. Only the user who runs the mirror can read the file."""
+    with replacing(path) as temporary:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(copy.to_dict()) + "\n" for copy in copies)
+
+
+def take_copies(path: Path) -> list[Copy]:
+    """The copies of an earlier run; the file is removed. Lines that cannot be read are left out."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(Copy.from_dict(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("%s: a copy cannot be read and is left out: %s", path.name, error)
+    path.unlink()
+    return found

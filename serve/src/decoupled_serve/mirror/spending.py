@@ -1,0 +1,102 @@
+"""Keeps what copies cost within a budget, by their real prices."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+from decoupled.base.files import write_atomically
+from decoupled.errors import ParameterError
+from decoupled.learner.budget import Budget
+from decoupled.learner.meter import Meter
+
+
+class Aside(NamedTuple):
+    """What is set aside for a copy, and when."""
+
+    amount: Decimal
+    since: float
+
+
+class Spending:
+    """A budget that is charged what copies really cost. A file may keep it over restarts.
+
+    What a copy may cost, at first `budget.cost`, is set aside before it is sent, and replaced by the real price when that
+    is known. It is the most that one of its arm has cost so far. So only copies that are dearer than all of their arm that
+    were answered before they began can exceed a limit, each by the difference.
+
+    Args:
+        budget: the limits.
+        arms: the arms that copies go to.
+        file: where it is kept; None if it is not.
+        clock: gives the time in seconds.
+
+    >>> spending = Spending(Budget(cost=0.01, total=0.05), ["small", "large"])
+    >>> spending.allows(["small", "large"]), spending.end(spending.begin(["large"]), "large", 0.03)
+    (True, None)
+    >>> spending.meter.used(now=0.0), spending.allows(["small", "large"]), spending.allows(["small"])
+    ({'total': 0.03}, False, True)
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        arms: Sequence[str],
+        file: Path | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock, self._file, self._saved = clock, file, True
+        self.on_change: Callable[[], None] = lambda: None
+        before = None
+        if file is not None and file.exists():
+            try:
+                before = Meter.from_dict(json.loads(file.read_bytes()), clock=clock)
+            except (ValueError, TypeError, KeyError, ArithmeticError):
+                raise ParameterError(f"{file}: cannot be read; remove it to count from 0") from None
+        if budget.cost is not None:
+            known = before.budget.cost if before is not None else None
+            costs = known if isinstance(known, dict) else {}
+            budget = replace(
+                budget, cost={arm: max(budget.cost_of(arm), costs.get(arm, 0.0)) for arm in arms}
+            )
+        self.meter = Meter(budget, clock=clock) if before is None else before.following(budget)
+
+    def allows(self, arms: Iterable[str]) -> bool:
+        """Whether a request may have a copy to one of these arms; counts it as one without if not."""
+        now = self._clock()
+        if self.meter.limit(arms, now) is None:
+            return True
+        self.meter.count(None, now)
+        return False
+
+    def begin(self, arms: Iterable[str]) -> Aside:
+        """Set aside what a copy to one of these arms may cost."""
+        before, now = self.meter.spent, self._clock()
+        self.meter.count(max(arms, key=self.meter.budget.cost_of), now)
+        self._saved = False
+        return Aside(self.meter.spent - before, now)
+
+    def end(self, aside: Aside, arm: str | None = None, cost: float = 0.0) -> None:
+        """Replace what was set aside by the real price; 0 if nothing was sent."""
+        meter, budget, now = self.meter, self.meter.budget, self._clock()
+        if budget.cost is None:
+            return
+        meter._begin_period(now)
+        price = Decimal(repr(cost))
+        meter.spent += price - aside.amount
+        # What was set aside in an earlier period is not given back in this one.
+        length = budget.allowance[1] if budget.allowance is not None else float("inf")
+        meter.spent_in_period += price - (aside.amount if now // length == aside.since // length else 0)
+        if arm is not None and cost > budget.cost_of(arm) and isinstance(budget.cost, dict):
+            self.meter = meter.following(replace(budget, cost={**budget.cost, arm: cost}))
+        self._saved = False
+        self.on_change()
+
+    def save(self) -> None:
+        """Write what was spent, if it has changed, with what is set aside: that counts as spent after a crash."""
+        if self._file is not None and not self._saved:
+            self._saved = True
+            write_atomically(self._file, json.dumps(self.meter.to_dict()))

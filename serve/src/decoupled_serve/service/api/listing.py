@@ -1,0 +1,170 @@
+"""Lists that grow: experiments and decisions, a page at a time."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
+
+from decoupled.decision import Mode
+from ..commits.background import Background, reading
+from ..commits.loop import CommitLoop
+from ..commits.replies import Reply
+from decoupled.client.service_errors import Invalid
+from ..experiment.live import Owner, decision_record
+from ..experiment.records import DecisionRecord, Experiment, Status
+from ..experiment.settings import plain_text
+from ..memory.session import Session
+from ..store.listing import decisions_page, experiments_page
+from .experiments import as_experiment, with_status
+
+T = TypeVar("T")
+ExperimentSort: TypeAlias = Literal["name", "-name", "created_at", "-created_at"]
+DecisionSort: TypeAlias = Literal["made_at", "-made_at"]
+Filed: TypeAlias = Literal["active", "archived"]
+
+_KEYS: dict[str, tuple[str, ...]] = {"name": ("name",), "created_at": ("created_at", "id")}
+_MARK = "~"  # no name begins with it, and a name is a cursor as well
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some items of a list, and the cursor of those that follow; None if there are no more."""
+
+    items: list[T]
+    next: str | None
+
+
+class Listing:
+    """List experiments and decisions."""
+
+    def __init__(self, commits: CommitLoop, background: Background) -> None:
+        self._commits, self._background = commits, background
+
+    def experiments(
+        self,
+        tenant: str,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        sort: ExperimentSort = "name",
+        status: Filed | None = None,
+        policy: str | None = None,
+        prefix: str = "",
+    ) -> Reply[Page[Experiment]]:
+        """Experiments of a tenant; `ExperimentFilters` of the clients says what the filters mean.
+
+        `after` is `next` of the page before, or a name in the order of names.
+        """
+        keys, descending = _KEYS[_checked("sort", sort, ExperimentSort).removeprefix("-")], sort[0] == "-"
+        if status is not None:
+            _checked("status", status, Filed)
+        for argument, text in (("policy", policy), ("prefix", prefix or None)):
+            if text is not None:
+                plain_text(argument, text)
+        run = partial(
+            _experiments, tenant=tenant, keys=keys, descending=descending, after=_after(after, sort), limit=limit,
+            prefix=prefix, archived=None if status is None else status == "archived", policy=policy, sort=sort,
+        )  # fmt: skip
+        return self._commits.submit(run)
+
+    def decisions(
+        self,
+        tenant: str,
+        name: str,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        sort: DecisionSort = "-made_at",
+        status: Status | None = None,
+        mode: Mode | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Reply[Page[DecisionRecord]]:
+        """Decisions of an experiment, the newest first unless sorted otherwise.
+
+        A page looks at a part of the log only. With filters it may be short, or empty, and still have a `next`.
+        """
+        _checked("sort", sort, DecisionSort)
+        for argument, value, kinds in (("status", status, Status), ("mode", mode, Mode)):
+            if value is not None:
+                _checked(argument, value, kinds)
+        found = _after(after, sort)
+        if found is not None and type(found[0]) is not int:
+            raise _unknown(after)
+        run = partial(
+            self._decisions, tenant, name, sort=sort, descending=sort[0] == "-", limit=limit,
+            after=None if found is None else found[0], status=status, mode=mode, tags=tags,
+        )  # fmt: skip
+        return self._background.submit(run, tenant)
+
+    def _decisions(self, tenant: str, name: str, *, sort: str, **wanted: Any) -> Page[DecisionRecord]:
+        with reading(self._commits, tenant, name, compiled=False) as (reader, row):
+            policy = json.loads(row.settings)["policy"]["name"]
+            owner = Owner(row.tag, row.name, json.loads(row.arms), policy)
+            found, following = decisions_page(reader, row.id, row.head, **wanted)
+            records = [decision_record(decided, settled, owner) for decided, settled in found]
+            return Page(records, None if following is None else _cursor(sort, [following]))
+
+
+def _experiments(
+    session: Session, *, tenant: str, keys: tuple[str, ...], limit: int, sort: str, **wanted: Any
+) -> Page[Experiment]:
+    rows = experiments_page(session.store, tenant, keys=keys, limit=limit, **wanted)
+    following = None
+    if len(rows) == limit:
+        following = (
+            rows[-1].name if sort == "name" else _cursor(sort, [getattr(rows[-1], key) for key in keys])
+        )
+    return Page([with_status(session.compiler, as_experiment(row)) for row in rows], following)
+
+
+# Cursors
+
+
+def _cursor(sort: str, values: list[Any]) -> str:
+    text = json.dumps([sort, *values], separators=(",", ":"))
+    return _MARK + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _after(cursor: str | None, sort: str) -> list[Any] | None:
+    """The values that a cursor stands for."""
+    if cursor is None:
+        return None
+    if not cursor.startswith(_MARK):
+        if sort == "name":
+            return [plain_text("after", cursor)]
+        raise _unknown(cursor)
+    try:
+        text = cursor.removeprefix(_MARK)
+        found, *values = _listed(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (ValueError, TypeError):
+        raise _unknown(cursor) from None
+    kinds = {"name": [str], "created_at": [float, int], "made_at": [int]}.get(sort.removeprefix("-"))
+    if found != sort or [type(value) for value in values] != kinds:
+        rule, remedy = f"is not of a list sorted by {sort}", "keep the sort of the first page"
+        raise Invalid.of("after", cursor, rule, remedy)
+    # A database cannot look for every text and every number.
+    if not all(each.isprintable() if isinstance(each, str) else abs(each) < 2**63 for each in values):
+        raise _unknown(cursor)
+    return values
+
+
+def _listed(text: bytes) -> list[Any]:
+    content = json.loads(text)
+    if not isinstance(content, list):
+        raise TypeError("a cursor is a list")
+    return content
+
+
+def _unknown(cursor: str | None) -> Invalid:
+    rule = "is not a cursor of this list"
+    return Invalid.of("after", cursor, rule, "give `next` of the page before, or leave it out")
+
+
+def _checked(argument: str, value: str, kinds: Any) -> str:
+    known: tuple[str, ...] = get_args(kinds)
+    if value not in known:
+        rule = f"must be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+        raise Invalid.of(argument, value, rule, "or leave it out")
+    return value

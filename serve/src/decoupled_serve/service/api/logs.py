@@ -1,0 +1,190 @@
+"""The recorded log: reading, exporting and evaluating it, its history, dropping its old part, and backups of the store.
+
+Everything here runs in the background, on the store as it is at the time of the call.
+"""
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from decoupled.policies import Policy
+from ..analysis import export
+from ..analysis.evaluation import LogEvaluation, evaluate
+from ..analysis.export import LoggedDecision
+from ..analysis.history import History, HistoryRecord
+from ..analysis.segments import Segments, SegmentsRecord, checked_by
+from ..commits.background import Background, in_background, reading
+from ..commits.loop import CommitLoop
+from ..experiment.audited import OPERATOR
+from ..experiment.live import LiveExperiment
+from ..experiment.numbered_arms import from_stored, refuse_if_large
+from ..experiment.records import moment
+from ..experiment.rows import Decided, ExperimentRow
+from ..experiment.settings import as_settings
+from ..experiment.snapshots import snapshot
+from ..memory.cache import keep
+from ..memory.restore import from_beginning
+from ..memory.session import Reference, Session
+from ..store.backup import back_up
+from ..store.store import Store
+from .experiments import as_experiment
+
+Tags: TypeAlias = Mapping[str, str]
+
+_HISTORIES = 64  # kept in memory, those that were last asked for
+_SEGMENTED = 16
+AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits long
+
+
+class Logs:
+    """Read, export and evaluate logs, drop their old part, and back up the store."""
+
+    def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
+        self._commits, self._background, self._for_histories = commits, background, for_histories
+        # Only what runs in `for_histories` uses them, and of one experiment one at a time.
+        self._histories: OrderedDict[int, History] = OrderedDict()
+        self._segments: OrderedDict[tuple[int, tuple[str, ...]], Segments] = OrderedDict()
+
+    @in_background()
+    def read(
+        self, tenant: str, name: str, after: int = 0, limit: int | None = None
+    ) -> list[LoggedDecision]:
+        """The logged decisions after row `after`, with their true propensities."""
+        with reading(self._commits, tenant, name) as (reader, row):
+            return list(export.logged(reader, row, after, limit))
+
+    @in_background()
+    def export(
+        self,
+        tenant: str,
+        name: str,
+        path: str | os.PathLike[str],
+        format: str = "parquet",  # noqa: A002
+        tags: Tags | None = None,
+        passing: Callable[[LoggedDecision], LoggedDecision] = lambda each: each,
+    ) -> int:
+        """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions.
+
+        Each decision goes through `passing`, which may raise to end it.
+        """
+        with reading(self._commits, tenant, name) as (reader, row):
+            return export.write(map(passing, export.logged(reader, row, tags=tags)), Path(path), format)
+
+    @in_background()
+    def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> LogEvaluation:
+        """The value of every arm and of the exploited arms, from the log since the arms last changed.
+
+        With `tags`, only decisions that have all of them count.
+        """
+        with reading(self._commits, tenant, name) as (reader, row):
+            settings = as_settings(json.loads(row.settings))
+            refuse_if_large(name, settings.arms, "an evaluation")
+            coupled = Policy.from_dict(settings.policy).coupled
+            decisions = export.logged(reader, row, after=_comparable(reader, row.id), tags=tags)
+            return evaluate(
+                name, decisions, as_experiment(row).arms, settings.loss_range,
+                coupled=coupled, risk=settings.risk, drift=settings.drift, patience=settings.patience,
+            )  # fmt: skip
+
+    @in_background("_for_histories")
+    def history(self, tenant: str, name: str, points: int = 200) -> HistoryRecord:
+        """Counts and mean losses at some points of the log; the log is read once, and then only what is new."""
+        with reading(self._commits, tenant, name) as (reader, row):
+            refuse_if_large(name, from_stored(json.loads(row.arms)), "a history")
+            found = self._histories.pop(row.id, None)
+            if found is None or not found.still_holds(reader, row):
+                found = History.start(reader, row)
+            found.read(reader.rows_since(row.id, found.running.head))
+            keep(self._histories, row.id, found, _HISTORIES)
+            return found.record(row, points)
+
+    @in_background("_for_histories")
+    def segments(self, tenant: str, name: str, by: Sequence[str] = ()) -> SegmentsRecord:
+        """Verdicts by segment, which hold all together; `by` are the fields of the context that tell segments apart.
+
+        The log is read once, and then only what is new.
+        """
+        with reading(self._commits, tenant, name) as (reader, row):
+            settings = as_settings(json.loads(row.settings))
+            refuse_if_large(name, settings.arms, "a verdict by segment")
+            fields = checked_by(by, settings, _segments_of(Policy.from_dict(settings.policy)))
+            found = self._segments.pop((row.id, fields), None)
+            if found is None or not found.still_holds(reader, row):
+                found = Segments.start(reader, row, fields)
+            found.read(reader.rows_since(row.id, found.running.head))
+            keep(self._segments, (row.id, fields), found, _SEGMENTED)
+            return found.record()
+
+    @in_background()
+    def retention(self, tenant: str, name: str, before: float) -> int:
+        """Drop the log up to a time, except decisions that were pending then; returns the number of rows dropped."""
+        with reading(self._commits, tenant, name) as (reader, row):
+            base = _cut(reader, row, before)
+        if base.head == 0:
+            return 0
+        about, run = Reference("name", tenant, name), partial(self._commits.run, alone=True)
+        content = snapshot(base)  # which takes a while, so not in the commit loop
+        run(_rebase, about, seq=base.head, content=content, before=before).result()
+        firsts = range(1, base.head + 1, AT_ONCE)
+        return sum(run(_drop, about, base=base, first=first).result() for first in firsts)
+
+    @in_background()
+    def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> int:
+        """Copy the store as it is now to a SQLite file, a new one unless forced; returns the number of experiments."""
+        count = back_up(self._commits.session.store, path, force=force)
+        file, new = os.path.basename(path), {"experiments": count}
+        self._commits.submit(
+            lambda session: session.record("backup.write", OPERATOR, file, new=new)
+        ).result()
+        return count
+
+
+def _segments_of(policy: Policy) -> tuple[str, ...]:
+    """The fields that a contextual policy has segments of."""
+    fields: tuple[str, ...] = getattr(policy, "segments", ())
+    return fields
+
+
+def _comparable(reader: Store, experiment: int) -> int:
+    """The row after which every decision is logged and could choose from the current arms."""
+    base = reader.base(experiment)
+    return max(reader.arms_changed(experiment), 0 if base is None else base[0])
+
+
+# Retention drops the old part of a log, while the rest can still be replayed.
+
+
+def _cut(reader: Store, row: ExperimentRow, before: float) -> LiveExperiment:
+    """The experiment as it was before the first row written at `before` or later."""
+    running = from_beginning(reader, row)
+    for each in reader.rows_since(row.id, running.head):
+        if (each.made_at if isinstance(each, Decided) else each.at) >= before:
+            break
+        running.replay(each)
+    return running
+
+
+def _rebase(session: Session, *, about: Reference, seq: int, content: str, before: float) -> None:
+    """Start the log at a snapshot. The rows before it are no longer needed, except its pending decisions."""
+    running = session.get(about)
+    earlier = session.store.base(running.id)
+    session.store.add_snapshot(running.id, seq, content, session.clock(), base=True)
+    if earlier is None or earlier[0] < seq:
+        # The rows follow in transactions of their own; from here on nothing needs them.
+        new = {"before": moment(before), "dropped_to_row": seq}
+        session.record("log.drop", running.tenant, running.name, new=new)
+    session.store.drop_keys_of(running.id, before)
+
+
+def _drop(session: Session, *, about: Reference, base: LiveExperiment, first: int) -> int:
+    """Drop `AT_ONCE` of the rows before `base`, and return how many there were.
+
+    Decisions that were pending at `base` stay, because the rest of the log settles them. Counts do not change: they
+    are part of the experiment in memory and of its snapshots.
+    """
+    last = min(first + AT_ONCE - 1, base.head)
+    return session.store.drop_rows(session.get(about).id, first, last, list(base.pending))

@@ -1,0 +1,106 @@
+"""Verdicts and gates: what the confidence sequences of an experiment say now."""
+
+from collections import OrderedDict
+from contextlib import suppress
+from typing import NamedTuple
+
+from decoupled.decision import Arm
+from ..commits.background import Background, in_background
+from ..commits.loop import CommitLoop
+from decoupled.client.service_errors import StoreError
+from ..experiment.gates import Gate, gate_of
+from ..experiment.live import LiveExperiment
+from ..experiment.numbered_arms import refuse_if_large
+from ..experiment.request_context import ITSELF, coming_from
+from ..experiment.watched import Judged, WatchedExperiment
+from ..memory.cache import keep
+from ..memory.session import Reference, Session
+from .deadlines import sweep
+
+_KEPT = 256  # verdicts, the last one of each experiment
+
+
+class _State(NamedTuple):
+    """What a verdict depends on."""
+
+    version: int
+    incumbent: Arm | None
+    released: bool | None
+    observed: int
+    left_out: int
+    waiting: int
+
+    @classmethod
+    def of(cls, running: LiveExperiment) -> "_State":
+        counts = running.learner._asked(
+            lambda watch, _: (watch.sequences.observed, watch.sequences.left_out, watch.waiting)
+        )
+        incumbent = running.learner.guardrails.incumbent
+        return cls(running.version, incumbent, running.incumbent_released, *counts)
+
+
+class Verdicts:
+    """Give verdicts. They are computed in a thread of their own, and again only after something was learned."""
+
+    def __init__(self, commits: CommitLoop, background: Background) -> None:
+        self._commits, self._background = commits, background
+        self._last: OrderedDict[int, tuple[_State, Judged]] = OrderedDict()
+
+    @in_background()
+    def gate(
+        self, tenant: str, name: str, arm: str, against: str | None = None, margin: float = 0.0
+    ) -> Gate:
+        """Whether an arm is shown to be no worse than another, or than every other, by more than a margin."""
+        copied = self._commits.run(_copied, Reference("name", tenant, name)).result()
+        return gate_of(copied, arm, against, margin)
+
+    @in_background()
+    def get(self, tenant: str, name: str) -> Judged:
+        """Which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
+        about = Reference("name", tenant, name)
+        found = self._commits.run(_look, about, last=self._last).result()
+        if isinstance(found, Judged):
+            return found
+        experiment, state, watched = found
+        judged = watched.judged()
+        known = self._last.get(experiment)
+        if judged.decided and (known is None or known[1].decided != judged.decided):
+            with suppress(StoreError):  # the verdict holds even if it cannot be written
+                self._commits.run(_record, about, judged=judged).result()
+        keep(self._last, experiment, (state, judged), _KEPT)
+        return judged
+
+
+def _copied(session: Session, *, about: Reference) -> WatchedExperiment:
+    running = session.get(about)
+    refuse_if_large(running.name, running.names, "a gate")
+    sweep(session, running)
+    return WatchedExperiment.of(running)
+
+
+def _look(
+    session: Session, *, about: Reference, last: OrderedDict[int, tuple[_State, Judged]]
+) -> Judged | tuple[int, _State, WatchedExperiment]:
+    """The last verdict if nothing has changed since, or what a new one is made of."""
+    running = session.get(about)
+    refuse_if_large(running.name, running.names, "a verdict")
+    sweep(session, running)
+    state, known = _State.of(running), last.get(running.id)
+    return (
+        known[1]
+        if known is not None and known[0] == state
+        else (running.id, state, WatchedExperiment.of(running))
+    )
+
+
+def _record(session: Session, *, about: Reference, judged: Judged) -> None:
+    """Record a decision that is not in the audit trail yet; one of an earlier experiment of that name does not count."""
+    running = session.get(about)
+    where = {"tenant": running.tenant, "subject": running.name, "action": "verdict.decide"}
+    known = session.store.audit(where, None, 1)
+    if not known or known[0].at < running.created_at or known[0].new["decided"] != judged.decided:
+        verdict = judged.verdict
+        new = {"decided": judged.decided, "sure": verdict.sure, "observed": judged.observed}
+        new |= {"decided_at": verdict.decided_at, "left_out": verdict.left_out}
+        with coming_from(ITSELF):
+            session.record("verdict.decide", running.tenant, running.name, new=new)

@@ -1,0 +1,240 @@
+"""Contexts of decisions: what is known of a request before it is decided, by the fields that an experiment declares.
+
+Every policy may have them: they are stored with the decision. A contextual policy learns by them, and by advice, which
+says what other rules would exploit. A replay gives the learner what the log holds, so the learner gets nothing else.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from decoupled.base.names import is_name, name_rule
+from decoupled.decision import Arm
+from decoupled.errors import near_name, shown
+from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER
+from decoupled.client.service_errors import Invalid
+from .annotations import stored
+from .guarding import by_arm
+from .records import FIELD_TYPES, ContextLog, FieldType, UnknownFields
+from .sticky import hashed_key
+
+Value: TypeAlias = str | float | bool
+MOST_FIELDS = 64
+LONGEST_FIELD = 64
+LONGEST_VALUE = 200
+_RULES = {
+    "text": f"must be a string of at most {LONGEST_VALUE} printable characters, or a whole number",
+    "number": f"must be a number from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}",
+    "boolean": "must be true or false",
+}
+_LEAVE_OUT = "leave it out if it is not known"
+
+
+class Declared(NamedTuple):
+    """What an experiment says of contexts: its fields, what becomes of others, and what is logged of texts."""
+
+    fields: Mapping[str, FieldType]
+    unknown: UnknownFields
+    log: ContextLog
+    secret: str
+
+
+def checked_fields(fields: object) -> dict[str, FieldType]:
+    """Declared fields in the order of their names; `Invalid` if they break a limit.
+
+    >>> checked_fields({"tokens": "number", "subject": "text"})
+    {'subject': 'text', 'tokens': 'number'}
+    >>> checked_fields({"tokens": "int"})
+    Traceback (most recent call last):
+        ...
+    decoupled.client.service_errors.Invalid: context.tokens = 'int': must be 'text', 'number' or 'boolean'; for example {'subject': 'text'}
+    """
+    example = "for example {'subject': 'text'}"
+    if not isinstance(fields, Mapping):
+        raise Invalid.of("context", fields, "must be an object of types by field", example)
+    if len(fields) > MOST_FIELDS:
+        rule = f"has {len(fields)} fields, and an experiment takes {MOST_FIELDS}"
+        raise Invalid(f"context: {rule}; keep those that tell requests apart")
+    for name, kind in fields.items():
+        if not is_name(name, LONGEST_FIELD):
+            rule = f"the name of a field {name_rule(LONGEST_FIELD)}"
+            raise Invalid.of("context", name, rule, example)
+        if kind not in FIELD_TYPES:
+            rule = "must be 'text', 'number' or 'boolean'"
+            raise Invalid.of(f"context.{name}", kind, rule, example)
+    return dict(sorted(fields.items()))
+
+
+def with_fields_of(fields: Mapping[str, FieldType], policy: Any) -> dict[str, FieldType]:
+    """The fields with those that a policy learns by; `Invalid` for one of another type than it takes."""
+    found = checked_fields(fields)
+    if not policy.contextual:
+        return found
+    learned: list[tuple[Sequence[str], FieldType]] = [(policy.segments, "text"), (policy.numbers, "number")]
+    for names, kind in learned:
+        for name in names:
+            if found.setdefault(name, kind) not in (kind, "boolean"):
+                rule = f"must be '{kind}' or 'boolean', as {type(policy).__name__} takes it"
+                raise Invalid.of(f"context.{name}", found[name], rule, "or leave it out")
+    return checked_fields(found)
+
+
+def stored_context(context: object, declared: Declared) -> str | None:
+    """A context as text: its fields in the order of their names. None if nothing is known.
+
+    >>> fields = {"subject": "text", "tokens": "number", "beta": "boolean"}
+    >>> declared = Declared(fields, "refuse", "plain", "")
+    >>> stored_context({"tokens": 312, "subject": "law", "beta": None}, declared)
+    '{"subject":"law","tokens":312.0}'
+    >>> stored_context({"token": 312}, declared)
+    Traceback (most recent call last):
+        ...
+    decoupled.client.service_errors.Invalid: context.token: is not a field of this experiment; did you mean 'tokens'?
+    """
+    if not isinstance(context, Mapping):
+        rule = "must be an object of values by field"
+        raise Invalid.of("context", context, rule, "for example {'subject': 'law'}")
+    found: dict[str, Value] = {}
+    for name, value in context.items():
+        kind = declared.fields.get(name)
+        if kind is None:
+            if declared.unknown == "refuse":
+                raise Invalid(_undeclared(name, declared.fields))
+        elif value is not None:
+            found[name] = _checked(name, value, kind)
+    if declared.log == "hashed":
+        texts = {name: each for name, each in found.items() if isinstance(each, str)}
+        found |= {name: hashed_key(f"{name}\n{each}", declared.secret) for name, each in texts.items()}
+    return stored({name: found[name] for name in sorted(found)}) if found else None
+
+
+def _undeclared(name: object, fields: Iterable[str]) -> str:
+    if not fields:
+        return f"context.{name}: this experiment declares no fields; create one with a context, or leave it out"
+    return f"context.{name}: is not a field of this experiment; {near_name(name, fields)}"
+
+
+def _checked(name: str, value: object, kind: FieldType) -> Value:
+    """A value of a field. Its error shows no text, which may be a user's."""
+    if kind == "boolean" and isinstance(value, bool):
+        return value
+    if kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        number = _as_float(value)
+        if abs(number) <= LARGEST_NUMBER:
+            return number
+    if kind == "text":
+        text = str(value) if type(value) is int and abs(value) < 10**LONGEST_VALUE else value
+        if isinstance(text, str) and len(text) <= LONGEST_VALUE and (text.isprintable() or not text):
+            return text
+    raise Invalid(f"context.{name}: {_RULES[kind]}; {_LEAVE_OUT}")
+
+
+def _as_float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def shown_context(text: str | None) -> dict[str, Value] | None:
+    """A stored context by field; None if nothing was known."""
+    found: dict[str, Value] | None = None if text is None else json.loads(text)
+    return found
+
+
+def segment_of(text: str | None, by: Sequence[str]) -> tuple[Value | None, ...]:
+    """The values of some fields in a stored context, None for those that are not known.
+
+    >>> segment_of('{"subject":"law","tokens":312.0}', ["subject", "country"])
+    ('law', None)
+    """
+    known = {} if text is None else json.loads(text)
+    return tuple(known.get(name) for name in by)
+
+
+# Advice
+
+
+def stored_advice(
+    advice: object, advisers: Sequence[str], places: Mapping[Arm, int], names: Sequence[Arm]
+) -> str | None:
+    """Advice as text, by adviser: the place of an arm, or probabilities by the places of arms. None if there is none.
+
+    Args:
+        advice: by adviser, an arm or probabilities by arm.
+        advisers: those that the policy listens to.
+        places: the places of the arms that can be chosen.
+        names: the names of all arms, by their places.
+
+    >>> stored_advice({"router": "large", "rules": {"small": 0.25, "large": 0.75}}, ["router", "rules"],
+    ...               {"small": 0, "large": 1}, ["small", "large"])
+    '{"router":1,"rules":{"0":0.25,"1":0.75}}'
+    """
+    example = "for example {'router-v2': 'large'}"
+    if not isinstance(advice, Mapping):
+        raise Invalid.of("advice", advice, "must be an object of arms by adviser", example)
+    found: dict[str, Any] = {}
+    for adviser, given in advice.items():
+        if adviser not in advisers:
+            raise Invalid(_no_adviser(adviser, advisers))
+        if isinstance(given, Mapping):
+            found[adviser] = _law(adviser, by_arm(given, places), places, names)
+        elif given is not None:
+            found[adviser] = _place(adviser, given, places, names)
+    return stored({adviser: found[adviser] for adviser in sorted(found)}) if found else None
+
+
+def _no_adviser(adviser: object, advisers: Sequence[str]) -> str:
+    if not advisers:
+        return "advice: the policy of this experiment takes none; leave it out, or name advisers in a ContextualLadder"
+    return f"advice.{adviser}: is not an adviser of this experiment; {near_name(adviser, advisers)}"
+
+
+def _place(adviser: str, arm: object, places: Mapping[Arm, int], names: Sequence[Arm]) -> int:
+    place = places.get(arm) if isinstance(arm, (str, int)) else None
+    if place is None or type(arm) is not type(names[place]):
+        raise Invalid(f"advice.{adviser}: {shown(arm)} is not an arm; {near_name(arm, places)}")
+    return place
+
+
+def _law(
+    adviser: str, law: Mapping[Any, Any], places: Mapping[Arm, int], names: Sequence[Arm]
+) -> dict[str, float]:
+    by_place: dict[int, float] = {}
+    for arm, chance in law.items():
+        place = _place(adviser, arm, places, names)
+        number = isinstance(chance, (int, float)) and not isinstance(chance, bool)
+        if not number or not 0.0 <= chance <= 1.0:
+            rule = "must be a probability"
+            raise Invalid.of(f"advice.{adviser}.{arm}", chance, rule, "give a number from 0 to 1")
+        by_place[place] = float(chance)
+    total = math.fsum(by_place.values())
+    if abs(total - 1.0) > 1e-6:
+        rule = f"its probabilities must sum to 1, and they sum to {total:g}"
+        raise Invalid.of(f"advice.{adviser}", dict(law), rule, "scale them")
+    return {str(place): by_place[place] / total for place in sorted(by_place)}
+
+
+def given_advice(text: str | None, names: Sequence[Arm]) -> dict[str, Arm | dict[Arm, float]] | None:
+    """Stored advice as a learner takes it, by the names of arms."""
+    if text is None:
+        return None
+    return {adviser: _given(each, names) for adviser, each in json.loads(text).items()}
+
+
+def _given(stored: int | dict[str, float], names: Sequence[Arm]) -> Arm | dict[Arm, float]:
+    if isinstance(stored, int):
+        return names[stored]
+    return {names[int(place)]: chance for place, chance in stored.items()}
+
+
+def shown_advice(text: str | None, names: Sequence[Arm]) -> dict[str, Any] | None:
+    """Stored advice as clients see it; the names in a law are texts, as in every JSON object."""
+    found = given_advice(text, names)
+    if found is None:
+        return None
+    return {
+        adviser: {str(arm): chance for arm, chance in each.items()} if isinstance(each, dict) else each
+        for adviser, each in found.items()
+    }

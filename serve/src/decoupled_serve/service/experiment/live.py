@@ -1,0 +1,451 @@
+"""One running experiment: its learner, its pending decisions, and its counts.
+
+`draw`, `settle` and `change` make a row and apply it. The same code runs when a client asks and when the log is
+replayed, and a replayed row must equal the logged one.
+"""
+
+import json
+from array import array
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from decoupled.base.packed import pack_ints, unpack_ints
+from decoupled.decision import Arm, Decision, Mode, Served
+from decoupled.learner.budget import Budget
+from decoupled.learner.columns import place_in_stream
+from decoupled.learner.guarded import Told
+from decoupled.learner.guardrails import Guardrails
+from decoupled.learner.learner import Learner
+from decoupled.learner.loss_range import LossRange
+from decoupled.learner.meter import Meter
+from decoupled.policies import Policy
+from decoupled.client.service_errors import ReplayError
+from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
+from .context import Declared, given_advice, shown_advice, shown_context
+from .numbered_arms import Places, is_large
+from .records import DecisionRecord, Settings, Status
+from .rows import Changed, Decided, ExperimentRow, Row, Settled
+from .settings import as_settings
+from .sticky import logged_key
+
+T = TypeVar("T")
+# What to make of a decision for a caller, such as `LiveExperiment.record`: from its experiment, its row, and the row that
+# settled it if there is one.
+Form: TypeAlias = Callable[["LiveExperiment", Decided, Settled | None], T]
+
+REMEDY = "run `decoupled doctor` on the store, or restore a backup"
+_KEPT_UP = 64  # rows; by their numbers, so that a replay does the same
+UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
+
+
+class Loss(NamedTuple):
+    """A loss on the experiment's own scale, as it is logged, and scaled to [0, 1]."""
+
+    value: float
+    scaled: float
+
+
+@dataclass(slots=True)
+class Tallies:
+    """Counts, those by arm in the order of all arms that the experiment ever had."""
+
+    exploit: "array[int]" = field(default_factory=lambda: array("q"))
+    explore: "array[int]" = field(default_factory=lambda: array("q"))
+    decisions: int = 0
+    applied: int = 0
+    expired: int = 0
+
+    def widen(self, arms: int) -> None:
+        """Make room for that many arms."""
+        for each in (self.exploit, self.explore):
+            each.frombytes(bytes(each.itemsize * (arms - len(each))))
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Tallies":
+        """The result of `to_dict`."""
+        by_arm = {name: array("q", unpack_ints(content[name]).tobytes()) for name in ("exploit", "explore")}
+        return cls(**content | by_arm)
+
+    def copied(self) -> "Tallies":
+        """The counts as they are now."""
+        return replace(self, exploit=self.exploit[:], explore=self.explore[:])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as JSON."""
+        counts = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name in ("exploit", "explore"):
+            counts[name] = pack_ints(np.frombuffer(counts[name], np.int64))
+        return counts
+
+
+def places_of(names: Sequence[Arm], retired: Collection[int] = ()) -> Mapping[Arm, int]:
+    """The place of each arm that is not retired. A name that came back has the later place."""
+    if is_large(names):
+        return Places(len(names))
+    gone = set(retired)
+    return {name: place for place, name in enumerate(names) if place not in gone}
+
+
+def _own(arms: Sequence[Arm]) -> Sequence[Arm]:
+    return arms if is_large(arms) else list(arms)
+
+
+class LiveExperiment:
+    """An experiment in memory. Callers must hold its lock in the store and have replayed its log."""
+
+    def __init__(self, row: ExperimentRow) -> None:
+        self.id, self.tenant, self.name, self.tag = row.id, row.tenant, row.name, row.tag
+        self.settings: Settings = as_settings(json.loads(row.settings))
+        self.seed, self.created_at = int(row.seed), row.created_at
+        self.key_secret = row.key_secret
+        self.archived_at: float | None = None
+        self.head = self.version = self.saved = 0
+        self.last_at = self.saved_at = row.created_at
+        self.watched_since: float | None = None
+        self.losses = LossRange.checked(self.settings.loss_range)
+        policy = Policy.from_dict(self.settings.policy)
+        self.policy = type(policy).__name__
+        self.coupled = policy.coupled
+        self.declared = Declared(
+            self.settings.context,
+            self.settings.unknown_context,
+            self.settings.log_context,
+            self.key_secret,
+        )
+        self.contextual = policy.contextual
+        self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
+        self.names: Sequence[Arm] = _own(self.settings.arms)
+        self.places: Mapping[Arm, int] = places_of(self.names)
+        self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
+        self.learner: Learner = policy.start(
+            len(self.names) if self.large else self.names, self.seed,
+            loss_range=self.settings.loss_range, max_pending=UNLIMITED,
+        )  # fmt: skip
+        # Its own tag would be another one in every process, and a replay would not end in the same state.
+        self.learner._renew(self.learner._running.stream, self.tag)
+        self.learner._end()
+        self.watch()
+        if self.settings.guardrails:
+            self.learner.guardrails = self.settings.guardrails
+        self.meter = Meter(self.settings.budget) if self.settings.budget else None
+        self.tallies = Tallies()
+        self.tallies.widen(len(self.names))
+        self.pending: dict[int, tuple[Decided, Decision]] = {}
+        self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
+        self.late = 0
+        # Counts for metrics since it is in memory, which nothing else depends on.
+        self.guarded = self.limited = 0
+        self.loss_applied = 0.0
+        self.replayed: dict[str, int] = {}  # how many records of each log were learned, by the log's digest
+        self.next_expiry: float | None = None  # as it is stored: no pending decision expires before it
+
+    @property
+    def incumbent_released(self) -> bool | None:
+        """Whether another arm was found to be better than the incumbent; None if there is none."""
+        learner = self.learner
+        return None if learner.guardrails.incumbent is None else learner.inference.incumbent_released
+
+    def watch(self) -> None:
+        """Keep confidence sequences from here on, unless it has too many arms."""
+        if not self.large:
+            settings = self.settings
+            self.learner.watch(
+                settings.risk,
+                drift=settings.drift,
+                patience=settings.patience,
+                expired_loss=settings.expired_loss,
+            )
+
+    @property
+    def large(self) -> bool:
+        """Whether it has so many arms that it keeps no confidence sequences."""
+        return is_large(self.names)
+
+    @property
+    def arms(self) -> Sequence[Arm]:
+        """The arms that can be chosen."""
+        return self.names if self.large else self.learner.arms
+
+    @property
+    def segments(self) -> int | None:
+        """How many segments a contextual policy tells apart; None for others."""
+        contexts = self.learner._running.contexts
+        return None if contexts is None else len(contexts.encoder.segments)
+
+    def now(self, clock: float) -> float:
+        """The time of the next row: times in a log never go back, whichever clock wrote them."""
+        return max(clock, self.last_at)
+
+    def measured(self, loss: object, reward: object = None) -> Loss:
+        """A loss, given as such or as a reward; `LossError` if it is outside the loss range.
+
+        This is the only place where the service scales a loss. A reward becomes a loss first, because the log holds
+        only losses, and a replay must scale the same number.
+        """
+        scaled = self.losses.scaled(loss, reward)
+        if reward is None:
+            return Loss(float(loss), scaled)  # type: ignore[arg-type]
+        low, high = self.losses
+        value = min(max(high - float(reward) + low, low), high)  # type: ignore[arg-type]
+        return Loss(value, self.losses.scaled(value))
+
+    # Rows
+
+    def draw(
+        self,
+        mode: Mode,
+        available: str | None,
+        at: float,
+        attached: Annotations = NOTHING,
+        key: str | None = None,
+        logged: Decided | None = None,
+    ) -> Decided:
+        """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit".
+
+        A key draws the arm to exploit. When its row is replayed, the key is no longer known, and that arm is taken from
+        the row, `logged`.
+        """
+        learner, places = self.learner, self.places
+        if learner.guardrails.down:
+            available = self.up(available)
+        arms = None if available is None else [self.names[place] for place in json.loads(available)]
+        limited_by = None
+        if self.meter is not None and mode != "exploit":
+            limited_by = self.meter.limit(self._dearest if arms is None else arms, at)
+            mode = "exploit" if limited_by is not None else mode
+        stream = place_in_stream(learner)
+        expires: float | None = None
+        decision: Decision | None = None
+        guard, drawn = None, None
+        told = self.told(attached)
+        if mode == "exploit":
+            served = self._served(logged) if logged else self._exploited(arms, told, key)
+            exploit: int | None = places[served.exploit]
+            explore, propensity, weight, turn = None, None, None, learner.round
+            if served.guard is not None:
+                drawn, guard = places[served.drawn], served.guard
+        else:
+            decision = self._decided(mode, arms, told, key, logged)
+            _, turn, chosen, tried, propensity, weight = decision
+            exploit = None if chosen is None else places[chosen]
+            explore = places[tried]
+            if decision.guard is not None and decision.drawn is not None:
+                drawn, guard = places[decision.drawn], decision.guard
+            if self.settings.deadline is not None:
+                expires = at + self.settings.deadline
+        self.head = seq = self.head + 1
+        self.last_at = at
+        row = Decided(
+            seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
+            drawn, guard, limited_by, *attached, self._logged(key) if logged is None else logged.key,
+        )  # fmt: skip
+        if self.meter is not None:
+            self.meter.count(None if explore is None else self.names[explore], at)
+        if guard is not None:
+            self.guarded += 1
+        if limited_by is not None:
+            self.limited += 1
+        tallies = self.tallies
+        tallies.decisions += 1
+        if exploit is not None:
+            tallies.exploit[exploit] += 1
+        if decision is not None and explore is not None:
+            tallies.explore[explore] += 1
+            self.pending[seq] = (row, decision)
+            self._queue(seq)
+            if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
+                learner._keep_drawn()
+        return row
+
+    def _decided(
+        self,
+        mode: Mode,
+        arms: list[Arm] | None,
+        told: Told,
+        key: str | None,
+        logged: Decided | None,
+    ) -> Decision:
+        learner = self.learner
+        if mode == "explore":
+            return learner.explore(available=arms, context=told[0])
+        if logged is None:
+            return learner.decide(key=key, available=arms, context=told[0], advice=told[1])
+        some: list[object] | None = None if arms is None else [*arms]
+        return learner._decide_again(some, self._served(logged), told if self.contextual else None)
+
+    def _exploited(self, arms: list[Arm] | None, told: Told, key: str | None) -> Served:
+        return self.learner.exploit(key=key, available=arms, context=told[0], advice=told[1])
+
+    def told(self, attached: Annotations) -> Told:
+        """The context and the advice of a decision as a contextual policy takes them; nothing for others."""
+        if not self.contextual:
+            return None, None
+        return shown_context(attached.context) or {}, given_advice(attached.advice, self.names)
+
+    def _served(self, row: Decided) -> Served:
+        """What a row served."""
+        assert row.exploit is not None
+        drawn = row.exploit if row.drawn is None else row.drawn
+        return Served(self.names[row.exploit], self.names[drawn], row.guard)
+
+    def _logged(self, key: str | None) -> str | None:
+        return None if key is None else logged_key(key, self.settings.log_keys, self.key_secret)
+
+    @property
+    def _dearest(self) -> Sequence[Arm]:
+        """Arms of which one costs as much to explore as any: with numbered arms all cost the same."""
+        return self.names[:1] if self.large else self.learner.arms
+
+    def up(self, available: str | None) -> str:
+        """The places of the arms that are available and not down, as the log has them; "[]" if there are none."""
+        down = {self.places[name] for name in self.learner.guardrails.down}
+        asked = sorted(self.places.values()) if available is None else json.loads(available)
+        return json.dumps([place for place in asked if place not in down], separators=(",", ":"))
+
+    def settle(self, decision: int, kind: str, loss: Loss | None, at: float) -> Settled:
+        """Apply the loss of a pending decision, or drop the decision without one, and return the row."""
+        made = self.pending[decision][1]
+        if loss is None:
+            self.learner.forget(made)
+        else:
+            self.learner.observe(made, loss.value)
+        del self.pending[decision]
+        self.head = seq = self.head + 1
+        self.last_at = at
+        if kind == "observed" and loss is not None:
+            self.tallies.applied += 1
+            self.loss_applied += loss.scaled
+        else:
+            self.tallies.expired += 1
+        if loss is not None:
+            self.version = seq
+        return Settled(seq, decision, kind, None if loss is None else loss.value, at)
+
+    def change(self, kind: str, content: str, at: float) -> Changed:
+        """Change the experiment itself, and return the row. If the learner refuses, nothing changes."""
+        if kind == "archived":
+            self.archived_at = at
+        elif kind in ("added", "retired"):
+            self._change_arms(kind, json.loads(content))
+            self.version = self.head + 1
+        elif kind == "guardrails":
+            self.learner.guardrails = Guardrails.from_dict(json.loads(content))
+        elif kind == "budget":
+            self._change_budget(Budget.from_dict(json.loads(content)))
+        elif kind == "replayed":
+            self._learn_records(**json.loads(content))
+            self.version = self.head + 1
+        else:
+            raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {REMEDY}")
+        self.head += 1
+        self.last_at = at
+        return Changed(self.head, kind, content, at)
+
+    def _change_arms(self, kind: str, arms: list[Arm]) -> None:
+        if kind == "added":
+            self.learner.add_arms(arms)
+            self.names = [*self.names, *arms]
+        else:
+            self.learner.retire_arms(arms)
+            self.retired += [self.places[name] for name in arms]
+        self.places = places_of(self.names, self.retired)
+        self.tallies.widen(len(self.names))
+
+    def _learn_records(self, log: str, records: list[list[Any]]) -> None:
+        """Learn a slice of another log: places, propensities, losses, and contexts where the policy learns by them.
+
+        The whole log was checked before.
+        """
+        for place, propensity, loss, *context in records:
+            record = {"explore": self.names[place], "propensity": propensity, "loss": loss}
+            if context:
+                record["context"] = shown_context(context[0]) or {}
+            self.learner.replay([record], unrandomised=True)
+        self.replayed[log] = self.replayed.get(log, 0) + len(records)
+
+    def _change_budget(self, budget: Budget) -> None:
+        if self.meter is not None:
+            self.meter = self.meter.following(budget)
+        elif budget:
+            self.meter = Meter(budget)
+
+    def replay(self, row: Row) -> None:
+        """Apply a row of the log."""
+        if row.seq != self.head + 1:
+            raise self._mismatch(row, f"follows row {self.head}")
+        again: Row
+        if isinstance(row, Decided):
+            # A decision that the budget limited asked for more; which mode it was does not matter.
+            mode: Mode = row.mode if row.limited_by is None else "both"
+            attached = Annotations(row.tags, row.baseline, row.context, row.advice)
+            logged = None if row.key is None else row
+            again = self.draw(mode, row.available, row.made_at, attached, logged=logged)
+        elif isinstance(row, Settled):
+            if row.decision not in self.pending:
+                raise self._mismatch(row, f"settles {row.decision}, which is not pending")
+            loss = None if row.loss is None else self.measured(row.loss)
+            again = self.settle(row.decision, row.kind, loss, row.at)
+        else:
+            again = self.change(row.kind, row.content, row.at)
+        if again != row:
+            raise self._mismatch(row, f"is {row} and was replayed as {again}")
+
+    def _mismatch(self, row: Row, problem: str) -> ReplayError:
+        return ReplayError(f"experiment {self.name!r}: row {row.seq} of its log {problem}; {REMEDY}")
+
+    # Pending decisions
+
+    def _queue(self, seq: int) -> None:
+        self.waiting.append(seq)
+        if len(self.waiting) > 2 * len(self.pending) + 1000:  # many are settled, behind an old pending one
+            self.waiting = deque(self.pending)
+
+    def oldest(self) -> Decided | None:
+        """The oldest pending decision."""
+        while self.waiting:
+            found = self.pending.get(self.waiting[0])
+            if found is not None:
+                return found[0]
+            self.waiting.popleft()
+        return None
+
+    def first_expiry(self) -> float | None:
+        """When the next pending decision expires; None if none does."""
+        oldest = None if self.settings.deadline is None else self.oldest()
+        return None if oldest is None else oldest.expires_at
+
+    def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
+        """A decision as clients see it."""
+        return decision_record(row, settled, self)
+
+
+class Owner(NamedTuple):
+    """What is shown of the experiment of a decision, if it is not running."""
+
+    tag: str
+    name: str
+    names: list[Arm]
+    policy: str
+
+
+def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment | Owner) -> DecisionRecord:
+    """A decision with its outcome."""
+    names = owner.names
+    status: Status = "unobserved" if row.explore is None else "pending"
+    if settled is not None:
+        status = "applied" if settled.kind == "observed" else "expired"
+    exploit = None if row.exploit is None else names[row.exploit]
+    explore = None if row.explore is None else names[row.explore]
+    loss, at = (None, None) if settled is None else (settled.loss, settled.at)
+    return DecisionRecord(
+        f"{owner.tag}-{row.seq}", owner.name, row.mode, exploit, explore, row.propensity, row.weight,
+        owner.policy, row.version, row.made_at, row.expires_at, status, loss, at,
+        exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,
+        {} if row.tags is None else shown_tags(row.tags),
+        None if row.baseline is None else shown_baseline(row.baseline, names),
+        row.key or None, shown_context(row.context), shown_advice(row.advice, names),
+    )  # fmt: skip

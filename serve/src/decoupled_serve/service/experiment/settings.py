@@ -1,0 +1,210 @@
+"""Checking settings, and storing them as text with every default written out, so that defaults may change."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from decoupled.base.validation import LEAST_RISK, as_float, number_in
+from decoupled.errors import DecoupledError, argument_of, reworded, shown
+from decoupled.learner.arms import ArmNames
+from decoupled.learner.budget import Budget
+from decoupled.learner.guardrails import Guardrails
+from decoupled.learner.inferring import checked_patience
+from decoupled.learner.loss_range import LossRange
+from decoupled.learner.seeds import randomness
+from decoupled.policies import Ladder, Policy
+from decoupled.client.service_errors import Invalid, ServiceError
+from .context import with_fields_of
+from .guarding import changed_guardrails, checked_budget
+from .numbered_arms import as_stored, check_settings, from_stored, is_large
+from .records import (
+    CONTEXT_LOGS,
+    FEEDBACK_KINDS,
+    KEY_LOGS,
+    LONGEST_DEADLINE,
+    RISK,
+    UNKNOWN_FIELDS,
+    Settings,
+)
+
+LONGEST_TEXT = 255
+_A_POLICY = 'for example {"name": "FTPL"}'
+# The words that a setting may have, the default first.
+_KINDS = {
+    "feedback": FEEDBACK_KINDS,
+    "log_keys": KEY_LOGS,
+    "unknown_context": UNKNOWN_FIELDS,
+    "log_context": CONTEXT_LOGS,
+}
+
+
+def plain_text(argument: str, value: object) -> str:
+    """A name that every database can store."""
+    if isinstance(value, str) and 1 <= len(value) <= LONGEST_TEXT and value.isprintable():
+        return value
+    rule = f"must be 1 to {LONGEST_TEXT} printable characters"
+    raise Invalid.of(argument, value, rule, "letters and digits will do")
+
+
+def default_policy() -> dict[str, Any]:
+    """The policy of an experiment whose settings name none, with all its parameters.
+
+    >>> default_policy() == Ladder().to_dict()
+    True
+    """
+    return Ladder().to_dict()
+
+
+def checked_policy(values: object, place: str = "policy") -> Policy:
+    """The policy that a description names; errors give the place in it, such as `policy.alpha`.
+
+    >>> checked_policy({"name": "Forgetting", "policy": {"name": "FTPL", "alpha": 1}})
+    Traceback (most recent call last):
+        ...
+    decoupled.client.service_errors.Invalid: policy.policy.alpha = 1: must be a finite number above 1 and below 1e+09; the default is 3
+    """
+    if not isinstance(values, dict) or "name" not in values:
+        raise Invalid.of(place, values, "must be an object with the name of a policy", _A_POLICY)
+    try:
+        return Policy.from_dict(values)
+    except DecoupledError as error:
+        inner = _inner(values["name"])
+        for name in inner & values.keys():
+            checked_policy(values[name], f"{place}.{name}")
+        remedy = _A_POLICY if argument_of(error) in inner else None
+        raise Invalid(f"{place}.{reworded(error, remedy=remedy)}") from None
+
+
+def _inner(name: object) -> set[str]:
+    """The parameters of a policy that are themselves policies."""
+    known: Any = Policy.find(name)
+    parameters = () if known is None else fields(known)
+    return {each.name for each in parameters if isinstance(each.default, Policy)}
+
+
+def checked(settings: Settings, seed: int | None = None) -> Settings:
+    """The settings with every default written out; `Invalid` for anything a learner would refuse."""
+    try:
+        ready = _completed(settings)
+        arms = len(ready.arms)
+        form = Policy.from_dict(ready.policy).at(arms)
+        form.layout.new_state(arms)
+        form.entries()
+        if seed is not None:
+            randomness(seed)
+        return ready
+    except ServiceError:
+        raise
+    except DecoupledError as error:
+        raise Invalid(str(error)) from None
+
+
+def _completed(settings: Settings) -> Settings:
+    policy = checked_policy(settings.policy)
+    low, high = LossRange.checked(settings.loss_range)
+    deadline, expired = as_float(settings.deadline), as_float(settings.expired_loss)
+    if settings.deadline is not None and (deadline is None or not 0.0 < deadline <= LONGEST_DEADLINE):
+        rule = f"must be a number of seconds above 0 and at most {LONGEST_DEADLINE:g}"
+        raise Invalid.of("deadline", settings.deadline, rule, "leave it out for none")
+    if settings.expired_loss is not None and (expired is None or not low <= expired <= high):
+        rule = f"must lie in [{low}, {high}]"
+        raise Invalid.of("expired_loss", settings.expired_loss, rule, "leave it out for none")
+    if expired is not None and deadline is None:
+        remedy = "set a deadline, or leave both out"
+        raise Invalid.of("expired_loss", expired, "needs a deadline", remedy)
+    for name, kinds in _KINDS.items():
+        if (value := getattr(settings, name)) not in kinds:
+            *first, last = map(repr, kinds)
+            rule, remedy = f"must be {', '.join(first)} or {last}", f"leave it out for {kinds[0]!r}"
+            raise Invalid.of(name, value, rule, remedy)
+    if settings.feedback == "preference" and policy.coupled:
+        rule = f"needs two arms, and {type(policy).__name__} plays the standard game"
+        raise Invalid.of("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
+    arms = settings.arms if is_large(settings.arms) else tuple(ArmNames.checked(settings.arms).names)
+    check_settings(policy, arms)
+    return replace(
+        settings,
+        policy=policy.to_dict(),
+        arms=arms,
+        loss_range=(low, high),
+        deadline=deadline,
+        expired_loss=expired,
+        demo=_flag("demo", settings.demo, "false"),
+        guardrails=changed_guardrails(Guardrails(), vars(settings.guardrails), arms, policy.coupled),
+        budget=checked_budget(vars(settings.budget), arms, policy.coupled),
+        risk=number_in("risk", settings.risk, LEAST_RISK, 1.0, f"the default is {RISK}"),
+        drift=_flag("drift", settings.drift, "true"),
+        context=with_fields_of(settings.context, policy),
+        patience=checked_patience(settings.patience),
+    )
+
+
+def _flag(name: str, value: object, default: str) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid.of(name, value, "must be true or false", f"leave it out for {default}")
+    return value
+
+
+def as_text(settings: Settings) -> str:
+    """Settings as JSON; equal settings give equal text."""
+    content = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    content |= {"arms": as_stored(settings.arms), "loss_range": list(settings.loss_range)}
+    content |= {"guardrails": settings.guardrails.to_dict(), "budget": settings.budget.to_dict()}
+    return json.dumps(content, sort_keys=True, allow_nan=False)
+
+
+def as_settings(content: dict[str, Any]) -> Settings:
+    """Settings from stored JSON."""
+    low, high = content["loss_range"]
+    arms = from_stored(content["arms"])
+    read = {
+        "arms": arms if is_large(arms) else tuple(arms),
+        "loss_range": (low, high),
+        "guardrails": Guardrails.from_dict(content["guardrails"]),
+        "budget": Budget.from_dict(content["budget"]),
+    }
+    return Settings(**content | read)
+
+
+_NAMES = {"deadline": "deadline_seconds"}  # settings that requests call otherwise
+
+
+def differences(stored: str, settings: Settings) -> list[str]:
+    """Each setting that differs from the stored ones, with both values; empty if they agree.
+
+    >>> there = as_text(Settings({"name": "FTPL"}, ("a", "b"), deadline=60.0))
+    >>> differences(there, Settings({"name": "FTPL"}, ("a", "c")))
+    ["arms is ['a', 'b'], and you sent ['a', 'c']", 'deadline_seconds is 60.0, and you sent none']
+    """
+    known, asked = json.loads(stored), json.loads(as_text(settings))
+    return [line for name in sorted(known) for line in _lines(name, known, asked)]
+
+
+def _lines(name: str, known: dict[str, Any], asked: dict[str, Any]) -> Iterator[str]:
+    one, other = known.get(name), asked.get(name)
+    if one == other:
+        return
+    if name == "imported":
+        yield "it began with another saved learner, or with none"
+    elif name == "policy" and (labels := _labels(one, other)) is not None:
+        yield _line("policy", *labels)
+    elif isinstance(one, dict) and isinstance(other, dict):
+        for inner in sorted(one.keys() | other.keys()):
+            yield from (f"{name}.{line}" for line in _lines(inner, one, other))
+    else:
+        yield _line(_NAMES.get(name, name), one, other)
+
+
+def _line(name: str, known: object, asked: object) -> str:
+    there = "not set" if known is None else shown(known)
+    return f"{name} is {there}, and you sent {'none' if asked is None else shown(asked)}"
+
+
+def _labels(known: Any, asked: Any) -> tuple[str, str] | None:
+    """Both policies in a few words, which say more than their parameters; None if they do not tell them apart."""
+    try:
+        labels = Policy.from_dict(known).label, Policy.from_dict(asked).label
+    except DecoupledError:  # a policy of another program
+        return None
+    return labels if labels[0] != labels[1] else None

@@ -1,0 +1,94 @@
+"""An experiment as text, and back, so that a restart need not replay the whole log."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from decoupled.base.packed import pack_ints, unpack_ints
+from decoupled.base.signed_json import seal, unseal
+from decoupled.learner.columns import as_text, from_columns, to_columns
+from decoupled.learner.learner import Learner
+from decoupled.learner.meter import Meter
+from decoupled.client.service_errors import ReplayError
+from .live import REMEDY, LiveExperiment, Tallies, places_of
+from .numbered_arms import as_stored, from_stored
+from .rows import Decided, ExperimentRow
+
+SNAPSHOT_FORMAT = "decoupled-experiment"
+SNAPSHOT_VERSION = 1
+
+
+def snapshot(running: LiveExperiment) -> str:
+    """The whole experiment as text, for `restore`. Pending decisions are in the order of the log."""
+    return prepared(running)()
+
+
+def prepared(running: LiveExperiment) -> Callable[[], str]:
+    """A function that makes the snapshot of an experiment as it is now, in any thread and at any time."""
+    content: dict[str, Any] = {
+        "head": running.head,
+        "version": running.version,
+        "last_at": running.last_at,
+        "archived_at": running.archived_at,
+        "names": as_stored(running.names),
+        "retired": running.retired,
+    }
+    waiting = list(running.pending)
+    learner, columns = to_columns(running.learner)
+    tallies = running.tallies.copied()
+    if running.meter is not None:
+        content["meter"] = running.meter.to_dict()
+    if running.replayed:
+        content["replayed"] = running.replayed
+    if running.watched_since is not None:
+        content["watched_since"] = running.watched_since
+
+    def text() -> str:
+        content["waiting"] = pack_ints(np.array(waiting, np.int64))
+        content["columns"] = columns()
+        whole = {**content, "tallies": tallies.to_dict(), "learner": as_text(learner)}
+        return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, whole)
+
+    return text
+
+
+def restore(
+    row: ExperimentRow, text: str, rows_of: Callable[[Sequence[int]], Sequence[Decided]]
+) -> LiveExperiment:
+    """The experiment that `snapshot` wrote; `rows_of` finds the rows of its pending decisions."""
+    content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
+    running = LiveExperiment(row)
+    running.head = running.saved = content["head"]
+    running.version, running.last_at = content["version"], content["last_at"]
+    running.saved_at = running.last_at
+    running.archived_at = content["archived_at"]
+    running.names, running.retired = from_stored(content["names"]), content["retired"]
+    running.places = places_of(running.names, running.retired)
+    running.tallies = Tallies.from_dict(content["tallies"])
+    seqs = unpack_ints(content["waiting"]).tolist()
+    rows = rows_of(seqs)
+    if [each.seq for each in rows] != seqs:
+        raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
+    running.learner = _learner(running, content, rows)
+    running.watched_since = content.get("watched_since")
+    running.replayed = content.get("replayed", {})
+    running.meter = Meter.from_dict(content["meter"]) if "meter" in content else None
+    pending = running.learner.pending
+    if len(rows) != len(pending):
+        raise ReplayError(f"experiment {row.name!r}: its snapshot and its log disagree; {REMEDY}")
+    running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
+    running.waiting = deque(running.pending)
+    return running
+
+
+def _learner(running: LiveExperiment, content: dict[str, Any], rows: Sequence[Decided]) -> Learner:
+    names = running.names
+    chosen = []
+    for row in rows:
+        exploit = None if row.exploit is None else names[row.exploit]
+        explore = None if row.explore is None else names[row.explore]
+        fields = (row.round, exploit, explore, row.propensity, row.weight)
+        chosen.append(fields if row.drawn is None else (*fields, names[row.drawn], row.guard))
+    return from_columns(content["learner"], content["columns"], chosen)

@@ -1,0 +1,107 @@
+"""The service as an ASGI application."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.routing import Route
+
+from decoupled import __version__
+from ..console import PATHS, console_routes
+from ..service import DecisionService
+from .admission.auth import Admission
+from .admission.limits import Limits
+from .framework import install
+from .observe.metrics import Metrics
+from .openapi import completed
+from .routes.audit import audit_routes
+from .routes.decisions import FastRoutes, decision_routes
+from .routes.experiments import experiment_routes
+from .routes.logs import log_routes
+from .routes.moving import moving_routes
+from .routes.ofrep import ofrep_routes
+from .routes.operations import DOCUMENT, document_routes, operation_routes
+from .transport.gateway import PUBLIC, Gateway
+
+if TYPE_CHECKING:
+    from .observe.telemetry import Telemetry
+
+ABOUT = """Decisions over HTTP, with nothing lost: ask for a decision, use its `exploit` arm, try its `explore` arm,
+and send back **the loss of the explored arm**. What is acknowledged is on disk.
+
+**Versions.** Before version 1.0 a release may change what is here, and the changelog says so. Routes and fields may be
+added at any time, so ignore fields that you do not know."""
+
+# Seconds that a request waits for a policy to be loaded. Compiling one takes longer than clients wait.
+PATIENCE = 2.0
+
+
+def create_app(
+    service: DecisionService,
+    *,
+    open_to_all: bool = False,
+    limits: Limits | None = None,
+    backups: Path | None = None,
+    patience: float = PATIENCE,
+    metrics_experiments: int = 0,
+    telemetry: "Telemetry | None" = None,
+    mirror: str | None = None,
+) -> Gateway:
+    """The application over a service.
+
+    Args:
+        service: does the work. The caller opened it, and closes it after the last response.
+        open_to_all: serve without keys as long as the store has none; only for loopback.
+        limits: the limits for one caller.
+        backups: the folder for `POST /v1/backups`; None to refuse them.
+        patience: for how many seconds a request waits for a policy that is being compiled.
+        metrics_experiments: how many experiments have metrics of their own.
+        telemetry: traces and measures what the application does; `telemetry.traced` must be put around it.
+        mirror: the experiment of the mirror that the service belongs to.
+    """
+    limits = limits or Limits()
+    service.patience = patience
+    service.watch_experiments(metrics_experiments)
+
+    app = FastAPI(
+        title="decoupled",
+        version=__version__,
+        description=ABOUT,
+        openapi_url=None,  # the framework's own pages would load scripts from another site
+        redirect_slashes=False,
+    )
+    admission = Admission(service.keys, limits, open_to_all=open_to_all)
+    metrics = Metrics(service)
+    if telemetry is None:
+        fast = FastRoutes(service, admission)
+    else:
+        fast = telemetry.routes(service, admission)
+        telemetry.watch(service, metrics)
+    install(app)
+    routers = (
+        experiment_routes(service),
+        decision_routes(service),
+        log_routes(service, limits),
+        moving_routes(service, limits),
+        operation_routes(service, metrics.text, backups, mirror),
+        audit_routes(service),
+        ofrep_routes(service, admission),
+        console_routes(),
+        document_routes(app),
+    )
+    for router in routers:
+        app.include_router(router)
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            found = get_openapi(
+                title=app.title, version=app.version, description=app.description, routes=app.routes
+            )
+            app.openapi_schema = completed(found)
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+    public = PUBLIC | PATHS | {DOCUMENT}
+    routes = [each for router in routers for each in router.routes if isinstance(each, Route)]
+    return Gateway(app, fast, admission, metrics, limits=limits, routes=routes, public=public)

@@ -1,0 +1,316 @@
+"""Decisions and feedback as JSON: the models of their bodies, and the text of a decision.
+
+That text is most of what the service says, so it is written by hand; the tests hold it to `decision_out` and to its model.
+"""
+
+import json
+from functools import lru_cache
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+
+from decoupled.decision import Arm as AnyArm
+from decoupled.decision import Mode
+from decoupled.learner.preferences import Preference
+from decoupled.client.service_errors import neither_or_both
+from ...experiment.annotations import shown_baseline
+from ...experiment.context import shown_advice
+from ...experiment.live import LiveExperiment
+from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Status, moment
+from ...experiment.rows import Decided, Settled
+from ..admission.limits import MOST_FEEDBACK
+from .fields import (
+    Advice,
+    Arm,
+    ContextValue,
+    Loss,
+    Model,
+    Number,
+    Problem,
+    StickyKey,
+    Tags,
+    Whole,
+    fields_of,
+)
+
+EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
+_PENDING = '"pending","loss":null,"settled_at":null'
+_UNOBSERVED = '"unobserved","loss":null,"settled_at":null'
+_spell = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class DecideIn(Model):
+    """What to decide; an empty body asks for one decision with both arms."""
+
+    mode: Mode = Field(
+        default="both",
+        description="both: an arm to use and an arm to try. exploit: only an arm to use, which takes no "
+        "feedback. explore: only an arm to try.",
+    )
+    count: Annotated[StrictInt, Field(ge=1, le=MOST_DECISIONS), Whole] | None = Field(
+        default=None,
+        description="The number of decisions, returned in a list; if left out: one decision, by itself.",
+        examples=[10],
+    )
+    available: Annotated[list[Arm], Field(min_length=1)] | None = Field(
+        default=None,
+        description="The arms that are available now; if left out: all.",
+        examples=[["a", "b"]],
+    )
+    key: StickyKey | None = Field(
+        default=None,
+        description="A session or a user that should be served the same arm again; if left out: a fresh draw. It draws "
+        "`exploit` and nothing else. A string of 1 to 1,024 bytes in UTF-8, or a whole number, which is the same key as its "
+        "digits. What is logged of it is a setting of the experiment, `log_keys`.",
+        examples=["session-17"],
+    )
+    tags: Tags | None = Field(
+        default=None,
+        description="Stored with the decision, to find and filter it by. They change nothing that is decided.",
+        examples=[{"country": "de"}],
+    )
+    baseline: Annotated[dict[str, Number], Field(min_length=1)] | None = Field(
+        default=None,
+        description="The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. "
+        "They are stored with it and make evaluations less noisy; they change nothing that is drawn or learned.",
+        examples=[{"a": 0.3, "b": 0.5}],
+    )
+    context: dict[str, ContextValue] | None = Field(
+        default=None,
+        description="What is known of the request before it is decided, by the fields that the experiment declares. It is "
+        "stored with the decision, and a contextual policy learns by it.",
+        examples=[{"subject": "law", "tokens": 312}],
+    )
+    advice: dict[str, Advice] | None = Field(
+        default=None,
+        description="What the advisers that the policy names would exploit: an arm, or probabilities by arm.",
+        examples=[{"router-v2": "a"}],
+    )
+    why: StrictBool = Field(
+        default=False, description="Answer with why a contextual policy drew `exploit`, as well."
+    )
+
+
+class WhyOut(BaseModel):
+    """Why a contextual policy drew the arm that it exploits."""
+
+    rung: str = Field(description="The rung that drew it.", examples=["segments"])
+    segment: list[str | None] = Field(
+        description="The values that tell the segment apart, in the order of the policy's `segments`; null for what is not "
+        "known. Texts are hashed if the experiment's `log_context` says so."
+    )
+    weights: dict[str, float] = Field(description="The probability with which each rung was drawn.")
+
+
+class SendFeedback(BaseModel):
+    """What to send back, and where."""
+
+    loss_of: Arm = Field(description="The explored arm: send the loss of this arm, and of no other.")
+    to: str = Field(description="PUT it here.", examples=["/v1/decisions/1f2e/feedback"])
+
+
+class DecisionOut(BaseModel):
+    """A decision: use `exploit`, try `explore`, and send back the loss of `explore`."""
+
+    id: str
+    experiment: str
+    mode: Mode
+    exploit: Arm | None = Field(description="The arm to use. Its loss is suffered, and never sent back.")
+    explore: Arm | None = Field(description="The arm to try. *Its* loss is the feedback.")
+    send_feedback: SendFeedback | None = Field(
+        description="Null if the decision takes no feedback (mode exploit)."
+    )
+    propensity: float | None = Field(
+        description="The probability with which `explore` was drawn; null if only `weight` is known."
+    )
+    weight: float | None = Field(description="An unbiased estimate of 1 / propensity, which learning uses.")
+    policy: str
+    state_version: int = Field(
+        description="The last row of the log that was part of the state it was drawn from."
+    )
+    made_at: str
+    expires_at: str | None
+    status: Status
+    loss: float | None = Field(description="The loss of the explored arm that was applied.")
+    settled_at: str | None
+    drawn: Arm | None = Field(
+        description="The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it."
+    )
+    guard: str | None = Field(
+        description="The guardrail that chose `exploit`: pinned, holdout, floor or incumbent; null if the policy did."
+    )
+    limited_by: str | None = Field(
+        description="The part of the budget that kept this decision from exploring, so that its mode is exploit: share, "
+        "rate, total or allowance; null if none did."
+    )
+    tags: dict[str, str] = Field(
+        description="What the caller attached to find it by.", examples=[{"country": "de"}]
+    )
+    baseline: dict[str, float] | None = Field(
+        description="The losses that the caller predicted, by arm; null for none.", examples=[{"a": 0.3}]
+    )
+    key: str | None = Field(
+        description="What is logged of the key that drew `exploit`: its keyed hash, or its text if the experiment's "
+        "`log_keys` says so; null without a key, or if keys are not logged."
+    )
+    context: dict[str, str | float | bool] | None = Field(
+        description="What was known of the request, by field; texts are hashed if the experiment's `log_context` says so; "
+        "null if nothing was.",
+        examples=[{"subject": "law", "tokens": 312.0}],
+    )
+    advice: dict[str, Arm | dict[str, float]] | None = Field(
+        description="What advisers said: an arm, or probabilities by arm; null for none.",
+        examples=[{"router-v2": "a"}],
+    )
+    why: WhyOut | None = Field(
+        default=None,
+        description="Only where a request asks for it, in mode both: why a contextual policy drew `exploit`. It is not "
+        "stored: null if the request is repeated after the feedback, or after a restart.",
+    )
+
+
+class DecisionList(BaseModel):
+    """The decisions of a request with `count`."""
+
+    decisions: list[DecisionOut]
+
+
+class DecisionPageOut(BaseModel):
+    """A page of decisions. With filters it may be short, or empty, and not be the last."""
+
+    decisions: list[DecisionOut]
+    next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")
+
+
+class FeedbackIn(Model):
+    """The loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["loss"]}, {"required": ["reward"]}, {"required": ["preference"]}]
+        }
+    )
+
+    loss: Loss = Field(default=None, description=EXPLORED, examples=[0.25])  # type: ignore[assignment]
+    reward: Loss = Field(  # type: ignore[assignment]
+        default=None, description="In place of a loss: its mirror image in the loss range.", examples=[0.75]
+    )
+    preference: Preference = Field(
+        default=None,  # type: ignore[arg-type]
+        description="In place of a loss: which of the two arms did better, or tie. Only for experiments that were "
+        "created with feedback preference.",
+        examples=["explore"],
+    )
+    arm: Arm | None = Field(
+        default=None,
+        description="The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).",
+        examples=["a"],
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        loss, reward = self.loss is not None, self.reward is not None
+        preference = self.preference is not None
+        if loss + reward + preference != 1:
+            raise ValueError("; ".join(neither_or_both(loss, reward, preference_given=preference) or ()))
+        return self
+
+
+class FeedbackItem(FeedbackIn):
+    """Feedback for one decision of a batch."""
+
+    decision: Annotated[
+        StrictStr,
+        Field(min_length=1, max_length=200, description="The decision's id.", examples=["1f2e-7"]),
+    ]
+
+
+class FeedbackBatchIn(Model):
+    """Feedback for many decisions; if one is refused, the others are still applied."""
+
+    items: Annotated[
+        list[FeedbackItem],
+        Field(min_length=1, max_length=MOST_FEEDBACK, examples=[[{"decision": "1f2e-7", "loss": 0.25}]]),
+    ]
+
+    def given(self) -> list[Feedback]:
+        """The items as the service takes them."""
+        return [
+            Feedback(each.decision, each.loss, each.reward, each.arm, each.preference)
+            for each in self.items
+        ]
+
+
+class FeedbackResult(BaseModel):
+    """The result for one item: 200 and the decision, or another status and the problem."""
+
+    id: str
+    status: int
+    decision: DecisionOut | None = None
+    problem: Problem | None = None
+
+
+class FeedbackBatchOut(BaseModel):
+    """A result for each item, in their order."""
+
+    results: list[FeedbackResult]
+
+
+def decision_out(record: DecisionRecord) -> dict[str, Any]:
+    """A decision as JSON."""
+    explore = record.explore
+    to = None if explore is None else {"loss_of": explore, "to": f"/v1/decisions/{record.id}/feedback"}
+    times = {name: moment(getattr(record, name)) for name in ("made_at", "expires_at", "settled_at")}
+    known = fields_of(record, DecisionOut) | times | {"send_feedback": to}
+    return {name: known[name] for name in DecisionOut.model_fields if name in known}  # `why` is not kept
+
+
+def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
+    """A decision as JSON, from its experiment, its row, and the row that settled it if there is one."""
+    (
+        seq, mode, _, exploited, explored, propensity, weight, _, version, _, made_at, expires_at, drew, guard, limited_by,
+        tags, baseline, context, advice, key,
+    ) = row  # fmt: skip
+    names, id = running.names, f"{running.tag}-{seq}"  # noqa: A001
+    exploit = "null" if exploited is None else _spelled(names[exploited])
+    drawn = exploit if drew is None else _spelled(names[drew])
+    if explored is None:
+        explore, to, end = "null", "null", _UNOBSERVED
+    else:
+        explore, end = _spelled(names[explored]), _PENDING
+        to = f'{{"loss_of":{explore},"to":"/v1/decisions/{id}/feedback"}}'
+    if settled is not None:
+        status = "applied" if settled.kind == "observed" else "expired"
+        loss = "null" if settled.loss is None else repr(settled.loss)
+        end = f'"{status}","loss":{loss},"settled_at":"{moment(settled.at)}"'
+    return (
+        f'{{"id":"{id}","experiment":{_spelled(running.name)},"mode":"{mode}","exploit":{exploit},'
+        f'"explore":{explore},"send_feedback":{to},'
+        f'"propensity":{"null" if propensity is None else repr(propensity)},'
+        f'"weight":{"null" if weight is None else repr(weight)},"policy":"{running.policy}",'
+        f'"state_version":{version},"made_at":"{moment(made_at)}",'
+        f'"expires_at":{"null" if expires_at is None else _quoted(moment(expires_at))},"status":{end},'
+        f'"drawn":{drawn},"guard":{"null" if guard is None else _quoted(guard)},'
+        f'"limited_by":{"null" if limited_by is None else _quoted(limited_by)},'
+        f'"tags":{"{}" if tags is None else tags},'
+        f'"baseline":{"null" if baseline is None else _spell(shown_baseline(baseline, names))},'
+        f'"key":{_spell(key) if key else "null"},"context":{"null" if context is None else context},'
+        f'"advice":{"null" if advice is None else _spell(shown_advice(advice, names))}}}'
+    )
+
+
+def decision_text_with_why(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
+    """A decision as JSON, with why its arm was drawn, as far as that is still known."""
+    pending = running.pending.get(row.seq)
+    why = None if pending is None or row.exploit is None else pending[1].why
+    said = "null" if why is None else _spell(why._asdict())
+    return f'{decision_text(running, row, settled)[:-1]},"why":{said}}}'
+
+
+@lru_cache(65_536, typed=True)  # the number 1 and the truth value are equal
+def _spelled(name: AnyArm) -> str:
+    return _spell(name)
+
+
+def _quoted(plain: str | None) -> str:
+    return f'"{plain}"'

@@ -1,0 +1,391 @@
+"""The models of experiments, states and logs, with their JSON."""
+
+import json
+import math
+from dataclasses import fields
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    Tag,
+    model_validator,
+)
+
+from decoupled.base.labels import short_labels
+from decoupled.base.names import SHAPE
+from decoupled.errors import DecoupledError
+from decoupled.inference.interval import Interval
+from decoupled.inference.ordering import MOST_PATIENCE, PATIENCE
+from decoupled.policies import Policy
+from decoupled.client.service_errors import Invalid
+from ...experiment.context import MOST_FIELDS
+from ...experiment.imported import checked_learner
+from ...experiment.numbered_arms import as_stored
+from ...experiment.records import (
+    LONGEST_DEADLINE,
+    RISK,
+    ContextLog,
+    Experiment,
+    ExperimentState,
+    ExperimentStatus,
+    FeedbackKind,
+    FieldType,
+    KeyLog,
+    UnknownFields,
+    moment,
+)
+from ...experiment.settings import default_policy
+from ..admission.limits import MOST_NAMED, MOST_NUMBERED
+from .fields import CHOICES, Arm, Model, Number, Whole
+from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
+
+NAME = f"^{SHAPE}$"
+AT_EVERY_MOMENT = (
+    "The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as "
+    "you like, and stop when you like."
+)
+
+
+def _ordered(ends: list[float]) -> list[float]:
+    low, high = ends
+    if not low < high or not math.isfinite(high - low):
+        raise ValueError("must be two numbers, the lower first, with a finite distance")
+    return ends
+
+
+def _arms_or_learner(schema: dict[str, Any]) -> None:
+    """In the document: arms are required, unless a learner brings them."""
+    schema.pop("required", None)
+    schema["anyOf"] = [{"required": ["arms"]}, {"required": ["learner"]}]
+
+
+class ExperimentIn(Model):
+    """The settings of an experiment. All but the arms, the guardrails and the budget are fixed when it is created."""
+
+    model_config = ConfigDict(json_schema_extra=_arms_or_learner)
+
+    policy: dict[str, Any] = Field(
+        default_factory=default_policy,
+        description="A policy by name and parameters; parameters left out take their defaults. An "
+        "experiment that names no policy runs Ladder().",
+        examples=[{"name": "Ladder"}, {"name": "FTPL", "alpha": 3.0}],
+        json_schema_extra={"default": default_policy()},
+    )
+    arms: Annotated[
+        Annotated[list[Arm], Field(min_length=2, max_length=MOST_NAMED), Tag(CHOICES[0])]
+        | Annotated[StrictInt, Field(ge=2, le=MOST_NUMBERED), Whole, Tag(CHOICES[1])],
+        Discriminator(
+            lambda given: CHOICES[isinstance(given, (int, float)) and not isinstance(given, bool)]
+        ),
+    ] = Field(
+        description=f"The names of the arms, or their number: then they are called 0, 1, 2, ... More than {MOST_NAMED:,} "
+        "must be numbers, and their policy Ladder().",
+        examples=[["a", "b", "c"]],
+    )
+    loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
+        Field(
+            default=[0.0, 1.0], description="The lowest and the highest possible loss.", examples=[[0, 250]]
+        )
+    )
+    deadline_seconds: Annotated[Number, Field(gt=0.0, le=LONGEST_DEADLINE)] | None = Field(
+        default=None,
+        description="Feedback that comes later than this after its decision is refused (410). None: never.",
+        examples=[3600],
+    )
+    expired_loss: Number | None = Field(
+        default=None,
+        description="The loss that an expired decision counts as. None: it counts as nothing.",
+        examples=[1],
+    )
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63), Whole] | None = Field(
+        default=None,
+        description="Seed of the draws, for tests. None: fresh randomness. It is never shown.",
+        examples=[7],
+    )
+    demo: StrictBool = Field(
+        default=False,
+        description="Whether it is only for test traffic. The console sends made-up losses to such "
+        "experiments, and to no others.",
+    )
+    feedback: FeedbackKind = Field(
+        default="loss",
+        description="What is sent back: the loss (or reward) of the explored arm, or a preference between "
+        "the two arms of a decision.",
+    )
+    guardrails: GuardrailsIn | None = Field(
+        default=None, description="The guardrails that it starts with.", examples=[{"pinned": "a"}]
+    )
+    budget: BudgetIn | None = Field(
+        default=None,
+        description="The budget for exploring that it starts with.",
+        examples=[{"share": 0.01}],
+    )
+    risk: Annotated[Number, Field(gt=0.0, lt=1.0)] = Field(
+        default=RISK,
+        description="The probability with which its intervals and its verdict may ever fail.",
+        examples=[0.01],
+    )
+    drift: StrictBool = Field(
+        default=True,
+        description="Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss "
+        "ever changes.",
+    )
+    patience: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] = Field(
+        default=PATIENCE,
+        description="How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that "
+        "it counts as `expired_loss` there, or is left out and counted.",
+    )
+
+    log_keys: KeyLog = Field(
+        default="hashed",
+        description="What the log holds of the keys of decisions. hashed: a hash under a secret of the experiment, never "
+        "the text. plain: the text. off: nothing. The arm of a key is the same with each.",
+    )
+    context: Annotated[dict[str, FieldType], Field(max_length=MOST_FIELDS)] = Field(
+        default={},
+        description="The fields of the contexts of decisions, and their types: text (also for whole numbers), number or "
+        "boolean. Fields that a contextual policy learns by need not be declared: they are text and number.",
+        examples=[{"subject": "text", "tokens": "number"}],
+    )
+    unknown_context: UnknownFields = Field(
+        default="refuse",
+        description="What becomes of a decision whose context has other fields. refuse: 422. ignore: they are dropped.",
+    )
+    log_context: ContextLog = Field(
+        default="plain",
+        description="What the log holds of texts in contexts, by which a contextual policy learns, too. plain: the text. "
+        "hashed: a hash under a secret of the experiment.",
+    )
+    learner: StrictStr | None = Field(
+        default=None,
+        description="A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, "
+        "arms, loss range and random stream come with it, and so do guardrails, risk and drift unless they are given.",
+        examples=['{"format":"decoupled-learner", ...}'],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_what_the_learner_has(cls, content: Any) -> Any:
+        if not isinstance(content, dict) or not isinstance(content.get("learner"), str):
+            return content
+        text = content["learner"].strip()
+        saved = checked_learner(text)
+        for name in ("policy", "arms", "loss_range", "seed"):
+            if content.get(name) is not None:
+                raise Invalid(f"{name}: comes with the learner; leave it out, or leave out the learner")
+        if saved.risk is not None:
+            content = {"risk": saved.risk, "drift": saved.drift, **content}
+        ends = list(saved.loss_range)
+        return {**content, "learner": text, "policy": saved.policy, "arms": saved.arms, "loss_range": ends}
+
+
+class ExperimentOut(BaseModel):
+    """An experiment as it is now."""
+
+    name: str
+    policy: dict[str, Any]
+    policy_label: str = Field(description="The policy in a few words.", examples=["Ladder"])
+    arms: list[Arm] | int = Field(
+        description=f"The arms that can be chosen now; their number if there are more than {MOST_NAMED:,}."
+    )
+    retired: list[Arm]
+    loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
+    deadline_seconds: float | None
+    expired_loss: float | None
+    created_at: str
+    archived_at: str | None
+    demo: bool = Field(description="Whether it was created for test traffic.")
+    feedback: FeedbackKind
+    risk: float = Field(
+        description="The probability with which its intervals and its verdict may ever fail."
+    )
+    drift: bool = Field(description="Whether its intervals allow for losses that drift.")
+    patience: int = Field(description="How many newer decisions wait there for one without feedback.")
+    guardrails: GuardrailsOut = Field(description="The guardrails that hold now.")
+    budget: BudgetOut = Field(description="The budget that holds now.")
+    state_version: int
+    status: ExperimentStatus = Field(
+        description="compiling: its policy is new to this machine, and decisions are refused with 503 until it is "
+        "ready; failed: the policy does not compile here, and `problem` says why."
+    )
+    problem: str | None
+    log_keys: KeyLog
+    context: dict[str, FieldType] = Field(description="The fields of contexts, and their types.")
+    unknown_context: UnknownFields
+    log_context: ContextLog
+    imported: str | None = Field(
+        description="The SHA-256 digest of the saved learner that it started from; null if it started anew."
+    )
+
+
+class DeletedOut(BaseModel):
+    """An experiment that is gone."""
+
+    name: str
+    deleted_at: str
+
+
+class ExperimentList(BaseModel):
+    """A page of experiments."""
+
+    experiments: list[ExperimentOut]
+    next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")
+
+
+def _each_once(arms: list[str | int]) -> list[str | int]:
+    if len(set(arms)) < len(arms):
+        raise ValueError("names an arm twice; name each once")
+    return arms
+
+
+class ArmsIn(Model):
+    """Arms to add or to retire."""
+
+    arms: Annotated[
+        list[Arm], Field(min_length=1, max_length=MOST_NAMED, examples=[["d"]]), AfterValidator(_each_once)
+    ]
+
+
+class IntervalOut(BaseModel):
+    """An estimate with the ends of its interval, a confidence sequence."""
+
+    estimate: float
+    low: float = Field(description=f"The lower end of the interval. {AT_EVERY_MOMENT}")
+    high: float = Field(description=f"The upper end of the interval. {AT_EVERY_MOMENT}")
+
+
+class StateOut(BaseModel):
+    """What an experiment has learned; lists are in the order of `arms`."""
+
+    experiment: str
+    state_version: int
+    round: int
+    arms: list[Arm]
+    exploitation: list[float] = Field(
+        description="The exact probability of exploiting each arm next; with a contextual policy, in the `context` that is "
+        "asked about, or in a request of which nothing is known."
+    )
+    exploration: list[float] = Field(
+        description="The exact probability of exploring each arm next, likewise."
+    )
+    estimates: list[float]
+    plays_exploit: list[int]
+    plays_explore: list[int]
+    decisions: int
+    pending: int
+    applied: int
+    expired: int
+    late: int = Field(description="Feedback refused because it came after the deadline.")
+    regret: IntervalOut | None = Field(
+        description="Of the exploited arms against the arm that looks best now, in all; null if nothing can be compared."
+    )
+    budget_used: dict[str, float] = Field(
+        description="What counts against each limit of the budget now: the share of decisions that explored, those in "
+        "the window of the rate, the money spent in all, and in this period.",
+        examples=[{"rate": 12}],
+    )
+    incumbent_released: bool | None = Field(
+        description="Whether another arm was found to be better than the incumbent, so that the policy chooses; null if "
+        "the guardrails name no incumbent."
+    )
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str):  # Pydantic would take a number as seconds since 1970
+        raise ValueError("must be a string with a date, a time and its offset from UTC (RFC 3339)")
+    return value
+
+
+class ArmValueOut(BaseModel):
+    """The mean loss of one arm over the observed decisions."""
+
+    arm: Arm
+    observed: int
+    value: IntervalOut | None = Field(
+        description="The mean loss with its interval; null if the log cannot tell."
+    )
+
+
+class EvaluationOut(BaseModel):
+    """The value of each arm and of the exploited arms, from the log, on the experiment's own scale of losses."""
+
+    experiment: str
+    method: str
+    level: float = Field(
+        description="The probability with which all intervals hold, at every moment at once."
+    )
+    decisions: int
+    observed: int
+    arms: list[ArmValueOut]
+    exploited: IntervalOut | None = Field(
+        description="The mean loss of the exploited arms, with its interval."
+    )
+    remark: str | None
+    drawn: IntervalOut | None = Field(
+        description="The mean loss of the arms that the policy drew to exploit, with its interval: what it would have "
+        "been without guardrails."
+    )
+
+
+class RetentionIn(Model):
+    """Which part of a log to drop."""
+
+    before: Annotated[AwareDatetime, BeforeValidator(_text)] = Field(
+        description="Rows before this moment are dropped.", examples=["2026-01-31T00:00:00Z"]
+    )
+
+
+class RetentionOut(BaseModel):
+    """How many rows were dropped."""
+
+    dropped: int
+
+
+def experiment_out(experiment: Experiment) -> dict[str, Any]:
+    """An experiment as JSON, without its tenant and its seed."""
+    settings = experiment.settings
+    return {
+        "name": experiment.name,
+        "policy": settings.policy, "policy_label": _label(json.dumps(settings.policy)),
+        "arms": as_stored(experiment.arms), "retired": list(experiment.retired),
+        "loss_range": list(settings.loss_range),
+        "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
+        "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),
+        "demo": settings.demo, "feedback": settings.feedback, "risk": settings.risk, "drift": settings.drift,
+        "patience": settings.patience,
+        "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
+        "state_version": experiment.state_version,
+        "status": experiment.status, "problem": experiment.problem, "imported": settings.imported,
+        "log_keys": settings.log_keys, "context": settings.context,
+        "unknown_context": settings.unknown_context, "log_context": settings.log_context,
+    }  # fmt: skip
+
+
+@lru_cache(1024)
+def _label(policy: str) -> str:
+    try:
+        return short_labels([Policy.from_json(policy)])[0]
+    except DecoupledError:  # this process does not know the policy, and lists its experiment all the same
+        return str(json.loads(policy)["name"])
+
+
+def interval_out(interval: Interval | None) -> dict[str, float] | None:
+    """An interval as JSON."""
+    return None if interval is None else interval._asdict()
+
+
+def state_out(state: ExperimentState) -> dict[str, Any]:
+    """A state as JSON."""
+    regret = interval_out(state.regret)
+    values = {each.name: getattr(state, each.name) for each in fields(state)}
+    return {**values, "regret": regret, "budget_used": dict(state.budget_used)}

@@ -1,0 +1,50 @@
+"""Whether OpenTelemetry is asked for, and whether its variables ask for what there is. Needs no extra."""
+
+from collections.abc import Mapping
+
+from decoupled.errors import ParameterError
+
+ENDPOINTS = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+)
+PROTOCOLS = (
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+    "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
+)
+EXPORTERS = {"traces": "OTEL_TRACES_EXPORTER", "metrics": "OTEL_METRICS_EXPORTER"}
+
+
+def is_wanted(option: bool | None, variables: Mapping[str, str]) -> bool:
+    """Whether to use OpenTelemetry: as --otel or --no-otel says, or if a variable names an endpoint.
+
+    >>> is_wanted(None, {}), is_wanted(None, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"})
+    (False, True)
+    """
+    if variables.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    return any(variables.get(name) for name in ENDPOINTS) if option is None else option
+
+
+def exports(signal: str, variables: Mapping[str, str]) -> bool:
+    """Whether to export "traces" or "metrics".
+
+    >>> exports("traces", {}), exports("metrics", {"OTEL_METRICS_EXPORTER": "none"})
+    (True, False)
+    """
+    name = EXPORTERS[signal]
+    wanted = variables.get(name, "otlp").strip().lower()
+    if wanted not in ("otlp", "none"):
+        raise ParameterError.of(name, wanted, "must be otlp or none", "leave it out for otlp")
+    return wanted == "otlp"
+
+
+def check_protocol(variables: Mapping[str, str]) -> None:
+    """Refuse any protocol but OTLP over HTTP, which is the only one that the extra brings."""
+    for name in PROTOCOLS:
+        wanted = variables.get(name, "http/protobuf")
+        if wanted != "http/protobuf":
+            remedy = "leave it out, and give the collector's HTTP endpoint, such as http://collector:4318"
+            raise ParameterError.of(name, wanted, "must be http/protobuf", remedy)

@@ -1,0 +1,249 @@
+"""Routes: decisions and feedback.
+
+Those that carry the traffic, `POST .../decisions`, `PUT .../feedback` and `POST /v1/feedback`, bypass the framework, which
+would cost more than a decision: the gateway finds them here, and to the framework they are only declared.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ValidationError
+
+from decoupled.base.names import is_name
+from decoupled.decision import Mode
+from decoupled.errors import shown
+from ...api.listing import DecisionSort
+from ...commits.replies import Reply
+from decoupled.client.service_errors import BadRequest, NotFound, ServiceError
+from ...experiment.annotations import tag_filter
+from ...experiment.records import Feedback, Status
+from ...service import DecisionService
+from ..admission.auth import Access, Admission
+from ..admission.limits import LONGEST_KEY
+from ..framework import Reader, StrictRoute
+from ..models.decisions import (
+    DecideIn,
+    DecisionList,
+    DecisionOut,
+    DecisionPageOut,
+    FeedbackBatchIn,
+    FeedbackBatchOut,
+    FeedbackIn,
+    decision_out,
+    decision_text,
+    decision_text_with_why,
+)
+from ..models.fields import TagFilter
+from ..models.problem_json import problem_of
+from ..models.strict_json import parsed, text_of
+from ..models.validation import invalid
+from ..openapi import body_of, refusals
+from .experiments import After, Limit, Name
+
+M = TypeVar("M", bound=BaseModel)
+Headers: TypeAlias = dict[bytes, bytes]
+Handler: TypeAlias = Callable[[Access, str, Headers, bytes], "Begun"]
+
+DECISIONS = "/v1/experiments/{name}/decisions"
+FEEDBACK = "/v1/decisions/{id}/feedback"
+FEEDBACK_BATCH = "/v1/feedback"
+_VISIBLE = re.compile(rb"[!-~]{1,%d}" % LONGEST_KEY)
+Id = Annotated[str, Path(min_length=1, max_length=200, description="The id that the decision carried.")]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern="^[!-~]+$",
+        max_length=LONGEST_KEY,
+        description="The same key and body again return the decisions already made, and draw no others.",
+    ),
+]
+
+ANSWERED = "the gateway answers this route"
+
+
+class Begun(NamedTuple):
+    """A request that waits for its commit: the reply to come, the status, and what makes the JSON of its value."""
+
+    reply: Reply[Any]
+    status: int
+    content: Callable[[Any], bytes]
+
+
+class FastRoutes:
+    """Handlers that take the access, the name in the path, the headers and the body, and begin the request."""
+
+    def __init__(self, service: DecisionService, admission: Admission) -> None:
+        self._decisions, self._admission = service.decisions, admission
+
+    def find(self, method: str, path: str) -> tuple[str, Handler, str] | None:
+        """The route, its handler, and the name in the path; None for any other path."""
+        handler: Handler
+        if method == "POST" and path.endswith("/decisions") and path.startswith("/v1/experiments/"):
+            route, handler, name = DECISIONS, self.decide, path[16:-10]
+        elif method == "PUT" and path.endswith("/feedback") and path.startswith("/v1/decisions/"):
+            route, handler, name = FEEDBACK, self.feedback, path[14:-9]
+        elif method == "POST" and path == FEEDBACK_BATCH:
+            return FEEDBACK_BATCH, self.feedback_batch, ""
+        else:
+            return None
+        return (route, handler, name) if name and "/" not in name else None
+
+    def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> Begun:
+        """`POST /v1/experiments/{name}/decisions`."""
+        access.require("decide")
+        if not is_name(name):  # a database cannot look for every text
+            raise NotFound(f"experiment {shown(name)}: is not known; check the name")
+        wanted = _validated(DecideIn, body) if body else _ONE
+        again = _idempotency_key(headers.get(b"idempotency-key"))
+        count = wanted.count or 1
+        self._admission.charge(access, count - 1)
+        reply = self._decisions.decide_as(
+            decision_text_with_why if wanted.why else decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available,
+            key=wanted.key, idempotency_key=again, tags=wanted.tags, baseline=wanted.baseline, context=wanted.context,
+            advice=wanted.advice, permit=access.permit,
+        )  # fmt: skip
+        return Begun(reply, 201, _only if wanted.count is None else _listed)
+
+    def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
+        """`PUT /v1/decisions/{id}/feedback`."""
+        access.require("decide")
+        sent = _validated(FeedbackIn, body)
+        given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
+        reply = self._decisions.feedback_as(decision_text, access.tenant, given, access.permit)
+        return Begun(reply, 200, str.encode)
+
+    def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
+        """`POST /v1/feedback`."""
+        access.require("decide")
+        return self.give(access, _validated(FeedbackBatchIn, body).given())
+
+    def give(self, access: Access, given: Sequence[Feedback]) -> Begun:
+        """Give the feedback of a batch."""
+        self._admission.charge(access, len(given) - 1)
+        reply = self._decisions.feedback_many_as(decision_text, access.tenant, given, access.permit)
+        return Begun(reply, 200, partial(_results, given))
+
+
+def _only(texts: list[str]) -> bytes:
+    return texts[0].encode()
+
+
+def _listed(texts: list[str]) -> bytes:
+    return f'{{"decisions":[{",".join(texts)}]}}'.encode()
+
+
+def _results(given: Sequence[Feedback], outcomes: Sequence[str | ServiceError]) -> bytes:
+    texts = [_result(each.decision, outcome) for each, outcome in zip(given, outcomes, strict=True)]
+    return f'{{"results":[{",".join(texts)}]}}'.encode()
+
+
+def _result(id: str, outcome: str | ServiceError) -> str:  # noqa: A002
+    if isinstance(outcome, str):
+        return f'{{"id":{text_of(id)},"status":200,"decision":{outcome}}}'
+    return text_of({"id": id, "status": outcome.status, "problem": problem_of(outcome)})
+
+
+# Bodies
+
+
+_ONE = DecideIn()
+
+
+def _validated(model: type[M], body: bytes) -> M:
+    """A body as its model; an empty body is an empty object."""
+    try:
+        # What `model_validate` calls, without its own checks, which take half as long again.
+        valid: M = model.__pydantic_validator__.validate_python(parsed(body) if body else {})
+        return valid
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False, include_input=False), "body") from None
+
+
+def _idempotency_key(header: bytes | None) -> str | None:
+    if header is None:
+        return None
+    if not _VISIBLE.fullmatch(header):
+        raise BadRequest(
+            f"Idempotency-Key = {shown(header.decode('latin-1'))}: must be 1 to {LONGEST_KEY} visible ASCII "
+            "characters; a UUID will do"
+        )
+    return header.decode("ascii")
+
+
+# Routes of the framework
+
+
+def decision_routes(service: DecisionService) -> APIRouter:
+    """Make a decision, look at one, and send the loss of its explored arm."""
+    router = APIRouter(prefix="/v1", tags=["decisions"], route_class=StrictRoute)
+
+    @router.post(
+        "/experiments/{name}/decisions",
+        status_code=201,
+        response_model=DecisionOut | DecisionList,
+        responses=refusals(400, 404, 409),
+        openapi_extra=body_of(DecideIn, required=False),
+    )
+    async def decide(name: Name, key: Key = None) -> Response:
+        """Draw a decision: an arm to use (`exploit`) and an arm to try (`explore`).
+
+        The loss to send back is that of the *explored* arm. The loss of the exploited arm is suffered and not
+        reported; sent in its place, it would teach the learner about the wrong arm.
+        """
+        raise AssertionError(ANSWERED)
+
+    @router.get("/experiments/{name}/decisions", response_model=DecisionPageOut, responses=refusals(404))
+    async def list_decisions(
+        access: Reader,
+        name: Name,
+        tag: TagFilter,
+        after: After = None,
+        limit: Limit = 100,
+        sort: Annotated[
+            DecisionSort, Query(description="By age; with a minus, the newest first.")
+        ] = "-made_at",
+        status: Annotated[Status | None, Query(description="Only those with this status.")] = None,
+        mode: Annotated[Mode | None, Query(description="Only those of this mode.")] = None,
+    ) -> Response:
+        """The decisions of an experiment, the newest first.
+
+        A page looks at 100,000 rows of the log at most. With filters it may be short, or empty, and still have a `next`.
+        """
+        page = await service.listing.decisions(
+            access.tenant, name, after=after, limit=limit, sort=sort, status=status, mode=mode,
+            tags=tag_filter(tag),
+        )  # fmt: skip
+        return JSONResponse({"decisions": [decision_out(each) for each in page.items], "next": page.next})
+
+    @router.get("/decisions/{id}", response_model=DecisionOut, responses=refusals(404))
+    async def get_decision(access: Reader, id: Id) -> Response:  # noqa: A002
+        """A decision, its status, and the loss of its explored arm once that is applied."""
+        return JSONResponse(decision_out(await service.decisions.get(access.tenant, id)))
+
+    @router.put(
+        "/decisions/{id}/feedback",
+        response_model=DecisionOut,
+        responses=refusals(400, 404, 409, 410),
+        openapi_extra=body_of(FeedbackIn),
+    )
+    async def put_feedback(id: Id) -> Response:  # noqa: A002
+        """Send the loss (or reward) of the *explored* arm, or a preference. It is applied exactly once.
+
+        The same again: 200 and the same body. Another value: 409. After the deadline: 410.
+        """
+        raise AssertionError(ANSWERED)
+
+    @router.post("/feedback", response_model=FeedbackBatchOut, responses=refusals(400))
+    async def post_feedback(body: FeedbackBatchIn) -> Response:
+        """Send the losses of the explored arms of many decisions; each has a result of its own.
+
+        The answer comes when all of them are on disk.
+        """
+        raise AssertionError(ANSWERED)
+
+    return router

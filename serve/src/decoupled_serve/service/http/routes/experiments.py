@@ -1,0 +1,213 @@
+"""Routes: experiments and their arms."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import JSONResponse
+
+from decoupled.base.names import LONGEST, SHAPE
+from decoupled.learner.budget import Budget
+from decoupled.learner.guardrails import Guardrails
+from ...api.listing import ExperimentSort, Filed
+from ...commits.replies import Reply
+from decoupled.client.service_errors import Invalid
+from ...experiment.guarding import changed_guardrails, checked_budget
+from ...experiment.imported import checked_learner
+from ...experiment.numbered_arms import numbered
+from ...experiment.records import Experiment, Settings, moment
+from ...service import DecisionService
+from ..admission.limits import MOST_LISTED
+from ..framework import Admin, Decider, Reader, StrictRoute
+from ..models.guardrails import BudgetIn, DownIn, GuardrailsIn
+from ..models.schemas import (
+    NAME,
+    ArmsIn,
+    DeletedOut,
+    ExperimentIn,
+    ExperimentList,
+    ExperimentOut,
+    experiment_out,
+)
+from ..openapi import RETRY_AFTER, refusals
+
+Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST, examples=["checkout"])]
+
+
+After = Annotated[
+    str | None,
+    Query(
+        max_length=400,
+        pattern=f"^~?{SHAPE}$",
+        description="`next` of the page before, with the same filters and sort.",
+        examples=["checkout"],
+    ),
+]
+Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many at most.")]
+
+
+def experiment_routes(service: DecisionService) -> APIRouter:
+    """Create, show, list and archive experiments; change their arms, guardrails and budgets."""
+    router = APIRouter(prefix="/v1/experiments", tags=["experiments"], route_class=StrictRoute)
+    experiments = service.experiments
+
+    @router.put(
+        "/{name}",
+        response_model=ExperimentOut,
+        responses={
+            201: {"description": "Created.", "model": ExperimentOut},
+            202: {
+                "description": "Stored, and its policy is being compiled; send the same again to wait for it.",
+                "model": ExperimentOut,
+                "headers": RETRY_AFTER,
+            },
+            **refusals(400, 409),
+        },
+    )
+    async def put_experiment(access: Admin, name: Name, body: ExperimentIn) -> Response:
+        """Create an experiment. The same settings again: 200 and nothing changes; others: 409.
+
+        202 if its policy is new to this machine and still being compiled: it is on disk, and `status` says so. With a
+        saved `learner` it goes on from there, bit for bit; decisions that were pending there stay there.
+        """
+        arms = numbered(body.arms) if isinstance(body.arms, int) else tuple(body.arms)
+        settings = Settings(
+            policy=body.policy,
+            arms=arms,
+            loss_range=(body.loss_range[0], body.loss_range[1]),
+            deadline=body.deadline_seconds,
+            expired_loss=body.expired_loss,
+            demo=body.demo,
+            feedback=body.feedback,
+            guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), arms, False)
+            if body.guardrails is not None
+            else _guardrails_of(body),
+            budget=checked_budget(body.budget.limits(), arms, False)
+            if body.budget is not None
+            else Budget(),
+            risk=body.risk,
+            drift=body.drift,
+            patience=body.patience,
+            log_keys=body.log_keys,
+            context=body.context,
+            unknown_context=body.unknown_context,
+            log_context=body.log_context,
+        )
+        found, created = await experiments.put(
+            access.tenant, name, settings, seed=body.seed, learner=body.learner
+        )
+        if found.status == "compiling":
+            return JSONResponse(experiment_out(found), 202, headers={"Retry-After": "1"})
+        return JSONResponse(experiment_out(found), 201 if created else 200)
+
+    @router.get("", response_model=ExperimentList, responses=refusals())
+    async def list_experiments(
+        access: Reader,
+        after: After = None,
+        limit: Limit = 100,
+        sort: Annotated[
+            ExperimentSort,
+            Query(description="By name or by age; with a minus, the last or the newest first."),
+        ] = "name",
+        status: Annotated[
+            Filed | None, Query(description="Only archived ones, or only the others.")
+        ] = None,
+        policy: Annotated[
+            str | None,
+            Query(min_length=1, max_length=200, description="The name of their policy.", examples=["FTPL"]),
+        ] = None,
+        prefix: Annotated[
+            str | None,
+            Query(
+                max_length=LONGEST,
+                pattern=NAME,
+                description="Only those whose name begins with it.",
+                examples=["checkout"],
+            ),
+        ] = None,
+    ) -> Response:
+        """The experiments of this tenant, in the order of their names unless sorted otherwise."""
+        page = await service.listing.experiments(
+            access.tenant,
+            after=after,
+            limit=limit,
+            sort=sort,
+            status=status,
+            policy=policy,
+            prefix=prefix or "",
+        )
+        return JSONResponse(
+            {"experiments": [experiment_out(each) for each in page.items], "next": page.next}
+        )
+
+    @router.get("/{name}", response_model=ExperimentOut, responses=refusals(404))
+    async def get_experiment(access: Reader, name: Name) -> Response:
+        """One experiment."""
+        return await shown(experiments.get(access.tenant, name))
+
+    @router.delete("/{name}", response_model=DeletedOut, responses=refusals(404, 409))
+    async def delete_experiment(
+        access: Admin,
+        name: Name,
+        confirm: Annotated[
+            str, Query(description="The name of the experiment again.", examples=["checkout"])
+        ],
+    ) -> Response:
+        """Delete an experiment that was archived long enough ago (`--delete-after`, 30 days), with its whole log.
+
+        It is gone when this answers: its name is free, and its decisions are 410. Its rows are removed in the background.
+        Backups keep it.
+        """
+        if confirm != name:
+            rule, remedy = "must be the name of the experiment", f"pass confirm={name}"
+            raise Invalid.of("confirm", confirm, rule, remedy)
+        at = await service.deletion.delete(access.tenant, name)
+        return JSONResponse({"name": name, "deleted_at": moment(at)})
+
+    @router.post("/{name}/archive", response_model=ExperimentOut, responses=refusals(404, 409))
+    async def archive_experiment(access: Admin, name: Name) -> Response:
+        """Stop making decisions. The log stays, and pending decisions still take feedback."""
+        return await shown(experiments.archive(access.tenant, name))
+
+    @router.post("/{name}/arms", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def add_arms(access: Admin, name: Name, body: ArmsIn) -> Response:
+        """Add arms; what is learned about the others stays."""
+        return await shown(experiments.add_arms(access.tenant, name, body.arms))
+
+    @router.post("/{name}/arms/retire", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def retire_arms(access: Admin, name: Name, body: ArmsIn) -> Response:
+        """Retire arms: no decision chooses them again, and decisions already made still take feedback."""
+        return await shown(experiments.retire_arms(access.tenant, name, body.arms))
+
+    @router.patch("/{name}/guardrails", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def change_guardrails(access: Admin, name: Name, body: GuardrailsIn) -> Response:
+        """Change what is served: a pinned arm (the kill switch), floors, a hold-out, an incumbent, arms that are down.
+
+        Guardrails that are left out stay as they are. What is explored and learned does not change, except that arms
+        that are down are not explored.
+        """
+        return await shown(experiments.change_guardrails(access.tenant, name, body.changes()))
+
+    @router.put("/{name}/down", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def set_down(access: Decider, name: Name, body: DownIn) -> Response:
+        """Set the list of arms that are down, for a health check. Decisions neither exploit nor explore them."""
+        return await shown(experiments.change_guardrails(access.tenant, name, {"down": body.arms}))
+
+    @router.put("/{name}/budget", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def set_budget(access: Admin, name: Name, body: BudgetIn) -> Response:
+        """Set the budget for exploring; an empty object sets no limit. What was spent stays spent.
+
+        A decision that may not explore has the mode exploit, and `limited_by` says why. No limit is ever exceeded, also
+        not by several replicas on one store.
+        """
+        return await shown(experiments.set_budget(access.tenant, name, body.limits()))
+
+    return router
+
+
+async def shown(reply: Reply[Experiment]) -> Response:
+    """An experiment that is awaited, as a response."""
+    return JSONResponse(experiment_out(await reply))
+
+
+def _guardrails_of(body: ExperimentIn) -> Guardrails:
+    return Guardrails() if body.learner is None else checked_learner(body.learner).guardrails

@@ -1,0 +1,66 @@
+"""Open the store at an address. The driver of a database is imported when it is needed."""
+
+import os
+import time
+from contextlib import closing
+
+from decoupled.base.extras import needed_for
+from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
+from ...options.kinds import is_postgres as is_postgres
+from decoupled.client.service_errors import StoreError
+from .store import Store
+
+
+def open_store(
+    url_or_path: str | os.PathLike[str],
+    *,
+    create: bool = True,
+    read_only: bool = False,
+    called: str = "store",
+    where: str | None = None,
+) -> Store:
+    """Open a SQLite file at a path, or PostgreSQL at an address that begins with postgresql://.
+
+    Args:
+        url_or_path: the path or address.
+        create: whether to create a store if there is none.
+        read_only: open an existing store for reading; none of its files changes.
+        called: the argument that error messages name.
+        where: the path that error messages show, if it is another one.
+    """
+    text = os.fspath(url_or_path)
+    if not is_postgres(text) and shown_store(text) == HIDDEN:
+        raise StoreError.of(called, HIDDEN, "is neither a path nor a PostgreSQL address", AS_POSTGRES)
+    with needed_for("store"):
+        if is_postgres(text):
+            from .postgres import PostgresStore
+
+            return PostgresStore(text, create=create and not read_only)
+        from .sqlite import SqliteStore
+
+        return SqliteStore(
+            text, create=create and not read_only, read_only=read_only, called=called, where=where
+        )
+
+
+def migrated(url_or_path: str | os.PathLike[str]) -> tuple[str, int, int]:
+    """Create the tables of a store or update them; return its address, and the version before and after.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "store.db"
+    >>> _, before, after = migrated(path)
+    >>> before, migrated(path)[1:] == (after, after)
+    (0, True)
+    """
+    with closing(open_store(url_or_path)) as store:
+        before = _version(store)
+        store.migrate(time.time())
+        return store.where, before, _version(store)
+
+
+def _version(store: Store) -> int:
+    store.begin()
+    try:
+        return store.version() if store.has_tables() else 0
+    finally:
+        store.rollback()

@@ -1,0 +1,116 @@
+"""The share of the traffic that each upstream should get."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple, Self
+
+from decoupled.errors import ParameterError, UnsupportedError, near_name
+
+_ROUNDING = 1e-9
+_UPSTREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Shares(NamedTuple):
+    """The shares of an experiment's upstreams, by their names, in the order of its arms; they add up to 1.
+
+    `problems` says which arms are not among them, and why.
+    """
+
+    experiment: str
+    of: dict[str, float]
+    problems: tuple[str, ...] = ()
+
+    def without(self, names: Collection[str]) -> Self:
+        """The others, which share what these would get; equally if they would get nothing."""
+        left = {name: share for name, share in self.of.items() if name not in names}
+        total = sum(left.values())
+        return self._replace(
+            of={name: share / total if total else 1.0 / len(left) for name, share in left.items()}
+        )
+
+    def __str__(self) -> str:
+        return f"{self.experiment}: " + ", ".join(f"{name} {share:.2%}" for name, share in self.of.items())
+
+
+def shares_of(
+    state: Mapping[str, Any],
+    upstreams: Mapping[str, str],
+    retired: Iterable[object] = (),
+    *,
+    lenient: bool = False,
+) -> Shares:
+    """What to serve by the state of an experiment: its probabilities of exploiting, which follow its guardrails.
+
+    A mapped arm may be `retired`. If `lenient`, an arm that is not mapped and cannot be an upstream is left out.
+
+    >>> state = {"experiment": "chat", "arms": ["small", "large"], "exploitation": [0.25, 0.75]}
+    >>> print(shares_of(state, {"large": "llm-2"}))
+    chat: small 25.00%, llm-2 75.00%
+    """
+    arms = [str(arm) for arm in state["arms"]]
+    if not state["exploitation"]:
+        raise UnsupportedError(
+            f"experiment {state['experiment']!r}: has too many arms to write their weights; ask for decisions"
+        )
+    gone = [arm for arm in upstreams if arm not in arms]
+    known = set(map(str, retired))
+    for arm in gone:
+        if arm not in known:
+            raise ParameterError.of(
+                "--upstream", arm, "is not an arm of the experiment", near_name(arm, arms)
+            )
+    problems = [f"arm {arm!r} is retired, and {upstreams[arm]} gets nothing" for arm in gone]
+    names: dict[str, str] = {}  # of mapped arms first: no other arm may take the upstream of one
+    for arm in sorted(arms, key=lambda each: each not in upstreams):
+        name = upstreams.get(arm, arm)
+        try:
+            if _checked(name) in names.values():
+                remedy = "give each arm an upstream of its own"
+                raise ParameterError.of("--upstream", name, "is that of two arms", remedy)
+        except ParameterError as error:
+            if not lenient or arm in upstreams:
+                raise
+            problems.append(f"arm {arm!r} is left out: {error}")
+        else:
+            names[arm] = name
+    if not names:
+        raise ParameterError("; ".join(problems))
+    shares = {names.get(arm, ""): share for arm, share in zip(arms, state["exploitation"], strict=True)}
+    return Shares(state["experiment"], shares, tuple(problems)).without([""])
+
+
+def all_to(experiment: str, upstream: str) -> Shares:
+    """Everything to one upstream."""
+    return Shares(experiment, {_checked(upstream): 1.0})
+
+
+def _checked(upstream: str) -> str:
+    """A name that means nothing else in any configuration."""
+    if _UPSTREAM.fullmatch(upstream) is None:
+        rule = "must be letters, digits, '.', '_' and '-', a letter or a digit first"
+        raise ParameterError.of("--upstream", upstream, rule, "give the arm another name, as in ARM=NAME")
+    return upstream
+
+
+def in_parts(shares: Shares, parts: int) -> dict[str, int]:
+    """The shares as whole numbers that add up to `parts`, by largest remainders.
+
+    >>> in_parts(Shares("chat", {"a": 1 / 3, "b": 2 / 3, "c": 0.0}), 100)
+    {'a': 33, 'b': 67, 'c': 0}
+    """
+    exact = {name: share * parts / sum(shares.of.values()) for name, share in shares.of.items()}
+    whole = {name: int(each) for name, each in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: whole[name] - exact[name])
+    for name in by_remainder[: parts - sum(whole.values())]:
+        whole[name] += 1
+    return whole
+
+
+def has_moved(now: Mapping[str, float], then: Mapping[str, float], threshold: float) -> bool:
+    """Whether a share differs by more than a threshold.
+
+    >>> has_moved({"a": 0.5, "b": 0.5}, {"a": 0.495, "b": 0.505}, 0.01)
+    False
+    """
+    names = now.keys() | then.keys()
+    return any(abs(now.get(name, 0.0) - then.get(name, 0.0)) > threshold + _ROUNDING for name in names)

@@ -1,0 +1,187 @@
+"""Where the shares go: a file, with a command that makes the gateway read it, or HAProxy's runtime socket."""
+
+import csv
+import shlex
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from decoupled.base.files import write_atomically
+from decoupled.errors import DecoupledError
+from .documents import Document
+from .shares import Shares
+
+_PATIENCE = 30.0  # seconds for a command or an answer
+_MOST_WEIGHT = 256  # of a server of HAProxy
+
+
+class NotTaken(DecoupledError):  # noqa: N818
+    """The gateway did not take the weights. What it had before stays. `unknown` are upstreams that it may not have."""
+
+    def __init__(self, problem: str, unknown: Collection[str] = ()) -> None:
+        super().__init__(problem)
+        self.unknown = unknown
+
+
+class Target(ABC):
+    """Something that can be told what to serve."""
+
+    @abstractmethod
+    def current(self) -> dict[str, float] | None:
+        """The shares that it has; None if it has none."""
+
+    @abstractmethod
+    def rounded(self, shares: Shares) -> dict[str, float]:
+        """The shares as it would have them."""
+
+    def is_outdated(self, experiment: str) -> bool:
+        """Whether it has its shares in another form, such as that of other options."""
+        return False
+
+    @abstractmethod
+    def apply(self, shares: Shares) -> None:
+        """Take shares, all of them or none; a `NotTaken` if it does not."""
+
+
+@dataclass(frozen=True)
+class FileTarget(Target):
+    """A file that is replaced as a whole. If the command after it fails, the file is as it was before, if there was one."""
+
+    file: Path
+    document: Document
+    reload: Sequence[str] = ()
+
+    def current(self) -> dict[str, float] | None:
+        """The shares that it has; None if it has none."""
+        try:
+            return self.document.read(self.file.read_text("utf-8"))
+        except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+
+    def rounded(self, shares: Shares) -> dict[str, float]:
+        """The shares as it would have them."""
+        return self.document.read(self.document.text(shares))
+
+    def is_outdated(self, experiment: str) -> bool:
+        """Whether the file would be another one for the shares that it has."""
+        there = self.current()
+        return there is None or self.document.text(Shares(experiment, there)) != self.file.read_text(
+            "utf-8"
+        )
+
+    def apply(self, shares: Shares) -> None:
+        """Write the file, and run the command."""
+        before = self.file.read_bytes() if self.file.exists() else None
+        there = self.current() or shares.of
+        write_atomically(self.file, self.document.text(shares))
+        problem = _failure(self.reload) if self.reload else None
+        if problem is None:
+            return
+        stays = "stays for a gateway that starts later"  # and may need the file in order to start
+        if before is not None:
+            write_atomically(self.file, before)
+            stays = "is as it was before"
+        told = f"`{shlex.join(self.reload)}`: {problem}; {self.file} {stays}"
+        raise NotTaken(told, shares.of.keys() - there.keys())
+
+
+def _failure(command: Sequence[str]) -> str | None:
+    """Why a command failed; None if it did not."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = (done.stderr or done.stdout).strip()[-500:]
+    return None if done.returncode == 0 else f"exit status {done.returncode}: {said}"
+
+
+@dataclass(frozen=True)
+class HaProxy(Target):
+    """The weights of the servers of a backend, which HAProxy changes while it runs.
+
+    It has its own weights again after a reload, so what it has is asked for and not remembered. Servers of the backend that
+    are no upstreams of the experiment, such as retired arms, get nothing. Its backup servers stay as they are.
+
+    Args:
+        address: the path of its runtime socket, or HOST:PORT. Its level must be `admin`.
+        backend: the backend, whose servers have the names of the upstreams.
+    """
+
+    address: str
+    backend: str
+
+    def current(self) -> dict[str, float] | None:
+        """The shares of all servers of the backend."""
+        weights = self._weights()
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in weights.items()} if total else None
+
+    def rounded(self, shares: Shares) -> dict[str, float]:
+        """The shares as it would have them."""
+        weights = weights_of(shares)
+        return {name: weight / sum(weights.values()) for name, weight in weights.items()}
+
+    def apply(self, shares: Shares) -> None:
+        """Set all weights in one line. Higher ones first, so that at no moment all are 0."""
+        there, weights = self._weights(), weights_of(shares)
+        missing = weights.keys() - there.keys()
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise NotTaken(f"--backend = {self.backend!r}: has no server {names}; see --upstream", missing)
+        wanted = {name: weights.get(name, 0) for name in there}
+        order = sorted(wanted, key=lambda name: there[name] - wanted[name])
+        said = self._ask("; ".join(f"set weight {self.backend}/{name} {wanted[name]}" for name in order))
+        if said.strip():
+            raise NotTaken(f"HAProxy at {self.address!r}: refuses: {said.strip()}")
+
+    def _weights(self) -> dict[str, int]:
+        """The weight of every server that is no backup."""
+        said = self._ask(f"show servers state {self.backend}")
+        lines = [line.split() for line in said.splitlines() if line.strip() and not line.startswith("#")]
+        if len(lines) < 2:
+            raise NotTaken(
+                f"--backend = {self.backend!r}: is not known to HAProxy: {said.strip() or 'no servers'}"
+            )
+        # After a line with the version of the format: be_id be_name srv_id srv_name srv_addr ... srv_uweight.
+        number = lines[1][0]  # a frontend may have the same name
+        table = csv.DictReader(self._ask(f"show stat {number} 4 -1").splitlines())
+        backups = {row["svname"] for row in table if row["bck"] == "1"}
+        return {line[3]: int(line[7]) for line in lines[1:] if line[3] not in backups}
+
+    def _ask(self, command: str) -> str:
+        try:
+            with self._connected() as talk:
+                talk.sendall(command.encode() + b"\n")
+                return b"".join(iter(lambda: talk.recv(1 << 16), b"")).decode()
+        except OSError as error:
+            raise NotTaken(
+                f"HAProxy at {self.address!r}: does not answer ({error}); is its `stats socket` there?"
+            ) from None
+
+    def _connected(self) -> socket.socket:
+        host, _, port = self.address.rpartition(":")
+        if host and port.isdigit() and "/" not in self.address:
+            return socket.create_connection((host, int(port)), timeout=_PATIENCE)
+        if not hasattr(socket, "AF_UNIX"):
+            raise NotTaken(f"HAProxy at {self.address!r}: this system has no such sockets; use HOST:PORT")
+        talk = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            talk.settimeout(_PATIENCE)
+            talk.connect(self.address)
+        except BaseException:
+            talk.close()
+            raise
+        return talk
+
+
+def weights_of(shares: Shares) -> dict[str, int]:
+    """The shares as weights of HAProxy, of which the highest is 256.
+
+    >>> weights_of(Shares("chat", {"small": 0.25, "large": 0.75}))
+    {'small': 85, 'large': 256}
+    """
+    highest = max(shares.of.values())
+    return {name: round(_MOST_WEIGHT * share / highest) for name, share in shares.of.items()}

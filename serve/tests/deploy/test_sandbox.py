@@ -1,0 +1,201 @@
+"""The service as the first process of a sandbox: read-only root, no home folder, one writable folder.
+
+The long form (`make reliability`) builds the image's environment by the steps of the Dockerfile, and runs that.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from decoupled_lab.bench.start import decide_once
+from decoupled.native.load import why_not as why_no_machine_code
+from decoupled.client import Client
+from decoupled_serve.service.http.admission.auth import new_key
+from support.dockerfile import Stage, copied, listed, stages
+from support.pages import ROOT
+from support.reliability.sizes import SIZES
+from support.sandbox import Process, Sandbox, serving_in, this_python, why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no sandbox: {why_not()}")
+SERVE = (sys.executable, "-m", "decoupled", "serve", "--port", "0")
+# Loading one of these takes long, or writes a cache to the home folder.
+NOT_LOADED = ("numba", "llvmlite", "matplotlib", "pandas", "scipy", "pyarrow")
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Sandbox:
+    for name in ("data", "tmp"):
+        (tmp_path / name).mkdir()
+    return Sandbox(tmp_path / "data", tmp_path / "tmp", this_python()[0])
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**this_python()[1], **more}
+
+
+def children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def end(process: Process) -> int:
+    os.kill(process.pid, signal.SIGTERM)
+    return process.wait()
+
+
+def test_a_fresh_container_decides_ends_in_order_and_continues(sandbox: Sandbox, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    key = new_key()
+    (sandbox.data / "admin-key").write_text(f"{key}\n")
+    variables = environment(DECOUPLED_HOST="0.0.0.0", DECOUPLED_ADMIN_KEY_FILE="/data/admin-key")
+    with serving_in(sandbox, SERVE, variables, log) as process:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        assert re.search(r"^NSpid:\s+\d+\s+1$", status, re.MULTILINE), "the first process"
+        assert re.search(r"^CapEff:\s+0+$", status, re.MULTILINE), "without privileges"
+        decision = decide_once(process.port, key)
+        mapped = Path(f"/proc/{process.pid}/maps").read_text()
+        if why_no_machine_code() is None:
+            assert not [name for name in NOT_LOADED if f"/{name}/" in mapped]
+        assert not children(process.pid), "no process is left over"
+        healthy = subprocess.run(
+            [*SERVE[:3], "health", "--ready", "--port", str(process.port)], env=environment()
+        )
+        assert healthy.returncode == 0
+        assert end(process) == 0
+    # What was acknowledged is there after a restart, and nothing else was written.
+    with serving_in(sandbox, SERVE, variables, log) as process:
+        with Client(f"http://127.0.0.1:{process.port}", key) as client:
+            found = client.feedback(decision, loss=0.5)
+            assert found is not None
+            assert found.status == "applied"
+        assert end(process) == 0
+    assert log.read_text().count("added from /data/admin-key") == 1
+    assert not re.search("ERROR|Traceback", log.read_text())
+    assert sorted(each.name for each in sandbox.data.iterdir()) == ["admin-key", "decoupled.db"]
+    if why_no_machine_code() is None:
+        # Folders are where the sandbox shows what lies in the real /tmp, such as a checkout.
+        assert not [each for each in sandbox.tmp.rglob("*") if not each.is_dir()]
+
+
+def test_a_container_that_is_stopped_while_it_starts_ends_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
+    # The first process of a container ignores signals without a handler, so one that comes early must have one.
+    gate = sandbox.data / "gate"
+    os.mkfifo(gate)
+    # Reading the key blocks until somebody writes it: by then the command has started, and nothing is served.
+    variables = environment(DECOUPLED_ADMIN_KEY_FILE="/data/gate")
+    reading, writing = os.pipe()
+    whole = sandbox.command(SERVE, variables)
+    whole[1:1] = ["--info-fd", str(writing)]
+    process = subprocess.Popen(
+        whole, pass_fds=(writing,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    os.close(writing)
+    try:
+        with os.fdopen(reading) as information:
+            pid = json.loads(information.read())["child-pid"]
+        opened = os.open(gate, os.O_WRONLY)  # waits until the service opens it
+        # Python looks at signals between two of its own steps. One that comes after the last look and before the system
+        # call would wait for what the call waits for, so see that it has begun.
+        state = Path(f"/proc/{pid}/stat")
+        asleep = 0
+        while asleep < 20:
+            asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGTERM)
+        assert process.wait(60) == 0
+        os.close(opened)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_container_without_a_key_says_what_it_needs(sandbox: Sandbox) -> None:
+    command = sandbox.command(SERVE, environment(DECOUPLED_HOST="0.0.0.0"))
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "give --admin-key-file" in done.stderr
+
+
+# The image, by the steps of the Dockerfile
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder /venv of the image, built by the RUN and COPY steps of the Dockerfile."""
+    if not SIZES.long:
+        pytest.skip("builds an environment for some minutes: make reliability")
+    folder = tmp_path_factory.mktemp("image")
+    build, _ = stages(ROOT / "Dockerfile")
+    yield built(build, folder)
+    shutil.rmtree(folder)
+
+
+def built(stage: Stage, folder: Path) -> Path:
+    inside = {f"/{name}": folder / name for name in ("src", "build", "venv", "dist")}
+    for each in (*inside.values(), folder / "data", folder / "tmp"):
+        each.mkdir()
+    sandbox = Sandbox(folder / "data", folder / "tmp", this_python()[0], writable=inside)
+    pip = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    if Path("/root/.config/pip").exists() or Path("/root/.pip").exists():
+        pip["HOME"] = "/root"
+    variables = {
+        **pip,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "DECOUPLED_NATIVE": "here",
+    }
+    for name, text in stage.steps:
+        if name == "COPY":
+            _, sources, target = copied(text)
+            for (
+                source
+            ) in sources:  # with the machine code that `make native` built, which takes minutes otherwise
+                to = inside["/src"] / target / ("" if source.endswith("/") else Path(source).name)
+                if source.endswith("/"):
+                    shutil.copytree(
+                        ROOT / source, to, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+                    )
+                else:
+                    to.parent.mkdir(exist_ok=True, parents=True)
+                    shutil.copy(ROOT / source, to)
+        elif name == "RUN":
+            command = sandbox.command(["/bin/sh", "-ec", text], variables, cwd="/src")
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return inside["/venv"]
+
+
+def in_image(image: Path, folder: Path) -> tuple[Sandbox, Sequence[str], dict[str, str]]:
+    final = stages(ROOT / "Dockerfile")[-1]
+    for name in ("data", "tmp"):
+        (folder / name).mkdir()
+    sandbox = Sandbox(folder / "data", folder / "tmp", this_python()[0][:1], bound={"/venv": image})
+    variables = {**final.environment(), "DECOUPLED_ADMIN_KEY_FILE": "/data/admin-key"}
+    variables["PATH"] = variables["PATH"].replace("$PATH", os.defpath)
+    return sandbox, [*listed(final.only("ENTRYPOINT")), *listed(final.only("CMD"))], variables
+
+
+def test_the_image_by_its_own_steps_serves(image: Path, tmp_path: Path) -> None:
+    sandbox, command, variables = in_image(image, tmp_path)
+    key = new_key()
+    (sandbox.data / "admin-key").write_text(key)
+    log = tmp_path / "log"
+    with serving_in(sandbox, [*command, "--port", "0"], variables, log) as process:
+        decision = decide_once(process.port, key)
+        assert end(process) == 0
+    with serving_in(sandbox, [*command, "--port", "0"], variables, log) as process:
+        with Client(f"http://127.0.0.1:{process.port}", key) as client:
+            client.feedback(decision, loss=0.5)
+        assert end(process) == 0
+    assert sorted(each.name for each in sandbox.data.iterdir()) == ["admin-key", "decoupled.db"]
+    assert not list(sandbox.tmp.iterdir())
+    packages = next(image.glob("lib/python*/site-packages"))
+    assert not list(packages.glob("numba")), "only what the image needs"
+    assert list((packages / "decoupled" / "__pycache__").glob("*.pyc")), "bytecode is in the image"

@@ -1,0 +1,471 @@
+"""What the plug-in for LiteLLM does, with a router that is made up; LiteLLM is not needed."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import decoupled as dc
+from decoupled.errors import MissingExtraError, ParameterError
+from decoupled_serve.litellm import deciding
+from decoupled_serve.litellm.deciding import InProcess, OnService
+from decoupled_serve.litellm.requests import CHAT, RESPONSES, copied, headers_of
+from decoupled_serve.litellm.routing import Mark, Routing
+from decoupled_serve.litellm.shadow_arm import SHADOW, ShadowArm, answer_of, failure_of
+from decoupled_serve.mirror.backend import UNKNOWN, Traits
+from decoupled_serve.mirror.backend import Routing as Decision
+from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
+from decoupled_serve.mirror.exchange import Answer, Request
+from decoupled_serve.mirror.spending import Spending
+from decoupled.client.aio import AsyncClient
+from decoupled.client.exchange import Retries
+from support.http_service import served as http_service
+
+ARMS = ["small", "large"]
+HI = [{"role": "user", "content": "hi"}]
+SERVED = Answer("small", 200, cost=0.5, duration=1.0, latency=1.0)
+Asked = list[dict[str, Any]]
+
+
+class Whole:
+    """An answer like LiteLLM's."""
+
+    _hidden_params = {"response_cost": 0.25}  # noqa: RUF012
+
+    def model_dump_json(self) -> str:
+        return '{"text": "ok"}'
+
+
+class MadeUpRouter:
+    """Notes what it is asked, and which arm the shadow must reach."""
+
+    def __init__(self, fails: Exception | None = None) -> None:
+        self.asked: Asked = []
+        self._fails = fails
+
+    async def acompletion(self, **arguments: Any) -> Whole:
+        shadow = SHADOW.get()
+        assert shadow is not None
+        self.asked.append({"arm": shadow.arm, **arguments})
+        if self._fails is not None:
+            raise self._fails
+        return Whole()
+
+    aresponses = acompletion
+
+
+class Alternating:
+    """Exploits small and explores large, and notes what it learns; or explores what it is told."""
+
+    def __init__(self, explore: str = "large", exploit: str = "small") -> None:
+        self.learned: list[tuple[str, str, float]] = []
+        self.drawn: list[tuple[str, str | None]] = []
+        self.contexts: list[dict[str, Any] | None] = []
+        self.forgotten: list[str] = []
+        self._explore, self._exploit = explore, exploit
+
+    async def draw(self, mode: str, available: Any, about: Traits) -> Decision | None:
+        self.drawn.append((mode, about.key))
+        self.contexts.append(about.context)
+        return Decision(f"d{len(self.drawn)}", self._exploit, self._explore if mode == "both" else None)
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        self.learned.append((decision, arm, loss))
+        return "applied"
+
+    def forget(self, decision: str) -> None:
+        self.forgotten.append(decision)
+
+
+class Judge:
+    """Gives one verdict, and notes what it is shown."""
+
+    def __init__(self, verdict: float | None = 0.25) -> None:
+        self.shown: list[tuple[Request, Answer, Answer]] = []
+        self._verdict = verdict
+
+    async def start(self) -> None: ...
+
+    async def loss(self, decision: str, request: Request, served: Any, mirrored: Answer) -> float | None:
+        self.shown.append((request, served, mirrored))
+        return self._verdict
+
+    async def close(self) -> None: ...
+
+
+def routing_of(
+    router: Any, decider: Any, judge: Judge | None = None, budget: dc.Budget | None = None, **options: Any
+) -> Routing:
+    loss = options.pop("loss", None) or LossConfig(judge=JudgeConfig(python="a:b"))
+    arms = [ShadowArm(name, "chat", lambda: router, 5.0) for name in ARMS]
+    return Routing(arms, decider, loss, judge or Judge(), Spending(budget or dc.Budget(), ARMS), **options)
+
+
+def run(steps: Callable[[], Awaitable[Any]], routing: Routing) -> Any:
+    async def all_of_it() -> Any:
+        found = await steps()
+        await settled(routing)
+        return found
+
+    return asyncio.run(all_of_it())
+
+
+async def settled(routing: Routing) -> None:
+    while routing.copies._running:
+        await asyncio.sleep(0.001)
+
+
+async def served(
+    routing: Routing, request: dict[str, Any], messages: Any = HI, target: str = CHAT, by: Answer = SERVED
+) -> str:
+    arm, mark = await routing.choose(request, messages, ARMS)
+    routing.served(mark, target, lambda: by)
+    return arm
+
+
+def test_a_shadow_is_sent_judged_and_learned() -> None:
+    router, decider, judge = MadeUpRouter(), Alternating(), Judge()
+    routing = routing_of(router, decider, judge)
+    request = {"temperature": 0.2, "api_key": "k", "user": "ann", "stream": True, "metadata": {}}
+    assert run(lambda: served(routing, request), routing) == "small"
+    [asked] = router.asked
+    assert (asked["arm"], asked["model"], asked["temperature"]) == ("large", "chat", 0.2)
+    assert (asked["stream"], asked["num_retries"], asked["disable_fallbacks"]) == (False, 0, True)
+    assert not {"api_key", "user", "extra_headers"} & asked.keys()
+    assert decider.learned == [("d1", "large", 0.25)]
+    [(shown, _, mirrored)] = judge.shown
+    assert (shown.json()["messages"], mirrored.cost, mirrored.json()) == (HI, 0.25, {"text": "ok"})
+
+
+def test_the_served_answer_stands_for_a_shadow_to_the_same_arm() -> None:
+    router, decider = MadeUpRouter(), Alternating(explore="small")
+    routing = routing_of(router, decider, budget=dc.Budget(cost=1.0, total=10.0))
+    run(lambda: served(routing, {}), routing)
+    assert router.asked == []
+    assert decider.learned == [("d1", "small", 0.25)]
+    assert routing.spent == 0.0
+
+
+@pytest.mark.parametrize("problem", [RuntimeError("broken"), ValueError("no deployments"), TimeoutError()])
+@pytest.mark.parametrize("explore", ARMS)
+def test_a_model_that_fails_has_the_loss_1_whether_it_served_or_had_a_shadow(
+    explore: str, problem: Exception
+) -> None:
+    """Also a shadow that the router did not send: it would depend on the model which of them count."""
+    decider = Alternating(explore)
+    routing = routing_of(MadeUpRouter(problem), decider)
+    run(lambda: served(routing, {}, by=failure_of("small", 1.0, problem)), routing)
+    assert decider.learned == [("d1", explore, 1.0)]
+
+
+def test_a_request_that_fails_has_a_shadow_as_any_other() -> None:
+    decider, judge = Alternating(), Judge()
+    routing = routing_of(MadeUpRouter(), decider, judge)
+    run(lambda: served(routing, {}, by=failure_of("small", 1.0, RuntimeError("broken"))), routing)
+    assert decider.learned == [("d1", "large", 0.25)]
+    assert judge.shown[0][1].problem == "RuntimeError: broken"
+
+
+def test_a_served_answer_that_took_longer_than_a_shadow_may_is_none() -> None:
+    decider = Alternating(explore="small")
+    routing = routing_of(MadeUpRouter(), decider)
+    run(lambda: served(routing, {}, by=replace(SERVED, duration=5.1)), routing)
+    assert decider.learned == [("d1", "small", 1.0)]
+
+
+def test_money_is_charged_by_real_prices() -> None:
+    decider = Alternating()
+    routing = routing_of(MadeUpRouter(), decider, budget=dc.Budget(cost=0.1, total=0.6))
+
+    async def steps() -> None:
+        for _ in range(5):
+            await served(routing, {})
+            await settled(routing)
+
+    run(steps, routing)
+    # 0.1 is set aside, then 0.25 paid: 0.25, 0.5, and the next would exceed 0.6.
+    assert [mode for mode, _ in decider.drawn] == ["both", "both", "exploit", "exploit", "exploit"]
+    assert routing.spent == 0.5
+
+
+def test_money_of_requests_that_failed_is_given_back() -> None:
+    decider = Alternating()
+    routing = routing_of(MadeUpRouter(), decider, budget=dc.Budget(cost=0.1, total=0.6))
+
+    async def steps() -> None:
+        for _ in range(20):
+            _, mark = await routing.choose({}, HI, ARMS)
+            routing.not_served(mark)
+
+    run(steps, routing)
+    assert (routing.spent, routing.counts.dropped["client_gone"]) == (0.0, 20)
+    assert decider.forgotten == [f"d{number}" for number in range(1, 21)]
+
+
+class Waiting(Alternating):
+    """Takes a while to decide, and fails or is cancelled for some requests."""
+
+    def __init__(self, fails: int = 0) -> None:
+        super().__init__()
+        self._fails = fails
+
+    async def draw(self, mode: str, available: Any, about: Traits) -> Decision | None:
+        found = await super().draw(mode, available, about)
+        number = len(self.drawn)
+        for _ in range(number % 7 + 1):
+            await asyncio.sleep(0)
+        if number <= self._fails:
+            raise RuntimeError("no decision")
+        return found
+
+
+def test_requests_at_once_do_not_exceed_the_budget() -> None:
+    """What each may cost, that of the dearest model, is set aside before the first of them waits."""
+    decider = Waiting()
+    routing = routing_of(
+        MadeUpRouter(), decider, budget=dc.Budget(cost={"small": 0.01, "large": 0.25}, total=1.0)
+    )
+    run(lambda: asyncio.gather(*(served(routing, {}) for _ in range(100))), routing)
+    assert sorted(mode for mode, _ in decider.drawn) == ["both"] * 4 + ["exploit"] * 96
+    assert (routing.spent, len(decider.learned)) == (1.0, 4)
+
+
+def test_what_was_set_aside_is_given_back_if_there_is_no_decision() -> None:
+    decider = Waiting(fails=3)
+    routing = routing_of(MadeUpRouter(), decider, budget=dc.Budget(cost=0.25, total=1.0))
+
+    async def steps() -> None:
+        cancelled = asyncio.create_task(served(routing, {}))
+        failing = [asyncio.create_task(served(routing, {})) for _ in range(3)]
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        found = await asyncio.gather(cancelled, *failing, return_exceptions=True)
+        assert [type(each) for each in found] == [asyncio.CancelledError, *[RuntimeError] * 2, str]
+        await asyncio.gather(*(served(routing, {}) for _ in range(10)))
+
+    run(steps, routing)
+    assert (routing.spent, len(decider.learned)) == (1.0, 4)
+    assert len(routing.copies) == 0
+
+
+def test_requests_that_never_end_are_given_up() -> None:
+    now = [0.0]
+    routing = routing_of(
+        MadeUpRouter(), Alternating(), budget=dc.Budget(cost=0.1, total=1.0), clock=lambda: now[0], queue=3
+    )
+
+    async def steps() -> None:
+        for _ in range(3):
+            await routing.choose({}, HI, ARMS)
+        now[0] = 601.0
+        await routing.choose({}, HI, ARMS)
+
+    run(steps, routing)
+    assert (round(routing.spent, 9), routing.counts.dropped["client_gone"]) == (0.1, 3)
+
+
+def test_a_key_comes_from_its_header_and_headers_are_forwarded_by_name() -> None:
+    router, decider, judge = MadeUpRouter(), Alternating(), Judge()
+    routing = routing_of(
+        router, decider, judge, session_header="X-Session-Id", forward_headers=["X-Tenant", "Cookie"]
+    )
+    headers = {"x-session-id": "s1", "x-tenant": "blue", "cookie": "sid=1", "authorization": "Bearer k"}
+    run(lambda: served(routing, {"metadata": {"headers": headers}}), routing)
+    assert decider.drawn == [("both", "s1")]
+    assert router.asked[0]["extra_headers"] == {"x-tenant": "blue", "cookie": "sid=1"}
+    assert judge.shown[0][0].headers == (("x-tenant", "blue"),)
+
+
+def test_a_context_comes_from_the_metadata_that_the_client_sent() -> None:
+    decider = Alternating()
+    routing = routing_of(MadeUpRouter(), decider, context=["subject", "tokens"])
+    sent = {"subject": "law", "tokens": 31, "secret": "s"}
+
+    async def steps() -> None:
+        await served(routing, {"metadata": {"requester_metadata": sent, "tokens": 7}})  # a chat
+        await served(routing, {"litellm_metadata": {"requester_metadata": sent}, "metadata": sent})
+        await served(routing, {"metadata": sent})  # without the proxy
+        await served(routing, {"metadata": {"subject": ["law"]}})
+
+    run(steps, routing)
+    assert decider.contexts == [{"subject": "law", "tokens": 31}] * 3 + [{"subject": None, "tokens": None}]
+
+
+def test_a_learner_is_told_the_key_and_the_context() -> None:
+    told: list[dict[str, Any]] = []
+
+    class Told:
+        arms = ("a", "b")
+
+        def decide(self, **options: Any) -> Any:
+            told.append(options)
+            return Decision("d", "a", "b")
+
+        exploit = decide
+
+    learner = InProcess(cast(Any, Told()))
+    about = Traits("s1", {"subject": "law"})
+    for mode in ("both", "exploit"):
+        asyncio.run(learner.draw(mode, ["a", "b"], about))
+    asyncio.run(learner.draw("both", ["a"], UNKNOWN))
+    assert told == [{"key": "s1", "context": {"subject": "law"}}] * 2 + [{"available": ["a"]}]
+
+
+def test_a_service_decides_and_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deciding, "PATIENCE", 30.0)  # a busy machine must not cost a decision
+    with http_service(tmp_path) as service:
+
+        async def steps() -> tuple[str, int, int]:
+            async with AsyncClient(service.url) as client:
+                decider = OnService(client, "router", partial(client.create, "router", arms=ARMS))
+                routing = routing_of(MadeUpRouter(), decider, session_header="X-Session-Id")
+                first = await served(routing, {})
+                while decider.starting:
+                    await asyncio.sleep(0.01)
+                keyed = {"metadata": {"headers": {"x-session-id": "s1"}}}
+                # What is learned may move a key, so nothing is until all are served.
+                kept = [await routing.choose(keyed, HI, ARMS) for _ in range(5)]
+                for _, mark in kept:
+                    routing.served(mark, CHAT, lambda: SERVED)
+                for _ in range(5):
+                    await served(routing, {})
+                await settled(routing)
+                await decider.close()
+                return (
+                    first,
+                    len({arm for arm, _ in kept}),
+                    routing.counts.learned["applied"] + routing.counts.repeated,
+                )
+
+        # The first request finds no decision, and others may overtake the draws ahead; all that are drawn are learned.
+        assert asyncio.run(steps()) == ("small", 1, 11)
+
+
+def test_a_service_that_is_away_holds_up_nothing() -> None:
+    async def steps() -> None:
+        async with AsyncClient("http://127.0.0.1:9", retries=Retries(attempts=1)) as client:
+            decider = OnService(client, "router", partial(client.create, "router", arms=ARMS))
+            routing = routing_of(MadeUpRouter(), decider)
+            assert [await served(routing, {}) for _ in range(3)] == ["small"] * 3
+            assert routing.counts.repeated == 3
+            await decider.close()
+
+    asyncio.run(steps())
+
+
+def test_streamed_requests_have_no_shadow_where_time_counts() -> None:
+    decider = Alternating()
+    routing = routing_of(
+        MadeUpRouter(), decider, loss=LossConfig(status=1.0, duration=TermConfig(high=1.0))
+    )
+
+    async def steps() -> None:
+        await served(routing, {"stream": True})
+        await served(routing, {})
+
+    run(steps, routing)
+    assert [mode for mode, _ in decider.drawn] == ["exploit", "both"]
+
+
+def test_without_a_decision_the_arm_before_serves_or_the_first() -> None:
+    class Nothing(Alternating):
+        async def draw(self, mode: str, available: Any, about: Traits) -> Decision | None:
+            return Decision("d", "large", None) if available == ["large"] else None
+
+    routing = routing_of(MadeUpRouter(), Nothing())
+
+    async def steps() -> list[str]:
+        return [
+            (await routing.choose({}, HI, available))[0] for available in (ARMS, ["large"], ARMS, ["small"])
+        ]
+
+    assert run(steps, routing) == ["small", "large", "large", "small"]
+
+
+def test_other_kinds_of_calls_are_given_up() -> None:
+    router, decider = MadeUpRouter(), Alternating()
+    routing = routing_of(router, decider)
+    run(lambda: served(routing, {}, target=RESPONSES), routing)
+    assert (router.asked, decider.learned, routing.counts.dropped["refused"]) == ([], [], 1)
+    assert decider.forgotten == ["d1"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"input": "hi", "previous_response_id": "r1"},
+        {"input": "hi", "background": True},
+        {"input": "hi", "tools": [{"type": "web_search"}]},
+        {"tools": [{"type": "mcp", "server_url": "http://a"}], "messages": HI},
+        {"prompt": "a picture"},
+    ],
+)
+def test_what_must_not_be_sent_twice_is_not(request_: dict[str, Any]) -> None:
+    assert copied(request_, request_.pop("messages", None)) is None
+
+
+def test_the_copy_is_of_the_request_as_it_came() -> None:
+    messages = [{"role": "user", "content": "hi"}]
+    found = copied({"tools": [{"type": "function"}]}, messages)
+    messages[0]["content"] = "changed"
+    assert found == (CHAT, {"tools": [{"type": "function"}], "messages": HI})
+
+
+def test_raw_headers_are_preferred() -> None:
+    request = {
+        "secret_fields": {"raw_headers": {"Cookie": "a"}},
+        "metadata": {"headers": {"cookie": "***"}},
+    }
+    assert headers_of(request) == {"cookie": "a"}
+
+
+def test_a_learner_is_saved_and_loaded_with_the_arms_of_today(tmp_path: Path) -> None:
+    file = tmp_path / "learner.json"
+    first = InProcess.of(dc.Ladder(), ["a", "b"], file, seed=1)
+
+    async def learn() -> None:
+        for _ in range(4):
+            drawn = await first.draw("both", ["a", "b"], UNKNOWN)
+            assert drawn is not None
+            assert drawn.explore is not None
+            assert await first.learn(drawn.id, drawn.explore, 0.5) == "applied"
+            assert await first.learn(drawn.id, drawn.explore, 0.5) == "late"
+
+    asyncio.run(learn())
+    left = asyncio.run(first.draw("both", ["a", "b"], UNKNOWN))
+    assert left is not None
+    first.learner.save(file)
+    with pytest.raises(ParameterError, match="one worker"):
+        InProcess.of(dc.Ladder(), ["a", "b"], file)
+    first.close()
+    with pytest.raises(ParameterError, match="has a learner of Ladder"):
+        InProcess.of(dc.FTPL(), ["a", "b"], file)
+    again = InProcess.of(dc.Ladder(), ["b", "c"], file, guardrails=dc.Guardrails(pinned="c"))
+    assert (again.learner.round, again.learner.arms) == (5, ("b", "c"))
+    assert again.learner.pending == (), "nobody knows the loss of what was under way"
+    again.forget(left.id)
+    assert again.learner.exploit().exploit == "c"
+    assert str(again.learner.inference.verdict())
+    again.close()
+
+
+def test_a_mark_is_no_text_of_a_client() -> None:
+    assert not isinstance(json.loads(json.dumps({"decoupled": Mark("d1")}))["decoupled"], Mark)
+
+
+def test_the_plug_in_names_its_extra() -> None:
+    try:
+        from decoupled_serve.litellm import Plugin
+    except MissingExtraError as error:
+        assert "decoupled-bandits[litellm]" in str(error)  # noqa: PT017
+    else:
+        assert Plugin.__name__ == "Plugin"
+
+
+def test_an_answer_without_a_price_costs_nothing() -> None:
+    assert answer_of("a", {"text": "hi"}, 0.5).cost == 0.0

@@ -1,0 +1,164 @@
+"""Clients that do not read, do not send, or are too many: they cost little, not for long, and nobody else waits."""
+
+import gc
+import sys
+import threading
+import time
+import tracemalloc
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from decoupled_serve.mirror import server
+from decoupled_serve.service.http.admission.limits import Limits
+from support.mirrors.running import Fixed, UpstreamProcess, connected, eventually, mirror, write_config
+
+Arms = dict[str, UpstreamProcess]
+ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
+NONE = "[mirror]\nshare = 0.0\n"
+
+
+def test_an_answer_that_nobody_reads_waits_at_its_arm(arms: Arms, tmp_path: Path) -> None:
+    count = 16
+    with mirror(write_config(tmp_path, arms, NONE), Fixed()) as running, ExitStack() as opened:
+        running.http.get("/ok")
+        tracemalloc.start()
+        opened.callback(tracemalloc.stop)
+        for _ in range(count):
+            client = opened.enter_context(connected(running.url, window=4096))
+            client.sendall(b"GET /bytes:50000000 HTTP/1.1\r\nHost: a\r\n\r\n")
+        eventually(lambda: running.status()["in_flight"] == count, "all of them at once")
+        sizes = [0]
+
+        def settled() -> bool:
+            gc.collect()  # the tests look for garbage seldom, and this is about what is held
+            sizes.append(tracemalloc.get_traced_memory()[0])
+            running.http.get("/ok")  # others are served meanwhile
+            return len(sizes) > 20 and sizes[-1] <= max(sizes[-20:-1])
+
+        eventually(settled, "an end to what is buffered")
+    # A read of the event loop has at most 64 KiB, and so have the two write buffers. Without a limit it is 3 MiB each.
+    assert max(sizes) < count * 600_000
+
+
+def test_a_client_that_reads_nothing_for_long_is_cut_off(arms: Arms, tmp_path: Path) -> None:
+    with mirror(write_config(tmp_path, arms, f"client_timeout = 0.2\n{NONE}"), Fixed()) as running:
+        with connected(running.url, window=4096) as client:
+            client.sendall(b"GET /bytes:50000000 HTTP/1.1\r\nHost: a\r\n\r\n")
+            status = eventually(lambda: (found := running.status())["served"] and found, "its end")
+        eventually(lambda: arms["stable"].open() == 0, "the end of the arm's answer")
+    assert status["served"]["stable"]["client gone"] == 1
+
+
+def test_a_client_that_sends_nothing_for_long_is_told(arms: Arms, tmp_path: Path) -> None:
+    with (
+        mirror(write_config(tmp_path, arms, f"client_timeout = 0.2\n{ALL}"), Fixed()) as running,
+        connected(running.url) as client,
+    ):
+        client.sendall(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+        status = running.settled()
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert status["served"] == {"stable": {"client too slow": 1}}
+    assert status["dropped"]["client_gone"] == 1
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 100000", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("kind", ["", "sink = true\n"])
+def test_slow_uploads_do_not_fill_the_mirror(arms: Arms, tmp_path: Path, length: str, kind: str) -> None:
+    """A byte now and then is no progress, in whatever share of a chunk it comes."""
+    text = f"clients = 3\nclient_timeout = 0.3\n{kind}{ALL}"
+    with mirror(write_config(tmp_path, arms, text), Fixed()) as running, ExitStack() as opened:
+        lines = [opened.enter_context(connected(running.url)) for _ in range(3)]
+        for line in lines:
+            line.sendall(f"POST /echo HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n".encode())
+        drop = b"1\r\nx\r\n" if "chunked" in length else b"x"
+
+        def served() -> bool:
+            for line in lines:
+                with suppress(OSError):
+                    line.sendall(drop)
+            return running.http.get("/ok").status_code != 503
+
+        eventually(served, "room for others")
+        for line in lines:
+            assert line.recv(65536).startswith(b"HTTP/1.1 408")
+
+
+def test_a_long_upload_at_a_fair_pace_is_served(arms: Arms, tmp_path: Path) -> None:
+    part, count = b"x" * 2_000, 30
+    with (
+        mirror(write_config(tmp_path, arms, f"client_timeout = 0.2\n{NONE}"), Fixed()) as running,
+        connected(running.url) as line,
+    ):
+        head = f"POST /ok HTTP/1.1\r\nHost: a\r\nContent-Length: {len(part) * count}\r\n\r\n"
+        line.sendall(head.encode())
+        for _ in range(count):  # longer than the limit in all
+            line.sendall(part)
+            time.sleep(0.02)
+        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_headers_must_come_soon(arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "Limits", partial(Limits, headers_seconds=0.2))
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        with connected(running.url) as silent:
+            assert silent.recv(65536).startswith(b"HTTP/1.1 408")
+            assert silent.recv(1) == b""
+        with connected(running.url) as slow:
+            slow.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert slow.recv(65536).startswith(b"HTTP/1.1 200")
+            slow.sendall(b"GET /ok HTTP/1.1\r\n")
+            assert slow.recv(65536).startswith(b"HTTP/1.1 408")
+            assert slow.recv(1) == b""
+
+
+def test_no_more_requests_at_a_time_than_set(arms: Arms, tmp_path: Path) -> None:
+    with (
+        mirror(write_config(tmp_path, arms, f"clients = 1\n{NONE}"), Fixed()) as running,
+        connected(running.url) as first,
+    ):
+        first.sendall(b"GET /hang HTTP/1.1\r\nHost: a\r\n\r\n")
+        eventually(lambda: running.status()["in_flight"] == 1)
+        refused = running.http.get("/ok")
+        first.close()
+        eventually(lambda: running.status()["in_flight"] == 0)
+        served = running.http.get("/ok")
+        status = running.status()
+    assert (refused.status_code, served.status_code) == (503, 200)
+    assert "ask again later" in refused.json()["detail"]
+    assert status["refused"]["busy"] == 1
+
+
+def test_a_request_costs_the_same_however_many_connections_there_are(arms: Arms, tmp_path: Path) -> None:
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    def cost() -> int:
+        """Calls of functions for a few requests."""
+        before = calls
+        for _ in range(20):
+            running.http.get("/ok")
+        return calls - before
+
+    threading.setprofile(count)
+    try:
+        with mirror(write_config(tmp_path, arms, NONE), Fixed()) as running, ExitStack() as opened:
+            cost()
+            alone = cost()
+            many = [opened.enter_context(connected(running.url)) for _ in range(100)]
+            for client in many:
+                client.sendall(b"GET /slow:0.5 HTTP/1.1\r\nHost: a\r\n\r\n")
+            for client in many:
+                assert client.recv(65536).startswith(b"HTTP/1.1 200")
+            among_many = cost()
+    finally:
+        threading.setprofile(None)
+        sys.setprofile(None)
+    assert among_many < 1.5 * alone

@@ -1,0 +1,364 @@
+"""Options by flag, variable and file: what wins, what is refused, and what is shown."""
+
+import inspect
+import itertools
+import string
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from decoupled.cli.main import app
+from decoupled.errors import ParameterError
+from decoupled_serve.mirror.config import CopyConfig, ExperimentConfig, MirrorConfig
+from decoupled_serve.mirror.config_file import read_config
+from decoupled_serve.options.definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
+from decoupled_serve.options.kinds import shown_store
+from decoupled_serve.options.option import Option
+from decoupled_serve.options.sources import resolved, serve_file, unknown_variables
+from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.server import Serving
+
+run = CliRunner().invoke
+ARMS = """
+[[arm]]
+name = "stable"
+url = "http://127.0.0.1:9001"
+[[arm]]
+name = "next"
+url = "http://127.0.0.1:9002"
+"""
+# Two texts for each option, and what they mean.
+TEXTS: dict[str, tuple[tuple[str, Any], tuple[str, Any]]] = {
+    "config": (("a.toml", Path("a.toml")), ("b.toml", Path("b.toml"))),
+    "store": (("a.db", "a.db"), ("postgresql://u:p@h/d", "postgresql://u:p@h/d")),
+    "store-file": (("a", Path("a")), ("b", Path("b"))),
+    "host": (("0.0.0.0", "0.0.0.0"), ("::1", "::1")),
+    "port": (("9000", 9000), ("0", 0)),
+    "tls-certificate": (("a.pem", Path("a.pem")), ("b.pem", Path("b.pem"))),
+    "tls-key": (("a.pem", Path("a.pem")), ("b.pem", Path("b.pem"))),
+    "admin-key-file": (("a", Path("a")), ("b", Path("b"))),
+    "backups": (("a", Path("a")), ("b", Path("b"))),
+    "body-limit": (("2048", 2048), ("4096", 4096)),
+    "rate": (("0", 0.0), ("12.5", 12.5)),
+    "burst": (("1", 1.0), ("99", 99.0)),
+    "experiments-in-memory": (("1", 1), ("99", 99)),
+    "drain": (("1", 1), ("99", 99)),
+    "access-log": (("true", True), ("off", False)),
+    "replay-limit": (("2048", 2048), ("4096", 4096)),
+    "delete-after": (("0", 0.0), ("12.5", 12.5)),
+    "log-format": (("text", "text"), ("json", "json")),
+    "metrics-experiments": (("0", 0), ("50", 50)),
+    "otel": (("true", True), ("off", False)),
+    "sink": (("true", True), ("off", False)),
+    "listen": (("0.0.0.0:80", ("0.0.0.0", 80)), ("[::1]:81", ("::1", 81))),
+    "console": (("127.0.0.1:80", ("127.0.0.1", 80)), ("off", None)),
+    "service": (("http://a", "http://a"), ("https://b", "https://b")),
+    "key-file": (("a", Path("a")), ("b", Path("b"))),
+    "state-folder": (("a", Path("a")), ("b", Path("b"))),
+    "experiment": (("a", "a"), ("b", "b")),
+    "share": (("0.5", 0.5), ("1", 1.0)),
+    "clients": (("1", 1), ("99", 99)),
+    "client-timeout": (("0.5", 0.5), ("99", 99.0)),
+}
+OPTIONS = [pytest.param(option, id=f"{group}-{option.name}") for group, some in (("serve", SERVE), ("mirror", MIRROR)) for option in some]  # fmt: skip
+
+
+def written(option: Option, value: object) -> str:
+    """A file that sets one option."""
+    table, _, key = option.key.rpartition(".")
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else f"{value!r}"
+    return f"[{table}]\n{key} = {text}\n" if table else f"{key} = {text}\n"
+
+
+def file_of(folder: Path, text: str) -> Path:
+    path = folder / "some.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_flag_beats_a_variable_beats_the_file_beats_the_default(option: Option, tmp_path: Path) -> None:
+    from decoupled_serve.options.sources import read_file
+
+    (one, first), (two, second) = TEXTS[option.name]
+    raw = option.kind.parse(one)
+    file = read_file(file_of(tmp_path, written(option, raw)))
+    only = (option if option.fills is None else Option(**{**_fields(option), "fills": None}),)
+
+    def value(flags: dict[str, Any], environ: dict[str, str], *files: Any) -> tuple[Any, str]:
+        held = resolved(only, flags, environ, *files).held(option.name)
+        return held.value, held.source
+
+    assert value({}, {}) == (option.default, "default")
+    assert value({}, {}, file) == (option.kind.locate(first, tmp_path), "some.toml")
+    assert value({}, {option.variable: two}, file) == (second, option.variable)
+    flags = {option.identifier: one}
+    assert value(flags, {option.variable: two}, file) == (first, option.flag)
+    assert value({}, {option.variable: ""}) == (option.default, "default"), "empty counts as not set"
+
+
+def _fields(option: Option) -> dict[str, Any]:
+    return {each.name: getattr(option, each.name) for each in fields(option)}
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "text", "words"),
+    [
+        ({"port": "70000"}, {}, "", "--port = 70000: must be a whole number from 0 to 65535"),
+        ({}, {"DECOUPLED_PORT": "http"}, "", "DECOUPLED_PORT = 'http': must be a whole number"),
+        ({}, {"DECOUPLED_PORT": "tcp://10.0.0.1:80"}, "", "set enableServiceLinks: false"),
+        ({}, {"DECOUPLED_RATE": "nan"}, "", "DECOUPLED_RATE = nan: must be a number from 0 on"),
+        ({}, {"DECOUPLED_ACCESS_LOG": "maybe"}, "", "DECOUPLED_ACCESS_LOG = 'maybe': must be true or false"),
+        ({}, {}, "[serve]\nport = '80'\n", "some.toml: serve.port = '80': must be a whole number"),
+        ({}, {}, "[serve]\ndrain = 0\n", "some.toml: serve.drain = 0: must be a whole number from 1 on"),
+        ({}, {}, "[serve]\nprot = 80\n", "some.toml: serve.prot: is not a key here; did you mean 'port'?"),
+        ({}, {}, "[server]\nport = 80\n", "some.toml: server: is not a table here; did you mean 'serve'?"),
+        ({}, {}, "serve = 1\n", "some.toml: serve: must be a table"),
+        ({}, {}, "port\n", "some.toml: is not TOML"),
+        ({}, {"DECOUPLED_STORE_FILE": "/none/such"}, "", "DECOUPLED_STORE_FILE = '/none/such': cannot be read"),
+        ({}, {"DECOUPLED_STORE_FILE": "/a", "DECOUPLED_STORE": "b"}, "", "DECOUPLED_STORE, DECOUPLED_STORE_FILE: both are given"),
+        ({}, {}, "[serve]\nstore = 'a'\nstore_file = 'b'\n", "some.toml: store, serve.store_file: both are given"),
+    ],
+)  # fmt: skip
+def test_an_invalid_value_is_an_error_that_names_its_source(
+    flags: dict[str, Any], environ: dict[str, str], text: str, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ParameterError) as caught:
+        resolved(SERVE, flags, environ, serve_file(file_of(tmp_path, text)))
+    assert words in str(caught.value)
+    assert ";" in str(caught.value), "a remedy follows"
+
+
+def test_the_address_of_the_store_can_be_in_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "address"
+    secret.write_text("postgresql://shop:secret@db/shop\n")
+    settings = resolved(SERVE, {}, {"DECOUPLED_STORE_FILE": str(secret)})
+    assert settings["store"] == "postgresql://shop:secret@db/shop"
+    assert settings.source("store") == f"DECOUPLED_STORE_FILE ({secret})"
+    config = file_of(tmp_path, "[serve]\nstore_file = 'address'\n")
+    assert resolved(SERVE, {}, {}, serve_file(config))["store"] == "postgresql://shop:secret@db/shop"
+    assert resolved(SERVE, {"store": "a.db"}, {"DECOUPLED_STORE_FILE": str(secret)})["store"] == "a.db"
+    secret.write_text("\n")
+    with pytest.raises(ParameterError, match="must contain one line"):
+        resolved(SERVE, {}, {"DECOUPLED_STORE_FILE": str(secret)})
+
+
+@pytest.mark.parametrize("command", [("serve", "--config"), ("mirror",)])
+def test_a_file_that_is_missing_is_named(command: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "nope.toml"
+    result = run(app, ["config", *command, str(file)])
+    assert result.exit_code != 0
+    [line] = result.output.splitlines()
+    assert f"{file}: does not exist; check the path" in line
+
+
+def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
+    known = {option.variable for option in (CONFIG, *SERVE, *MIRROR)} | set(OTHER_VARIABLES)
+    assert not list(unknown_variables(dict.fromkeys(known, "x")))
+    [warning] = unknown_variables({"DECOUPLED_TLS_CERT": "a.pem", "PATH": "/bin"})
+    assert warning.startswith("DECOUPLED_TLS_CERT: ")
+    assert "did you mean 'DECOUPLED_TLS_CERTIFICATE'?" in warning
+
+
+def test_options_that_share_a_name_share_a_variable_and_a_kind() -> None:
+    by_name = {option.name: option for option in SERVE}
+    for option in MIRROR:
+        if option.name in by_name:
+            assert option.kind.metavar == by_name[option.name].kind.metavar
+    assert len({option.variable for option in SERVE}) == len(SERVE)
+    assert not {option.variable for option in (*SERVE, *MIRROR)} & {"DECOUPLED_DATA", "DECOUPLED_URL"}
+
+
+def test_the_defaults_are_those_of_the_code() -> None:
+    serving, limits = Serving("decoupled.db"), Limits()
+    expected = {
+        **{name: getattr(serving, name) for name in ("host", "port", "backups", "drain", "store")},
+        "tls-certificate": serving.certificate,
+        "tls-key": serving.private_key,
+        "access-log": serving.access_log,
+        "body-limit": limits.body,
+        "rate": limits.rate,
+        "burst": limits.burst,
+    }
+    defaults = {option.name: option.default for option in SERVE}
+    assert {name: defaults[name] for name in expected} == expected
+    of_mirror = {name: field.default for name, field in MirrorConfig.model_fields.items()}
+    of_mirror |= {"experiment.name": ExperimentConfig().name, "mirror.share": CopyConfig().share}
+    for option in MIRROR:
+        if option.name not in ("store-file", "key-file"):
+            assert option.default == of_mirror[option.key], option.name
+
+
+def test_every_option_reaches_the_service() -> None:
+    from decoupled_serve.cli import service
+
+    source = inspect.getsource(service)
+    used = source[source.index("def serve(") : source.index("def migrate(")]
+    for option in SERVE:
+        assert option.fills or f'settings["{option.name}"]' in used, option.name
+
+
+@pytest.mark.parametrize(("name", "options"), [("serve", SERVE), ("mirror", MIRROR)])
+def test_every_option_has_a_flag_and_a_variable(
+    name: str, options: tuple[Option, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both of each pair at once is an error.
+    some = [
+        option for option in options if option.fills is None and option.name not in ("service", "key-file")
+    ]
+    file = [str(file_of(tmp_path, ARMS))] if name == "mirror" else []
+    words = [
+        [option.flag]
+        if option.name in ("access-log", "otel", "sink")
+        else [option.flag, TEXTS[option.name][0][0]]
+        for option in some
+    ]
+
+    def sources(*flags: str) -> dict[str, str]:
+        shown = run(app, ["config", name, *file, *flags])
+        assert shown.exit_code == 0, shown.output
+        return {line.split()[0]: line.split()[-1] for line in shown.stdout.splitlines()}
+
+    found = sources(*(word for each in words for word in each))
+    assert {option.name: found[option.name] for option in some} == {
+        option.name: option.flag for option in some
+    }
+    for option in some:
+        monkeypatch.setenv(option.variable, TEXTS[option.name][1][0])
+    found = sources()
+    assert {option.name: found[option.name] for option in some} == {
+        each.name: each.variable for each in some
+    }
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://shop:{}@db.internal:5433/decisions",
+        "postgres://shop:{}@[::1],db.internal/decisions?connect_timeout=1",
+        "postgresql://:{}@/decisions",
+        "postgresql://shop@db/decisions?x=1&password={}",
+        "postgresql://db?sslpassword={}",
+        "postgresql+psycopg://shop:{}@db/decisions",
+        "/data/POSTGRESQL:/shop:{}@db/decisions",
+        "host=db dbname=decisions password = '{}'",
+    ],
+)
+def test_no_part_of_a_password_is_shown(address: str) -> None:
+    for one, other in itertools.product(string.printable.replace("7", ""), repeat=2):
+        shown = shown_store(address.format(f"77{one}7{other}77"))
+        assert "7" not in shown, (one, other, shown)
+
+
+def test_what_is_plain_in_an_address_is_shown() -> None:
+    assert shown_store("data/me@corp/password.db") == "data/me@corp/password.db"
+    assert shown_store("postgresql:///decisions?host=/run") == "postgresql:///decisions"
+    for server in ("db.internal", "shop@db:5433", "me%40corp@[::1]:5433,db2", "shop@%2Frun"):
+        user, at, host = server.rpartition("@")
+        assert (
+            shown_store(f"postgres://{user}{at and ':se?c:ret@'}{host}/d-1?x=y")
+            == f"postgresql://{server}/d-1"
+        )
+
+
+def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = file_of(tmp_path, "[serve]\nrate = 5\nbackups = 'copies'\n")
+    monkeypatch.setenv("DECOUPLED_CONFIG", str(config))
+    monkeypatch.setenv("DECOUPLED_STORE", "postgresql://shop:secret@db:5433/shop?password=secret")
+    monkeypatch.setenv("DECOUPLED_BURTS", "7")
+    shown = run(app, ["config", "serve", "--port", "9000", "--access-log"])
+    assert shown.exit_code == 0, shown.output
+    rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
+    assert rows["store"] == ["postgresql://shop@db:5433/shop", "DECOUPLED_STORE"]
+    assert rows["port"] == ["9000", "--port"]
+    assert rows["access-log"] == ["on", "--access-log"]
+    assert rows["rate"] == ["5", "some.toml"]
+    assert rows["backups"] == [str(tmp_path / "copies"), "some.toml"], "relative to the file"
+    assert rows["burst"] == ["20000", "default"]
+    assert rows.keys() == {option.name for option in SERVE}
+    assert "secret" not in shown.output
+    assert "did you mean 'DECOUPLED_BURST'?" in shown.stderr
+
+
+def test_what_holds_for_a_mirror_is_printed_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DECOUPLED_LISTEN", "0.0.0.0:80")
+    file = file_of(
+        tmp_path,
+        f"listen = '127.0.0.1:1'\n[mirror]\nshare = 0.5\nqueue = 7\n{ARMS}headers = {{ X-Key = 'secret' }}\n",
+    )
+    shown = run(app, ["config", "mirror", str(file), "--share", "0.25", "--console", "off"])
+    assert shown.exit_code == 0, shown.output
+    rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
+    assert rows["listen"] == ["0.0.0.0:80", "DECOUPLED_LISTEN"]
+    assert rows["share"] == ["0.25", "--share"]
+    assert rows["console"] == ["off", "--console"]
+    assert rows["mirror.queue"] == ["7", "some.toml"]
+    assert rows["arm[1].headers.X-Key"] == ["***", "some.toml"]
+    assert "mirror.share" not in rows
+    assert "secret" not in shown.output
+
+
+def test_a_mirror_takes_flags_variables_and_files_with_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "judge-key").write_text("word\n")
+    (tmp_path / "service-key").write_text("dk_example\n")
+    headers = f'[loss.judge]\nurl = "http://judge"\nheaders = {{ X-Key = "Bearer ${{file:{tmp_path}/judge-key}}" }}\n'
+    path = file_of(tmp_path, f"service = 'http://a'\nkey_file = 'service-key'\n{headers}{ARMS}")
+    monkeypatch.setenv("DECOUPLED_EXPERIMENT", "others")
+    monkeypatch.setenv("DECOUPLED_STATE_FOLDER", str(tmp_path / "state"))
+    config = read_config(path)
+    assert config.loss.judge is not None
+    assert config.loss.judge.headers == {"X-Key": "Bearer word"}
+    assert config.key == "dk_example"
+    assert "dk_example" not in repr(config)
+    assert config.file("outbox") == tmp_path / "state" / "others-outbox.jsonl"
+    monkeypatch.setenv("DECOUPLED_STORE", "some.db")
+    with pytest.raises(
+        ParameterError, match=r"store, service: both are given \(DECOUPLED_STORE and some.toml\)"
+    ):
+        read_config(path)
+    path.write_text(ARMS)
+    assert read_config(path).store == str(Path.cwd() / "some.db")
+    monkeypatch.setenv("DECOUPLED_CONFIG", str(path))
+    assert run(app, ["mirror", "--check"]).exit_code == 0
+    monkeypatch.delenv("DECOUPLED_CONFIG")
+    missing = run(app, ["mirror", "--check"])
+    assert (missing.exit_code, "set DECOUPLED_CONFIG" in missing.output) == (2, True)
+    path.write_text(f'{ARMS}headers = {{ X = "${{file:key}}" }}\n')
+    with pytest.raises(ParameterError, match="must have an absolute path"):
+        read_config(path)
+
+
+def test_the_clients_key_can_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from decoupled.client import Client
+
+    (tmp_path / "key").write_text("dk_example\n")
+    monkeypatch.delenv("DECOUPLED_KEY", raising=False)
+    monkeypatch.setenv("DECOUPLED_KEY_FILE", str(tmp_path / "key"))
+    with Client("http://127.0.0.1:1") as client:
+        assert client._http.headers["Authorization"] == "Bearer dk_example"
+    monkeypatch.setenv("DECOUPLED_KEY", "dk_other")
+    with pytest.raises(ParameterError, match="DECOUPLED_KEY, DECOUPLED_KEY_FILE: both are set"):
+        Client("http://127.0.0.1:1")
+
+
+def test_other_commands_find_the_store_in_the_same_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = file_of(tmp_path, "[serve]\nstore = 'a.db'\nport = 9000\n")
+    made = run(app, ["migrate", "--config", str(config)])
+    assert made.exit_code == 0, made.output
+    assert "created" in made.output
+    assert "nothing to do" in run(app, ["migrate", "--store", str(tmp_path / "a.db")]).output
+    monkeypatch.setenv("DECOUPLED_CONFIG", str(config))
+    assert run(app, ["keys", "add"]).exit_code == 0
+    assert len(run(app, ["keys", "list"]).output.splitlines()) == 1
+    assert run(app, ["doctor"]).exit_code == 0
+    monkeypatch.setenv("DECOUPLED_STORE", str(tmp_path / "none.db"))
+    assert run(app, ["doctor"]).exit_code == 1, "a variable comes before the file"

@@ -1,0 +1,221 @@
+"""A request has one id: in its answer, in its errors, in every line of the log, in the audit trail, in the client."""
+
+import json
+import logging
+import re
+import time
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from decoupled.client import Client, Retries
+from decoupled.client.outbox import Undelivered
+from decoupled.client.service_errors import NotFound, ServiceError, StoreError
+from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.observe.log_format import JsonFormatter, TextFormatter
+from decoupled_serve.service.http.transport.responses import RequestIds
+from support.http_service import Service, served
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _log_requests() -> Iterator[None]:
+    log = logging.getLogger("decoupled.access")
+    before = log.level
+    log.setLevel(logging.INFO)  # before the service is made, which looks once
+    yield
+    log.setLevel(before)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    limits = Limits(headers=4_096, headers_seconds=0.3)
+    with served(tmp_path_factory.mktemp("ids"), limits=limits) as running:
+        running.create("models")
+        yield running
+
+
+@pytest.fixture
+def lines() -> Iterator[StringIO]:
+    """What is logged as JSON."""
+    text = StringIO()
+    handler = logging.StreamHandler(text)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    yield text
+    root.removeHandler(handler)
+
+
+def objects(lines: StringIO, logger: str = "", count: int = 0) -> list[dict[str, object]]:
+    """The lines of a logger, or of all, once there are that many: a request is logged after its answer is sent."""
+    deadline = time.monotonic() + 10.0
+    while True:
+        found = [json.loads(line) for line in lines.getvalue().splitlines()]
+        # The request by which the service was seen to be up may be logged late.
+        found = [
+            each for each in found if logger in ("", each["logger"]) and each.get("path") != "/healthz"
+        ]
+        if len(found) >= count or time.monotonic() > deadline:
+            return found
+        time.sleep(0.005)
+
+
+PATHS = [
+    ("POST", "/v1/experiments/models/decisions", 201),
+    ("POST", "/v1/experiments/nobody/decisions", 404),
+    ("PUT", "/v1/decisions/none-1/feedback", 422),
+    ("GET", "/v1/experiments/models", 200),
+    ("GET", "/v1/experiments/models/log?format=csv", 200),
+    ("GET", "/v1/nowhere", 404),
+    ("POST", "/v1/experiments/models", 405),
+    ("GET", "/v1/experiments?limit=0", 422),
+    ("GET", "/healthz", 200),
+    ("GET", "/", 200),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "status"), PATHS)
+def test_every_answer_has_the_id_that_was_sent_or_one_of_its_own(
+    service: Service, method: str, path: str, status: int
+) -> None:
+    kept = service.http.request(method, path, headers={"X-Request-Id": "checkout:7/a"})
+    made = service.http.request(method, path)
+    assert kept.status_code == made.status_code == status
+    assert kept.headers.get_list("x-request-id") == ["checkout:7/a"]
+    assert re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", made.headers["x-request-id"])
+    if status >= 400:
+        assert made.json()["request_id"] == made.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("sent", ["", "two words", "a" * 129, "<script>", "-dash", "é"])
+def test_an_id_that_is_not_sane_is_replaced(service: Service, sent: str) -> None:
+    answer = service.http.get("/healthz", headers={b"X-Request-Id": sent.encode()})
+    assert answer.status_code == 200
+    assert re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", answer.headers["x-request-id"])
+
+
+def test_new_ids_are_unique_among_processes() -> None:
+    ids = RequestIds(), RequestIds()
+    assert len({each.of(None) for each in ids for _ in range(100)}) == 200
+
+
+def test_every_line_of_a_request_has_its_id(
+    service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = {"X-Request-Id": "r-7", "traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+
+    def full() -> None:
+        raise StoreError("store: the disk is full")
+
+    monkeypatch.setattr(service.direct._session.store, "end", full)
+    assert service.http.post("/v1/experiments/models/decisions", headers=headers).status_code == 503
+    monkeypatch.undo()
+    [access] = objects(lines, "decoupled.access", 1)
+    found = objects(lines, "decoupled_serve.service.commits.loop")
+    [commit] = [each for each in found if "requests" in each]  # and not of the housekeeping
+    assert commit["requests"] == ["r-7"]
+    assert "request_id" not in commit, "it is about all requests of the transaction"
+    [fault] = objects(lines, "decoupled.service")
+    for each in (fault, access):
+        assert (each["request_id"], each["trace_id"]) == ("r-7", TRACE)
+    assert (fault["level"], access["level"]) == ("error", "info")
+    shown = {name: access[name] for name in ("method", "path", "route", "status", "experiment")}
+    assert shown == {
+        "method": "POST",
+        "path": "/v1/experiments/models/decisions",
+        "route": "/v1/experiments/{name}/decisions",
+        "status": 503,
+        "experiment": "models",
+    }
+    assert isinstance(access["ms"], float)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", str(access["time"]))
+
+
+def test_an_error_of_the_service_itself_is_logged_as_fields(
+    service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("a bug,\nin two lines")
+
+    monkeypatch.setattr(service.direct.audit, "read", broken)
+    answer = service.http.get("/v1/audit")
+    assert answer.status_code == 500
+    assert "bug" not in answer.text
+    [fault] = objects(lines, "decoupled.service", 1)
+    assert fault["request_id"] == answer.json()["request_id"]
+    exception = fault["exception"]
+    assert isinstance(exception, dict)
+    assert (exception["type"], exception["message"]) == ("ZeroDivisionError", "a bug,\nin two lines")
+    assert "Traceback" in exception["stack"]
+
+
+def test_a_line_of_text_ends_with_the_id(service: Service) -> None:
+    text = StringIO()
+    handler = logging.StreamHandler(text)
+    handler.setFormatter(TextFormatter())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    service.http.get("/healthz", headers={"X-Request-Id": "r-8"})
+    service.http.get("/healthz")  # on the same connection, so the first is logged by now
+    root.removeHandler(handler)
+    line = r'INFO decoupled.access: GET "/healthz" 200 [\d.]+ ms - \[request r-8\]$'
+    assert re.search(line, text.getvalue(), re.MULTILINE)
+
+
+def test_a_key_is_named_and_never_shown(tmp_path: Path, lines: StringIO) -> None:
+    with served(tmp_path, open_to_all=False) as service:
+        key = service.key("admin")
+        service.create("models", key)
+        service.http.get("/v1/experiments", headers=key)
+        service.http.post("/v1/experiments/models/decisions", headers=key)
+        [made] = service.direct.keys.list().result()
+        [created] = service.direct.audit.read(action="experiment.create").result()
+    access = objects(lines, "decoupled.access", 3)
+    assert {each["caller"] for each in access} == {f"key {made.id}"}
+    assert {each["key_label"] for each in access} == {"test"}
+    assert (created.caller, created.label) == (f"key {made.id}", "test")
+    assert created.request in {each["request_id"] for each in access}
+    assert key["Authorization"].removeprefix("Bearer ") not in lines.getvalue()
+
+
+# The clients
+
+
+def test_a_client_raises_with_the_id_of_its_request(service: Service, lines: StringIO) -> None:
+    with Client(service.url) as client:
+        with pytest.raises(NotFound) as raised:
+            client.state("nobody")
+        [refused] = client.feedback_many([Undelivered("none-1", loss=0.5)])
+    error = raised.value
+    assert error.request_id is not None
+    assert error.request_id in "".join(error.__notes__)
+    assert isinstance(refused, ServiceError)
+    logged = {each["request_id"]: each["path"] for each in objects(lines, "decoupled.access", 2)}
+    assert logged[error.request_id] == "/v1/experiments/nobody/state"
+    assert logged[refused.request_id] == "/v1/feedback"
+
+
+def test_every_attempt_of_a_call_has_the_same_id(
+    service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise StoreError("store: the disk is full")
+
+    monkeypatch.setattr(service.direct._session.store, "end", full)
+    monkeypatch.setattr("decoupled.client.sync.time.sleep", lambda seconds: None)
+    with Client(service.url, retries=Retries(attempts=3, first=0.0)) as client:
+        with pytest.raises(StoreError) as raised:
+            client.decide("models")
+        monkeypatch.undo()
+        client.decide("models")
+    access = objects(lines, "decoupled.access", 4)
+    assert [(each["status"], each["request_id"] == raised.value.request_id) for each in access] == [
+        (503, True),
+        (503, True),
+        (503, True),
+        (201, False),
+    ]

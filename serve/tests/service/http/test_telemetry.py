@@ -1,0 +1,275 @@
+"""OpenTelemetry: spans and metrics of real requests, and what it takes to turn them on."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+from typer.testing import CliRunner
+
+from decoupled.cli.main import app
+from decoupled.errors import ParameterError
+from decoupled.client.service_errors import StoreError
+from decoupled_serve.service.http.app import create_app
+from decoupled_serve.service.http.observe.telemetry import Telemetry
+from decoupled_serve.service.http.observe.telemetry_settings import check_protocol, exports, is_wanted
+from support.http_service import Service, served
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+SAMPLED = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+
+
+class Collected:
+    """Telemetry that stays in memory."""
+
+    def __init__(self) -> None:
+        self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
+        tracers = TracerProvider()
+        tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.telemetry = Telemetry(tracers, MeterProvider([self.reader]))
+
+    def spans(self, service: Service) -> dict[str, list[ReadableSpan]]:
+        """The spans that ended, by name. Those of a commit end after its answers, but before the next commit."""
+        service.direct.keys.list().result()
+        found: dict[str, list[ReadableSpan]] = {}
+        for span in self.exporter.get_finished_spans():
+            found.setdefault(span.name, []).append(span)
+        self.exporter.clear()
+        return found
+
+    def metrics(self) -> dict[str, Any]:
+        data = self.reader.get_metrics_data()
+        assert data is not None
+        return {
+            metric.name: metric.data.data_points
+            for resource in data.resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+        }
+
+
+@pytest.fixture(scope="module")
+def collected() -> Collected:
+    return Collected()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, collected: Collected) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("otel")
+    with served(folder, telemetry=collected.telemetry, metrics_experiments=5) as running:
+        running.create("models")
+        yield running
+
+
+DECISIONS, FEEDBACK = "POST /v1/experiments/{name}/decisions", "PUT /v1/decisions/{id}/feedback"
+
+
+def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(
+    service: Service, collected: Collected
+) -> None:
+    collected.spans(service)
+    made = service.http.post("/v1/experiments/models/decisions", headers=SAMPLED).json()
+    spans = collected.spans(service)
+    [request], [decide], [commit] = spans[DECISIONS], spans["decide"], spans["commit"]
+    assert request.kind is SpanKind.SERVER
+    assert request.parent is not None
+    assert f"{request.parent.span_id:016x}" == PARENT
+    assert {f"{each.context.trace_id:032x}" for each in (request, decide, commit)} == {TRACE}
+    assert decide.parent == request.context
+    assert commit.parent is not None
+    assert commit.parent.span_id == request.context.span_id
+    assert [link.context.span_id for link in commit.links] == [request.context.span_id]
+    attributes = dict(request.attributes or {})
+    assert attributes["http.request.method"] == "POST"
+    assert attributes["http.route"] == "/v1/experiments/{name}/decisions"
+    assert attributes["http.response.status_code"] == 201
+    assert attributes["url.path"] == "/v1/experiments/models/decisions"
+    assert attributes["client.address"] == "127.0.0.1"
+    assert (decide.attributes or {})["decoupled.experiment"] == "models"
+    assert dict(commit.attributes or {}) == {"db.system.name": "sqlite", "db.operation.batch.size": 1}
+
+    sent = service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": 0.5})
+    spans = collected.spans(service)
+    assert len(spans[FEEDBACK]) == len(spans["feedback"]) == len(spans["commit"]) == 1
+    assert (spans[FEEDBACK][0].attributes or {})["decoupled.request_id"] == sent.headers["x-request-id"]
+
+
+def test_a_commit_links_to_every_request_that_it_answers(service: Service, collected: Collected) -> None:
+    collected.spans(service)
+    begun, held = threading.Event(), threading.Event()
+
+    def hold(session: object) -> None:
+        begun.set()
+        held.wait(60)
+
+    service.direct._commits.submit(hold)
+    assert begun.wait(60), "only what comes after it is one commit of its own"
+    threads = [threading.Thread(target=service.decide, args=("models",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    limit = time.monotonic() + 50
+    while service.direct._commits.queued() < len(threads) and time.monotonic() < limit:
+        time.sleep(0.001)
+    held.set()
+    for thread in threads:
+        thread.join()
+    spans = collected.spans(service)
+    [commit] = spans["commit"]
+    assert (commit.attributes or {})["db.operation.batch.size"] == 4
+    linked = {link.context.span_id for link in commit.links}
+    assert linked == {span.context.span_id for span in spans[DECISIONS]}
+    assert len(linked) == 4
+
+
+def test_requests_of_the_framework_and_failures_are_spans(
+    service: Service, collected: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected.spans(service)
+    assert service.http.get("/v1/experiments/models/state").status_code == 200
+    assert service.http.post("/v1/experiments/nobody/decisions").status_code == 404
+    spans = collected.spans(service)
+    [state] = spans["GET /v1/experiments/{name}/state"]
+    assert state.status.status_code is StatusCode.UNSET
+    [decide] = spans["decide"]
+    assert (decide.attributes or {})["error.type"] == "NotFound"
+    assert decide.status.status_code is StatusCode.UNSET, "the fault is the caller's"
+
+    def full() -> None:
+        raise StoreError("store: the disk is full")
+
+    monkeypatch.setattr(service.direct._session.store, "end", full)
+    assert service.http.post("/v1/experiments/models/decisions").status_code == 503
+    monkeypatch.undo()
+    spans = collected.spans(service)
+    for name in (DECISIONS, "decide", "commit"):
+        assert spans[name][0].status.status_code is StatusCode.ERROR, name
+
+
+def test_what_is_not_sampled_is_not_recorded_and_still_has_a_trace(
+    service: Service, collected: Collected
+) -> None:
+    collected.spans(service)
+    service.http.post(
+        "/v1/experiments/models/decisions", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"}
+    )
+    assert not collected.spans(service)
+
+
+def test_metrics_have_the_names_of_the_conventions(service: Service, collected: Collected) -> None:
+    service.decide("models")
+    found = collected.metrics()
+    [hot] = [
+        point
+        for point in found["http.server.request.duration"]
+        if point.attributes.get("http.route") == "/v1/experiments/{name}/decisions"
+        and point.attributes["http.response.status_code"] == 201
+    ]
+    assert hot.count >= 1
+    assert {"http.server.active_requests", "decoupled.commit.duration", "decoupled.commit.size"} <= set(
+        found
+    )
+    [decisions] = found["decoupled.decisions_made"]
+    assert decisions.value == service.direct.counters()["decisions"]
+    named = [dict(point.attributes) for point in found["decoupled.experiment_decisions"]]
+    assert {"tenant": "local", "experiment": "models"} in named
+
+
+def test_it_is_off_unless_asked_for() -> None:
+    endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
+    assert not is_wanted(None, {})
+    assert is_wanted(None, endpoint)
+    assert is_wanted(True, {})
+    assert not is_wanted(False, endpoint)
+    assert not is_wanted(True, {"OTEL_SDK_DISABLED": "true"})
+    assert not exports("metrics", {"OTEL_METRICS_EXPORTER": "none"})
+    with pytest.raises(ParameterError, match="OTEL_TRACES_EXPORTER = 'zipkin': must be otlp or none"):
+        exports("traces", {"OTEL_TRACES_EXPORTER": "zipkin"})
+    with pytest.raises(ParameterError, match="OTEL_EXPORTER_OTLP_PROTOCOL = 'grpc': must be http/protobuf"):
+        check_protocol({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
+
+
+def test_when_it_is_off_nothing_of_it_is_on_the_hot_path(tmp_path: Path) -> None:
+    from decoupled_serve.service.http.routes.decisions import FastRoutes
+    from decoupled_serve.service.service import open_service
+
+    service = open_service(tmp_path / "store.db")
+    try:
+        gateway = create_app(service, open_to_all=True)
+        assert type(gateway._fast) is FastRoutes
+        assert len(service._commits.observers) == 1, "only that of Prometheus"
+    finally:
+        service.close()
+
+
+def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "decoupled_serve.service.http.observe.telemetry", raising=False)
+    for name in [name for name in sys.modules if name.split(".")[0] == "opentelemetry"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    store = tmp_path / "store.db"
+    found = CliRunner().invoke(app, ["serve", "--otel", "--store", str(store), "--port", "0"])
+    assert found.exit_code == 1
+    assert "decoupled-bandits[otel]" in found.output
+    assert "--no-otel" in found.output
+    assert not store.exists()
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Receives OTLP over HTTP."""
+
+    received: ClassVar[dict[str, list[bytes]]] = {}
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.received.setdefault(self.path, []).append(body)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+        pass
+
+
+def test_it_is_sent_to_a_collector_as_the_variables_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Collector.received.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+        monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+        assert is_wanted(None, os.environ)
+        telemetry = Telemetry.from_environment()
+        with served(tmp_path, telemetry=telemetry) as service:
+            service.create("models")
+            service.decide("models")
+        telemetry.close()
+        server.shutdown()
+    traces = [ExportTraceServiceRequest.FromString(each) for each in Collector.received["/v1/traces"]]
+    names = {
+        span.name
+        for each in traces
+        for resource in each.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    }
+    assert {DECISIONS, "decide", "commit"} <= names
+    about = {item.key: item.value.string_value for item in traces[0].resource_spans[0].resource.attributes}
+    assert about["service.name"] == "decoupled"
+    assert about["deployment.environment.name"] == "test"
+    [metrics] = [ExportMetricsServiceRequest.FromString(each) for each in Collector.received["/v1/metrics"]]
+    sent = {metric.name for metric in metrics.resource_metrics[0].scope_metrics[0].metrics}
+    assert {"http.server.request.duration", "decoupled.decisions_made"} <= sent

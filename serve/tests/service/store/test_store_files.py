@@ -1,0 +1,714 @@
+"""The files of a store: which commands create and replace them, and how errors are reported."""
+
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+from typer.testing import CliRunner, Result
+
+from decoupled.cli.main import app
+from decoupled_serve.service.analysis.doctor import Check, examine
+from decoupled.client.service_errors import Conflict, StoreError
+from decoupled_serve.service.service import DecisionService, open_service
+from decoupled_serve.service.store import database, schema
+from decoupled_serve.service.store.backup import restore
+from decoupled_serve.service.store.open import open_store
+from decoupled_serve.service.store.sqlite import SqliteStore
+from decoupled_serve.service.store.sqlite_files import mismatch
+from support.stores import both_stores
+
+KEY = "a" * 64
+NOBODY = 65534
+
+
+def store_with_a_key(path: Path, digest: str = KEY) -> DecisionService:
+    service = open_service(path)
+    service.keys.add("local", "admin", digest).result()
+    return service
+
+
+def keys_of(path: Path) -> list[str]:
+    service = open_service(path, create=False)
+    try:
+        return [key.digest for key in service.keys.list().result()]
+    finally:
+        service.close()
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def failed(*arguments: str | Path) -> str:
+    """The error message of a command that fails, which is one line."""
+    result = run(*arguments)
+    assert result.exit_code == 1, result.output
+    [line] = result.output.splitlines()
+    return line
+
+
+def back_up(target: Path, store: Path, *force: str) -> None:
+    assert run("backup", target, "--store", store, *force).exit_code == 0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with a key, which nobody uses."""
+    store_with_a_key(tmp_path / "store.db").close()
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A file for a backup."""
+    return tmp_path / "copy.db"
+
+
+def finding(path: Path | str, name: str) -> Check:
+    return next(check for check in examine(path) if check.name == name)
+
+
+# Which commands create a store
+
+OTHERS = [
+    ("keys", "add"),
+    ("keys", "list"),
+    ("keys", "revoke", "abc"),
+    ("keys", "rotate", "abc"),
+    ("backup", "copy.db"),
+]
+
+
+@pytest.mark.parametrize("command", OTHERS, ids=" ".join)
+def test_a_store_is_created_by_serve_alone(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = failed(*command, "--store", "typo.db")
+    assert str(tmp_path / "typo.db") in line
+    assert "does not exist" in line
+    assert "decoupled serve" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_and_its_copies_are_for_their_owner_alone(tmp_path: Path) -> None:
+    def permissions() -> set[str]:
+        return {f"{each.name} {each.stat().st_mode & 0o777:o}" for each in tmp_path.iterdir()}
+
+    store, before = tmp_path / "store.db", os.umask(0o022)
+    try:
+        with closing(store_with_a_key(store)):
+            assert permissions() == {"store.db 600", "store.db-wal 600", "store.db-shm 600"}
+        back_up(tmp_path / "copy.db", store)
+        restore(tmp_path / "copy.db", tmp_path / "again.db")
+        store.chmod(0o640)
+        store_with_a_key(store, "b" * 64).close()
+        assert permissions() == {"store.db 640", "copy.db 600", "again.db 600"}, "a choice is kept"
+    finally:
+        os.umask(before)
+
+
+@both_stores
+def test_an_empty_database_gets_no_tables_either(address: str, tmp_path: Path) -> None:
+    if not address.startswith("postgresql"):
+        Path(address).touch()
+    line = failed("backup", tmp_path / "copy.db", "--store", address)
+    assert "has no tables of the service" in line
+    assert "decoupled serve" in line
+    store = open_store(address)
+    assert not store.has_tables()
+    store.close()
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_doctor_creates_nothing(tmp_path: Path, postgres: str) -> None:
+    for address in (str(tmp_path / "typo.db"), postgres):
+        result = run("doctor", "--store", address)
+        assert result.exit_code == 1
+        assert result.output.startswith("FAIL store: ")
+        assert "decoupled serve" in result.output
+    assert list(tmp_path.iterdir()) == []
+    store = open_store(postgres)
+    assert not store.has_tables()
+    store.close()
+
+
+def test_a_database_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "bookmarks.sqlite"
+    connection = apsw.Connection(str(other))
+    connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    connection.close()
+    before = digest_of(other)
+    assert "has no tables" in failed("keys", "add", "--store", other)
+    assert "FAIL store" in run("doctor", "--store", other).output
+    assert digest_of(other) == before, "not even its journal mode"
+
+
+# Which files a backup replaces
+
+
+def test_a_backup_replaces_a_file_only_if_forced(store: Path, target: Path, tmp_path: Path) -> None:
+    target.write_text("a shopping list")
+    line = failed("backup", target, "--store", store)
+    assert str(target) in line
+    assert "exists already" in line
+    assert "--force" in line
+    assert target.read_text() == "a shopping list"
+    for _ in range(2):
+        back_up(target, store, "--force")
+    assert keys_of(target) == [KEY]
+    assert "not a regular file" in failed("backup", tmp_path, "--store", store, "--force")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
+
+
+def test_a_store_in_use_is_never_replaced(tmp_path: Path) -> None:
+    store, used = tmp_path / "store.db", tmp_path / "used.db"
+    store_with_a_key(store, "b" * 64).close()
+    service = store_with_a_key(used)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "symbolic.db").symlink_to(used)
+    (tmp_path / "hard.db").hardlink_to(used)
+    before = sorted(tmp_path.iterdir())
+    for name in ("used.db", "symbolic.db", "hard.db", "folder/../used.db"):
+        for target in (tmp_path / name, os.path.relpath(tmp_path / name)):
+            for force in ((), ("--force",)):
+                line = failed("backup", target, "--store", store, *force)
+                assert "in use" in line
+                assert "--force" not in line
+    assert sorted(tmp_path.iterdir()) == before
+    service.keys.add("local", "read", "c" * 64).result()
+    service.close()
+    assert keys_of(used) == [KEY, "c" * 64]
+
+
+@pytest.mark.parametrize("name", ["store.db", "symbolic.db", "hard.db"])
+def test_a_backup_does_not_replace_its_own_store(name: str, store: Path, tmp_path: Path) -> None:
+    (tmp_path / "symbolic.db").symlink_to(store)
+    (tmp_path / "hard.db").hardlink_to(store)
+    for force in ((), ("--force",)):
+        assert "is the store itself" in failed("backup", tmp_path / name, "--store", store, *force)
+    assert keys_of(store) == [KEY]
+
+
+HOLD = """
+import sys
+from decoupled_serve.service.service import open_service
+service = open_service(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_store_that_another_process_uses_under_another_name_is_not_replaced(tmp_path: Path) -> None:
+    store, used, linked = tmp_path / "store.db", tmp_path / "used.db", tmp_path / "linked.db"
+    store_with_a_key(store, "b" * 64).close()
+    store_with_a_key(used).close()
+    linked.hardlink_to(used)
+    command = [sys.executable, "-c", HOLD, str(used)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "open\n"
+        assert "is a store in use" in failed("backup", linked, "--store", store, "--force")
+        process.stdin.close()
+    back_up(linked, store, "--force")
+    assert (keys_of(linked), keys_of(used)) == (["b" * 64], [KEY])
+
+
+def test_a_backup_is_not_put_under_the_log_of_another_store(crashed: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    store_with_a_key(store, "b" * 64).close()
+    assert "was not closed" in failed("backup", crashed, "--store", store, "--force")
+    crashed.rename(tmp_path / "elsewhere.db")
+    assert "its log does" in failed("backup", crashed, "--store", store)
+    (tmp_path / "elsewhere.db").rename(crashed)
+    assert keys_of(crashed) == [KEY], "it did not change"
+
+
+def test_a_service_started_during_a_backup_keeps_its_store(
+    store: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_with_a_key(target, "b" * 64).close()
+    started: list[DecisionService] = []
+    compact = SqliteStore.compact
+
+    def start_then_compact(self: SqliteStore) -> None:
+        started.append(open_service(target))
+        compact(self)
+
+    monkeypatch.setattr(SqliteStore, "compact", start_then_compact)
+    service = open_service(store)
+    with pytest.raises(Conflict, match="in use"):
+        service.logs.backup(target, force=True).result()
+    service.close()
+    started[0].close()
+    assert keys_of(target) == ["b" * 64]
+
+
+def test_of_two_backups_to_one_name_one_is_written(
+    store: Path, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compact = SqliteStore.compact
+
+    def compact_too_late(self: SqliteStore) -> None:
+        compact(self)
+        target.write_text("the other was faster")
+
+    monkeypatch.setattr(SqliteStore, "compact", compact_too_late)
+    assert "exists already" in failed("backup", target, "--store", store)
+    assert target.read_text() == "the other was faster"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
+
+
+def test_restoring_and_examining_leave_a_backup_as_it_is(store: Path, target: Path, tmp_path: Path) -> None:
+    back_up(target, store)
+    before = digest_of(target)
+    result = run("restore", target, "--store", tmp_path / "new.db")
+    assert (result.exit_code, "Restored 0 experiments" in result.output) == (0, True), result.output
+    assert finding(target, "schema").good
+    assert digest_of(target) == before
+    assert keys_of(tmp_path / "new.db") == [KEY]
+
+
+def test_restore_refuses_what_is_no_backup_and_leaves_no_store(tmp_path: Path) -> None:
+    new = tmp_path / "new.db"
+    (tmp_path / "list.txt").write_text("a shopping list, long enough to be taken for a database" * 50)
+    (tmp_path / "empty.db").touch()
+    assert "not a SQLite database" in failed("restore", tmp_path / "list.txt", "--store", new)
+    line = failed("restore", tmp_path / "empty.db", "--store", new)
+    assert (f"backup = '{tmp_path}/empty.db'" in line, "decoupled backup" in line) == (True, True)
+    assert "does not exist" in failed("restore", tmp_path / "none.db", "--store", new)
+    assert not new.exists()
+    assert (tmp_path / "empty.db").stat().st_size == 0
+
+
+def test_restore_into_a_store_keeps_its_keys_and_never_takes_the_backup_for_one(
+    store: Path, target: Path
+) -> None:
+    back_up(target, store)
+    assert "the backup itself" in failed("restore", target, "--store", target)
+    assert run("restore", target, "--store", store).exit_code == 0, "it has no experiments"
+    assert keys_of(store) == [KEY]
+
+
+def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
+    store: Path, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back_up(target, store)
+    before = digest_of(target)
+    more = (*schema.MIGRATIONS, ("ALTER TABLE api_keys ADD COLUMN colour TEXT",))
+    monkeypatch.setattr(database, "MIGRATIONS", more)
+    monkeypatch.setattr(schema, "MIGRATIONS", more)
+    monkeypatch.setattr("decoupled_serve.service.store.backup.MIGRATIONS", more)
+    restore(target, tmp_path / "new.db")
+    assert keys_of(tmp_path / "new.db") == [KEY]
+    assert digest_of(target) == before
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match=f"has version {len(more)} and this release knows {len(more) - 1}"):
+        restore(tmp_path / "new.db", tmp_path / "third.db")
+
+
+# Stores that were replaced, and logs that belong to another file
+
+CRASH = """
+import os, signal, sys
+from decoupled_serve.service.service import open_service
+service = open_service(sys.argv[1])
+service.keys.add("local", "admin", "a" * 64).result()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a service that was killed: its key is only in the log."""
+    folder = tmp_path_factory.mktemp("killed")
+    done = subprocess.run([sys.executable, "-c", CRASH, str(folder / "crashed.db")])
+    assert done.returncode == -signal.SIGKILL
+    assert (folder / "crashed.db-wal").stat().st_size > 0
+    return folder
+
+
+@pytest.fixture
+def crashed(killed: Path, tmp_path: Path) -> Path:
+    """The store that it left."""
+    for file in killed.iterdir():
+        shutil.copy(file, tmp_path)
+    return tmp_path / "crashed.db"
+
+
+def overwritten(path: Path, folder: Path) -> None:
+    """Put a backup in the place of a store, as a plain copy does."""
+    service = open_service(folder / "other.db")
+    service.logs.backup(folder / "copy.db").result()
+    service.close()
+    shutil.copy(folder / "copy.db", path)
+
+
+def test_doctor_notices_a_store_that_was_overwritten_under_its_log(crashed: Path, tmp_path: Path) -> None:
+    overwritten(crashed, tmp_path)
+    files = {each: digest_of(each) for each in tmp_path.glob("crashed.db*")}
+    [check] = examine(crashed)
+    assert (check.name, check.good) == ("store", False)
+    for word in (str(crashed), "was replaced while it was in use", "crashed.db-wal", "restore a backup"):
+        assert word in check.finding
+    assert "was replaced" in failed("keys", "list", "--store", crashed)
+    assert "was replaced" in failed("serve", "--store", crashed, "--port", "0")
+    assert {each: digest_of(each) for each in tmp_path.glob("crashed.db*")} == files, "nothing was mixed"
+
+
+@pytest.mark.parametrize("left", ["empty", "missing"])
+def test_a_log_without_its_store_is_not_dropped(left: str, crashed: Path, tmp_path: Path) -> None:
+    log = tmp_path / "crashed.db-wal"
+    before = digest_of(log)
+    crashed.unlink()
+    if left == "empty":
+        crashed.touch()
+    [check] = examine(crashed)
+    assert (check.name, check.good) == ("store", False)
+    assert str(log) in check.finding
+    assert str(log) in failed("serve", "--store", crashed, "--port", "0")
+    assert digest_of(log) == before
+
+
+def test_a_store_that_crashed_is_no_foreign_one_and_examining_it_changes_nothing(
+    crashed: Path, tmp_path: Path
+) -> None:
+    before = [digest_of(tmp_path / name) for name in ("crashed.db", "crashed.db-wal")]
+    assert all(check.good for check in examine(crashed) if check.name != "disk")
+    assert [digest_of(tmp_path / name) for name in ("crashed.db", "crashed.db-wal")] == before
+    assert keys_of(crashed) == [KEY]
+    assert sorted(tmp_path.iterdir()) == [crashed]
+
+
+def test_a_log_of_other_pages_is_foreign(store: Path, tmp_path: Path) -> None:
+    connection = apsw.Connection(str(store))
+    connection.pragma("journal_mode", "wal")  # as releases without a mark left it
+    connection.close()
+    assert mismatch(str(store)) is None
+    log = tmp_path / "store.db-wal"
+    log.write_bytes(b"".join(number.to_bytes(4) for number in (0x377F0682, 3007000, 512)))
+    assert "pages of another size" in str(mismatch(str(store)))
+    log.write_bytes(b"\x37\x7f")
+    assert mismatch(str(store)) is None, "a log cut off at its start holds nothing"
+
+
+# Logs that are lost
+
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "removed": Path.unlink,
+    "emptied": lambda log: log.write_bytes(b""),
+    "cut off": lambda log: log.write_bytes(log.read_bytes()[:11]),
+    "overwritten": lambda log: log.write_bytes(bytes(log.stat().st_size)),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("index", ["kept", "removed"])
+def test_a_lost_log_is_noticed_at_the_start(loss: str, index: str, crashed: Path, tmp_path: Path) -> None:
+    log = tmp_path / "crashed.db-wal"
+    content = log.read_bytes()
+    LOSSES[loss](log)
+    if index == "removed":
+        (tmp_path / "crashed.db-shm").unlink()
+    files = {each: digest_of(each) for each in tmp_path.iterdir()}
+    [check] = examine(crashed)
+    assert (check.name, check.good) == ("store", False)
+    for word in (str(log), "acknowledged last", "restore a backup"):
+        assert word in check.finding
+    for command in (("keys", "list"), ("serve", "--port", "0"), ("backup", str(tmp_path / "copy.db"))):
+        assert "lost or damaged" in failed(*command, "--store", crashed)
+    assert {each: digest_of(each) for each in tmp_path.iterdir()} == files
+    log.write_bytes(content)
+    assert keys_of(crashed) == [KEY]
+
+
+def test_a_lost_log_can_be_accepted(crashed: Path, tmp_path: Path) -> None:
+    (tmp_path / "crashed.db-wal").unlink()
+    with pytest.raises(StoreError) as refused:
+        open_service(crashed)
+    statement = re.search('"(PRAGMA[^"]*)"', str(refused.value))
+    assert statement is not None
+    connection = apsw.Connection(str(crashed))
+    connection.execute(statement[1])
+    connection.close()
+    with closing(open_service(crashed)) as service:
+        assert service.keys.list().result() == []
+
+
+def test_a_copy_of_a_store_in_use_without_its_log_is_refused(tmp_path: Path) -> None:
+    service = store_with_a_key(tmp_path / "store.db")
+    shutil.copy(tmp_path / "store.db", tmp_path / "copy.db")
+    service.close()
+    with pytest.raises(StoreError, match=r"copy\.db-wal.*is lost"):
+        open_service(tmp_path / "copy.db")
+    assert keys_of(tmp_path / "store.db") == [KEY]
+
+
+def test_a_whole_copy_by_another_tool_is_a_store(tmp_path: Path) -> None:
+    service = store_with_a_key(tmp_path / "store.db")
+    connection = apsw.Connection(str(tmp_path / "store.db"))
+    connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+    connection.close()
+    service.close()
+    with closing(SqliteStore(tmp_path / "copy.db")) as store, closing(store.reader()):
+        pass
+    assert keys_of(tmp_path / "copy.db") == [KEY]
+
+
+@pytest.mark.parametrize("ends", ["closed", "killed"])
+def test_a_log_that_is_removed_while_in_use_is_noticed_and_nothing_is_lost(
+    ends: str, tmp_path: Path
+) -> None:
+    path, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    service = store_with_a_key(path)
+    (tmp_path / "store.db-wal").unlink()
+    with pytest.raises(StoreError, match=r"-wal, was replaced or removed while in use"):
+        service.keys.list().result()
+    assert not service.ready()
+    if ends == "closed":
+        service.close()
+        assert keys_of(path) == [KEY]
+        return
+    shutil.copy(path, copy)  # what a kill would leave
+    with pytest.raises(StoreError, match="is lost"):
+        open_service(copy)
+    connection = apsw.Connection(str(copy))
+    connection.pragma("user_version", 0)
+    connection.close()
+    assert keys_of(copy) == [KEY]
+    service.close()
+
+
+@pytest.mark.parametrize("left", [0, 40])
+def test_a_log_that_is_cut_off_while_in_use_is_noticed_and_never_merged(left: int, tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    service = store_with_a_key(path)
+    service.keys.list().result()  # it has seen how long the log is
+    os.truncate(tmp_path / "store.db-wal", left)
+    with pytest.raises(StoreError, match=r"-wal, was emptied or cut off while in use"):
+        service.keys.list().result()
+    service.close()
+    assert (tmp_path / "store.db-wal").stat().st_size == left
+    if left == 0:  # one that is cut off in its middle is not noticed later
+        with pytest.raises(StoreError, match="is lost"):
+            open_service(path)
+
+
+def test_the_last_of_several_programs_merges_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    service = store_with_a_key(path)
+    other = SqliteStore(path)
+    reader = other.reader()
+    service.close()
+    assert (tmp_path / "store.db-wal").stat().st_size > 0
+    shutil.copy(path, tmp_path / "copy.db")
+    with pytest.raises(StoreError, match="is lost"):
+        SqliteStore(tmp_path / "copy.db")
+    reader.close()
+    other.close()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
+    assert keys_of(path) == [KEY]
+
+
+OPENING = """
+import sys
+from decoupled_serve.service.store.sqlite import SqliteStore
+print("ready", flush=True)
+while True:
+    store = SqliteStore(sys.argv[1])
+    store.migrate(0.0)
+    store.close()
+"""
+
+
+def test_programs_that_open_and_close_a_store_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    program = OPENING.replace("while True", "for _ in range(40)")
+    command = [sys.executable, "-c", program, str(tmp_path / "store.db")]
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [each.wait(120) for each in running] == [0, 0, 0]
+    SqliteStore(tmp_path / "store.db").close()
+    assert [each.name for each in tmp_path.iterdir()] == ["store.db"], "who is alone merges the log"
+
+
+def test_a_kill_while_a_store_is_opened_or_closed_is_no_lost_log(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    waits = random.Random(7)
+    for _ in range(8):
+        process = subprocess.Popen([sys.executable, "-c", OPENING, str(path)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(0.05 + waits.random() * 0.1)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert mismatch(str(path)) is None
+        SqliteStore(path).close()
+
+
+def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_experiment(store: Path) -> None:
+    check = finding(store, "experiments")
+    assert check.good
+    assert "restore a backup" in check.finding
+    connection = apsw.Connection(str(store))
+    connection.execute("INSERT INTO changed VALUES (7, 1, 'archived', '', 0.0)")
+    connection.close()
+    check = finding(store, "experiments")
+    assert (check.good, "rows of 1 others" in check.finding) == (False, True)
+
+
+def test_a_store_that_loses_its_name_acknowledges_nothing_more(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    service = store_with_a_key(store)
+    store.rename(tmp_path / "moved.db")
+    with pytest.raises(StoreError, match="replaced, moved or removed") as caught:
+        service.keys.add("local", "read", "b" * 64).result()
+    assert str(tmp_path) not in str(caught.value), "who asks over HTTP learns no paths"
+    assert not service.ready()
+    (tmp_path / "moved.db").rename(store)
+    service.keys.add("local", "read", "b" * 64).result()
+    service.close()
+    assert keys_of(store) == [KEY, "b" * 64]
+
+
+# Stores that cannot be opened
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Give up the rights of root for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def refused(path: Path, *words: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_service(path)
+    text = str(caught.value)
+    assert text.startswith(f"store = '{path}': ")
+    assert "try again" not in text or "locked" in text
+    for word in words:
+        assert word in text
+
+
+def test_a_store_that_cannot_be_opened_says_where_why_and_what_to_do(tmp_path: Path) -> None:
+    refused(tmp_path / "no/such/store.db", f"the folder '{tmp_path}/no/such' does not exist", "create it")
+    refused(tmp_path, "is a folder", "name a file in it")
+    (tmp_path / "text.db").write_text("not a database, but long enough to be taken for one" * 100)
+    refused(tmp_path / "text.db", "is not a SQLite database", "correct the path")
+    os.mkfifo(tmp_path / "pipe.db")
+    refused(tmp_path / "pipe.db", "is not a regular file")
+
+
+def test_a_store_without_permission_says_whose(tmp_path: Path) -> None:
+    for folder in (
+        tmp_path,
+        *(each for each in tmp_path.parents if each.name.startswith(("pytest-", "popen-"))),
+    ):
+        folder.chmod(0o755)
+    store = tmp_path / "store.db"
+    open_service(store).close()
+    store.chmod(0o444)
+    tmp_path.chmod(0o555)
+    with unprivileged():
+        refused(store, "permission denied", f"the folder '{tmp_path}'", "give this user write permission")
+    tmp_path.chmod(0o777)
+    with unprivileged():
+        refused(store, "permission denied", "the file")
+
+
+def test_a_locked_store_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.db"
+    holder = apsw.Connection(str(store))
+    holder.execute("CREATE TABLE t (x); BEGIN EXCLUSIVE")
+    monkeypatch.setattr(SqliteStore, "busy_timeout", 1)
+    refused(store, "is locked by another program", "end that program")
+    holder.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (apsw.FullError("full"), ["the disk is full", "free some space"]),
+        (apsw.IOError("disk I/O error"), ["disk I/O error", "check the disk"]),
+        (apsw.CorruptError("malformed"), ["is damaged", "decoupled restore"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_disk_that_fails_while_a_store_is_opened_is_named(
+    error: apsw.Error, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: SqliteStore, sql: str, values: object = ()) -> None:
+        with self._guarded():
+            raise error
+
+    monkeypatch.setattr(SqliteStore, "run", fail)
+    with pytest.raises(StoreError) as caught:
+        open_service(tmp_path / "store.db")
+    assert str(caught.value).startswith(f"store = '{tmp_path}/store.db': ")
+    assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("/postgres?", "/nowhere?"), ["/nowhere'", "does not exist", "create the database"]),
+        (("tester@", "stranger:secret@"), ["stranger@", "does not exist", "create the role"]),
+        (("?host=", "?host=/nowhere"), ["No such file", "check that the server is running"]),
+        (("?host=", "?nonsense=secret&host="), ["is not a PostgreSQL address", "USER@HOST"]),
+    ],
+    ids=["database", "role", "server", "address"],
+)
+def test_a_database_that_cannot_be_reached_is_named_without_its_password(
+    change: tuple[str, str], words: list[str], server: str
+) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_store(server.replace(*change))
+    text = str(caught.value)
+    assert text.startswith("store = 'postgresql://")
+    assert "secret" not in text
+    assert "try again" not in text
+    assert all(word in text for word in words), text
+
+
+@pytest.mark.parametrize("address", ["host=db password=secret", "postgresql://shop:pass@secret@db/shop"])
+def test_an_address_that_may_show_a_password_is_refused_without_it(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        StoreError, match=r"store = '\(hidden\)': is .* PostgreSQL address; write"
+    ) as caught:
+        open_store(address)
+    assert "secret" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("synchronous", ["FULL", "NORMAL", "OFF"])
+def test_only_a_store_that_waits_for_the_disk_is_durable(store: Path, synchronous: str) -> None:
+    with closing(SqliteStore(str(store), synchronous=synchronous)) as opened:
+        good, finding = opened.durability()
+        assert good == (opened.connection.pragma("synchronous") == 2) == (synchronous == "FULL")
+        assert finding.endswith(f"synchronous is {synchronous}")

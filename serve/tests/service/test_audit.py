@@ -1,0 +1,232 @@
+"""The audit trail: every change is in it, with who made it, and nothing else is."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoupled.client.service_errors import Conflict, Invalid, StoreError
+from decoupled_serve.service.experiment.audited import ACTIONS, AuditRecord
+from decoupled_serve.service.experiment.records import Feedback, Settings
+from decoupled_serve.service.experiment.request_context import ORIGIN, Origin
+from decoupled_serve.service.service import DecisionService
+from decoupled_serve.service.store.backup import restore
+from support.stores import Clock, both_stores, quick_service
+
+TILL = Origin("r-1", "key 3f29c1a0b7de", "till")
+SETTINGS = Settings({"name": "FTPL"}, ("a", "b", "c"))
+
+
+@pytest.fixture(autouse=True)
+def _as_till() -> Any:
+    token = ORIGIN.set(TILL)
+    yield
+    ORIGIN.reset(token)
+
+
+def trail(service: DecisionService, **options: Any) -> list[AuditRecord]:
+    return service.audit.read(**options).result()
+
+
+def change_everything(service: DecisionService, clock: Clock, folder: Path) -> None:
+    experiments = service.experiments
+    experiments.put("local", "models", SETTINGS, seed=7).result()
+    experiments.add_arms("local", "models", ["d"]).result()
+    experiments.retire_arms("local", "models", ["a"]).result()
+    experiments.change_guardrails("local", "models", {"pinned": "b"}).result()
+    experiments.set_budget("local", "models", {"share": 0.1}).result()
+    service.decisions.decide("local", "models", count=3).result()
+    clock.now += 10.0
+    service.logs.retention("local", "models", clock.now - 1.0).result()
+    experiments.archive("local", "models").result()
+    service.keys.add("shop", "admin", "0" * 64, "old").result()
+    service.keys.rotate("0" * 64, "1" * 64).result()
+    service.keys.revoke("1" * 64).result()
+    service.logs.backup(folder / "copy.db").result()
+
+
+CHANGES = [
+    ("local", "experiment.create", "models"),
+    ("local", "arms.add", "models"),
+    ("local", "arms.retire", "models"),
+    ("local", "guardrails.change", "models"),
+    ("local", "budget.set", "models"),
+    ("local", "log.drop", "models"),
+    ("local", "experiment.archive", "models"),
+    ("shop", "key.add", "0" * 12),
+    ("shop", "key.rotate", "0" * 12),
+    ("shop", "key.revoke", "1" * 12),
+    ("local", "backup.write", "copy.db"),
+]
+
+
+@both_stores
+def test_every_change_is_recorded_with_who_made_it(
+    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
+) -> None:
+    service = opened()
+    change_everything(service, clock, tmp_path)
+    found = trail(service)[::-1]
+    assert [(each.tenant, each.action, each.subject) for each in found] == CHANGES
+    assert {Origin(each.request, each.caller, each.label) for each in found} == {TILL}
+    assert {each.action for each in found} == set(ACTIONS) - {
+        "store.restore",
+        "experiment.delete",
+        "log.replay",
+        "incumbent.release",
+        "verdict.decide",
+    }
+    values = {each.action: (each.old, each.new) for each in found}
+    assert values["arms.add"] == (None, ["d"])
+    assert values["arms.retire"] == (["a"], None)
+    old, new = values["guardrails.change"]
+    assert (old.get("pinned"), new["pinned"]) == (None, "b")
+    assert values["budget.set"][0].get("share") is None
+    assert values["budget.set"][1]["share"] == 0.1
+    assert values["experiment.create"][1]["arms"] == ["a", "b", "c"]
+    assert values["key.add"] == (None, {"role": "admin", "label": "old"})
+    assert values["key.rotate"][1] == {"key": "1" * 12}
+    assert "0" * 13 not in repr(found), "never more of a digest than its id"
+
+
+def test_what_changes_nothing_is_not_recorded(
+    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
+) -> None:
+    service = opened()
+    change_everything(service, clock, tmp_path)
+    before = trail(service)
+    experiments = service.experiments
+    experiments.put("local", "models", SETTINGS, seed=7).result()
+    with pytest.raises(Conflict):
+        experiments.put("local", "models", SETTINGS, seed=8).result()
+    experiments.add_arms("local", "models", ["d"]).result()
+    experiments.retire_arms("local", "models", ["a"]).result()
+    experiments.change_guardrails("local", "models", {"pinned": "b"}).result()
+    experiments.set_budget("local", "models", {"share": 0.1}).result()
+    experiments.archive("local", "models").result()
+    service.keys.revoke("1" * 64).result()
+    service.logs.retention("local", "models", clock.now - 1.0).result()
+    with pytest.raises(Invalid):
+        experiments.change_guardrails("local", "models", {"pinned": "nobody"}).result()
+    with pytest.raises(Conflict):
+        service.logs.backup(tmp_path / "copy.db").result()
+    assert trail(service) == before
+
+
+def test_a_change_and_its_record_are_one_transaction(
+    opened: Callable[..., DecisionService], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = opened()
+    service.experiments.put("local", "models", SETTINGS).result()
+
+    def full() -> None:
+        raise StoreError("store: the disk is full")
+
+    monkeypatch.setattr(service._session.store, "end", full)
+    with pytest.raises(StoreError):
+        service.experiments.change_guardrails("local", "models", {"pinned": "b"}).result()
+    monkeypatch.undo()
+    assert [each.action for each in trail(service)] == ["experiment.create"]
+    assert service.experiments.get("local", "models").result().guardrails.pinned is None
+
+
+def test_requests_that_are_committed_together_keep_their_callers(
+    opened: Callable[..., DecisionService],
+) -> None:
+    service = opened()
+    names = [f"experiment-{i}" for i in range(8)]
+    for name in names:
+        service.experiments.put("local", name, SETTINGS).result()
+    begun, held = threading.Event(), threading.Event()
+
+    def hold(session: object) -> None:
+        begun.set()
+        held.wait(60)
+
+    service._commits.submit(hold)
+    assert begun.wait(60), "what comes after it waits, and goes into one transaction"
+    replies = []
+    for name in names:
+        ORIGIN.set(Origin(f"request of {name}", "key 1"))
+        replies.append(service.experiments.change_guardrails("local", name, {"pinned": "a"}))
+    held.set()
+    for reply in replies:
+        reply.result()
+    found = trail(service, action="guardrails.change")
+    assert {each.subject: each.request for each in found} == {name: f"request of {name}" for name in names}
+
+
+@both_stores
+def test_the_trail_is_read_in_pages_and_filtered(
+    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
+) -> None:
+    service = opened()
+    change_everything(service, clock, tmp_path)
+    whole = trail(service)
+    pages: list[AuditRecord] = []
+    while page := trail(service, limit=4, before=pages[-1].id if pages else None):
+        pages += page
+    assert pages == whole
+    assert [each.action for each in trail(service, tenant="shop")] == [
+        "key.revoke",
+        "key.rotate",
+        "key.add",
+    ]
+    assert {each.subject for each in trail(service, subject="models")} == {"models"}
+    assert [each.action for each in trail(service, tenant="local", action="budget.set")] == ["budget.set"]
+
+
+def test_many_arms_are_recorded_by_their_number(opened: Callable[..., DecisionService]) -> None:
+    service = opened()
+    many = Settings({"name": "FTPL"}, tuple(f"arm {i}" for i in range(2_000)))
+    service.experiments.put("local", "many", many).result()
+    assert trail(service)[0].new["arms"] == 2_000
+
+
+def test_a_restored_store_has_the_trail_and_says_that_it_was_restored(
+    file: str, clock: Clock, tmp_path: Path
+) -> None:
+    service = quick_service(file, clock=clock)
+    change_everything(service, clock, tmp_path)
+    service.close()
+    empty = tmp_path / "restored.db"
+    service = quick_service(str(empty))
+    service.keys.add("local", "admin", "2" * 64, "by hand").result()  # the store has no experiment yet
+    service.close()
+    restore(tmp_path / "copy.db", empty)
+    service = quick_service(str(empty))
+    found = trail(service)[::-1]
+    service.close()
+    actions = [each.action for each in found]
+    copied = [action for _, action, _ in CHANGES[:-1]]
+    assert actions == ["key.add", *copied, "store.restore"]
+    assert (found[-1].subject, found[-1].caller, found[-1].new) == (
+        "copy.db",
+        TILL.caller,
+        {"experiments": 1},
+    )
+
+
+def test_what_the_service_found_by_itself_is_recorded_once(opened: Callable[..., DecisionService]) -> None:
+    service = opened()
+    service.experiments.put("local", "models", Settings({"name": "Ladder"}, ("a", "b")), seed=7).result()
+    service.experiments.change_guardrails("local", "models", {"incumbent": "a"}).result()
+    for _ in range(200):  # a few are enough
+        judged = service.verdicts.get("local", "models").result()
+        if judged.decided and judged.incumbent_released:
+            break
+        made = service.decisions.decide("local", "models", count=20).result()
+        losses = [Feedback(each.id, 1.0 if each.explore == "a" else 0.0) for each in made]
+        service.decisions.feedback_many("local", losses).result()
+    service.close()
+    service = opened()  # another process looks again
+    assert service.verdicts.get("local", "models").result().decided == ["b", "a"]
+    found = [each for each in trail(service) if each.caller == "service"]
+    assert sorted((each.action, each.subject) for each in found) == [
+        ("incumbent.release", "models"),
+        ("verdict.decide", "models"),
+    ]
+    values = {each.action: each.old or each.new["decided"] for each in found}
+    assert values == {"incumbent.release": "a", "verdict.decide": ["b", "a"]}

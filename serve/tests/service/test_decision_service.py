@@ -1,0 +1,267 @@
+"""The service: what it promises about decisions, feedback, keys, deadlines and batches."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import decoupled as dc
+from decoupled.client.service_errors import Conflict, Invalid, NotFound
+from decoupled_serve.service.experiment.records import Settings
+from decoupled_serve.service.experiment.settings import as_text, checked, differences
+from decoupled_serve.service.service import DecisionService
+from support.stores import Clock, both_stores
+
+PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
+Opened = Callable[..., DecisionService]
+
+
+def test_creating_the_same_experiment_again_changes_nothing(opened: Opened) -> None:
+    service = opened()
+    first, _ = service.experiments.put("me", "one", PLAIN).result()
+    again, created = service.experiments.put(
+        "me", "one", Settings({"name": "FTPL", "alpha": 3}, ("a", "b", "c"))
+    ).result()
+    assert (again, created) == (first, False)
+    with pytest.raises(Conflict, match=r"other settings \(policy is 'FTPL', and you sent 'Exp3'\); "):
+        service.experiments.put("me", "one", Settings({"name": "Exp3"}, ("a", "b", "c"))).result()
+    with pytest.raises(Conflict, match=r"other settings \(seed is another one\); ") as caught:
+        service.experiments.put("me", "one", PLAIN, seed=first.seed + 1).result()
+    assert str(first.seed) not in str(caught.value)
+
+
+OTHER_SETTINGS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, []),
+    ({"arms": ("b", "a")}, ["arms is ['a', 'b'], and you sent ['b', 'a']"]),
+    ({"deadline": 61.0}, ["deadline_seconds is 60.0, and you sent 61.0"]),
+    (
+        {"deadline": None, "drift": False},
+        ["deadline_seconds is 60.0, and you sent none", "drift is True, and you sent False"],
+    ),
+    ({"policy": {"name": "FTPL", "alpha": 2.5}}, ["policy is 'FTPL', and you sent 'FTPL(alpha=2.5)'"]),
+    ({"policy": dc.Ladder().to_dict()}, ["policy is 'FTPL', and you sent 'Ladder'"]),
+    ({"guardrails": dc.Guardrails(pinned="a")}, ["guardrails.pinned is not set, and you sent 'a'"]),
+    ({"imported": "5e1f"}, ["it began with another saved learner, or with none"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), OTHER_SETTINGS)
+def test_a_refusal_names_the_settings_that_differ(changes: dict[str, Any], expected: list[str]) -> None:
+    there = checked(Settings({"name": "FTPL"}, ("a", "b"), deadline=60.0))
+    assert differences(as_text(there), checked(replace(there, **changes))) == expected
+
+
+WRONG_SETTINGS = [
+    (Settings({"name": "Nobody"}, ("a", "b")), "is not a known policy"),
+    (Settings({"name": "FTPL"}, ("a",)), "at least two"),
+    (Settings({"name": "FTPL"}, ("a", "a")), "twice"),
+    (Settings({"name": "FTPL"}, ("a", "b"), (1.0, 0.0)), "loss_range"),
+    (Settings({"name": "FTPL"}, ("a", "b"), deadline=0.0), "deadline"),
+    (Settings({"name": "FTPL"}, ("a", "b"), deadline=1.0, expired_loss=2.0), "expired_loss"),
+    (Settings({"name": "FTPL"}, ("a", "b"), expired_loss=1.0), "needs a deadline"),
+    (Settings({"name": "FTPL"}, ("a", "b"), risk=0.0), "risk"),
+    (Settings({"name": "FTPL"}, ("a", "b"), risk=1.0), "risk"),
+    (Settings({"name": "FTPL"}, ("a", "b"), drift=1), "drift"),  # type: ignore[arg-type]
+]
+
+
+def test_wrong_settings_are_refused(opened: Opened) -> None:
+    service = opened()
+    for settings, message in WRONG_SETTINGS:
+        with pytest.raises(Invalid, match=message):
+            service.experiments.put("me", "one", settings).result()
+    with pytest.raises(NotFound):
+        service.experiments.get("me", "one").result()
+
+
+def test_an_idempotency_key_makes_its_decisions_once(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    asked = [service.decisions.decide("me", "one", count=3, idempotency_key="k") for _ in range(4)]
+    first, *others = [each.result() for each in asked]
+    assert others == [first] * 3
+    assert service.experiments.state("me", "one").result().decisions == 3
+    for other in ({"count": 2}, {"count": 3, "mode": "explore"}, {"count": 3, "available": ["a"]}):
+        with pytest.raises(Conflict, match="another request"):
+            service.decisions.decide("me", "one", idempotency_key="k", **other).result()
+    service.experiments.put("me", "two", PLAIN).result()
+    assert service.decisions.decide("me", "two", idempotency_key="k").result()[0].experiment == "two"
+
+
+@both_stores
+def test_idempotency_keys_are_forgotten_after_a_time(opened: Opened, clock: Clock) -> None:
+    service = opened(keep_keys=60.0)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    before = service.decisions.decide("me", "one", idempotency_key="k").result()
+    clock.now += 1000.0
+    service._commits.submit(service._housekeeping, alone=True).result()
+    assert service.decisions.decide("me", "one", idempotency_key="k").result() != before
+
+
+def test_feedback_is_applied_once(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put(
+        "me", "one", Settings({"name": "FTPL"}, ("a", "b"), (0.0, 250.0)), seed=7
+    ).result()
+    one, two = service.decisions.decide("me", "one", count=2).result()
+    applied = service.decisions.feedback("me", one.id, loss=50).result()
+    assert (applied.status, applied.loss) == ("applied", 50.0)
+    assert service.decisions.feedback("me", one.id, loss=50.0).result() == applied
+    assert service.decisions.feedback("me", one.id, reward=200.0).result() == applied
+    assert service.decisions.get("me", one.id).result() == applied
+    with pytest.raises(Conflict, match=r"has the loss 50\.0, not 51"):
+        service.decisions.feedback("me", one.id, loss=51.0).result()
+    for wrong in ({}, {"loss": 1.0, "reward": 1.0}, {"loss": 251.0}, {"loss": float("nan")}, {"loss": "1"}):
+        with pytest.raises(Invalid, match="loss"):
+            service.decisions.feedback("me", two.id, **wrong).result()
+    assert service.decisions.get("me", two.id).result().status == "pending"
+    assert service.experiments.state("me", "one").result().applied == 1
+
+
+def test_a_policy_of_the_standard_game_only_decides_both_arms(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", Settings({"name": "UCB1"}, ("a", "b"))).result()
+    for mode in ("exploit", "explore"):
+        with pytest.raises(Invalid, match="standard game"):
+            service.decisions.decide("me", "one", mode=mode).result()
+    [made] = service.decisions.decide("me", "one").result()
+    assert made.exploit == made.explore
+
+
+def test_the_oldest_decisions_expire_beyond_max_pending(opened: Opened) -> None:
+    service = opened(max_pending=3)
+    service.experiments.put("me", "one", PLAIN).result()
+    made = service.decisions.decide("me", "one", count=5).result()
+    statuses = [service.decisions.get("me", each.id).result().status for each in made]
+    assert statuses == ["expired", "expired", "pending", "pending", "pending"]
+
+
+MADE_UP = [
+    "",
+    "x",
+    "-",
+    "a-b",
+    "a-0",
+    "a-01",
+    "a-" + "9" * 30,
+    "a-\u0661",
+    "x" * 10_000,
+    "\0-1",
+    "\ud800-1",
+]
+
+
+@both_stores
+def test_made_up_ids_are_not_found(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN).result()
+    [made] = service.decisions.decide("me", "one").result()
+    for made_up in [*MADE_UP, made.id[:-1] + "2", made.id + "0", "\0" + made.id]:
+        with pytest.raises(NotFound):
+            service.decisions.get("me", made_up).result()
+        with pytest.raises(NotFound):
+            service.decisions.feedback("me", made_up, loss=0.5).result()
+
+
+def test_experiments_are_listed_and_archived(opened: Opened, clock: Clock) -> None:
+    service = opened()
+    for name in ("b", "A", "c"):
+        service.experiments.put("me", name, PLAIN).result()
+    assert [each.name for each in service.listing.experiments("me").result().items] == ["A", "b", "c"]
+    assert [each.name for each in service.listing.experiments("me", after="A", limit=1).result().items] == [
+        "b"
+    ]
+    [made] = service.decisions.decide("me", "b", idempotency_key="k").result()
+    assert service.experiments.archive("me", "b").result().archived_at == clock.now
+    clock.now += 1.0
+    assert service.experiments.archive("me", "b").result().archived_at == clock.now - 1.0
+    with pytest.raises(Conflict, match="archived"):
+        service.decisions.decide("me", "b").result()
+    assert service.decisions.decide("me", "b", idempotency_key="k").result() == [made]
+    assert service.decisions.feedback("me", made.id, loss=0.5).result().status == "applied"
+    assert (
+        service.experiments.get("me", "b").result()
+        == service.listing.experiments("me", after="A").result().items[0]
+    )
+
+
+WRONG_QUESTIONS: list[dict[str, object]] = [
+    {"mode": "neither"}, {"count": 0}, {"count": True}, {"count": 1_001}, {"available": []}, {"available": ["z"]},
+    {"available": "abc"}, {"available": [True]}, {"idempotency_key": ""}, {"idempotency_key": "x" * 256},
+    {"idempotency_key": "\0"}, {"idempotency_key": "\ud800"},
+]  # fmt: skip
+
+
+def test_invalid_requests_change_nothing(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN).result()
+    for wrong in WRONG_QUESTIONS:
+        with pytest.raises(Invalid):
+            service.decisions.decide("me", "one", **wrong).result()  # type: ignore[arg-type]
+    assert service.experiments.state("me", "one").result().decisions == 0
+
+
+@both_stores
+def test_api_keys_are_stored_by_digest(opened: Opened, clock: Clock) -> None:
+    service = opened()
+    key = service.keys.add("me", "decide", "d" * 64, "laptop").result()
+    assert service.keys.find("d" * 64).result() == key
+    assert service.keys.find("e" * 64).result() is None
+    with pytest.raises(Conflict):
+        service.keys.add("you", "admin", "d" * 64).result()
+    clock.now += 5.0
+    assert service.keys.revoke("d" * 64).result().revoked_at == clock.now
+    assert (
+        service.keys.list("me").result()
+        == service.keys.list().result()
+        == [service.keys.find("d" * 64).result()]
+    )
+    with pytest.raises(NotFound):
+        service.keys.revoke("e" * 64).result()
+
+
+@both_stores
+def test_arms_are_added_and_retired(opened: Opened) -> None:
+    service = opened(snapshot_every=3)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    learner = dc.FTPL().start(["a", "b", "c"], seed=7)
+    made, twins = service.decisions.decide("me", "one", count=5).result(), learner.decide(count=5)
+    gone = twins[0].explore
+    added: list[list[str | int]] = [["d", 5], ["d", 5], ["a", "d"]]
+    for arms in added:  # again is no change
+        assert service.experiments.add_arms("me", "one", arms).result().arms == ("a", "b", "c", "d", 5)
+    learner.add_arms(["d", 5])
+    for _ in range(2):
+        experiment = service.experiments.retire_arms("me", "one", [gone, 5]).result()
+    learner.retire_arms([gone, 5])
+    assert experiment.retired == (gone, 5)
+    assert service.experiments.add_arms("me", "one", [5]).result().retired == (gone,)
+    learner.add_arms([5])
+    for each, twin in zip(made, twins, strict=True):
+        service.decisions.feedback("me", each.id, loss=0.75).result()
+        learner.observe(twin, 0.75)
+    state = service.experiments.state("me", "one").result()
+    assert state.arms == learner.arms
+    assert state.estimates == tuple(learner.estimates())
+    left = next(arm for arm in ("a", "b") if arm != gone)
+    following = service.decisions.decide("me", "one", count=9, available=[left, 5]).result()
+    assert [each.explore for each in following] == [
+        each.explore for each in learner.decide(count=9, available=[left, 5])
+    ]
+    wrongs: list[Any] = [[True], ["zz"], "none", 7, [left, left], [[left]], ["a", "b", "c", "d", 5]]
+    for wrong in wrongs:
+        with pytest.raises(Invalid):
+            service.experiments.retire_arms("me", "one", wrong).result()
+    with pytest.raises(Invalid):
+        service.decisions.decide("me", "one", available=[gone]).result()
+    state = service.experiments.state("me", "one").result()
+    assert (
+        service.experiments.get("me", "one").result() == service.listing.experiments("me").result().items[0]
+    )
+    service._commits.close()
+    service._session.store.close()
+    again = opened()
+    assert again.experiments.state("me", "one").result() == state
+    assert again.decisions.get("me", made[0].id).result().explore == gone
+    assert [each.arm for each in again.logs.evaluate("me", "one").result().arms] == list(state.arms)

@@ -1,0 +1,218 @@
+"""Gates: they open on evidence that always holds, close again without it, and speak the languages of hooks."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from decoupled.cli.main import app
+from decoupled.inference import Sequences
+from decoupled.learner.loss_range import LossRange
+from decoupled.client.service_errors import Invalid
+from decoupled_serve.service.experiment.gates import gate_of
+from decoupled_serve.service.experiment.watched import WatchedExperiment
+from support.http_service import Service, served
+
+MEANS = {"current": 0.5, "next": 0.2, "bad": 0.9}
+# What Flagger sends with its hooks.
+HOOK = {"name": "checkout", "namespace": "shop", "phase": "WaitingPromotion", "checksum": "85d557f47b"}
+
+
+def watched(
+    seen: dict[str, float],
+    rounds: int,
+    *,
+    incumbent: str | None = None,
+    losses: tuple[float, float] = (0.0, 1.0),
+) -> WatchedExperiment:
+    """An experiment whose arms were explored in turn, with the same loss each time."""
+    sequences = Sequences(arms=len(seen))
+    law = [1.0 / len(seen)] * len(seen)
+    for n in range(rounds * len(seen)):
+        place = n % len(seen)
+        sequences.update(place, float(len(seen)), list(seen.values())[place], law=law)
+    names, scale = tuple(seen), LossRange(*losses)
+    return WatchedExperiment("checkout", 7, sequences, names, scale, None, incumbent, None)
+
+
+@pytest.mark.parametrize(
+    ("arm", "against", "margin", "state", "text"),
+    [
+        ("next", "current", 0.0, "passed", "next is better than current (95 %, as of round 1,800)"),
+        (
+            "next",
+            "current",
+            0.1,
+            "passed",
+            "next is not worse than current by more than 0.1 (95 %, as of round 1,800)",
+        ),
+        (
+            "next",
+            "current",
+            -0.1,
+            "passed",
+            "next is better than current by more than 0.1 (95 %, as of round 1,800)",
+        ),
+        (
+            "next",
+            "current",
+            -0.5,
+            "failed",
+            "next is not better than current by more than 0.5 (95 %, as of round 1,800)",
+        ),
+        ("next", None, 0.0, "passed", "next is better than current, bad (95 %, as of round 1,800)"),
+        ("bad", "current", 0.0, "failed", "bad is worse than current (95 %, as of round 1,800)"),
+        ("bad", None, 0.2, "failed", "bad is worse than next by more than 0.2 (95 %, as of round 1,800)"),
+        (
+            "bad",
+            "current",
+            0.6,
+            "passed",
+            "bad is not worse than current by more than 0.6 (95 %, as of round 1,800)",
+        ),
+    ],
+)
+def test_a_gate_compares_by_a_margin(
+    arm: str, against: str | None, margin: float, state: str, text: str
+) -> None:
+    found = gate_of(watched(MEANS, 600), arm, against, margin)
+    assert (found.state, found.text) == (state, text)
+    assert (found.observed, found.state_version, found.risk) == (1800, 7, 0.05)
+
+
+def test_until_the_evidence_is_in_it_waits() -> None:
+    found = gate_of(watched(MEANS, 5), "next", "current", 0.0)
+    assert found.state == "waiting"
+    assert found.text.startswith("too early: the difference of next must lie below 0 and is -")
+    [only] = found.against
+    assert only.difference.low < -0.3 < only.difference.high
+
+
+def test_the_margin_is_on_the_scale_of_the_losses() -> None:
+    one, other = (
+        gate_of(watched(MEANS, 600, losses=losses), "bad", "current", margin)
+        for losses, margin in (((0.0, 1.0), 0.6), ((100.0, 300.0), 120.0))
+    )
+    assert one.state == other.state == "passed"
+    assert other.against[0].difference.estimate == pytest.approx(200 * one.against[0].difference.estimate)
+
+
+def test_an_arm_is_compared_with_the_incumbent_if_there_is_one() -> None:
+    with_one = watched(MEANS, 600, incumbent="current")
+    assert [each.arm for each in gate_of(with_one, "next", None, 0.0).against] == ["current"]
+    assert [each.arm for each in gate_of(with_one, "current", None, 0.0).against] == ["next", "bad"]
+
+
+def test_it_asks_about_now_and_closes_again() -> None:
+    found = watched({"current": 0.5, "next": 0.2}, 300)
+    assert gate_of(found, "next", None, 0.0).state == "passed"
+    later = found.sequences.copy()
+    for n in range(2_000):
+        later.update(n % 2, 2.0, 1.0 if n % 2 else 0.5, law=[0.5, 0.5])
+    assert later.difference(1, 0).high < 0.0, "what a verdict has decided stays so"
+    assert gate_of(replace(found, sequences=later), "next", None, 0.0).state == "failed"
+
+
+def test_arms_that_are_not_there_are_named() -> None:
+    found = watched(MEANS, 1)
+    for arm, against, wrong in (("nxt", None, "arm = 'nxt'"), ("next", "curent", "against = 'curent'")):
+        with pytest.raises(Invalid, match=wrong):
+            gate_of(found, arm, against, 0.0)
+    with pytest.raises(Invalid, match="is the arm at the gate"):
+        gate_of(found, "next", "next", 0.0)
+
+
+def test_a_gate_is_seldom_wrong_at_any_time() -> None:
+    """An arm that is worse by exactly the margin: it may pass in a fifth of 20 runs, at any of 10 looks each.
+
+    More than 9 passes have a probability of 0.003 if that holds (a binomial distribution of 20 and 0.2). A gate that went by
+    the estimate alone would let nearly all of them pass.
+    """
+    passed = 0
+    for seed in range(20):
+        noise, sequences = np.random.default_rng(seed), Sequences(arms=2, risk=0.2)
+        experiment = WatchedExperiment(
+            "one", 0, sequences, ("a", "b"), LossRange(0.0, 1.0), None, None, None
+        )
+        for _ in range(10):
+            for arm in noise.integers(2, size=20).tolist():
+                loss = float(noise.random() < (0.3, 0.4)[arm])
+                sequences.update(arm, 2.0, loss, law=[0.5, 0.5])
+            if gate_of(experiment, "b", "a", 0.1).state == "passed":
+                passed += 1
+                break
+    assert passed <= 9
+
+
+# Over HTTP
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with served(tmp_path_factory.mktemp("gates"), open_to_all=False) as running:
+        running.http.headers.update(running.key("admin"))
+        running.create("checkout", arms=list(MEANS), seed=7)
+        made = running.decide("checkout", count=300)["decisions"]
+        for _ in range(3):
+            items = [{"decision": each["id"], "loss": MEANS[each["explore"]]} for each in made]
+            answer = running.http.post("/v1/feedback", json={"items": items})
+            assert answer.status_code == 200, answer.text
+            made = running.decide("checkout", count=300)["decisions"]
+        yield running
+
+
+def ask(service: Service, method: str = "GET", **query: Any) -> Any:
+    body = HOOK if method == "POST" else None
+    return service.http.request(method, "/v1/experiments/checkout/gate", params=query, json=body)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_status_says_whether_it_is_open(service: Service, method: str) -> None:
+    opened = ask(service, method, arm="next", against="current", margin=0.02)
+    assert opened.status_code == 200
+    assert opened.json()["open"] is True
+    for query in ({"arm": "bad"}, {"arm": "next", "when": "failed"}, {"arm": "next", "margin": -0.9}):
+        refused = ask(service, method, **query)
+        assert refused.status_code == 409, query
+        assert refused.json()["open"] is False
+    rolled_back = ask(service, method, arm="bad", against="current", when="failed")
+    assert (rolled_back.status_code, rolled_back.json()["state"]) == (200, "failed")
+
+
+def test_a_program_that_reads_json_gets_200(service: Service) -> None:
+    found = ask(service, arm="bad", closed="200")
+    assert (found.status_code, found.json()["state"]) == (200, "failed")
+    assert {each["arm"] for each in found.json()["against"]} == {"current", "next"}
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"arm": "nobody"}, {"arm": "next", "margin": "nan"}, {"arm": "next", "when": "waiting"}]
+)
+def test_what_makes_no_sense_is_refused(service: Service, query: dict[str, str]) -> None:
+    assert ask(service, **query).status_code == 422
+
+
+def test_a_key_that_reads_is_enough_and_none_is_not(service: Service) -> None:
+    path = "/v1/experiments/checkout/gate?arm=next"
+    assert service.http.get(path, headers=service.key("read")).status_code == 200
+    assert service.http.get(path, headers={"Authorization": "Bearer dk_wrong"}).status_code == 401
+
+
+def test_the_command_has_the_status_in_its_exit_status(service: Service, tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(service.key("read")["Authorization"].removeprefix("Bearer "))
+    reached = ["--url", service.url, "--key-file", str(file)]
+    said = CliRunner().invoke(
+        app, ["client", "gate", "checkout", "next", "--against", "current", "--margin", "0.02", *reached]
+    )
+    assert (said.exit_code, said.stdout) == (
+        0,
+        "next is not worse than current by more than 0.02 (95 %, as of round 900)\n",
+    )
+    said = CliRunner().invoke(app, ["client", "gate", "checkout", "bad", "--json", *reached])
+    assert said.exit_code == 1
+    assert '"state": "failed"' in said.stdout

@@ -1,0 +1,283 @@
+"""Guardrails, budgets and preferences in the service: logged, replayed, shared by replicas, never exceeded."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import decoupled as dc
+from decoupled_serve.service.analysis.doctor import examine
+from decoupled.client.service_errors import Conflict, Invalid
+from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
+from decoupled_serve.service.service import DecisionService
+from decoupled_serve.service.store.sqlite import SqliteStore
+from support.stores import Clock, both_stores, quick_service
+
+ARMS = ("a", "b", "c")
+PLAIN = Settings({"name": "FTPL"}, ARMS)
+Opened = Callable[..., DecisionService]
+
+
+def decide(service: DecisionService, **wanted: Any) -> list[DecisionRecord]:
+    return service.decisions.decide("me", "one", **wanted).result()
+
+
+def change(service: DecisionService, **changes: Any) -> Any:
+    return service.experiments.change_guardrails("me", "one", changes).result()
+
+
+def test_a_service_serves_what_a_guarded_learner_serves(opened: Opened) -> None:
+    service, rules = opened(), dc.Guardrails(floors={"a": 0.3}, holdout=0.3, control="c")
+    service.experiments.put(
+        "me", "one", Settings({"name": "FTPL"}, ARMS, guardrails=rules), seed=7
+    ).result()
+    learner = dc.Learner(dc.FTPL(), ARMS, 7, guardrails=rules)
+    guards = set()
+    for turn in range(40):
+        if turn == 20:
+            change(service, pinned="b")
+            learner.guardrails = rules.updated(pinned="b")
+        [made], twin = decide(service), learner.decide()
+        assert (made.exploit, made.explore, made.propensity, made.weight) == twin[2:]
+        assert (made.drawn, made.guard, made.limited_by) == (twin.drawn, twin.guard, None)
+        service.decisions.feedback("me", made.id, loss=0.25).result()
+        learner.observe(twin, 0.25)
+        [used], alone = decide(service, mode="exploit"), learner.exploit()
+        assert (used.exploit, used.drawn, used.guard) == alone[:3]
+        guards |= {made.guard, used.guard}
+        assert service.decisions.get("me", made.id).result().guard == made.guard
+    assert guards == {None, "floor", "holdout", "pinned"}
+    state = service.experiments.state("me", "one").result()
+    assert state.exploitation == (0.0, 1.0, 0.0)
+    assert state.estimates == tuple(learner.estimates())
+
+
+@both_stores
+def test_changes_are_logged_kept_and_replayed(opened: Opened, address: str) -> None:
+    service = opened(snapshot_every=7)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    change(service, floors={"a": 0.5}, down=["b"])
+    service.experiments.set_budget("me", "one", {"share": 0.5, "rate": [3, 1.0]}).result()
+    decide(service, count=5)
+    assert change(service, pinned="c").guardrails == dc.Guardrails("c", {"a": 0.5}, down=("b",))
+    before = service.experiments.get("me", "one").result()
+    made = decide(service, count=5, idempotency_key="k")
+    assert change(service, pinned="c") == before
+    service.close()
+    again = opened()
+    assert again.experiments.get("me", "one").result() == before
+    assert again.listing.experiments("me").result().items == [before]
+    assert decide(again, count=5, idempotency_key="k") == made
+    assert {each.exploit for each in decide(again, count=5)} == {"c"}
+    again.experiments.put("me", "one", PLAIN, seed=7).result()  # a client that creates it at every start
+    assert again.experiments.get("me", "one").result() == before
+    again.close()
+    about_the_machine = ("disk", "durability")
+    assert [each for each in examine(address) if not each.good and each.name not in about_the_machine] == []
+
+
+def test_an_experiment_may_begin_with_guardrails_and_a_budget(opened: Opened) -> None:
+    service = opened()
+    rules, budget = dc.Guardrails(pinned="a"), dc.Budget(cost={"a": 1.0, "b": 2.0, "c": 2.0}, total=5.0)
+    settings = Settings({"name": "FTPL"}, ARMS, guardrails=rules, budget=budget)
+    made, created = service.experiments.put("me", "one", settings, seed=7).result()
+    assert (made.guardrails, made.budget, created) == (rules, budget, True)
+    change(service, pinned=None)
+    again, created = service.experiments.put("me", "one", settings, seed=7).result()
+    assert (again.guardrails, again.settings.guardrails, created) == (dc.Guardrails(), rules, False)
+    with pytest.raises(Conflict, match="other settings"):
+        service.experiments.put("me", "one", PLAIN).result()
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"pinned": "z"}, "pinned = 'z': is not an arm"),
+    ({"floors": {"a": 0.7, "b": 0.7}}, "sum to 1.4"),
+    ({"floors": {"z": 0.7}}, "floors = 'z': is not an arm"),
+    ({"down": ["a", "b", "c"]}, "must not name every arm"),
+]
+
+
+def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    before = change(service, floors={"a": 0.2})
+    for changes, message in WRONG:
+        with pytest.raises(Invalid, match=message):
+            change(service, **changes)
+    budgets: list[tuple[dict[str, Any], str]] = [
+        ({"total": 3}, "needs a cost"), ({"cost": {"z": 1}, "total": 3}, "cost = 'z'"),
+    ]  # fmt: skip
+    for limits, message in budgets:
+        with pytest.raises(Invalid, match=message):
+            service.experiments.set_budget("me", "one", limits).result()
+    with pytest.raises(Invalid, match="named by the guardrail 'floors'"):
+        service.experiments.retire_arms("me", "one", ["a"]).result()
+    assert service.experiments.get("me", "one").result() == before
+    coupled = Settings({"name": "UCB1"}, ARMS, guardrails=dc.Guardrails(pinned="a"))
+    with pytest.raises(Invalid, match="standard game"):
+        service.experiments.put("me", "two", coupled).result()
+    with pytest.raises(Invalid, match="standard game"):
+        service.experiments.put(
+            "me", "two", Settings({"name": "UCB1"}, ARMS, budget=dc.Budget(share=0.1))
+        ).result()
+
+
+def test_numbers_as_arms_are_found_by_their_digits(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", Settings({"name": "FTPL"}, (1, "1", 2)), seed=7).result()
+    assert change(service, floors={"1": 0.1, "2": 0.2}).guardrails.floors == {"1": 0.1, 2: 0.2}
+    assert service.experiments.set_budget(
+        "me", "one", {"cost": {"2": 1}, "total": 1}
+    ).result().budget.cost == {2: 1}
+
+
+def test_arms_that_are_down_are_not_chosen_and_a_retired_one_is_forgotten(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", Settings({"name": "FTPL"}, (*ARMS, "d")), seed=7).result()
+    change(service, down=["b", "d"])
+    made = decide(service, count=30)
+    assert {arm for each in made for arm in (each.exploit, each.explore)} == {"a", "c"}
+    assert {each.exploit for each in decide(service, available=["a", "b"], count=5)} == {"a"}
+    with pytest.raises(Conflict, match="every arm of this decision is down"):
+        decide(service, available=["b"])
+    service.experiments.retire_arms("me", "one", ["d"]).result()
+    assert service.experiments.get("me", "one").result().guardrails == dc.Guardrails(down=["b"])
+    assert service.listing.experiments("me").result().items[0].guardrails == dc.Guardrails(down=["b"])
+    change(service, down=[])
+    assert {each.explore for each in decide(service, count=30)} == {"a", "b", "c"}
+    logged = service.logs.read("me", "one").result()
+    assert logged[0].available == ("a", "c")
+
+
+def test_a_decision_beyond_the_budget_gives_an_arm_to_use_and_says_why(
+    opened: Opened, clock: Clock
+) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service.experiments.set_budget("me", "one", {"rate": [2, 60.0], "cost": 1, "total": 3}).result()
+    made = [
+        *decide(service),
+        *decide(service, mode="explore"),
+        *decide(service),
+        *decide(service, mode="explore"),
+    ]
+    assert [(each.mode, each.limited_by) for each in made] == [
+        ("both", None), ("explore", None), ("exploit", "rate"), ("exploit", "rate"),
+    ]  # fmt: skip
+    assert [each.status for each in made] == ["pending", "pending", "unobserved", "unobserved"]
+    assert made[3].exploit is not None
+    clock.now += 60.0
+    state = service.experiments.state("me", "one").result()
+    assert dict(state.budget_used) == {"rate": 0, "total": 2.0}
+    assert [each.limited_by for each in decide(service, count=3)] == [None, "total", "total"]
+    service.experiments.set_budget("me", "one", {}).result()
+    assert [each.limited_by for each in decide(service, count=3)] == [None, None, None]
+    logged = service.logs.read("me", "one").result()
+    assert [each.limited_by for each in logged[:5]] == [None, None, "rate", "rate", None]
+    with pytest.raises(Conflict, match="takes no feedback"):
+        service.decisions.feedback("me", made[2].id, loss=0.5).result()
+
+
+def test_replicas_share_one_budget(postgres: str) -> None:
+    """Two replicas decide at once, from several threads: the limits hold for both together."""
+    services = [quick_service(postgres, snapshot_every=20) for _ in range(2)]
+    budget = dc.Budget(share=0.5, cost={"a": 0.1, "b": 0.2, "c": 0.4}, total=6.0)
+    services[0].experiments.put(
+        "me", "one", Settings({"name": "FTPL"}, ARMS, budget=budget), seed=7
+    ).result()
+
+    def client(place: int) -> None:
+        for _ in range(15):
+            decide(services[place % 2], count=2)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(client, range(4)))
+    logged = services[1].logs.read("me", "one").result()
+    explored, spent = 0, 0
+    tenths = {"a": 1, "b": 2, "c": 4}
+    for place, each in enumerate(logged, start=1):
+        allowed = explored + 1 <= 0.5 * place and spent + 4 <= 60
+        assert (each.explore is not None) == allowed
+        if each.explore is not None:
+            explored, spent = explored + 1, spent + tenths[str(each.explore)]
+    assert (len(logged), spent <= 60, explored > 15) == (120, True, True)
+    used = [dict(each.experiments.state("me", "one").result().budget_used) for each in services]
+    assert used == [{"share": explored / 120, "total": spent / 10}] * 2
+
+
+def test_preferences_are_applied_as_losses_and_not_mixed_with_them(opened: Opened) -> None:
+    service = opened()
+    settings = Settings({"name": "FTPL"}, ARMS, loss_range=(0.0, 10.0), feedback="preference")
+    service.experiments.put("me", "one", settings, seed=7).result()
+    service.experiments.put("me", "two", PLAIN, seed=7).result()
+    learner = dc.FTPL().start(ARMS, seed=7, loss_range=(0.0, 10.0))
+    for preference, loss in (("explore", 0.0), ("tie", 5.0), ("exploit", 10.0)):
+        [made], twin = decide(service), learner.decide()
+        send = Feedback(made.id, preference=preference)  # type: ignore[arg-type]
+        for _ in range(2):  # the second time it is applied already
+            [applied] = service.decisions.feedback_many("me", [send]).result()
+            assert isinstance(applied, DecisionRecord)
+            assert (applied.status, applied.loss) == ("applied", loss)
+        learner.observe(twin, preference=preference)  # type: ignore[arg-type]
+    assert service.experiments.state("me", "one").result().estimates == tuple(learner.estimates())
+    feedback = service.decisions.feedback
+    [made], [tried], [other] = (
+        decide(service),
+        decide(service, mode="explore"),
+        service.decisions.decide("me", "two").result(),
+    )
+    for wrong, message in [
+        (feedback("me", made.id, loss=0.5), "this experiment takes preferences"),
+        (feedback("me", made.id, preference="best"), "preference = 'best': must be"),  # type: ignore[arg-type]
+        (feedback("me", tried.id, preference="tie"), "no two arms to compare"),
+        (feedback("me", other.id, preference="tie"), "takes the loss of the explored arm"),
+    ]:
+        assert isinstance(error := wrong.exception(), Invalid)
+        assert message in str(error)
+    with pytest.raises(Invalid, match="needs two arms"):
+        service.experiments.put("me", "x", Settings({"name": "UCB1"}, ARMS, feedback="preference")).result()
+
+
+def test_the_evaluation_tells_what_was_served_from_what_was_drawn(opened: Opened, tmp_path: Path) -> None:
+    service, loss = opened(), {"a": 0.6, "b": 0.4, "c": 0.5}
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    change(service, pinned="a")
+    for _ in range(40):
+        made = decide(service, count=10)
+        service.decisions.feedback_many(
+            "me", [Feedback(each.id, loss[str(each.explore)]) for each in made]
+        ).result()
+    found = service.logs.evaluate("me", "one").result()
+    assert found.exploited is not None
+    assert found.drawn is not None
+    assert found.exploited.low < 0.6 < found.exploited.high
+    assert found.drawn.low < 0.5 < found.exploited.estimate
+    assert found.exploited.estimate - found.drawn.estimate > 0.1
+    for kind in ("csv", "parquet"):
+        service.logs.export("me", "one", tmp_path / f"log.{kind}", kind).result()
+    header, first, *_ = (tmp_path / "log.csv").read_text().splitlines()
+    values = dict(zip(header.split(","), first.split(","), strict=True))
+    assert (values["exploit"], values["guard"], values["limited_by"]) == ("a", "pinned", "")
+    assert values["drawn"] in ARMS
+
+
+def test_a_log_whose_guard_was_altered_does_not_replay(file: str) -> None:
+    service = quick_service(file)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service.experiments.set_budget("me", "one", {"share": 0.5}).result()
+    change(service, pinned="a")
+    decide(service, count=6)
+    service.close()
+    for damage in ("guard = NULL", "limited_by = 'rate'", "drawn = (drawn + 1) % 3"):
+        store = SqliteStore(file)
+        row = store.run("SELECT guard, limited_by, drawn FROM decided WHERE seq = 3")[0]
+        store.run(f"UPDATE decided SET {damage} WHERE seq = 3")
+        store.close()
+        bad = [check.name for check in examine(file) if not check.good and check.name != "disk"]
+        assert bad == ["replay of 'one'"], json.dumps([damage, row])
+        store = SqliteStore(file)
+        store.run("UPDATE decided SET guard = ?, limited_by = ?, drawn = ? WHERE seq = 3", row)
+        store.close()

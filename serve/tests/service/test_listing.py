@@ -1,0 +1,124 @@
+"""Lists of experiments and decisions: pages that neither repeat nor hide an item, filters, and sorting."""
+
+from typing import Any
+
+import pytest
+
+from decoupled_serve.service.api.listing import ExperimentSort
+from decoupled.client.service_errors import Invalid, NotFound
+from decoupled_serve.service.experiment.records import Settings
+from decoupled_serve.service.service import DecisionService
+from decoupled_serve.service.store import listing
+from support.stores import Clock, both_stores, quick_service
+
+MOST_PAGES = 100
+FTPL = Settings({"name": "FTPL"}, ("a", "b"))
+EXP3 = Settings({"name": "Exp3"}, ("a", "b"))
+
+
+def names(service: DecisionService, limit: int = 2, **wanted: Any) -> list[str]:
+    """All experiments, page by page."""
+    found, after = [], None
+    for _ in range(MOST_PAGES):
+        page = service.listing.experiments("local", limit=limit, after=after, **wanted).result()
+        assert len(page.items) <= limit
+        found += [each.name for each in page.items]
+        after = page.next
+        if after is None:
+            return found
+    raise AssertionError("it does not end")
+
+
+def seqs(service: DecisionService, limit: int = 3, **wanted: Any) -> list[int]:
+    """All decisions, page by page."""
+    found, after = [], None
+    for _ in range(MOST_PAGES):
+        page = service.listing.decisions("local", "x", limit=limit, after=after, **wanted).result()
+        found += [int(each.id.split("-")[1]) for each in page.items]
+        after = page.next
+        if after is None:
+            return found
+    raise AssertionError("it does not end")
+
+
+@both_stores
+def test_experiments_are_filtered_and_sorted(address: str, clock: Clock) -> None:
+    service = quick_service(address, clock=clock, delete_after=0.0)
+    for name, settings in (("b", FTPL), ("a.2", EXP3), ("a.1", FTPL), ("c", EXP3), ("gone", FTPL)):
+        service.experiments.put("local", name, settings).result()
+        clock.now += name != "a.2"  # two of the same age
+    service.experiments.put("shop", "theirs", FTPL).result()
+    for name in ("c", "gone"):
+        service.experiments.archive("local", name).result()
+    service.deletion.delete("local", "gone").result()
+    orders: dict[ExperimentSort, list[str]] = {
+        "name": ["a.1", "a.2", "b", "c"],
+        "-name": ["c", "b", "a.2", "a.1"],
+        "created_at": ["b", "a.2", "a.1", "c"],
+        "-created_at": ["c", "a.1", "a.2", "b"],
+    }
+    for sort, order in orders.items():
+        for limit in (1, 2, 3, 10):
+            assert names(service, limit, sort=sort) == order, (sort, limit)
+    assert names(service, status="archived") == ["c"]
+    assert names(service, status="active", sort="-name") == ["b", "a.2", "a.1"]
+    assert names(service, policy="Exp3") == ["a.2", "c"]
+    assert names(service, prefix="a.") == ["a.1", "a.2"]
+    assert names(service, prefix="a.", policy="Exp3", status="active") == ["a.2"]
+    assert names(service, prefix="zzz") == []
+
+
+def test_a_page_continues_where_the_last_one_ended_whatever_is_added(file: str, clock: Clock) -> None:
+    service = quick_service(file, clock=clock)
+    for name in ("b", "d", "f"):
+        service.experiments.put("local", name, FTPL).result()
+    first = service.listing.experiments("local", limit=2, sort="-name").result()
+    service.experiments.put("local", "e", FTPL).result()
+    service.experiments.put("local", "g", FTPL).result()
+    rest = service.listing.experiments("local", limit=2, sort="-name", after=first.next).result()
+    assert [each.name for each in (*first.items, *rest.items)] == ["f", "d", "b"]
+
+
+@both_stores
+def test_decisions_are_filtered_and_sorted(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "SCANNED", 4)  # many pages have nothing
+    service = quick_service(address)
+    service.experiments.put("local", "x", FTPL, seed=7).result()
+    expected: list[tuple[int, str, str]] = []
+    for n in range(12):
+        mode: Any = "exploit" if n % 4 == 3 else "both"
+        tags = {"country": "de" if n < 6 else "fr", "odd.one": str(n % 2)}
+        [each] = service.decisions.decide("local", "x", mode=mode, tags=tags).result()
+        status = "unobserved" if mode == "exploit" else "pending"
+        if n % 4 == 1:
+            service.decisions.feedback("local", each.id, loss=0.5).result()
+            status = "applied"
+        expected.append((int(each.id.split("-")[1]), status, tags["country"] + tags["odd.one"]))
+    everything = [seq for seq, _, _ in expected]
+    for limit in (1, 3, 50):
+        assert seqs(service, limit, sort="made_at") == everything
+        assert seqs(service, limit) == everything[::-1]
+    for status in ("pending", "applied", "unobserved", "expired"):
+        assert seqs(service, status=status, sort="made_at") == [
+            s for s, is_, _ in expected if is_ == status
+        ]
+    assert seqs(service, mode="exploit", sort="made_at") == [
+        s for s, is_, _ in expected if is_ == "unobserved"
+    ]
+    wanted = {"country": "de", "odd.one": "1"}
+    assert seqs(service, tags=wanted, sort="made_at") == [s for s, _, tag in expected if tag == "de1"]
+    assert seqs(service, tags={"country": "it"}) == []
+    [applied, *_] = service.listing.decisions("local", "x", status="applied").result().items
+    assert applied == service.decisions.get("local", applied.id).result(), "the same as by its id"
+
+
+@pytest.mark.parametrize("after", ["a", "~", "~bm9wZQ", "~WyJuYW1lIiwxXQ", "~W10", "~\x00"])
+def test_a_cursor_of_something_else_is_refused(file: str, after: str) -> None:
+    service = quick_service(file)
+    service.experiments.put("local", "x", FTPL).result()
+    with pytest.raises(Invalid, match="after ="):
+        service.listing.experiments("local", after=after, sort="-name")
+    with pytest.raises(Invalid, match="after ="):
+        service.listing.decisions("local", "x", after=after)
+    with pytest.raises(NotFound):
+        service.listing.decisions("local", "y").result()

@@ -1,0 +1,171 @@
+"""Texts and numbers that a database cannot look for: they are refused, and never fail what others do at the same time."""
+
+import base64
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from decoupled_serve.service.commits.replies import Reply
+from decoupled.client.service_errors import Invalid, NotFound, ServiceError, StoreError
+from decoupled_serve.service.experiment.records import Settings
+from decoupled_serve.service.memory.session import Reference, Session
+from decoupled_serve.service.service import DecisionService
+from support.http_service import served
+from support.stores import both_stores, quick_service
+
+PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
+UNFINDABLE: tuple[Any, ...] = ("\0", "FT\0PL", "a\ud800")
+
+
+def cursor(*values: Any) -> str:
+    return "~" + base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
+
+
+CURSORS = {
+    "-name": [cursor("-name", "a\0"), cursor("-name", "\ud800")],
+    "name": [cursor("name", "\0")],
+    "created_at": [
+        cursor("created_at", 1.0, 10**30),
+        cursor("created_at", 1.0, -(2**63)),
+        cursor("created_at", float("nan"), 1),
+        cursor("created_at", float("inf"), 1),
+    ],
+}
+
+
+@pytest.fixture
+def service(address: str) -> DecisionService:
+    service = quick_service(address)
+    for tenant in ("shop", "bank"):
+        service.experiments.put(tenant, "one", PLAIN, seed=7).result()
+    return service
+
+
+def together(service: DecisionService, *reads: Any) -> list[Reply[Any]]:
+    """Run functions that submit commands, with a decision before and after, in one transaction. The decisions succeed."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(session: Session) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    service._commits.submit(hold)
+    assert begun.wait(60)
+    decisions = [service.decisions.decide("shop", "one")]
+    replies = [read() for read in reads]
+    decisions.append(service.decisions.decide("bank", "one"))
+    commits = service._commits.commits
+    go_on.set()
+    for each in decisions:
+        assert len(each.result(60)) == 1
+    assert service._commits.commits > commits
+    return replies
+
+
+@both_stores
+def test_what_cannot_be_looked_for_is_refused_before_it_reaches_the_database(
+    service: DecisionService,
+) -> None:
+    failures = service._commits.failures
+
+    def refused(read: Any) -> None:
+        with pytest.raises(Invalid):
+            read()
+
+    for text in UNFINDABLE:
+        for name in ("policy", "prefix", "after"):
+            together(
+                service,
+                lambda text=text, name=name: refused(
+                    lambda: service.listing.experiments("bank", **{name: text})
+                ),
+            )
+        for name in ("subject", "action"):
+            together(
+                service,
+                lambda text=text, name=name: refused(lambda: service.audit.read("bank", **{name: text})),
+            )
+    for sort, cursors in CURSORS.items():
+        for each in cursors:
+            together(
+                service,
+                lambda each=each, sort=sort: refused(
+                    lambda: service.listing.experiments("bank", after=each, sort=sort)
+                ),
+            )
+    for number in (10**30, 2**63):
+        with pytest.raises(Invalid):
+            service.listing.decisions("bank", "one", after=cursor("-made_at", number)).result()
+    assert service._commits.failures == failures
+
+
+@both_stores
+@pytest.mark.parametrize("value", ["\0", "\ud800", 10**30])
+def test_a_value_that_a_database_cannot_take_fails_its_own_command_alone(
+    service: DecisionService, value: Any
+) -> None:
+    def look(session: Session) -> Any:
+        column = "id" if isinstance(value, int) else "name"
+        return session.store.run(f"SELECT name FROM experiments WHERE {column} = ?", (value,))
+
+    [found] = together(service, lambda: service._commits.submit(look))
+    error = found.exception(60)
+    assert error is None or (isinstance(error, ServiceError) and not isinstance(error, StoreError))
+    assert service.ready()
+    if isinstance(value, int):
+        return
+
+    def add(session: Session) -> None:  # which is found out when the rows of all commands are written
+        session.record(value, "bank", "one")
+
+    [found] = together(service, lambda: service._commits.submit(add))
+    assert not isinstance(found.exception(60), StoreError)
+    about = Reference("name", "bank", value)  # which is looked for before any command runs
+    [found] = together(service, lambda: service._commits.submit(lambda session: session.get(about), about))
+    error = found.exception(60)
+    assert isinstance(error, NotFound) or type(error) is ServiceError
+    assert service.ready()
+
+
+@both_stores
+def test_over_http(address: str) -> None:
+    with served(address, open_to_all=False) as service:
+        reader = service.key("admin", "bank")
+        service.create("one", reader)
+        paths = [
+            "/v1/experiments?policy=%00",
+            "/v1/experiments?policy=FTPL%00",
+            "/v1/experiments?policy=%ED%A0%80",
+            "/v1/experiments?prefix=%00",
+            "/v1/experiments?after=%00",
+            "/v1/audit?subject=%00",
+            "/v1/audit?subject=one%00&action=key.add",
+            "/v1/audit?tenant=bank%00",
+            "/v1/audit?before=99999999999999999999",
+            "/v1/experiments/%00",
+            "/v1/experiments/one%00/state",
+            "/v1/decisions/%00-1",
+            "/v1/decisions/a-99999999999999999999",
+            "/v1/experiments/one/decisions?tag=a:%00",
+            "/v1/experiments/one/decisions?tag=a%00:b",
+            "/v1/experiments/one/log?tag=a:%00",
+            "/v1/experiments/one/evaluation?tag=%00:b",
+            "/v1/experiments/one/segments?by=%00",
+            "/v1/experiments/one/gate?arm=%00",
+            "/v1/experiments/one/gate?arm=red&against=%00",
+            "/v1/experiments/one/state?context=%7B%22%00%22%3A1%7D",
+            *(
+                f"/v1/experiments?sort={sort}&after={each}"
+                for sort, cursors in CURSORS.items()
+                for each in cursors
+            ),
+        ]
+        failures = service.direct._commits.failures
+        for path in paths:
+            answer = service.http.get(path, headers=reader)
+            found = answer.json() if answer.status_code == 200 else {}
+            empty = found.get("experiments") == [] or found.get("entries") == []
+            assert empty or 400 <= answer.status_code < 500, (path, answer.text)
+        assert service.direct._commits.failures == failures

@@ -1,0 +1,253 @@
+"""A watched service: its verdicts and intervals are those of a learner, and they survive restarts, upgrades and retention."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled_serve.service.analysis.doctor import examine
+from decoupled_serve.service.analysis.history import MOST_ARMS, MOST_POINTS
+from decoupled.client.service_errors import Invalid
+from decoupled_serve.service.experiment.records import Feedback, Settings
+from decoupled_serve.service.experiment.watched import Judged
+from decoupled_serve.service.service import DecisionService
+from support.stores import Clock, quick_service
+
+Opened = Callable[..., DecisionService]
+ARMS = ("a", "b", "c")
+MEANS = {"a": 0.1, "b": 0.6, "c": 0.8, "d": 0.3}
+
+
+def create(service: DecisionService, policy: str = "FTPL", **settings: Any) -> None:
+    wanted = Settings({"name": policy}, ARMS, **{"patience": 20, **settings})
+    service.experiments.put("me", "one", wanted, seed=7).result()
+
+
+def judged(service: DecisionService) -> Judged:
+    return service.verdicts.get("me", "one").result()
+
+
+def use(service: DecisionService, rounds: int, seed: int = 1, **wanted: Any) -> None:
+    """Decide in batches; some feedback never comes, some decisions only exploit or explore."""
+    noise = np.random.default_rng(seed)
+    for turn in range(rounds // 10):
+        made = service.decisions.decide("me", "one", count=10, **wanted).result()
+        if turn % 5 == 4 and not wanted:
+            service.decisions.decide("me", "one", mode="exploit").result()
+            made += service.decisions.decide("me", "one", mode="explore").result()
+            arms = service.experiments.get("me", "one").result().arms
+            made += service.decisions.decide("me", "one", available=arms[:2]).result()
+        seen = [
+            Feedback(each.id, float(noise.random() < MEANS[str(each.explore)]))
+            for each in made
+            if noise.random() < 0.9
+        ]
+        service.decisions.feedback_many("me", seen[::-1]).result()
+
+
+def sound(address: str) -> bool:
+    return all(check.good for check in examine(address) if check.name != "disk")
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_a_verdict_is_that_of_a_watched_learner(file: str, drift: bool) -> None:
+    service = quick_service(file)
+    create(service, risk=0.1, drift=drift)
+    learner = dc.FTPL().start(ARMS, 7)
+    learner.watch(0.1, drift=drift)
+    noise = np.random.default_rng(1)
+    for _ in range(150):
+        [made], twin = service.decisions.decide("me", "one").result(), learner.decide()
+        loss = float(noise.random() < MEANS[str(made.explore)])
+        service.decisions.feedback("me", made.id, loss=loss).result()
+        learner.observe(twin, loss)
+    found = judged(service)
+    assert found.verdict == learner.inference.verdict()
+    assert {each.arm: each.loss for each in found.arms} == learner.inference.intervals()
+    assert (found.exploited, found.regret) == (learner.inference.exploited(), learner.inference.regret())
+    assert found.regret == service.experiments.state("me", "one").result().regret
+    assert (found.risk, found.drift, found.observed, found.since) == (0.1, drift, 150, None)
+    assert found.regret_against == "a"
+    assert judged(service) is found, "nothing was learned, so nothing is computed"
+
+
+def test_losses_count_in_the_order_of_decisions(file: str) -> None:
+    """Also with an incumbent, for segments, and if some never come."""
+    service = quick_service(file)
+    rules = dc.Guardrails(incumbent="b")
+    create(service, patience=15, guardrails=rules, context={"half": "text"})
+    learner = dc.FTPL().start(ARMS, 7)
+    learner.watch(patience=15)
+    learner.guardrails = rules
+    noise = np.random.default_rng(1)
+    for turn in range(60):
+        context = {"half": "first" if turn < 30 else "second"}
+        made = service.decisions.decide("me", "one", count=10, context=context).result()
+        twins = learner.decide(count=10)
+        for place in noise.permutation(10)[: 10 if turn == 59 else 9].tolist():
+            loss = float(noise.random() < MEANS[str(made[place].explore)])
+            service.decisions.feedback("me", made[place].id, loss=loss).result()
+            learner.observe(twins[place], loss)
+    found = judged(service)
+    assert found.verdict == learner.inference.verdict()
+    assert (found.verdict.left_out, found.observed) == (59, 541)
+    assert found.incumbent_released == learner.inference.incumbent_released
+    segments = service.logs.segments("me", "one", ["half"]).result().segments
+    assert sum(each.verdict.left_out for each in segments) == 59
+    assert sum(each.observed for each in segments) == 541
+
+
+def test_a_verdict_is_new_when_a_decision_is_left_out(file: str) -> None:
+    service = quick_service(file)
+    create(service, patience=5)
+    held, *rest = service.decisions.decide("me", "one", count=3).result()
+    for each in rest:
+        service.decisions.feedback("me", each.id, loss=0.5).result()
+    assert judged(service).verdict.text == "too early: 2 losses wait for that of an earlier decision"
+    service.decisions.decide("me", "one", count=3).result()
+    found = judged(service)
+    assert (found.observed, found.verdict.left_out, found.verdict.waiting) == (2, 1, 0)
+    service.decisions.feedback("me", held.id, loss=0.5).result()
+    assert service.experiments.state("me", "one").result().applied == 3, "the policy learns from it"
+    assert judged(service).observed == 2
+    with pytest.raises(Invalid, match="patience = 0"):
+        service.experiments.put("me", "two", Settings({"name": "FTPL"}, ARMS, patience=0)).result()
+
+
+@pytest.mark.parametrize("policy", ["FTPL", "Ladder", "TsallisINF", "TopTwo", "UCB1"])
+def test_sequences_survive_restarts_and_replay_bit_for_bit(file: str, policy: str) -> None:
+    whole, parts = quick_service(f"{file}-whole"), quick_service(file, snapshot_every=40)
+    coupled = policy == "UCB1"
+    for service in (whole, parts):
+        create(service, policy)
+    for turn in range(3):
+        for service in (whole, parts):
+            use(service, 60, seed=turn, **({"mode": "both"} if coupled else {}))
+            if turn == 0:
+                service.experiments.add_arms("me", "one", ["d"]).result()
+            if turn == 1:
+                service.experiments.retire_arms("me", "one", ["b"]).result()
+        parts.close()
+        parts = quick_service(file, snapshot_every=40)
+    assert judged(parts) == judged(whole)
+    assert [each.arm for each in judged(parts).arms] == ["a", "c", "d"]
+    for service in (whole, parts):
+        service.close()
+    assert sound(file)
+
+
+def test_decisions_of_one_round_on_both_sides_of_a_restart_share_their_law(file: str) -> None:
+    for _ in range(2):
+        service = quick_service(file)
+        create(service)
+        service.decisions.decide("me", "one", count=3).result()
+        service.close()
+    assert sound(file)
+
+
+def test_expired_decisions_count_as_the_loss_that_was_set_for_them(file: str, clock: Clock) -> None:
+    service = quick_service(file, clock=clock)
+    create(service, deadline=10.0, expired_loss=1.0)
+    service.decisions.decide("me", "one", count=30).result()
+    clock.now += 20.0
+    found = judged(service)
+    assert found.observed == 30
+    assert {each.loss.estimate for each in found.arms} == {1.0}
+
+
+def test_the_snapshot_at_the_start_of_a_log_has_the_sequences(file: str, clock: Clock) -> None:
+    service = quick_service(file, clock=clock, snapshot_every=50)
+    create(service)
+    use(service, 100)
+    clock.now += 100.0
+    assert service.logs.retention("me", "one", clock.now - 50.0).result() > 0
+    assert judged(service).since is None
+    use(service, 50, seed=2)
+    before = judged(service)
+    service.close()
+    assert sound(file)
+    service = quick_service(file, clock=clock)
+    assert judged(service) == before
+
+
+# The incumbent
+
+
+# History
+
+
+def test_a_history_ends_in_what_is_shown_now_and_goes_on_where_it_stopped(opened: Opened) -> None:
+    service = opened()
+    create(service)
+    history = service.logs.history("me", "one").result()
+    assert (history.points, history.arms) == ((), ARMS)
+    use(service, 100)
+    service.logs.history("me", "one").result()
+    service.experiments.add_arms("me", "one", ["d"]).result()
+    use(service, 100, seed=2)
+    service.logs.history("me", "one").result()
+    service.experiments.retire_arms("me", "one", ["c"]).result()
+    use(service, 100, seed=3)
+    history = service.logs.history("me", "one", points=50).result()
+    found, state = judged(service), service.experiments.state("me", "one").result()
+    assert (history.arms, history.retired) == ((*ARMS, "d"), (False, False, True, False))
+    last, at = history.points[-1], [0, 1, 3]
+    shown = tuple(each.loss if each.observed else None for each in found.arms)
+    assert tuple(last.losses[i] for i in at) == shown
+    assert tuple(last.exploited[i] for i in at) == state.plays_exploit
+    assert tuple(last.explored[i] for i in at) == state.plays_explore
+    assert (last.decisions, last.observed) == (state.decisions, state.applied)
+    assert len(history.points) == 50
+    assert history.points[0].losses[3] is None
+    fresh = opened().logs.history("me", "one", points=MOST_POINTS).result()
+    assert fresh == service.logs.history("me", "one", points=MOST_POINTS).result()
+    service.experiments.archive("me", "one").result()
+    ended = opened().logs.history("me", "one", points=MOST_POINTS).result()
+    assert ended.points[-1].losses == last.losses
+
+
+@pytest.mark.parametrize("policy", ["TopTwo", "UCB1", "Ladder"])
+def test_a_history_shows_what_was_shown_at_the_time(file: str, policy: str) -> None:
+    service = quick_service(file)
+    create(service, policy)
+    shown = []
+    for turn in range(4):
+        use(service, 30, seed=turn, mode="both")
+        now = judged(service)
+        applied = service.experiments.state("me", "one").result().applied
+        shown.append((applied, tuple(each.loss if each.observed else None for each in now.arms)))
+    points = service.logs.history("me", "one", points=MOST_POINTS).result().points
+    was = {(each.observed, each.losses) for each in points}
+    assert set(shown) <= was
+
+
+def test_a_long_history_is_thinned(file: str) -> None:
+    service = quick_service(file)
+    create(service)
+    use(service, 1200)
+    history = service.logs.history("me", "one", points=MOST_POINTS).result()
+    counts = [each.decisions for each in history.points]
+    assert MOST_POINTS / 2 < len(counts) <= MOST_POINTS
+    assert counts == sorted(counts)
+    rows = [each.seq for each in history.points]
+    assert len(set(np.diff(rows[:-1]).tolist())) == 1, "evenly"
+    assert counts[-1] == service.experiments.state("me", "one").result().decisions
+    assert len(service.logs.history("me", "one", points=7).result().points) == 7
+
+
+def test_a_history_of_many_arms_shows_those_that_are_exploited_most(file: str) -> None:
+    service = quick_service(file)
+    arms = tuple(range(2 * MOST_ARMS))
+    service.experiments.put("me", "one", Settings({"name": "FollowTheLeader"}, arms), seed=7).result()
+    for _ in range(60):
+        [made] = service.decisions.decide("me", "one").result()
+        service.decisions.feedback("me", made.id, loss=0.0 if made.explore == 33 else 1.0).result()
+    history, state = (
+        service.logs.history("me", "one").result(),
+        service.experiments.state("me", "one").result(),
+    )
+    assert len(history.arms) + history.others == 2 * MOST_ARMS
+    assert len(history.arms) <= MOST_ARMS
+    assert int(np.argmax(state.plays_exploit)) in history.arms

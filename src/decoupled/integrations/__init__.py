@@ -1,1 +1,0 @@
-"""Plug-ins for gateways, and adapters for libraries, that others make."""
