@@ -11,9 +11,10 @@ RUN python -m venv /build \
   && /build/bin/python -m pip install --no-cache-dir --require-hashes -r requirements/wheel.txt
 RUN python -m venv --without-pip /venv \
   && /build/bin/python -m pip --python /venv/bin/python install --no-cache-dir --no-compile --require-hashes -r requirements/image.txt
-COPY pyproject.toml hatch_build.py README.md LICENSE ./
-COPY src/ src/
-RUN /build/bin/python -m hatchling build -t wheel -d /dist \
+COPY core/ core/
+COPY serve/ serve/
+RUN (cd core && /build/bin/python -m hatchling build -t wheel -d /dist) \
+  && (cd serve && /build/bin/python -m hatchling build -t wheel -d /dist) \
   && /build/bin/python -m pip --python /venv/bin/python install --no-cache-dir --no-compile --no-index --no-deps /dist/*.whl
 # The root file system is read-only, so Python could not store bytecode later. Files are compared by content, because a
 # copy of an image may have other times.

@@ -8,6 +8,7 @@ PIP := $(BIN)/python $(PIP_OF_PYTHON)
 COMPILER_STAMP := $(VENV)/.compiler-installed
 RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
+CORE_STAMP := $(VENV)/.core-installed
 CUDA_STAMP := $(VENV)/.cuda-installed
 LAB_STAMP := $(VENV)/.lab-installed
 BYTECODE_STAMP := $(VENV)/.bytecode
@@ -21,13 +22,14 @@ LITELLM_STAMP := $(LITELLM_VENV)/.installed
 RELEASE_VENV := .venv-release
 RELEASE_STAMP := $(RELEASE_VENV)/.installed
 
-# All extras except cuda, which takes half a gigabyte and needs a GPU; the simulator is part of Numba.
-LOCKED_EXTRAS := --extra all
-# What the reproduction of the paper needs.
-RUN_EXTRAS := --extra cli --extra conic --extra jit --extra plots --extra simulate
-
-# What the container has. requirements/wheel.txt is what building a wheel needs.
-IMAGE_EXTRAS := --extra otel --extra postgres --extra service
+# What `make lock` resolves: the three packages against each other. The extras leave out cuda, which takes half a gigabyte and
+# needs a GPU (the simulator is part of Numba), and litellm. requirements/wheel.txt is what building a wheel needs.
+PACKAGES := core serve lab
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --custom-compile-command "make lock" $(PACKAGES:%=--no-emit-package decoupled-bandits-%) --no-emit-package decoupled-bandits
+LOCKED_EXTRAS := --extra dask --extra otel --extra parquet --extra postgres --extra sklearn
+IMAGE_EXTRAS := --extra otel --extra postgres
+CORE_EXTRAS := --extra cli --extra conic --extra dask --extra jit --extra parquet --extra plots --extra simulate
 
 # The tests start hundreds of processes that load the package, so Python must cache bytecode even if the
 # environment disables that. It compiles modules when they are first loaded: most of those installed never are.
@@ -37,8 +39,8 @@ INSTALL := $(PIP) install --no-compile
 # Building the machine code takes minutes, and pip would show no progress, so it is a step of its own.
 # `make run` needs little of it and compiles that on first use. A wheel needs it for all kinds of processors, which takes
 # longer: `make build`.
-EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation --editable .
-NATIVE := PYTHONPATH=src DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
+EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation
+NATIVE := PYTHONPATH=core/src DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
 MANIFEST := core/src/decoupled/native/lib/manifest.json
 
 # One test more at a time than the machine has processors, since some of them wait: each worker also collects all tests, which takes
@@ -57,7 +59,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper replication mirror litellm notebooks docs build release-check native client test test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
+.PHONY: help run paper replication mirror litellm notebooks docs build release-check native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -76,10 +78,10 @@ mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what t
 	@$(BIN)/python examples/llm_router/run.py
 	@$(BIN)/python examples/bad_deploy/run.py
 
-$(LITELLM_STAMP): requirements/litellm.txt pyproject.toml | $(LITELLM_VENV)/bin/python $(MANIFEST)
+$(LITELLM_STAMP): requirements/litellm.txt core/pyproject.toml serve/pyproject.toml | $(LITELLM_VENV)/bin/python $(MANIFEST)
 	@echo "Installing LiteLLM, and the package beside it ..."
 	@$(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-compile --require-hashes -r requirements/litellm.txt
-	@DECOUPLED_NATIVE=off $(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-deps --no-build-isolation --editable .
+	@DECOUPLED_NATIVE=off $(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-deps --no-build-isolation --editable core --editable serve
 	@touch $@
 
 litellm: $(LITELLM_STAMP) ## Run the example of the plug-in for LiteLLM, against LiteLLM's own adaptive router (some minutes)
@@ -105,9 +107,10 @@ docs: $(DEV_STAMP) ## Build the documentation in site/; open site/index.html
 
 # The hook in hatch_build.py builds the machine code. DECOUPLED_NATIVE=here builds it for this kind of processor only,
 # off not at all.
-build: $(WHEEL_STAMP) ## Build the wheel and the sdist in dist/, with machine code for all kinds of processors: minutes
-	@echo "Building the wheel and the sdist ..."
-	@$(WHEEL_VENV)/bin/python -m hatchling build --clean
+build: $(WHEEL_STAMP) ## Build the wheels and the sdists of the three packages in dist/, with machine code for all kinds of processors: minutes
+	@echo "Building the wheels and the sdists ..."
+	@rm -rf dist
+	@for package in $(PACKAGES); do (cd $$package && ../$(WHEEL_VENV)/bin/python -m hatchling build -d ../dist) || exit; done
 
 # RELEASE_OPTIONS=--no-tests leaves out `make test`.
 release-check: $(RELEASE_STAMP) $(WHEEL_STAMP) install ## Check a release: versions, packages, checkers, fresh installations, workflows; then `make test`
@@ -125,6 +128,22 @@ test: ready lint ## Run every check and every test of the code
 	  $(MAKE) --no-print-directory unit; unit=$$?; \
 	  wait $$checks; checks=$$?; cat $$report; rm $$report; \
 	  [ $$unit = 0 ] && [ $$checks = 0 ]
+
+test-core: $(COMPILER_STAMP) ## Check and test the library alone: all that a change of a policy needs
+	@$(MAKE) --silent --no-print-directory --jobs 2 $(CORE_STAMP) $(MANIFEST)
+	@echo "Checking format, lint, types and import layers ..."
+	@$(BIN)/ruff format --check --quiet core && $(BIN)/ruff check --quiet core
+	@PYTHONPATH=serve/src:lab/src $(BIN)/lint-imports --no-logo >/dev/null || PYTHONPATH=serve/src:lab/src $(BIN)/lint-imports --no-logo
+	@report=$$(mktemp); $(BIN)/mypy --no-error-summary core/src core/tests >$$report 2>&1 & types=$$!; \
+	  echo "Running the tests of core ..."; $(PYTEST) -rs -m "not pages" core; unit=$$?; \
+	  wait $$types; types=$$?; cat $$report; rm $$report; \
+	  [ $$unit = 0 ] && [ $$types = 0 ]
+
+test-serve: install ## Test the service, the mirror and the gateways
+	@$(PYTEST) -rs -m "not pages" serve
+
+test-lab: install ## Test the reproduction, the theory and the benchmark
+	@$(PYTEST) -rs -m "not pages" lab
 
 quick: install lint ## Check format and lint, run a sample of the tests: a minute with built machine code
 	@echo "Running a sample of the tests ..."
@@ -165,10 +184,10 @@ $(RELEASE_STAMP): requirements/release.txt | $(RELEASE_VENV)/bin/python
 	@$(RELEASE_VENV)/bin/python $(PIP_OF_PYTHON) install --no-compile --require-hashes -r requirements/release.txt
 	@touch $@
 
-$(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
+$(RUN_STAMP): requirements/run.txt core/pyproject.toml lab/pyproject.toml | $(BIN)/python
 	@echo "Installing the package and the locked versions it runs on ..."
 	@$(INSTALL) --require-hashes -r requirements/run.txt
-	@$(EDITABLE)
+	@$(EDITABLE) --editable core --editable lab
 	@touch $@
 
 $(COMPILER_STAMP): requirements/wheel.txt | $(BIN)/python
@@ -176,11 +195,17 @@ $(COMPILER_STAMP): requirements/wheel.txt | $(BIN)/python
 	@touch $@
 
 # The list for development includes everything that running and compiling need, in the same versions.
-$(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml $(COMPILER_STAMP)
+$(DEV_STAMP): requirements/dev.txt requirements/run.txt $(PACKAGES:%=%/pyproject.toml) $(COMPILER_STAMP)
 	@echo "Installing the package, the locked versions it runs on and the development tools ..."
 	@$(INSTALL) --require-hashes -r requirements/dev.txt
-	@$(EDITABLE)
+	@$(EDITABLE) $(PACKAGES:%=--editable %)
 	@touch $(RUN_STAMP) $@
+
+# The tests of core need neither a web framework nor a browser.
+$(CORE_STAMP): requirements/core.txt core/pyproject.toml $(COMPILER_STAMP)
+	@[ -f $(DEV_STAMP) ] || { echo "Installing core and the locked versions that its tests need ..." && \
+	  $(INSTALL) --require-hashes -r requirements/core.txt && $(EDITABLE) --editable core; }
+	@touch $@
 
 check: lint types layers ## Check format, lint, types and import layers
 
@@ -240,29 +265,16 @@ bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 
 lock: $(DEV_STAMP) ## Update the locked versions
 	@$(PIP) install uv
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade requirements/pip.in -o requirements/pip.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in $(RUN_EXTRAS) -o requirements/run.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in $(LOCKED_EXTRAS) --group dev \
-	  -c requirements/run.txt -o requirements/dev.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" pyproject.toml $(IMAGE_EXTRAS) -c requirements/dev.txt -o requirements/image.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" pyproject.toml requirements/build.in --extra jit \
-	  -c requirements/dev.txt -o requirements/wheel.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml --extra cuda \
-	  -c requirements/run.txt -o requirements/cuda.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade requirements/notebooks.in \
-	  -c requirements/dev.txt -o requirements/notebooks.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in requirements/litellm.in \
-	  --extra litellm --extra jit --extra plots --extra simulate -o requirements/litellm.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade requirements/release.in -o requirements/release.txt
+	@$(LOCK) --upgrade requirements/pip.in -o requirements/pip.txt
+	@$(LOCK) --upgrade lab/pyproject.toml requirements/build.in -o requirements/run.txt
+	@$(LOCK) --upgrade $(PACKAGES:%=%/pyproject.toml) requirements/build.in $(LOCKED_EXTRAS) --group dev -c requirements/run.txt -o requirements/dev.txt
+	@$(LOCK) core/pyproject.toml requirements/build.in $(CORE_EXTRAS) --group core -c requirements/dev.txt -o requirements/core.txt
+	@$(LOCK) serve/pyproject.toml $(IMAGE_EXTRAS) -c requirements/dev.txt -o requirements/image.txt
+	@$(LOCK) core/pyproject.toml requirements/build.in --extra jit -c requirements/dev.txt -o requirements/wheel.txt
+	@$(LOCK) --upgrade core/pyproject.toml --extra cuda -c requirements/run.txt -o requirements/cuda.txt
+	@$(LOCK) --upgrade requirements/notebooks.in -c requirements/dev.txt -o requirements/notebooks.txt
+	@$(LOCK) --upgrade core/pyproject.toml serve/pyproject.toml requirements/build.in requirements/litellm.in --extra litellm --extra jit --extra plots --extra simulate -o requirements/litellm.txt
+	@$(LOCK) --upgrade requirements/release.in -o requirements/release.txt
 
 clean: ## Remove .venv and everything built
 	rm -rf $(VENV) $(WHEEL_VENV) $(LITELLM_VENV) $(RELEASE_VENV) out site dist core/src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-LIBRARIES = "core/src/decoupled/native/lib"
+LIBRARIES = "src/decoupled/native/lib"
 OLDEST_GLIBC = 17  # 2.17: checkers know no older one for all kinds of processors
 
 

@@ -18,6 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import decoupled as dc
+import decoupled_lab as lab
 from decoupled_lab import movielens
 
 STARS = (1.0, 5.0)
@@ -34,7 +35,7 @@ class Evening:
     shown: Counter[str]  # how often each film was served in the last quarter
 
 
-def recommend(films: decoupled_lab.MovieLens, visits: int, share: float, seed: int = 0) -> Evening:
+def recommend(films: lab.MovieLens, visits: int, share: float, seed: int = 0) -> Evening:
     """Show visitors the front page, in the order of their ratings."""
     chance = random.Random(seed)
     titles, oracle = films.titles(), films.oracle()
@@ -84,7 +85,7 @@ def main() -> None:
             print(f"MovieLens 100K is not here; --stand-in runs without it: {error}", file=sys.stderr)
             sys.exit(2)
     data = "stand-in" if options.stand_in else "ml-100k"
-    films = decoupled_lab.MovieLens(arms=options.films, data=data)
+    films = lab.MovieLens(arms=options.films, data=data)
     evening = recommend(films, options.visits, options.slice)
     print(f"{options.visits:,} visits, {options.slice:.0%} of them explore, {options.films} films ({data})")
     print(f"  mean stars on the front page           {evening.served:.3f}")

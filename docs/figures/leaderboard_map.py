@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from decoupled_lab.benchmark import picture
 from decoupled.plots import COLOURS, SMALL, WIDTH
+from decoupled_lab.benchmark import picture
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import leaderboard

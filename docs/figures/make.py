@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import decoupled as dc
+import decoupled_lab as lab
 from decoupled.plots import COLOURS, DASHES, DOTS_PER_INCH, SMALL, WIDTH
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -80,7 +81,7 @@ def perturbations() -> Any:
     above.set(xlabel="perturbation r", ylabel="density", ylim=(0.0, 5.0), xlim=(0.8, 6.0))
     above.legend(frameon=False, title="Pareto, from 1 on")
     gaps = np.logspace(-1, 3, 60)
-    ours = np.array([dc.theory.weights([0.0, gap], eta=1.0, alpha=ALPHA)[1] for gap in gaps])
+    ours = np.array([lab.theory.weights([0.0, gap], eta=1.0, alpha=ALPHA)[1] for gap in gaps])
     below.loglog(gaps, ours, color=BLUE, label="FTPL, exact")
     below.loglog(gaps, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="(1 + ηu)⁻³, the bound")
     exponential = 1.0 / (1.0 + np.exp(np.minimum(gaps, 99.0)))
@@ -96,7 +97,7 @@ def winner_law() -> Any:
     figure, axes = canvas(3.5)
     arms = np.arange(1, 9)
     for style, stretch in enumerate((0.0, 0.1, 0.5, 3.0)):
-        weights = dc.theory.weights(stretch * (arms - 1.0), eta=1.0, alpha=ALPHA)
+        weights = lab.theory.weights(stretch * (arms - 1.0), eta=1.0, alpha=ALPHA)
         dash = DASHES[style % len(DASHES)]
         axes.semilogy(arms, weights, dash, marker="o", markersize=4, color=COLOURS[style],
                       label=f"ηu between neighbours: {stretch:g}")  # fmt: skip
@@ -112,7 +113,7 @@ def surrogate() -> Any:
     arms = np.arange(1, 17)
     for style, stretch in enumerate((0.05, 0.3, 2.0)):
         gaps = stretch * (arms - 1.0)
-        wanted = dc.theory.weights(gaps, eta=1.0, alpha=ALPHA) ** (0.5 + 0.5 / ALPHA)
+        wanted = lab.theory.weights(gaps, eta=1.0, alpha=ALPHA) ** (0.5 + 0.5 / ALPHA)
         axes.semilogy(
             arms, wanted / wanted.sum(), color=COLOURS[style], label=f"neighbours {stretch:g} apart"
         )
@@ -138,7 +139,12 @@ def rank_term() -> Any:
     arms = np.arange(1, 65)
     gaps = 0.3 * np.maximum(arms - 16.0, 0.0)  # sixteen arms are level, the others fall behind
     above.loglog(
-        arms, dc.theory.weights(gaps, eta=1.0, alpha=ALPHA), "o", color=BLUE, markersize=3, label="w, exact"
+        arms,
+        lab.theory.weights(gaps, eta=1.0, alpha=ALPHA),
+        "o",
+        color=BLUE,
+        markersize=3,
+        label="w, exact",
     )
     above.loglog(arms, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="by gap: (1 + ηu)⁻³")
     above.loglog(arms, 1.0 / arms, DASHES[2], color=GREEN, label="by rank: 1 / rank")
@@ -189,7 +195,7 @@ def _bad_arms(eta: float, lead: float, arms: int) -> tuple[float, float]:
     gaps = np.full(arms, lead)
     gaps[0] = 0.0
     q = surrogates(eta * gaps)
-    return float(dc.theory.weights(gaps, eta, ALPHA)[1:].sum()), float(q[1:].sum() / q.sum())
+    return float(lab.theory.weights(gaps, eta, ALPHA)[1:].sum()), float(q[1:].sum() / q.sum())
 
 
 def rung_weights() -> Any:
@@ -217,8 +223,8 @@ def rung_weights() -> Any:
 
 def tuned_map(number: int) -> Any:
     """The map of c and alpha, from the committed measurements of a GPU."""
-    from decoupled_lab.paper.tuned_map import maps, read
     from decoupled.plots import draw
+    from decoupled_lab.paper.tuned_map import maps, read
 
     return draw(maps(read(Path(__file__).parents[1] / "data/tuned-map.csv"))[number])
 

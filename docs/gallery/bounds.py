@@ -10,6 +10,7 @@ something only where it is below the dotted line. Both scales are logarithmic.
 import matplotlib.pyplot as plt
 
 import decoupled as dc
+import decoupled_lab as lab
 
 world = dc.environments.Alternating(arms=8, gap=0.125)
 results = dc.simulate(
@@ -17,7 +18,7 @@ results = dc.simulate(
 )
 (curve,) = results.series()
 rounds, (low, high) = curve.x, curve.ends
-bounds = dc.theory.bounds
+bounds = lab.theory.bounds
 
 figure, axes = plt.subplots()
 axes.plot(rounds, [bounds.theorem1(int(t), arms=8) for t in rounds], label="theorem 3.1")

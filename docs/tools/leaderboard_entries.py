@@ -6,14 +6,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from decoupled.errors import DecoupledError, ParameterError
+from decoupled.policies import Policy
 from decoupled_lab.benchmark import entry as entries
 from decoupled_lab.benchmark import ratios
 from decoupled_lab.benchmark.data import SHAPES
 from decoupled_lab.benchmark.loading import Source
 from decoupled_lab.benchmark.suite import NEED_DATA, SIZES, SUITE
 from decoupled_lab.benchmark.task import REGRET, SEGMENTS
-from decoupled.errors import DecoupledError, ParameterError
-from decoupled.policies import Policy
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmark"
 Entry = Mapping[str, Any]

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from decoupled.client import errors
 from decoupled.environments import Environment
+from decoupled.policies import Policy
+from decoupled_lab.paper import EXPERIMENTS
+from decoupled_lab.theory import bounds, figures
 from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE
 from decoupled_serve.options.option import Option
-from decoupled_lab.paper import EXPERIMENTS
-from decoupled.policies import Policy
-from decoupled.client import errors
-from decoupled_lab.theory import bounds, figures
 
 sys.path.insert(0, str(Path(__file__).parent))
 import measured_tables

@@ -12,6 +12,7 @@ import numpy as np
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.environments import Environment, MovieLens, PunishLast
+from decoupled.policies import Policy
 from decoupled_lab.paper.setup import (
     ADVERSARIES,
     BENCHMARKS,
@@ -21,7 +22,6 @@ from decoupled_lab.paper.setup import (
     TWO_RUNGS,
 )
 from decoupled_lab.paper.tuned import RATES
-from decoupled.policies import Policy
 from decoupled_lab.report.claims import mean_of, ratio_of
 
 ROUNDS, RUNS, SEED = 10_000, 1_000, 0

@@ -6,8 +6,8 @@ from typing import Any
 
 import regrets
 
-from decoupled_lab.bench.steps import compiled_step
 from decoupled.policies import Policy
+from decoupled_lab.bench.steps import compiled_step
 
 ROUNDS = {8: 20_000, 64: 5_000}
 POLICIES: dict[str, Policy] = {

@@ -30,8 +30,8 @@ from models import MODELS, is_wrong, product  # noqa: E402
 
 import decoupled as dc  # noqa: E402
 from decoupled.base.arrays import Floats  # noqa: E402
-from decoupled_serve.litellm import Plugin  # noqa: E402
 from decoupled_lab.report.claims import Claim, judged_below, mean_of, ratio_of  # noqa: E402
+from decoupled_serve.litellm import Plugin  # noqa: E402
 
 TOKENS, TURNS, CLIENTS = 4, 4, 4
 OURS, TOLD = "the plug-in", "LiteLLM's adaptive router, told by clients"

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from decoupled.cli.main import app
 from decoupled_lab.cli import benchmark
 from decoupled_lab.cli.benchmark import default_folder
-from decoupled.cli.main import app
 from support.made_entries import made_up
 
 

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled_lab.bench.textbook import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
-from decoupled_lab.bench.timing import Ratio, race
 from decoupled.cli.main import app
 from decoupled.kernels.rounds import Table
+from decoupled_lab.bench.textbook import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
+from decoupled_lab.bench.timing import Ratio, race
 
 run = CliRunner().invoke
 ROUNDS = 400  # of the games of the bench's twins

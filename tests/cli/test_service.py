@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.cli.main import app
-from decoupled.native.load import why_not
 from decoupled.client import Client
+from decoupled.native.load import why_not
 from decoupled_serve.service.service import open_service
 from support.held_compiler import Held
 from support.http_service import served

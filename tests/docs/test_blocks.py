@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled_serve.mirror.config_file import read_config
 from decoupled.simulation.toml import read_specification
+from decoupled_serve.mirror.config_file import read_config
 from support.pages import LANGUAGES, PAGES, ROOT, alike, blocks, draws, shows
 
 MARK = "\x1e"  # printed between blocks
@@ -85,7 +85,7 @@ def test_only_numbers_that_follow_draws_may_differ_by_more_than_their_last_digit
     assert alike("mean 1.50, -100", "mean 1.60, -110")
     assert not alike("mean 1.50, -100", "mean 1.60, -110", drawn=False)
     assert draws("results = dc.simulate(policies, world, 100, 10)")
-    assert not draws("print(dc.theory.weights([0.0, 1.0], eta=1.0))")
+    assert not draws("print(lab.theory.weights([0.0, 1.0], eta=1.0))")
 
 
 MIRRORS = ROOT / "docs" / "mirror.md"

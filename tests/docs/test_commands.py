@@ -13,6 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
+from decoupled.simulation.toml import KEYS
 from decoupled_serve.mirror import config
 from decoupled_serve.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled_serve.options import definitions
@@ -24,7 +25,6 @@ from decoupled_serve.service.http.models import decisions
 from decoupled_serve.service.http.models import schemas as shapes
 from decoupled_serve.service.http.observe.metrics import NAMES
 from decoupled_serve.service.service import DecisionService
-from decoupled.simulation.toml import KEYS
 from support.doc_tools import tool
 from support.http_service import served
 from support.pages import PAGES, ROOT, commands

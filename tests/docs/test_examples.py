@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import decoupled as dc
+import decoupled_lab as lab
 from decoupled_serve.mirror.config_file import read_config
 from support.http_service import served
 from support.pages import ROOT
@@ -26,7 +27,7 @@ def test_a_radio_that_forgets_keeps_up_with_the_band() -> None:
 
 def test_the_slice_finds_a_good_film_for_the_front_page() -> None:
     example = runpy.run_path(str(ROOT / "examples" / "movielens_slice.py"))
-    films = decoupled_lab.MovieLens(arms=8, data="stand-in")
+    films = lab.MovieLens(arms=8, data="stand-in")
     evening = example["recommend"](films, visits=8_000, share=0.1)
     # With 40 other seeds, the shortfall of the front page from the best film was at most 23 % of that of guessing.
     assert evening.any < evening.slice < evening.served < evening.best

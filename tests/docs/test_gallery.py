@@ -96,7 +96,7 @@ def test_a_program_is_short_and_says_what_it_shows(example: Any) -> None:
 
 
 def used_of(tree: ast.Module) -> Iterator[list[str]]:
-    """The names that a program takes from the package, in parts: `dc.theory.bounds` gives theory, bounds."""
+    """The names that a program takes from the package, in parts: `lab.theory.bounds` gives theory, bounds."""
     for node in ast.walk(tree):
         parts: list[str] = []
         while isinstance(node, ast.Attribute):

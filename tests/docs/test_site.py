@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled import extend
-from decoupled_lab import theory
+from decoupled import client, extend
 from decoupled.base.lazy import exports
-from decoupled import client
+from decoupled_lab import theory
 from support.browser import chromium
 from support.notebooks import NOTEBOOKS, executed
 from support.once import made_once

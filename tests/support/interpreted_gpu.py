@@ -36,7 +36,6 @@ POLICIES: tuple[dc.Policy, ...] = (
 ENVIRONMENTS: tuple[dc.environments.Environment, ...] = (
     worlds.Alternating(arms=3, gap=0.25),
     worlds.LossTable([[0.2, 0.7, 0.4], [0.9, 0.1, 0.4]], noise="beta"),
-    worlds.MovieLens(arms=3, data="stand-in"),
     worlds.PunishLast(arms=3, window=2),
     worlds.AdaptiveAlternating(arms=3, gap=0.25),
     ScriptedGrudge(arms=3),

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from decoupled.environments import Alternating
 from decoupled_lab.benchmark import entry as entries
 from decoupled_lab.benchmark.statistics import task_line
 from decoupled_lab.benchmark.suite import GROUPS, SIZES, SUITE
 from decoupled_lab.benchmark.task import REGRET, SEGMENTS, Played, Task
-from decoupled.environments import Alternating
 
 # Regret as a multiple of FTPL()'s, by group.
 LEVELS = {

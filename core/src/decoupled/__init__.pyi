@@ -2,7 +2,7 @@
 from . import environments as environments
 from . import inference as inference
 from . import testing as testing
-from decoupled_lab import theory as theory
+from .client import Client as Client  # needs httpx
 from .decision import Decision as Decision
 from .decision import Served as Served
 from .errors import ArmError as ArmError
@@ -25,8 +25,6 @@ from .learner.meter import Meter as Meter
 from .learner.preferences import preference_loss as preference_loss
 from .policies import *  # noqa: F403 # Learner as well: loading a saved one needs the policies known by name
 from .policies.python import PythonPolicy as PythonPolicy
-from decoupled_lab.report.comparison import compare as compare
-from .client import Client as Client  # needs httpx
 from .simulation import Results as Results
 from .simulation import baselines as baselines
 from .simulation import simulate as simulate

@@ -13,9 +13,7 @@ import decoupled as dc
 
 envs = dc.environments
 ALL = [example for name in envs.Environment.homes for example in envs.Environment.known()[name].examples()]
-TABLES = [
-    each for each in ALL if not isinstance(each, envs.Adversary | envs.MovieLens)
-]  # movies have their own tests
+TABLES = [each for each in ALL if not isinstance(each, envs.Adversary)]
 
 
 @pytest.mark.parametrize("environment", ALL, ids=lambda each: type(each).__name__)

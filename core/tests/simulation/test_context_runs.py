@@ -10,10 +10,10 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.kernels.random.stream import below
-from decoupled_lab.report.comparison import regret_table
 from decoupled.simulation.baselines import LinUCB, PerSegment
 from decoupled.simulation.contextual import draws_of
 from decoupled.simulation.toml import read_specification
+from decoupled_lab.report.comparison import regret_table
 
 ROUNDS, SEED = 300, 5
 DATA = Path(os.environ.get("DECOUPLED_DATA") or "nowhere") / "context" / "mmlu.npz"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.simulation.intervals import interval
 from decoupled_lab.benchmark.entry import assembled, read, write
 from decoupled_lab.benchmark.statistics import group_ratio, played, task_line
 from decoupled_lab.benchmark.suite import REFERENCES, SIZES, SUITE
-from decoupled.simulation.intervals import interval
 
 TASK = SUITE.tasks("quick")[0]
 POLICY = {"name": "Mine()", "kind": "python", "file": "mine.py", "sha256": "0" * 64}

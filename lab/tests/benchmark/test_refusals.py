@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+from decoupled.simulation.cpu import run_block
 from decoupled_lab.benchmark import processes
 from decoupled_lab.benchmark.loading import Source
 from decoupled_lab.benchmark.processes import Pool, Process, same_everywhere
@@ -21,7 +22,6 @@ from decoupled_lab.benchmark.run import run
 from decoupled_lab.benchmark.suite import SUITE, Size
 from decoupled_lab.benchmark.trial import check_entry
 from decoupled_lab.benchmark.worker import REFUSED, Worker, guarded
-from decoupled.simulation.cpu import run_block
 from support.entries import BROKEN_LINE, CLASS, HEAD, SOFT, with_line
 
 SIZE = Size("tiny", 2, 1_000)

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import decoupled as dc
+from decoupled.cli.main import app
 from decoupled_lab.benchmark import suite
 from decoupled_lab.benchmark.loading import Source
 from decoupled_lab.benchmark.run import run
 from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, REFERENCES, SUITE, Size
-from decoupled.cli.main import app
 from support.entries import SOFT, with_line
 
 # A whole benchmark compiles the loops of its references for most of a minute: `make test-docs`.

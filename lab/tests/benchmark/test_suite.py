@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled_lab.benchmark import data
-from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SIZES, SUITE
-from decoupled_lab.benchmark.task import REGRET, SEGMENTS, SWITCHING, TRACKING, Task
 from decoupled.environments.base import Adversary
 from decoupled.kernels.random.noise import draw_loss
 from decoupled.simulation.cpu import run_streams
+from decoupled_lab.benchmark import data
+from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SIZES, SUITE
+from decoupled_lab.benchmark.task import REGRET, SEGMENTS, SWITCHING, TRACKING, Task
 
 QUICK = {task.name: task for task in SUITE.tasks("quick")}
 

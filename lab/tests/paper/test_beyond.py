@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from decoupled import FTPL, Exp3, Ladder, Policy, TsallisINF
+from decoupled.policies.warmup import form
 from decoupled_lab.paper import EXPERIMENTS, GROUPS, many_arms, recommended_claims
 from decoupled_lab.paper import adaptive_adversaries as watched
 from decoupled_lab.paper import recommended as less_regret
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.setup import CONTENDERS, EXP3_CENTRED, RIVALS
-from decoupled.policies.warmup import form
 from decoupled_lab.report.claims import quantile_gap
 from support.made_up_results import MadeUp
 from support.once import fits_folder

@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled_lab import theory
 from decoupled.cli.main import app
+from decoupled.plots import Panel, Picture, Series
+from decoupled_lab import theory
 from decoupled_lab.cli.reproduce import print_replication
 from decoupled_lab.paper import EXPERIMENTS, GROUPS
 from decoupled_lab.paper.base import Scale
@@ -22,7 +23,6 @@ from decoupled_lab.paper.replication.claims import Judged, sorted_claims
 from decoupled_lab.paper.replication.contents import replication
 from decoupled_lab.paper.replication.readings import READINGS
 from decoupled_lab.paper.runner import rebuild
-from decoupled.plots import Panel, Picture, Series
 from decoupled_lab.report import latex
 from decoupled_lab.report.claims import Claim, Measure, judged_above, not_judged
 from decoupled_lab.report.document import Document, TextTable

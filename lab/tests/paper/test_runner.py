@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.errors import StorageError
+from decoupled.simulation import Results
 from decoupled_lab.paper import EXPERIMENTS
 from decoupled_lab.paper.base import ORDER_FILE, PaperExperiment, Scale
 from decoupled_lab.paper.runner import begin, load, section_of
 from decoupled_lab.report.section import Section
-from decoupled.simulation import Results
 from support.browser import chromium
 from support.quick_run import RUNS, Quick, quick_run
 

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
+from decoupled.plots import Heat
+from decoupled.simulation.plan import Plan
 from decoupled_lab.paper import tuned_map
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.runner import fit_for_devices
-from decoupled.plots import Heat
 from decoupled_lab.report.page import build_page
 from decoupled_lab.report.section import Section
-from decoupled.simulation.plan import Plan
 
 DATA = Path(__file__).parents[3] / "docs/data/tuned-map.csv"
 

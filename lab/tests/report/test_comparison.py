@@ -8,12 +8,13 @@ import pytest
 
 import decoupled as dc
 from decoupled.plots import drawable
+import decoupled_lab as lab
 
 
 def test_a_comparison_has_its_page_figure_and_data(tmp_path: Path) -> None:
     easy = dc.environments.Bernoulli([0.2, 0.7])
     results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=200, runs=20, seed=3)
-    page = dc.compare({"mine": results, "again": results}, tmp_path, title="My <own> worlds").read_text()
+    page = lab.compare({"mine": results, "again": results}, tmp_path, title="My <own> worlds").read_text()
     assert "My &lt;own&gt; worlds" in page
     assert 'id="claims"' not in page
     assert "20 runs of 200 rounds, seed 3" in page
@@ -31,7 +32,7 @@ RESULTS = dc.simulate([dc.FTPL(), dc.Exp3()], dc.environments.Bernoulli([0.2, 0.
 @pytest.mark.parametrize("wrong", [{}, {"mine": 3}, RESULTS, [RESULTS], "mine", 3, {1: RESULTS}])
 def test_other_values_than_results_are_refused(wrong: Any, tmp_path: Path) -> None:
     with pytest.raises(dc.ParameterError, match="dictionary of one or more Results"):
-        dc.compare(wrong, tmp_path / "out")
+        lab.compare(wrong, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -61,11 +62,11 @@ def test_worlds_with_other_policies_share_names_by_policy(tmp_path: Path) -> Non
         policy.label: dc.simulate(policy, easy, horizon=100, runs=5, seed=3)
         for policy in (dc.FTPL(), dc.Exp3())
     }
-    page = dc.compare(results, tmp_path / "out", labels={dc.FTPL(): "ours", "Exp3": "theirs"}).read_text()
+    page = lab.compare(results, tmp_path / "out", labels={dc.FTPL(): "ours", "Exp3": "theirs"}).read_text()
     assert "<td>FTPL: ours</td>" in page
     assert "<td>Exp3: theirs</td>" in page
     with pytest.raises(dc.ParameterError, match="not among the results"):
-        dc.compare(results, tmp_path / "other", labels={dc.TsallisINF(): "absent"})
+        lab.compare(results, tmp_path / "other", labels={dc.TsallisINF(): "absent"})
     assert not (tmp_path / "other").exists()
 
 
@@ -83,20 +84,20 @@ def cells_of(page: Path, policy: str) -> list[str]:
 
 def test_a_report_has_the_paired_differences_of_the_summary(tmp_path: Path) -> None:
     results = dc.simulate(POLICIES, EASY, horizon=200, runs=20, seed=3)
-    page = dc.compare({"easy": results}, tmp_path / "first")
+    page = lab.compare({"easy": results}, tmp_path / "first")
     assert "difference from FTPL<" in page.read_text()
     line = results.summary(against=dc.FTPL()).loc["Exp3"]
     ends = f"{line['difference_low']:.1f} to {line['difference_high']:.1f}"
     assert cells_of(page, "easy: EXP3")[-2:] == [f"{line['difference']:+.1f}", ends]
     assert cells_of(page, "easy: FTPL")[-2:] == ["", ""]
 
-    page = dc.compare({"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "theirs"})
+    page = lab.compare({"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "theirs"})
     assert "difference from theirs<" in page.read_text()
     assert cells_of(page, "easy: FTPL")[-2] == f"{-line['difference']:+.1f}"
     with pytest.raises(
         dc.ParameterError, match=r"against = 'TsallisINF': names a policy that is not among"
     ):
-        dc.compare({"easy": results}, tmp_path / "third", against=dc.TsallisINF())
+        lab.compare({"easy": results}, tmp_path / "third", against=dc.TsallisINF())
     assert not (tmp_path / "third").exists()
 
 
@@ -105,21 +106,21 @@ def test_a_report_says_where_policies_met_other_losses(tmp_path: Path) -> None:
         name: dc.simulate(POLICIES, world, horizon=100, runs=5, seed=3)
         for name, world in {"easy": EASY, "punished": PUNISHER}.items()
     }
-    both = dc.compare(found, tmp_path / "both")
+    both = lab.compare(found, tmp_path / "both")
     assert (
         "same losses in the same run, except in punished: there the environment reacts" in both.read_text()
     )
     assert cells_of(both, "punished: EXP3")[-2:] == ["", ""]
     assert "" not in cells_of(both, "easy: EXP3")
 
-    alone = dc.compare({"punished": found["punished"]}, tmp_path / "alone").read_text()
+    alone = lab.compare({"punished": found["punished"]}, tmp_path / "alone").read_text()
     assert "each policy met losses of its own" in alone
     assert "same losses" not in alone
     assert "paired" not in alone
-    easy = dc.compare({"easy": found["easy"]}, tmp_path / "easy").read_text()
+    easy = lab.compare({"easy": found["easy"]}, tmp_path / "easy").read_text()
     assert "Every policy met the same losses in the same run." in easy
 
 
 def test_a_single_policy_has_no_differences(tmp_path: Path) -> None:
     results = dc.simulate(dc.FTPL(), EASY, horizon=100, runs=5, seed=3)
-    assert "difference from" not in dc.compare({"easy": results}, tmp_path).read_text()
+    assert "difference from" not in lab.compare({"easy": results}, tmp_path).read_text()

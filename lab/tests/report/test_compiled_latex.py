@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+import decoupled_lab as lab
 from decoupled.base import tex_text
 from decoupled.base.latex import Cell, Column, Row, Table, escape
 from decoupled_lab.report import latex
@@ -85,7 +86,7 @@ def test_a_comparison_compiles_with_its_figure(tmp_path: Path) -> None:
         "punish 100 %": dc.environments.PunishLast(arms=2),
     }
     found = {name: dc.simulate([dc.Ladder(), dc.Exp3()], world, 400, 20) for name, world in worlds.items()}
-    dc.compare(found, tmp_path, title="Mine & yours", latex=True)
+    lab.compare(found, tmp_path, title="Mine & yours", latex=True)
     made = latex.compile(tmp_path / "report.tex")
     assert made == tmp_path / "report.pdf"
     assert b"/Type3" not in made.read_bytes()

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from decoupled_lab.report.claims import UNDECIDED, Measure, judged_above, judged_below, judged_within, mean_of
+from decoupled_lab.report.claims import (
+    UNDECIDED,
+    Measure,
+    judged_above,
+    judged_below,
+    judged_within,
+    mean_of,
+)
 from decoupled_lab.report.deciding import MOST, POWER, runs_to_decide
 from decoupled_lab.report.page import needed_runs
 

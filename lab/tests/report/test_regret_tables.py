@@ -9,6 +9,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import decoupled as dc
+import decoupled_lab as lab
 from decoupled.cli.main import app
 from decoupled.simulation.latex import lowest, regret_table
 
@@ -138,7 +139,7 @@ def test_absent_policies_are_dashes_and_different_extents_are_told() -> None:
 
 @pytest.mark.pages  # drawing the figure takes longest
 def test_a_comparison_writes_its_table_and_a_document(tmp_path: Path) -> None:
-    dc.compare({"easy_1": simulated()}, tmp_path, latex=True)
+    lab.compare({"easy_1": simulated()}, tmp_path, latex=True)
     assert (tmp_path / "comparison" / "table.tex").read_text().startswith(r"\begin{table}")
     document = (tmp_path / "report.tex").read_text()
     assert r"\input{comparison/table.tex}" in document

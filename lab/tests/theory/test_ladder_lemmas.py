@@ -18,7 +18,16 @@ from decoupled_lab.theory.bounds.switching import late_rate_constant, rate_fall_
 from decoupled_lab.theory.centred_round import CentredRound
 from decoupled_lab.theory.drawn import drawn_experts, drawn_report, drawn_rounds
 from decoupled_lab.theory.inequality import OURS, Inequality, Line, Sides, Tally
-from decoupled_lab.theory.lemmas import hedge, in_order, jumps, one_round, path, running_mean, switches, winner
+from decoupled_lab.theory.lemmas import (
+    hedge,
+    in_order,
+    jumps,
+    one_round,
+    path,
+    running_mean,
+    switches,
+    winner,
+)
 from decoupled_lab.theory.lemmas.switches import total_variation
 from decoupled_lab.theory.moment import Moment
 from decoupled_lab.theory.potential import divergence, potential

@@ -11,6 +11,8 @@ from typing import Any, cast
 import pytest
 
 import decoupled as dc
+from decoupled.client.aio import AsyncClient
+from decoupled.client.exchange import Retries
 from decoupled.errors import MissingExtraError, ParameterError
 from decoupled_serve.litellm import deciding
 from decoupled_serve.litellm.deciding import InProcess, OnService
@@ -22,8 +24,6 @@ from decoupled_serve.mirror.backend import Routing as Decision
 from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled_serve.mirror.exchange import Answer, Request
 from decoupled_serve.mirror.spending import Spending
-from decoupled.client.aio import AsyncClient
-from decoupled.client.exchange import Retries
 from support.http_service import served as http_service
 
 ARMS = ["small", "large"]

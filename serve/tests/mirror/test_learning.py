@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from decoupled_serve.mirror.backend import Embedded, Remote, Routing
-from decoupled_serve.mirror.config_file import read_config
 from decoupled.client import Retries
 from decoupled.client.aio import AsyncClient
 from decoupled.client.service_errors import Compiling, Conflict
+from decoupled_serve.mirror.backend import Embedded, Remote, Routing
+from decoupled_serve.mirror.config_file import read_config
 from decoupled_serve.service.service import open_service
 from support.held_compiler import Held
 from support.http_service import served

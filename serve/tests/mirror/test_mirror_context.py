@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from decoupled.client.service_errors import Conflict, StoreError
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.backend import Embedded
 from decoupled_serve.mirror.config import FieldConfig
 from decoupled_serve.mirror.config_file import explained, read_config
 from decoupled_serve.mirror.context import ContextFinder
 from decoupled_serve.mirror.json_fields import parsed
-from decoupled.client.service_errors import Conflict, StoreError
 from decoupled_serve.service.service import open_service
 from support.mirrors.running import Fixed, UpstreamProcess, echoed, mirror, write_config
 

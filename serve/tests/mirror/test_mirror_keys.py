@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from decoupled.client.service_errors import StoreError
 from decoupled_serve.mirror.backend import Embedded
 from decoupled_serve.mirror.config import StickyConfig
 from decoupled_serve.mirror.config_file import explained, read_config
 from decoupled_serve.mirror.sticky import KeyFinder
-from decoupled.client.service_errors import StoreError
 from decoupled_serve.service.service import open_service
 from support.mirrors.running import (
     Fixed,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from decoupled.client.aio import AsyncClient
 from decoupled_serve.mirror import mirror as mirror_module
 from decoupled_serve.mirror import news
 from decoupled_serve.mirror.backend import Embedded, Remote

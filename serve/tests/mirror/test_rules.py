@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from decoupled.client.aio import AsyncClient
+from decoupled.client.service_errors import Invalid
 from decoupled_serve.mirror.backend import Embedded, Remote
 from decoupled_serve.mirror.config import MirrorConfig
 from decoupled_serve.mirror.config_file import read_config
-from decoupled.client.aio import AsyncClient
-from decoupled.client.service_errors import Invalid
 from decoupled_serve.service.service import open_service
 from support.http_service import served
 from support.mirrors.running import UpstreamProcess, eventually, mirror, write_config

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from decoupled_serve.service.analysis.doctor import examine
 from decoupled.client.service_errors import Conflict, Invalid
+from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
 from support.stores import both_stores, quick_service

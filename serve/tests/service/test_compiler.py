@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from decoupled.policies import UCB1
 from decoupled.client import Client, Retries, Undelivered
 from decoupled.client.service_errors import Compiling, NotCompiled
+from decoupled.policies import UCB1
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory import compiler as compiling
 from decoupled_serve.service.service import DecisionService

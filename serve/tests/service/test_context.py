@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
-from decoupled_serve.service.analysis.doctor import examine
 from decoupled.client.service_errors import Conflict, Invalid
+from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from decoupled.client.service_errors import Conflict, StoreError
 from decoupled_serve.service.commits.loop import SLICE, Command
 from decoupled_serve.service.commits.replies import Reply
-from decoupled.client.service_errors import Conflict, StoreError
 from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.experiment.rows import Decided, Settled

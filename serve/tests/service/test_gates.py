@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
+from decoupled.client.service_errors import Invalid
 from decoupled.inference import Sequences
 from decoupled.learner.loss_range import LossRange
-from decoupled.client.service_errors import Invalid
 from decoupled_serve.service.experiment.gates import gate_of
 from decoupled_serve.service.experiment.watched import WatchedExperiment
 from support.http_service import Service, served

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from decoupled_serve.service.api.listing import ExperimentSort
 from decoupled.client.service_errors import Invalid, NotFound
+from decoupled_serve.service.api.listing import ExperimentSort
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store import listing

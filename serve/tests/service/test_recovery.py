@@ -10,7 +10,6 @@ from decoupled.learner import seeds
 from decoupled_serve.service.analysis import doctor
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.commits.replies import Reply
-from decoupled.client.service_errors import ReplayError, ServiceError, StoreError
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService

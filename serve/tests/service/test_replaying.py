@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+from decoupled.client.service_errors import Conflict, Invalid, ServiceError
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.api import replaying
-from decoupled.client.service_errors import Conflict, Invalid, ServiceError
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
 from support.stores import both_stores, quick_service

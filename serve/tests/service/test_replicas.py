@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import decoupled as dc
-from decoupled_serve.service.analysis.doctor import examine
 from decoupled.client.service_errors import StoreError
+from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.experiment.rows import Decided, Settled
 from decoupled_serve.service.memory.session import Reference, Session

@@ -3,6 +3,7 @@
 import json
 from dataclasses import MISSING, asdict, fields
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
 
 from ..errors import ParameterError, near_name, shown
@@ -127,6 +128,8 @@ class Description:
     def known(cls) -> dict[str, type[Self]]:
         """Every class of this kind by name: a whole family, or the subclasses of one class."""
         cls._load()
+        for entry in entry_points(group=f"decoupled.{cls.kind}s"):
+            import_module(entry.value)
         return {name: known for name in sorted(cls._known) if (known := cls.find(name)) is not None}
 
     @classmethod
@@ -153,6 +156,9 @@ class Description:
         if not isinstance(name, str):
             return None
         cls._load(name)
+        if name not in cls._known:  # an installed package may have it
+            for entry in entry_points(group=f"decoupled.{cls.kind}s", name=name):
+                import_module(entry.value)
         known = cls._known.get(name)
         # A class that is not itself a dataclass is a base for others.
         if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):

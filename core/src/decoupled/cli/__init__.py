@@ -5,12 +5,13 @@ import sys
 from ..base.extras import as_missing_extra
 
 # What commands need besides the command line itself.
-_SERVICE = ("serve", "mirror", "client", "keys", "migrate", "doctor", "backup", "restore", "audit")
 EXTRAS = {
-    **dict.fromkeys(_SERVICE, "service"),
+    **dict.fromkeys(
+        ("serve", "mirror", "keys", "migrate", "doctor", "backup", "restore", "audit"), "serve"
+    ),
+    **dict.fromkeys(("reproduce", "report", "benchmark", "bench"), "lab"),
+    "client": "client",
     "simulate": "cli,simulate",
-    "report": "cli,plots,simulate",
-    "reproduce": "cli,conic,jit,plots,simulate",
 }
 
 

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Callable, Container
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant
 from .errors import WRONG, report_errors
-from decoupled_serve.cli.options import flag, with_parameters_of
+from .flags import flag, with_parameters_of
 
 if TYPE_CHECKING:
     from ..client.sync import Client
@@ -27,6 +26,16 @@ Experiment = Annotated[str, typer.Argument(help="The experiment.")]
 Tag = Annotated[
     list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
 ]
+
+# Which changes of an audit trail to show, for `decoupled audit` as well.
+AuditSubject: TypeAlias = Annotated[
+    str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
+]
+AuditAction: TypeAlias = Annotated[
+    str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
+]
+AuditTenant: TypeAlias = Annotated[str | None, typer.Option(help="Only changes of this tenant.")]
+AuditLimit: TypeAlias = Annotated[int, typer.Option(min=1, help="How many changes to show at most.")]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")]
 

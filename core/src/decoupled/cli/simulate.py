@@ -20,13 +20,14 @@ from rich.table import Table
 from ..base.extras import needed_for
 from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
-from decoupled_lab.report.comparison import regret_table
-from decoupled_lab.report.paper_tables import TABLE_FILE
 from ..simulation.api import run_plan
 from ..simulation.blocks import RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import DEVICES, Plan
+from ..simulation.regret_rows import HEAD, SEGMENT_HEAD, regret_rows
 from ..simulation.results import Results
+
+TABLE_FILE = "table.tex"
 
 
 def run_all(
@@ -80,11 +81,11 @@ def show(
 def summary_table(plan: Plan, results: Results) -> Table:
     """The summary of final regret, for a terminal."""
     title = f"{results.world}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
-    found = regret_table(title, {"": results})
+    segments = results.has_segments
     table = Table(title=title)
-    for number, name in enumerate(found.head):
+    for number, name in enumerate(HEAD + (SEGMENT_HEAD if segments else ())):
         table.add_column(name, justify="right" if number else "left")
-    for row in found.rows:
+    for row in regret_rows(results, results.names(None), segments=segments, paired=False):
         table.add_row(*row)
     return table
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from decoupled_serve.options.tables import aligned
+from .tables import aligned
 
 if TYPE_CHECKING:
     from ..client.sync import Client

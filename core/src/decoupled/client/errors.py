@@ -2,6 +2,7 @@
 
 import httpx
 
+from .outbox import Undelivered
 from .service_errors import (
     BadRequest,
     Compiling,
@@ -17,7 +18,6 @@ from .service_errors import (
     TooMany,
     Unauthorized,
 )
-from .outbox import Undelivered
 
 TEMPORARY = (429, 502, 503, 504)  # the same request may succeed later
 _BY_STATUS: dict[int, type[ServiceError]] = {

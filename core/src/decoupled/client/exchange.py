@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import httpx
 
-from .service_errors import HOW_LONG, Compiling, NotCompiled, ServiceError, Unauthorized
 from .errors import TEMPORARY, Unreachable, error_in, identified, retry_after
+from .service_errors import HOW_LONG, Compiling, NotCompiled, ServiceError, Unauthorized
 
 KEY_VARIABLE = "DECOUPLED_KEY"
 REQUEST_ID = "X-Request-Id"

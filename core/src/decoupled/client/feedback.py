@@ -7,11 +7,11 @@ from ..base.validation import as_float, one_of
 from ..decision import Arm
 from ..errors import ParameterError
 from ..learner.preferences import PREFERENCES, Preference
-from .service_errors import Compiling, ServiceError, StoreError, TooMany, neither_or_both
 from .errors import Unreachable, error_from, identified
 from .exchange import ApiRequest, CompileWait, Endpoint, Exchange, send_for_json
 from .outbox import Undelivered
 from .results import RemoteDecision
+from .service_errors import Compiling, ServiceError, StoreError, TooMany, neither_or_both
 
 BATCH = 500  # the most items in one request
 NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)  # errors after which to send feedback again

@@ -10,7 +10,6 @@ from ..decision import Arm, ByArm, Mode
 from ..errors import ParameterError
 from ..learner.keys import Key, key_text
 from ..learner.preferences import Preference
-from .service_errors import ServiceError
 from .errors import TEMPORARY, UndeliveredFeedback, identified
 from .exchange import ApiRequest, Endpoint, Exchange, create, send, send_for_json
 from .feedback import NOT_DELIVERED, checked_item, deliver
@@ -18,6 +17,7 @@ from .guardrails import BudgetLimits, GuardrailChanges, as_json
 from .log_file import FilePath, format_of
 from .outbox import Outbox, Undelivered
 from .results import DecisionPage, Flushed, RemoteDecision
+from .service_errors import ServiceError
 
 if TYPE_CHECKING:
     from ..learner.learner import Learner

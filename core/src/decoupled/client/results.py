@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..decision import Arm
-from .service_errors import ServiceError
 from .outbox import Undelivered
+from .service_errors import ServiceError
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ import httpx
 
 from ..decision import Arm
 from ..learner.preferences import Preference
-from .service_errors import ServiceError
 from .base import BaseClient
 from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges, as_json
@@ -40,6 +39,7 @@ from .requests import (
     tag_params,
 )
 from .results import DecisionPage, Flushed, RemoteDecision
+from .service_errors import ServiceError
 
 T = TypeVar("T")
 

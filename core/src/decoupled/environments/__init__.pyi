@@ -9,5 +9,4 @@ from .catalogue import Catalogue as Catalogue
 from .context_table import ContextTable as ContextTable
 from .drifting import Drifting as Drifting
 from .loss_table import LossTable as LossTable
-from decoupled_lab.movielens.environment import MovieLens as MovieLens
 from .punish_last import PunishLast as PunishLast

@@ -43,7 +43,6 @@ ENVIRONMENTS: tuple[dc.environments.Environment, ...] = (
     worlds.Drifting(arms=8, gap=0.25, period=100),
     worlds.Catalogue(arms=8),
     worlds.LossTable(np.stack([RAMP, RAMP[::-1] * 0.9]), noise="beta"),
-    worlds.MovieLens(arms=8, data="stand-in"),
     worlds.PunishLast(arms=8, window=3),
     worlds.AdaptiveAlternating(arms=8, gap=0.125),
     ScriptedGrudge(arms=8),

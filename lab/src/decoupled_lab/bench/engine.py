@@ -10,6 +10,7 @@ from decoupled.kernels.rounds import Table
 from decoupled.policies import FTPL, Ladder, Policy, TsallisINF
 from decoupled.simulation import simulate
 from decoupled.simulation.cpu import run_block
+
 from .steps import running
 from .textbook import TextbookFTPL, lockstep_ftpl, play
 from .timing import Ratio, race

@@ -10,6 +10,7 @@ from decoupled.environments import Alternating
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
 from decoupled.simulation import simulate
 from decoupled.simulation.cpu import run_block
+
 from .start import Reading
 from .timing import Rate
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from decoupled.errors import UnsupportedError
 from decoupled.policies import FTPL, ContextualLadder, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
+
 from .timing import Ratio, race
 
 POLICIES: tuple[Policy, ...] = (

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from decoupled.policies import Ladder
+
 from .connection import Connection, connected, create, running_service
 from .service import Workload, client
 from .start import Reading

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from decoupled.base.arrays import Floats
+
 from .connection import connected, server
 from .timing import Ratio
 

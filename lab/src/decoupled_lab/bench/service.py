@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from decoupled.policies import FTPL, Ladder
+
 from .connection import Connection, connected, create, running_service
 from .start import Reading
 from .timing import Rate

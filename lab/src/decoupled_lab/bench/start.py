@@ -99,7 +99,9 @@ def _seconds(arguments: list[str], cache: str | None = None, module: bool = True
     return time.perf_counter() - start
 
 
-LOAD_ONCE = "import decoupled.cli.main, decoupled_serve.service.http.server, decoupled_serve.service.store.sqlite"
+LOAD_ONCE = (
+    "import decoupled.cli.main, decoupled_serve.service.http.server, decoupled_serve.service.store.sqlite"
+)
 
 
 def first_decision(repetitions: int) -> float:

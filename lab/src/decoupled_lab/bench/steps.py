@@ -14,6 +14,7 @@ from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.rounds import Table
 from decoupled.kernels.state import State
 from decoupled.policies import Policy
+
 from .textbook import TextbookFTPL, TextbookTsallis
 
 

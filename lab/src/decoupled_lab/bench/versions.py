@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoupled.errors import ParameterError, UnsupportedError
+
 from .timing import Ratio
 
 ROUNDS = 10_000

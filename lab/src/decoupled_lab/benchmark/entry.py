@@ -15,6 +15,7 @@ import numpy as np
 from decoupled import __version__
 from decoupled.base.files import write_atomically
 from decoupled.errors import StorageError
+
 from .statistics import group_lines, mean
 from .suite import GROUPS, NEED_DATA, REFERENCES, SIZES, SUITE, Size
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from decoupled.base.extras import needed_for
 from decoupled.plots import COLOURS, DOTS_PER_INCH, REPRODUCIBLE, SMALL, WIDTH
+
 from . import ratios
 from .ratios import YARDSTICK
 from .suite import REFERENCES

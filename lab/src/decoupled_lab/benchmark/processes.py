@@ -18,6 +18,7 @@ from threading import Lock, Thread, local
 from typing import Any, Self
 
 from decoupled.errors import ContractError, ParameterError
+
 from .loading import Source
 from .worker import REFUSED
 

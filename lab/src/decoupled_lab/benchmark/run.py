@@ -17,6 +17,7 @@ from decoupled.errors import ParameterError
 from decoupled.kernels.jit import is_ours, source_digest
 from decoupled.policies import Policy
 from decoupled.simulation.blocks import explained
+
 from .entry import FILE, assembled, write
 from .loading import Source
 from .processes import Command, Pool

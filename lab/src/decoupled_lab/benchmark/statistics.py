@@ -8,6 +8,7 @@ import numpy as np
 
 from decoupled.base.arrays import Floats
 from decoupled.simulation.intervals import t_quantile
+
 from .suite import GROUPS, REFERENCES
 from .task import Played, Task
 

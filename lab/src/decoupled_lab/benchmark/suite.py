@@ -10,6 +10,7 @@ from decoupled.base.validation import one_of
 from decoupled.environments import AdaptiveAlternating, Environment, PunishLast
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo, TsallisINF
 from decoupled.simulation.traffic import DIRECT, Traffic
+
 from . import data as recordings
 from . import worlds
 from .task import REGRET, SEGMENTS, SWITCHING, TRACKING, Task

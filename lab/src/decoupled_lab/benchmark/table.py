@@ -6,6 +6,7 @@ from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from decoupled.base.latex import Cell, Column, Markup, Row, Table
+
 from . import ratios
 from .statistics import SMOOTHING
 from .suite import REFERENCES

@@ -20,7 +20,10 @@ WORLDS = (
 def check_entry(policy: Policy) -> None:
     """Raise an error if a policy cannot enter: it breaks its contract, or plays another game when it plays again."""
     if not policy.in_python and not is_ours(policy.params_type, *policy.functions):
-        from decoupled.testing import Case, check_defined  # a second to load, and most entries do not need it
+        from decoupled.testing import (  # a second to load, and most entries do not need it
+            Case,
+            check_defined,
+        )
 
         check_defined(Case(policy, ARMS, ROUNDS, 0))  # compiled code notices no index out of range
     for world, traffic in WORLDS:

@@ -16,6 +16,7 @@ from threading import Thread
 from typing import Any, TextIO
 
 from decoupled.errors import ContractError, DecoupledError
+
 from .loading import Source, told
 from .suite import REFERENCES, SUITE, Size
 from .task import Played

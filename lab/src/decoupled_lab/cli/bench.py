@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from decoupled.base.files import write_atomically
+from decoupled.errors import ParameterError, near_name
+
 from ..bench import engine, gpu, learner, limits, machine, mirror, service, start, versions
 from ..bench.timing import Rate, Ratio
-from decoupled.errors import ParameterError, near_name
 
 GROUPS: dict[str, Any] = {
     "learner": learner,

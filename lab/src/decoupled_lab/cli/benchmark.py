@@ -9,6 +9,7 @@ from typing import Any
 
 from decoupled.base.files import write_atomically
 from decoupled.base.progress import duration
+
 from ..benchmark.entry import FILE
 from ..benchmark.run import run
 from ..benchmark.table import BOLD, groups_to_markdown, to_latex, to_markdown

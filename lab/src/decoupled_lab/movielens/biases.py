@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decoupled.base.arrays import Floats, Ints
+
 from .ratings import Ratings
 
 PRECISION = 1e-12  # of the solution, relative

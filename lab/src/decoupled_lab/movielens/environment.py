@@ -9,10 +9,11 @@ from typing import Self
 import numpy as np
 
 from decoupled.base.validation import one_of, set_number, set_whole
+from decoupled.environments.base import Environment
 from decoupled.errors import ParameterError
 from decoupled.kernels.random.noise import KINDS
 from decoupled.kernels.rounds import Table
-from decoupled.environments.base import Environment
+
 from . import Oracle, find, fitted, read_titles, stand_in
 from .download import TITLE_FILE
 from .ratings import MOVIES
@@ -44,7 +45,8 @@ class MovieLens(Environment):
         data: "ml-100k", or "stand-in" for generated ratings of the same shape.
 
     >>> import decoupled as dc
-    >>> films = decoupled_lab.MovieLens(arms=32, data="stand-in")
+    >>> import decoupled_lab as lab
+    >>> films = lab.MovieLens(arms=32, data="stand-in")
     >>> films.table(horizon=5).rows.shape
     (943, 32)
     """

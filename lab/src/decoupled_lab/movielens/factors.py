@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decoupled.base.arrays import Floats
+
 from .ratings import Ratings
 
 CHANGE = 1e-5  # stop after a sweep that lowers the objective by a smaller fraction

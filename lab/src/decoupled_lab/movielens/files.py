@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from decoupled.base.files import write_atomically
 from decoupled.errors import ParameterError, StorageError
+
 from .download import DATA_FILE, FOLDER, ML_100K, Publication, download
 from .ratings import Ratings, parse_ratings
 from .synthetic import stand_in

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoupled.base.arrays import Floats
+
 from .biases import Biases, mean_biases, ridge_biases
 from .factors import factorise, incomplete, leading
 from .ratings import STARS, Ratings

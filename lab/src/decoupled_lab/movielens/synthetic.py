@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 from decoupled.base.arrays import Bools, Floats, Ints
+
 from .ratings import MOVIES, STARS, USERS
 
 RATINGS = 100_000

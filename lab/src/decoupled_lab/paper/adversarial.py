@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from ..report.section import Section
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.section import Section
 from .base import HORIZON, Scale, Simulated
 from .setup import ADVERSARIAL, POLICIES, lowest_claim, regret_picture, regret_table
 

@@ -15,12 +15,13 @@ import numpy as np
 from decoupled.base.files import write_atomically
 from decoupled.environments import Adversary, Alternating
 from decoupled.policies.warmup import form
-from ..report.section import Section
 from decoupled.simulation import Results
 from decoupled.simulation.api import run_plan
 from decoupled.simulation.blocks import BLOCKS, PLAN_FILE, RESULTS_FILE
 from decoupled.simulation.cpu import run_block
 from decoupled.simulation.plan import Plan
+
+from ..report.section import Section
 
 Advance: TypeAlias = Callable[[int], None]  # takes the number of finished units of work
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from decoupled.policies import FTPL, FollowTheLeader
+from decoupled.simulation.plan import Plan, make_plan
+
 from ..report.claims import judged_above
 from ..report.section import Section
-from decoupled.simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
 from .setup import ADVERSARIES, BENCHMARKS, POLICIES, leads, regret_picture, regret_ratio, regret_table
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from decoupled.base.arrays import Floats
-from ..bench.steps import compiled_step, textbook_step
-from ..bench.textbook import TextbookFTPL
 from decoupled.environments import Alternating
 from decoupled.errors import UnsupportedError
 from decoupled.kernels.state import State
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Policy, TsallisINF
+
+from ..bench.steps import compiled_step, textbook_step
+from ..bench.textbook import TextbookFTPL
 from ..report.claims import Claim, Measure, judged_above, judged_below, not_judged, quotient_of
 from ..report.section import ReportTable, Section
 from .base import HORIZON, Advance, Scale, Timed

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from decoupled.environments import Alternating
 from decoupled.plots import NAMES
+from decoupled.simulation.plan import Plan, make_plan
+
 from ..report.claims import judged_above
 from ..report.section import Section
-from decoupled.simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
 from .setup import POLICIES, lowest_claim, regret_picture, regret_ratio, regret_table
 

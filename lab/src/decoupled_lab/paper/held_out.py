@@ -10,10 +10,11 @@ import numpy as np
 from decoupled.base.arrays import Floats
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo
-from ..report.claims import Claim, Measure, judged_below, mean_of, ratio_of
-from ..report.section import ReportTable, Section
 from decoupled.simulation.api import run_plan
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.claims import Claim, Measure, judged_below, mean_of, ratio_of
+from ..report.section import ReportTable, Section
 from .base import HORIZON, Advance, Recorded, Scale, code_of, formatted_extent
 from .family import KINDS, TAIL, Instance, family, smoothed
 from .setup import CENTRED_FTPL, CONTENDERS, TWO_RUNGS

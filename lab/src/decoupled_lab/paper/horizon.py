@@ -10,10 +10,11 @@ from scipy.special import ndtri
 from decoupled.base.arrays import Floats
 from decoupled.environments import Alternating
 from decoupled.plots import NAMES, Panel, Picture, Series
-from ..report.claims import LEVEL, Claim, Measure, judged_below, ratio_of
-from ..report.section import ReportTable, Section
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.claims import LEVEL, Claim, Measure, judged_below, ratio_of
+from ..report.section import ReportTable, Section
 from ..theory import bounds
 from .base import HORIZON, Scale, Simulated
 from .setup import (

@@ -8,10 +8,11 @@ import numpy as np
 from decoupled.base.arrays import Floats
 from decoupled.environments import LossTable
 from decoupled.policies import FTPL, Ladder, Policy
-from ..report.claims import Claim, judged_above, judged_below, mean_of
-from ..report.section import Section
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.section import Section
 from .base import Scale, Simulated
 from .setup import regret_picture, regret_table
 

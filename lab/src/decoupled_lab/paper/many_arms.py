@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from decoupled.base.files import write_atomically
-from ..bench.steps import running
-from decoupled.environments import Catalogue, MovieLens
-from ..movielens.ratings import MOVIES
+from decoupled.environments import Catalogue
+from ..movielens.environment import MovieLens
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
-from ..report.claims import Claim, judged_above, judged_below, mean_of
-from ..report.section import ReportTable, Section
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..bench.steps import running
+from ..movielens.ratings import MOVIES
+from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.section import ReportTable, Section
 from .base import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import named_panel, named_series, regret_table

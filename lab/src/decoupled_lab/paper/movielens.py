@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from decoupled.base.files import write_atomically
-from decoupled.environments import MovieLens
-from ..movielens import find
+from ..movielens.environment import MovieLens
 from decoupled.errors import StorageError
 from decoupled.policies import FollowTheLeader
+from decoupled.simulation.plan import Plan, make_plan
+
+from ..movielens import find
 from ..report.claims import not_judged
 from ..report.section import ReportTable, Section
-from decoupled.simulation.plan import Plan, make_plan
 from .base import HORIZON, Advance, Scale, Simulated
 from .setup import POLICIES, lowest_claim, regret_picture, regret_table
 

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from decoupled.environments import MovieLens
+from ..movielens.environment import MovieLens
 from decoupled.plots import NAMES as FIGURE_NAMES
 from decoupled.policies import Policy, TopTwo
-from ..report.claims import Claim, judged_above, not_judged
-from ..report.section import Section
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.claims import Claim, judged_above, not_judged
+from ..report.section import Section
 from .base import HORIZON, Scale, Simulated
 from .movielens import ARMS, MISSING, STAND_IN, source, stand_in_warnings
 from .setup import CONTENDER_NAMES, CONTENDERS, contender_leads, regret_picture, regret_table, tail_leads

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from decoupled.environments import Alternating, Environment, MovieLens
-from ..report.claims import not_judged, ratio_of
-from ..report.section import ReportTable, Section
+from decoupled.environments import Alternating, Environment
+from ..movielens.environment import MovieLens
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.claims import not_judged, ratio_of
+from ..report.section import ReportTable, Section
 from .base import HORIZON, Scale, Simulated
 from .movielens import ARMS as MOVIES
 from .movielens import MISSING, STAND_IN, source, stand_in_warnings

@@ -7,6 +7,8 @@ import numpy as np
 from decoupled.base.arrays import Floats
 from decoupled.environments import PunishLast
 from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, TsallisINF
+from decoupled.simulation import Results
+
 from ..report.claims import (
     Claim,
     Measure,
@@ -16,7 +18,6 @@ from ..report.claims import (
     quantile_gap,
     ratio_of,
 )
-from decoupled.simulation import Results
 from .base import HORIZON
 from .grid import ARMS, GAPS
 from .setup import (

@@ -11,6 +11,7 @@ from decoupled.environments import Alternating
 from decoupled.learner.diagnostics import diagnostics
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import Ladder
+
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.section import Section
 from .base import Advance, Recorded, Scale

@@ -17,12 +17,13 @@ from typing import Any
 from decoupled.base.files import write_atomically
 from decoupled.base.progress import duration, progress_bar
 from decoupled.base.validation import one_of
-from ..bench.machine import describe
 from decoupled.errors import ParameterError, StorageError, near_name
 from decoupled.kernels.jit import cache_folder
+from decoupled.simulation.plan import DEVICES
+
+from ..bench.machine import describe
 from ..report.folder import write_report
 from ..report.section import Section
-from decoupled.simulation.plan import DEVICES
 from . import EXPERIMENTS, GROUPS
 from .base import PaperExperiment, Scale
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from decoupled.base.arrays import Floats
-from ..bench.steps import compiled_step, textbook_step
-from ..bench.textbook import TextbookFTPL, TextbookTsallis
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, TsallisINF
+
+from ..bench.steps import compiled_step, textbook_step
+from ..bench.textbook import TextbookFTPL, TextbookTsallis
 from ..report.claims import Claim, judged_above, mean_of
 from ..report.section import ReportTable, Section
 from .base import Advance, Scale, Timed

@@ -8,11 +8,12 @@ from decoupled.base.arrays import Floats
 from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, PunishLast
 from decoupled.plots import NAMES, Panel, Picture, Series
 from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
+from decoupled.simulation import Results
+from decoupled.simulation.bands import described
+
 from ..report import comparison
 from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of
 from ..report.section import ReportTable
-from decoupled.simulation import Results
-from decoupled.simulation.bands import described
 
 POLICIES: tuple[Policy, ...] = (FTPL(), TsallisINF(), Exp3())
 

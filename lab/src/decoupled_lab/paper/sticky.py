@@ -9,11 +9,12 @@ import numpy as np
 from decoupled.environments import Alternating, Bernoulli, Environment, LossTable
 from decoupled.plots import NAMES, Panel, Picture
 from decoupled.policies import FTPL, CoupledTsallisINF, Ladder, Policy, TsallisINF
-from ..report.claims import Claim, judged_below, judged_within, mean_of, ratio_of
-from ..report.section import ReportTable, Section
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
 from decoupled.simulation.traffic import Traffic
+
+from ..report.claims import Claim, judged_below, judged_within, mean_of, ratio_of
+from ..report.section import ReportTable, Section
 from ..theory.bounds import switches as bound_on_switches
 from .base import Scale, Simulated
 

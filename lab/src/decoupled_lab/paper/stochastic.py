@@ -8,10 +8,11 @@ import numpy as np
 
 from decoupled.environments import Bernoulli
 from decoupled.plots import NAMES
-from ..report.claims import Claim, Measure, judged_above, judged_below, ratio_of
-from ..report.section import Section
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.claims import Claim, Measure, judged_above, judged_below, ratio_of
+from ..report.section import Section
 from .base import HORIZON, Scale, Simulated
 from .setup import (
     POLICIES,

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decoupled.base.files import write_atomically
-from decoupled.environments import Alternating, Bernoulli, Environment, MovieLens
+from decoupled.environments import Alternating, Bernoulli, Environment
+from ..movielens.environment import MovieLens
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import (
     FTPL,
@@ -25,13 +26,14 @@ from decoupled.policies import (
     TopTwo,
     TsallisINF,
 )
-from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of
-from ..report.page import short
-from ..report.section import ReportTable, Section
 from decoupled.simulation import Results
 from decoupled.simulation.cpu import run_block
 from decoupled.simulation.draws import draws_per_round
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of
+from ..report.page import short
+from ..report.section import ReportTable, Section
 from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import ADVERSARIES, BENCHMARKS, regret_ratio

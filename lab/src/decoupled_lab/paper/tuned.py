@@ -9,10 +9,11 @@ import numpy as np
 from decoupled.base.files import write_atomically
 from decoupled.plots import NAMES, Panel, Picture, Series
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
-from ..report.claims import Claim, judged_above, mean_of, ratio_of
-from ..report.section import ReportTable, Section
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.claims import Claim, judged_above, mean_of, ratio_of
+from ..report.section import ReportTable, Section
 from . import tuned_map
 from .base import HORIZON, Advance, Scale, Simulated, device_code, simulated
 from .setup import BENCHMARKS as INSTANCES

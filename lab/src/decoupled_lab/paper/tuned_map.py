@@ -14,9 +14,10 @@ from decoupled.base.files import write_atomically
 from decoupled.environments import Alternating
 from decoupled.plots import Heat, Picture
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
-from ..report.section import ReportTable
 from decoupled.simulation.api import run_plan
 from decoupled.simulation.plan import Plan, make_plan
+
+from ..report.section import ReportTable
 from .base import HORIZON, Advance, Scale
 from .grid import ARMS, GAPS
 

@@ -18,6 +18,7 @@ import numpy as np
 from decoupled.base.arrays import Floats
 from decoupled.base.extras import require
 from decoupled.simulation.intervals import interval
+
 from .deciding import Measure as Measure
 from .deciding import runs_to_decide
 from .mathematics import readable

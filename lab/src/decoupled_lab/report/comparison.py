@@ -11,6 +11,8 @@ from decoupled.simulation import Results
 from decoupled.simulation.bands import Band, checked_band, described
 from decoupled.simulation.latex import regret_table as latex_table
 from decoupled.simulation.naming import Labels
+from decoupled.simulation.regret_rows import HEAD, SEGMENT_HEAD, regret_rows
+
 from .folder import write_report
 from .section import ReportTable, Section
 
@@ -40,9 +42,10 @@ def compare(
         latex: whether to write the table and a whole document for LaTeX as well: comparison/table.tex and report.tex.
 
     >>> import decoupled as dc, tempfile
+    >>> import decoupled_lab as lab
     >>> worlds = {"easy": dc.environments.Bernoulli([0.2, 0.7]), "hard": dc.environments.Bernoulli([0.5, 0.6])}
     >>> found = {name: dc.simulate([dc.FTPL(), dc.Exp3()], world, 100, 20) for name, world in worlds.items()}
-    >>> dc.compare(found, tempfile.mkdtemp()).name
+    >>> lab.compare(found, tempfile.mkdtemp()).name
     'report.html'
     """
     if not (
@@ -83,28 +86,20 @@ def regret_table(
     If all cells have contexts, two columns have the gain over the best single arm and the regret against segments. Where a cell has a rival, the label of one of its policies, two columns have the paired difference from it.
     """
     names = {cell: results.names(_labels_of(results, labels)) for cell, results in cells.items()}
-    rows, segmented = [], all(results.has_segments for results in cells.values())
-    for cell, results in cells.items():
-        rival = (rivals or {}).get(cell)
-        for name, (label, line) in zip(names[cell], results.statistics(rival).items(), strict=True):
-            mean, median, p99 = (f"{line[key]:,.1f}" for key in ("mean", "median", "p99"))
-            row: tuple[str, ...]
-            row = (f"{cell}: {name}" if cell else name, mean, _ends(line, "low", "high"), median, p99)
-            row += (f"{line['gain']:+,.1f}", f"{line['segment_regret']:,.1f}") if segmented else ()
-            difference = ("", "") if rival in (None, label) else _difference(line)
-            rows.append((*row, *difference) if rivals else row)
-    head: tuple[str, ...] = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
-    head += ("gain", "regret against segments") if segmented else ()
-    head += _heads(cells, labels, rivals) if rivals else ()
+    segments = all(results.has_segments for results in cells.values())
+    rows = [
+        row
+        for cell, results in cells.items()
+        for row in regret_rows(
+            results,
+            [f"{cell}: {name}" if cell else name for name in names[cell]],
+            (rivals or {}).get(cell),
+            segments=segments,
+            paired=bool(rivals),
+        )
+    ]
+    head = HEAD + (SEGMENT_HEAD if segments else ()) + (_heads(cells, labels, rivals) if rivals else ())
     return ReportTable(title, head, tuple(rows), latex_table(cells, names))
-
-
-def _ends(line: Mapping[str, float], low: str, high: str) -> str:
-    return f"{line[low]:,.1f} to {line[high]:,.1f}"
-
-
-def _difference(line: Mapping[str, float]) -> tuple[str, str]:
-    return f"{line['difference']:+,.1f}", _ends(line, "difference_low", "difference_high")
 
 
 def _heads(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from decoupled.base.files import write_atomically
 from decoupled.plots import save_static
+
 from .page import build_page
 from .paper_tables import write_latex
 from .section import Section

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from decoupled.plots import COLOURS, WORST, Heat, Panel, Picture, Series
+
 from .claims import FAILS, HOLDS, UNDECIDED, Claim, Measure
 from .mathematics import typeset
 from .section import ReportTable, Section

@@ -7,6 +7,7 @@ from decoupled import __version__
 from decoupled.base.files import write_atomically
 from decoupled.base.latex import Column, Markup, Table
 from decoupled.plots import Picture
+
 from .claims import Claim
 from .document import Block, Document, Drawing, Heading, Included, Notice
 from .document.latex import inline, to_latex

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from decoupled.base.latex import Table
 from decoupled.plots import Picture
+
 from .claims import Claim
 
 

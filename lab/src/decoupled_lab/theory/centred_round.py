@@ -8,6 +8,7 @@ import numpy as np
 
 from decoupled.base.arrays import Floats, Ints
 from decoupled.kernels.laws.winner_law import winner_law
+
 from .bounds.gates import HALF, Gate
 from .moment import Moment
 from .potential import Potential, divergence, potential

@@ -10,6 +10,7 @@ from decoupled.base.validation import number_in, share_of, whole_number
 from decoupled.environments.base import Environment
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, Ladder
+
 from .bounds.gates import HALF, Gate
 from .centred_round import CentredRound
 from .inequality import Tally
@@ -50,13 +51,14 @@ def check(
         whole_path: whether to evaluate the inequalities about the whole trajectory too, which takes every round.
 
     >>> import decoupled as dc
+    >>> import decoupled_lab as lab
     >>> rivals = dc.environments.Bernoulli([0.5, 0.45])
-    >>> report = dc.theory.check(rivals, dc.FTPL(), horizon=100, seed=0)
+    >>> report = lab.theory.check(rivals, dc.FTPL(), horizon=100, seed=0)
     >>> [line.inequality.name for line in report.surprises]
     []
     >>> report["on D_t with <=: w_best >= 1 / (2 e)"].violations > 0  # the event needs a strict inequality
     True
-    >>> dc.theory.check(rivals, dc.Ladder(), horizon=100, seed=0).surprises
+    >>> lab.theory.check(rivals, dc.Ladder(), horizon=100, seed=0).surprises
     []
     """
     policy = FTPL() if policy is None else policy

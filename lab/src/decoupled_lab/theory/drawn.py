@@ -6,6 +6,7 @@ import numpy as np
 
 from decoupled.base.arrays import Floats
 from decoupled.policies import ContextualLadder, Ladder
+
 from .bounds.gates import Gate
 from .bounds.ladder import RECORD, ladder_numbers
 from .centred_round import CentredRound

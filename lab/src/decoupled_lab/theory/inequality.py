@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from decoupled.base.arrays import Floats
+
 from .moment import Moment
 
 CLAIMED = "claimed"  # the paper states it

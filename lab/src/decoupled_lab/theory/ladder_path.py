@@ -10,6 +10,7 @@ from decoupled.kernels.compose import START
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
 from decoupled.policies import Ladder
+
 from .bounds.ladder import ladder_numbers
 from .ladder_round import LadderRound
 from .moment import Moment

@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from decoupled.errors import ParameterError, near_name
+
 from .inequality import Line, Tally
 from .lemmas import in_order
 
@@ -25,7 +26,8 @@ class Report:
         lines: one line for each inequality, in the order of the argument.
 
     >>> import decoupled as dc
-    >>> report = dc.theory.check(dc.environments.Alternating(arms=4, gap=0.25), horizon=50, seed=1)
+    >>> import decoupled_lab as lab
+    >>> report = lab.theory.check(dc.environments.Alternating(arms=4, gap=0.25), horizon=50, seed=1)
     >>> report.surprises
     []
     >>> report["w <= (1 + eta u)^-alpha"].violations
@@ -69,9 +71,10 @@ def combine(reports: Iterable[Report]) -> Report:
         reports: the reports, of any number of trajectories.
 
     >>> import decoupled as dc
+    >>> import decoupled_lab as lab
     >>> world = dc.environments.Alternating(arms=4, gap=0.25)
-    >>> reports = [dc.theory.check(world, horizon=20, seed=seed) for seed in range(2)]
-    >>> combined = dc.theory.combine(reports)
+    >>> reports = [lab.theory.check(world, horizon=20, seed=seed) for seed in range(2)]
+    >>> combined = lab.theory.combine(reports)
     >>> every = [line for report in reports for line in report.lines]
     >>> sum(line.evaluated for line in combined.lines) == sum(line.evaluated for line in every)
     True

@@ -8,6 +8,7 @@ import numpy as np
 from decoupled.base.validation import whole_number
 from decoupled.environments.base import Environment
 from decoupled.policies import FTPL
+
 from .bounds import first_round_constant, penalty_constant, theorem1
 from .lemmas.penalty import GAPS, UNIFORM, penalty
 from .lemmas.penalty import sides as penalty_sides
@@ -51,7 +52,8 @@ def steps(
     On one path, the first may exceed the second by chance.
 
     >>> import decoupled as dc
-    >>> found = dc.theory.steps(dc.environments.Alternating(arms=4, gap=0.25), horizon=100, seed=0)
+    >>> import decoupled_lab as lab
+    >>> found = lab.theory.steps(dc.environments.Alternating(arms=4, gap=0.25), horizon=100, seed=0)
     >>> [step.name for step in found]
     ['regret', 'lemma 3.4', 'lemmas 3.5 and 3.6', 'theorem 3.1']
     """

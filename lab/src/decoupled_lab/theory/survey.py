@@ -7,6 +7,7 @@ import numpy as np
 from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, PunishLast
 from decoupled.environments.base import Environment
 from decoupled.policies import FTPL, Ladder
+
 from .checking import check, inspect
 from .drawn import drawn_report
 from .lemmas.best_arm import edge_of_event

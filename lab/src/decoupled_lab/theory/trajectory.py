@@ -11,6 +11,7 @@ from decoupled.kernels.adversary import fill_losses, note_play
 from decoupled.kernels.random.noise import BERNOULLI, draw_loss
 from decoupled.kernels.random.stream import new_stream
 from decoupled.policies import FTPL
+
 from .moment import Moment
 
 

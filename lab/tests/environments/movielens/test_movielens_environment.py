@@ -13,10 +13,10 @@ import pytest
 import scipy.stats
 
 import decoupled as dc
+from decoupled.kernels.random.noise import BETA, NONE
 from decoupled_lab import movielens
 from decoupled_lab.movielens import environment as module
 from decoupled_lab.movielens.environment import MovieLens
-from decoupled.kernels.random.noise import BETA, NONE
 from support.once import fits_folder
 from support.planted_ratings import as_file, planted
 
@@ -150,7 +150,7 @@ def regret_of_guessing(environment: MovieLens, horizon: int) -> float:
 
 def test_nothing_is_read_or_loaded_before_it_is_needed() -> None:
     code = (
-        "import sys, decoupled.environments as e; e.MovieLens(32);"
+        "import sys, decoupled_lab as e; e.MovieLens(32);"
         "assert 'urllib.request' not in sys.modules and 'scipy.sparse.linalg' not in sys.modules"
     )
     subprocess.run(

@@ -2,10 +2,12 @@
 
 import typer
 
+from decoupled.cli.errors import report_errors
+from decoupled.cli.tables import aligned
+
 from ..options.definitions import MIRROR, SERVE
 from ..options.sources import OptionValues
-from ..options.tables import aligned, held_rows
-from decoupled.cli.errors import report_errors
+from ..options.tables import held_rows
 from .mirror import ConfigFile, config_file, read, takes_mirror_options
 from .options import takes_serve_options
 

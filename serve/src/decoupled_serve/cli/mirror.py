@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from decoupled.cli.errors import report_errors
 from decoupled.errors import ParameterError
+
 from ..options.definitions import MIRROR
 from ..options.sources import OptionValues, config_path, read_file, resolved
-from decoupled.cli.errors import report_errors
 from .options import takes, warn_of_unknown_variables
 from .starting import ends_on_sigterm, loading
 

@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from decoupled.cli.errors import report_errors
+from decoupled.cli.flags import flag, with_parameters_of
+
 from ..options.definitions import CONFIG, STORES
 from ..options.option import Option
 from ..options.sources import OptionValues, config_path, resolved, serve_file, unknown_variables
-from decoupled.cli.errors import report_errors
 
 _BY_VARIABLE = "Variables set the options, too, such as DECOUPLED_STORE for --store. See docs/settings.md."
 Resolve = Callable[[dict[str, Any]], OptionValues]
@@ -36,23 +38,6 @@ def takes(
         return run
 
     return decorate
-
-
-def with_parameters_of(
-    command: Callable[..., None], run: Callable[..., None], filled: str, added: Sequence[inspect.Parameter]
-) -> Callable[..., None]:
-    """Let `run` look like `command` without the parameter that it fills in itself, and with those that are added."""
-    own = [each for each in inspect.signature(command).parameters.values() if each.name != filled]
-    parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *added]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
-
-
-def flag(name: str, annotation: object, default: object) -> inspect.Parameter:
-    """A parameter of a command that is a flag."""
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _flag(option: Option) -> inspect.Parameter:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from decoupled.cli.client import AuditAction, AuditLimit, AuditSubject, AuditTenant
+from decoupled.cli.errors import report_errors
+
 from ..options.definitions import SERVE, STORES
 from ..options.kinds import shown_store
 from ..options.sources import OptionValues
-from decoupled.cli.audit import AuditAction, AuditLimit, AuditSubject, AuditTenant, audit_line
-from decoupled.cli.client_data import client
-from decoupled.cli.errors import report_errors
+from .audit import audit_line
 from .options import takes_serve_options, takes_store
 from .starting import ends_on_sigterm, loading
 
@@ -32,7 +33,6 @@ def add_to(app: typer.Typer) -> None:
     app.command()(restore)
     app.command()(audit)
     app.add_typer(keys, name="keys")
-    app.add_typer(client, name="client")
 
 
 @takes_serve_options(SERVE, warn=True)

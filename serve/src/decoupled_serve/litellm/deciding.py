@@ -15,8 +15,6 @@ from decoupled.learner.guardrails import Guardrails
 from decoupled.learner.learner import Learner
 from ..mirror.backend import UNKNOWN, Routing, ServiceCalls, Traits
 from ..mirror.prefetch import Prefetch
-from decoupled.policies import Ladder, Policy
-from decoupled.client.aio import AsyncClient
 from .saving import SavedSoon
 
 PATIENCE = 0.1  # seconds that a request with a key waits for the service

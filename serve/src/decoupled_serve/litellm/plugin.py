@@ -12,15 +12,16 @@ from typing import Any
 from litellm.integrations.custom_logger import CustomLogger
 from pydantic import ValidationError
 
+from decoupled.client.aio import AsyncClient
 from decoupled.errors import ParameterError
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
+from decoupled.policies import Ladder, Policy
+
 from ..mirror.config import LossConfig
 from ..mirror.exchange import Answer
 from ..mirror.judges import judge_of
 from ..mirror.spending import Spending
-from decoupled.policies import Ladder, Policy
-from decoupled.client.aio import AsyncClient
 from .deciding import Decider, InProcess, OnService
 from .requests import TARGETS, Fields, metadata_of
 from .routing import Mark, Routing

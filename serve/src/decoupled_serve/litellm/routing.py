@@ -9,6 +9,7 @@ from typing import Any
 
 from decoupled.errors import ParameterError
 from decoupled.learner.keys import key_text
+
 from ..mirror.backend import Traits
 from ..mirror.config import CopyConfig, LossConfig
 from ..mirror.copies import Copies, Copy

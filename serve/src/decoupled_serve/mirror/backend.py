@@ -15,7 +15,18 @@ from decoupled.learner.guardrails import Guardrails
 from decoupled.client.aio import AsyncClient
 from decoupled.client.errors import UndeliveredFeedback
 from decoupled.client.exchange import Retries
-from decoupled.client.service_errors import HOW_LONG, Compiling, Conflict, Gone, NotCompiled, NotFound, ServiceError
+from decoupled.client.service_errors import (
+    HOW_LONG,
+    Compiling,
+    Conflict,
+    Gone,
+    NotCompiled,
+    NotFound,
+    ServiceError,
+)
+from decoupled.errors import shown
+from decoupled.learner.guardrails import Guardrails
+
 from ..service.experiment.context import Value, with_fields_of
 from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import FieldType, Settings

@@ -21,7 +21,6 @@ from pydantic import (
 from decoupled.base.secret_files import read_secret
 from decoupled.errors import Message, ParameterError, near_name
 from decoupled.learner.budget import Budget
-from ..options import readers
 from decoupled.policies import Policy
 from ..service.experiment.context import checked_fields
 from ..service.experiment.records import FieldType

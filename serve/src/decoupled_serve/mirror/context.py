@@ -8,6 +8,7 @@ from typing import Any
 
 from decoupled.base.nested import at
 from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER
+
 from ..service.experiment.context import LONGEST_VALUE, Value
 from ..service.experiment.records import FieldType
 from .config import FieldConfig

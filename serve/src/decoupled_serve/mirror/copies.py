@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 from decoupled.base.files import replacing
 from decoupled.client.exchange import Retries
 from decoupled.client.service_errors import ServiceError
+
 from .config import CopyConfig
 from .counts import MirrorCounts
 from .exchange import Answer, Request

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from decoupled.base.nested import at
+
 from .exchange import Answer
 from .json_fields import parsed
 

@@ -72,7 +72,15 @@ class _Worker:
 
     def __init__(self, name: str, folder: Path, *, alone: bool) -> None:
         kind = "alone" if alone else "both"
-        command = [sys.executable, "-P", "-m", "decoupled_serve.mirror.judge_worker", name, str(folder), kind]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "decoupled_serve.mirror.judge_worker",
+            name,
+            str(folder),
+            kind,
+        ]
         # In a session of its own, so that Ctrl-C ends the mirror, which then finishes what it began.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True

@@ -9,6 +9,7 @@ from typing import Any
 
 from decoupled.errors import DecoupledError
 from decoupled.learner.budget import Budget
+
 from .arm_health import ArmHealth
 from .backend import Backend
 from .config import MirrorConfig

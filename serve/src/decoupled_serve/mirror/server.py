@@ -14,7 +14,6 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from decoupled.errors import ParameterError, reworded
 from decoupled.client.aio import AsyncClient
 from ..service.http.admission.limits import Limits
 from ..service.http.app import create_app

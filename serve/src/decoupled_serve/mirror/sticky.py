@@ -8,6 +8,7 @@ from typing import Any
 from decoupled.base.nested import at
 from decoupled.errors import ParameterError
 from decoupled.learner.keys import key_text
+
 from .config import StickyConfig
 from .headers import Raw
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from decoupled.errors import ParameterError, near_name
+
 from . import readers
 
 HIDDEN = "(hidden)"

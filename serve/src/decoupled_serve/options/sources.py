@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from decoupled.base.nested import at
 from decoupled.base.secret_files import read_secret
 from decoupled.errors import ParameterError, near_name
+
 from .definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
 from .option import PREFIX, Option
 

@@ -1,6 +1,6 @@
 """Prints which options hold as a table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from .option import Option
 from .sources import OptionValues
@@ -11,6 +11,7 @@ def held_rows(options: Sequence[Option], settings: OptionValues) -> list[tuple[s
 
     >>> from decoupled_serve.options.definitions import STORES
     >>> from decoupled_serve.options.sources import resolved
+    >>> from decoupled.cli.tables import aligned
     >>> print(aligned(held_rows(STORES, resolved(STORES, {"store": "postgresql://me:secret@db/shop"}, {}))))
     store       postgresql://me@db/shop  --store
     store-file  none                     default
@@ -23,18 +24,3 @@ def held_rows(options: Sequence[Option], settings: OptionValues) -> list[tuple[s
             (option.name, "none" if empty else option.kind.show(value), settings.source(option.name))
         )
     return rows
-
-
-def aligned(rows: Iterable[tuple[str, ...]]) -> str:
-    """Rows as text in columns.
-
-    >>> print(aligned([("a", "bb"), ("ccc", "d")]))
-    a    bb
-    ccc  d
-    """
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )

@@ -9,7 +9,9 @@ from functools import partial
 from typing import TypedDict, Unpack
 
 from decoupled.base.validation import whole_number
+from decoupled.client.service_errors import NotCompiled
 from decoupled.policies import Policy
+
 from .api.audit import Audit
 from .api.deadlines import sweep_all
 from .api.decisions import Decisions

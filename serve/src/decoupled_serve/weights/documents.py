@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from decoupled.errors import ParameterError
+
 from .shares import Shares, in_parts
 
 PARTS = 10_000

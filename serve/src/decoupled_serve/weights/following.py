@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decoupled.errors import DecoupledError
 from decoupled.client.errors import TEMPORARY
 from decoupled.client.service_errors import ServiceError
+
 from .shares import Shares, has_moved
 from .targets import NotTaken, Target
 

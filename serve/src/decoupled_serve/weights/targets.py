@@ -11,6 +11,7 @@ from pathlib import Path
 
 from decoupled.base.files import write_atomically
 from decoupled.errors import DecoupledError
+
 from .documents import Document
 from .shares import Shares
 

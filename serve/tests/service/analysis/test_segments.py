@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from decoupled.client.service_errors import Invalid
 from decoupled.inference.sequences import Sequences
 from decoupled.inference.verdicts import verdict
 from decoupled_serve.service.analysis import segments
 from decoupled_serve.service.analysis.segments import SegmentsRecord, share
-from decoupled.client.service_errors import Invalid
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from support.stores import Clock, quick_service

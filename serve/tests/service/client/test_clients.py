@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.errors import ParameterError
 from decoupled import client as client_package
 from decoupled.client import (
     AsyncClient,
@@ -21,6 +20,7 @@ from decoupled.client import (
     Undelivered,
 )
 from decoupled.client.service_errors import Invalid
+from decoupled.errors import ParameterError
 from support.dropping import dropping_proxy, random_outcomes
 from support.http_service import Service, served
 

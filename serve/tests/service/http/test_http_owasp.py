@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from decoupled.errors import ParameterError
 from decoupled.client import Client, Retries
 from decoupled.client.service_errors import ServiceError
+from decoupled.errors import ParameterError
 from decoupled_serve.service.http.admission.auth import new_key
 from decoupled_serve.service.http.admission.limits import Limits
 from decoupled_serve.service.http.server import Serving, check

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from decoupled.base.files import write_atomically
+
 from ...report import latex
 from ...report.document.latex import to_latex
 from ...report.document.markdown import to_markdown

@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from decoupled import __version__
+
 from ...report.claims import UNDECIDED, Claim
 from ...report.document import Block, Heading, Items, Listing, Paragraph, TextTable
 from ...report.section import Section

@@ -4,6 +4,7 @@ import re
 from itertools import count
 
 from decoupled.base.latex import Column, Markup, Table, escape
+
 from .. import latex
 from . import (
     Block,

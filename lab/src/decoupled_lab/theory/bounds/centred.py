@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from decoupled.base.arrays import Floats
+
 from .arguments import scale_of, shape_of, size_of
 from .constants import (
     arms_of,

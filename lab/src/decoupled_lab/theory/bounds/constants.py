@@ -7,6 +7,7 @@ import numpy as np
 
 from decoupled.base.extras import needed_for
 from decoupled.base.validation import whole_number
+
 from .arguments import shape_of
 
 with needed_for("bounds with the zeta function"):

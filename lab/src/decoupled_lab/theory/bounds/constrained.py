@@ -9,6 +9,7 @@ import numpy as np
 from decoupled.base.arrays import Floats
 from decoupled.base.validation import whole_number
 from decoupled.errors import ParameterError
+
 from .arguments import positive_gaps, scale_of, shape_of, split_of
 from .constants import (
     LEAST_OFF_EVENT,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from decoupled.base.arrays import Floats
 from decoupled.base.validation import number_in
 from decoupled.errors import ParameterError
+
 from .arguments import shape_of
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(96)

@@ -12,6 +12,7 @@ from decoupled.base.arrays import Floats
 from decoupled.base.validation import number_in
 from decoupled.errors import ParameterError
 from decoupled.policies import Ladder
+
 from .arguments import positive_gaps, size_of
 from .constants import LEAST_OFF_EVENT, arms_of, curvature_constant, rank_sum, winner_constant
 from .constrained import self_bounding_factor
@@ -212,9 +213,10 @@ def ladder_terms(arms: int, policy: Ladder | None = None) -> LadderTerms:
         policy: the ladder, with any parameters but a `uniform_share` of 0; `Ladder()` if None.
 
     >>> import decoupled as dc
-    >>> [round(dc.theory.bounds.ladder_terms(arms).factor, 1) for arms in (2, 8, 64, 1024)]
+    >>> import decoupled_lab as lab
+    >>> [round(lab.theory.bounds.ladder_terms(arms).factor, 1) for arms in (2, 8, 64, 1024)]
     [49.5, 74.8, 99.9, 109.4]
-    >>> round(dc.theory.bounds.ladder_terms(8).constant)
+    >>> round(lab.theory.bounds.ladder_terms(8).constant)
     2049
     """
     return terms_of(ladder_numbers(arms, policy))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from decoupled.base.arrays import Floats
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy
+
 from .arguments import shape_of, size_of, split_of
 from .constants import LEAST_OFF_EVENT, curvature_constant, first_rate, square_sum
 from .gates import Gate
@@ -114,14 +115,15 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
         gate: the soft gate of a centred estimator, at this policy's exploitation rate; None for importance weighting.
 
     >>> import decoupled as dc
-    >>> round(dc.theory.bounds.switches(horizon=1_000_000, arms=8))
+    >>> import decoupled_lab as lab
+    >>> round(lab.theory.bounds.switches(horizon=1_000_000, arms=8))
     36441
-    >>> round(dc.theory.bounds.switches(1_000_000, 8, dc.FTPL(c=0.5), gate=dc.theory.bounds.Gate()))
+    >>> round(lab.theory.bounds.switches(1_000_000, 8, dc.FTPL(c=0.5), gate=lab.theory.bounds.Gate()))
     43015
     """
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, FTPL) or policy.estimator != "importance" or policy.schedule != "rounds":
-        remedy = "dc.FTPL() has a bound, and so has a soft gate, gate=dc.theory.bounds.Gate()"
+        remedy = "dc.FTPL() has a bound, and so has a soft gate, gate=lab.theory.bounds.Gate()"
         raise ParameterError.of("policy", policy, _why(policy), remedy)
     rounds, alpha = size_of(horizon, arms) / arms, policy.alpha
     scale = policy.c if policy.c_exploit is None else policy.c_exploit

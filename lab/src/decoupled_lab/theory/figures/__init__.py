@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from decoupled.environments import Alternating
+
 from ..inequality import OURS
 from ..report import Report
 from ..steps import steps

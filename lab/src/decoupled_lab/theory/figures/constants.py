@@ -5,6 +5,7 @@ import numpy as np
 from decoupled.environments import Alternating
 from decoupled.policies import FTPL
 from decoupled.simulation import simulate
+
 from ..bounds import (
     corollary,
     gap_constant,

@@ -8,6 +8,7 @@ import numpy as np
 
 from decoupled.base.arrays import Floats
 from decoupled.policies import ContextualLadder
+
 from ..bounds.contexts import shared_numbers
 from ..inequality import OURS, Inequality, Sides
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoupled.base.arrays import Floats
+
 from ..inequality import OURS, Inequality, Sides
 
 GAP = Inequality("mixability gap of a round <= range of its losses", "ladder, L7", OURS)

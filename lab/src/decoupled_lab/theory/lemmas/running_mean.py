@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from decoupled.base.arrays import Floats
+
 from ..inequality import OURS, Inequality, Sides
 
 MEAN = Inequality(

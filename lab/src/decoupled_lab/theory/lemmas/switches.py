@@ -7,6 +7,7 @@ import numpy as np
 
 from decoupled.base.arrays import Floats
 from decoupled.kernels.laws.winner_law import winner_law
+
 from ..bounds.constants import curvature_constant, rank_sum
 from ..bounds.gates import HALF, Gate
 from ..bounds.switching import late_rate_constant, late_switch_constant, rate_fall_cost, switch_constant

@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from decoupled.errors import DecoupledError
 from decoupled.client.service_errors import ReplayError, StoreError
+from decoupled.errors import DecoupledError
+
 from ..experiment.live import LiveExperiment
 from ..experiment.rows import ExperimentRow
 from ..experiment.snapshots import restore, snapshot

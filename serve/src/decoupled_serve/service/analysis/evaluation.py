@@ -20,6 +20,7 @@ from decoupled.inference.interval import Interval
 from decoupled.inference.ordering import PATIENCE, settled
 from decoupled.inference.sequences import Sequences
 from decoupled.learner.loss_range import LossRange
+
 from .export import LoggedDecision
 
 METHOD = "importance weighting; confidence sequences, which hold at every moment at once"

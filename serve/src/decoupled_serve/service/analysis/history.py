@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from decoupled.decision import Arm
 from decoupled.inference.interval import Interval
 from decoupled.inference.sequences import Sequences
+
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import count_of
 from ..experiment.rows import ExperimentRow, Row

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, Unpack
 
+from decoupled.client.service_errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from decoupled.decision import Arm
 from decoupled.errors import LossError, ParameterError, reworded, shown
 from decoupled.learner.preferences import Preference, preference_loss
+
 from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply
-from decoupled.client.service_errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from ..experiment.live import Form, LiveExperiment, Loss, T
 from ..experiment.records import DecisionId, DecisionRecord, Feedback, unknown_decision
 from ..experiment.rows import Decided, Settled

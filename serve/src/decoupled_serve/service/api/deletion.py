@@ -3,9 +3,10 @@
 import logging
 from threading import Event
 
+from decoupled.client.service_errors import Conflict, ServiceError
+
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from decoupled.client.service_errors import Conflict, ServiceError
 from ..experiment.records import moment
 from ..memory.session import Reference, Session
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypedDict
 from decoupled.decision import Arm, Mode
 from decoupled.errors import near_name, shown
 from decoupled.learner.keys import Key
+
 from ..commits.loop import SLICE, Continuation
-from decoupled.client.service_errors import Conflict, Invalid
 from ..experiment.annotations import Annotations, stored_baseline, stored_tags
 from ..experiment.context import stored_advice, stored_context
 from ..experiment.live import Form, LiveExperiment, T

@@ -8,16 +8,17 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from decoupled.base.names import is_name, name_rule
+from decoupled.client.service_errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, near_name, reworded, shown
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
 from decoupled.learner.learner import DEFAULT_PENDING
 from decoupled.learner.portable import portable
+
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
-from decoupled.client.service_errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
 from ..experiment.annotations import Annotations
 from ..experiment.context import stored_context
 from ..experiment.imported import adopted, digest_of, first_snapshot

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from decoupled.learner.budget import Budget
+
 from ..experiment.guarding import changed_guardrails, checked_budget
 from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from decoupled.client.service_errors import Conflict, NotFound
+
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
-from decoupled.client.service_errors import Conflict, NotFound
 from ..experiment.settings import plain_text
 from ..memory.cache import any_active
 from ..memory.session import Session

@@ -11,7 +11,6 @@ from decoupled.decision import Mode
 from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
-from decoupled.client.service_errors import Invalid
 from ..experiment.live import Owner, decision_record
 from ..experiment.records import DecisionRecord, Experiment, Status
 from ..experiment.settings import plain_text

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from decoupled.policies import Policy
+
 from ..analysis import export
 from ..analysis.evaluation import LogEvaluation, evaluate
 from ..analysis.export import LoggedDecision

@@ -4,10 +4,11 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import NamedTuple
 
+from decoupled.client.service_errors import StoreError
 from decoupled.decision import Arm
+
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from decoupled.client.service_errors import StoreError
 from ..experiment.gates import Gate, gate_of
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import refuse_if_large

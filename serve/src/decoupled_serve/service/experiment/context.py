@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from decoupled.base.names import is_name, name_rule
+from decoupled.client.service_errors import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name, shown
 from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER

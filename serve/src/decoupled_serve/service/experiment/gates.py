@@ -11,11 +11,12 @@ A verdict, once decided, stays. A gate asks for the evidence of now: if an arm h
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from decoupled.client.service_errors import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name, shown
 from decoupled.inference.differences import difference_now
 from decoupled.inference.interval import Interval
-from decoupled.client.service_errors import Invalid
+
 from .watched import WatchedExperiment
 
 GateState: TypeAlias = Literal["passed", "failed", "waiting"]

@@ -3,12 +3,13 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from decoupled.client.service_errors import Invalid, ServiceError
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, near_name
 from decoupled.learner.arms import ArmNames
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
-from decoupled.client.service_errors import Invalid, ServiceError
+
 from . import numbered_arms
 
 _STANDARD = "plays the standard game and learns from the arm that is served"

@@ -2,11 +2,12 @@
 
 import hashlib
 
+from decoupled.client.service_errors import Invalid
 from decoupled.errors import DecoupledError, UnsupportedError
 from decoupled.inference.sequences import Sequences
 from decoupled.learner.learner import Learner
 from decoupled.learner.portable import Saved, described, portable
-from decoupled.client.service_errors import Invalid
+
 from .live import UNLIMITED, LiveExperiment
 from .rows import ExperimentRow
 from .snapshots import snapshot

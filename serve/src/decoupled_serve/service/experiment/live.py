@@ -23,7 +23,7 @@ from decoupled.learner.learner import Learner
 from decoupled.learner.loss_range import LossRange
 from decoupled.learner.meter import Meter
 from decoupled.policies import Policy
-from decoupled.client.service_errors import ReplayError
+
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
 from .context import Declared, given_advice, shown_advice, shown_context
 from .numbered_arms import Places, is_large

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from decoupled.client.service_errors import Conflict, Invalid
 from decoupled.decision import Arm
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
 from decoupled.policies import Policy
-from decoupled.client.service_errors import Conflict, Invalid
 
 MOST_NAMED = 10_000  # arms that have names, and all that an experiment can do
 MOST_NUMBERED = 1_000_000

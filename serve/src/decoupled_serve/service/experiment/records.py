@@ -15,7 +15,6 @@ from decoupled.inference.ordering import PATIENCE
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
 from decoupled.learner.preferences import Preference
-from decoupled.client.service_errors import NotFound
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 FeedbackKind: TypeAlias = Literal["loss", "preference"]

@@ -14,7 +14,7 @@ from decoupled.learner.inferring import checked_patience
 from decoupled.learner.loss_range import LossRange
 from decoupled.learner.seeds import randomness
 from decoupled.policies import Ladder, Policy
-from decoupled.client.service_errors import Invalid, ServiceError
+
 from .context import with_fields_of
 from .guarding import changed_guardrails, checked_budget
 from .numbered_arms import as_stored, check_settings, from_stored, is_large

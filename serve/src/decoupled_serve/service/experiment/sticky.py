@@ -6,9 +6,10 @@ A key may identify a user, so its text is neither logged nor shown in an error, 
 import secrets
 from hashlib import blake2b
 
+from decoupled.client.service_errors import Invalid
 from decoupled.errors import ParameterError
 from decoupled.learner.keys import Key, key_text
-from decoupled.client.service_errors import Invalid
+
 from .records import KeyLog
 
 _SIZE = 16  # bytes of a hash; even among a billion keys, two hardly ever share one

@@ -13,6 +13,7 @@ from decoupled.inference.regrets import best_looking, compared_rounds, regret
 from decoupled.inference.sequences import Sequences
 from decoupled.inference.verdicts import Verdict, verdict
 from decoupled.learner.loss_range import LossRange
+
 from .live import LiveExperiment
 
 

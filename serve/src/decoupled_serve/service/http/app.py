@@ -8,6 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import Route
 
 from decoupled import __version__
+
 from ..console import PATHS, console_routes
 from ..service import DecisionService
 from .admission.auth import Admission

@@ -9,8 +9,9 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from decoupled.errors import shown
 from decoupled.client.service_errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
+from decoupled.errors import shown
+
 from .admission.auth import Access
 from .models.problem_json import FAULT, PROBLEM, headers_of, log_fault, problem_of
 from .models.strict_json import encoded, parsed

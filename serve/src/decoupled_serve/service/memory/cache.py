@@ -5,6 +5,7 @@ from collections.abc import Container, Iterator
 from typing import TypeVar
 
 from decoupled.client.service_errors import Unauthorized
+
 from ..experiment.live import LiveExperiment
 from ..store.store import Store
 

@@ -13,10 +13,11 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
+from decoupled.client.service_errors import HOW_LONG, Compiling, NotCompiled
 from decoupled.errors import DecoupledError
 from decoupled.kernels.lazy_numba import told_of_compiling
 from decoupled.policies import Policy, warmup
-from decoupled.client.service_errors import HOW_LONG, Compiling, NotCompiled
+
 from ..experiment.numbered_arms import MOST_NAMED, count_of
 from ..experiment.rows import ExperimentRow
 

@@ -4,8 +4,9 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 
-from decoupled.errors import StateError
 from decoupled.client.service_errors import ReplayError
+from decoupled.errors import StateError
+
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import from_stored, is_large
 from ..experiment.rows import Decided, ExperimentRow

@@ -5,7 +5,17 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-from decoupled.client.service_errors import Compiling, Gone, Loading, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
+from decoupled.client.service_errors import (
+    Compiling,
+    Gone,
+    Loading,
+    NotCompiled,
+    NotFound,
+    ReplayError,
+    ServiceError,
+    StoreError,
+)
+
 from ..experiment.audited import audit_row
 from ..experiment.live import LiveExperiment
 from ..experiment.records import moment

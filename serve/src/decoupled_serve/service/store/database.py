@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeAlias
 
 from decoupled.client.service_errors import StoreError
+
 from ..experiment.rows import ExperimentRow
 from .schema import MIGRATIONS, RECORD, Dialect, statements
 

@@ -5,9 +5,10 @@ import time
 from contextlib import closing
 
 from decoupled.base.extras import needed_for
+from decoupled.client.service_errors import StoreError
+
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ...options.kinds import is_postgres as is_postgres
-from decoupled.client.service_errors import StoreError
 from .store import Store
 
 

@@ -11,6 +11,8 @@ import psycopg
 from decoupled.base.fair_threads import pause
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from decoupled.client.service_errors import StoreError
+
+from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ..experiment.rows import ExperimentRow
 from .database import Values
 from .schema import POSTGRES, TABLES

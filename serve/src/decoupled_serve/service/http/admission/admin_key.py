@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 
 from decoupled.base.secret_files import read_secret
-from decoupled.errors import ParameterError
-from ...api.keys import Keys
 from decoupled.client.service_errors import Conflict
+from decoupled.errors import ParameterError
+
+from ...api.keys import Keys
 from ...experiment.audited import OPERATOR
 from .auth import digest_of
 

@@ -13,9 +13,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from decoupled.errors import ParameterError, near_name
-from ...api.keys import Keys
 from decoupled.client.service_errors import Forbidden, TooMany, Unauthorized
+from decoupled.errors import ParameterError, near_name
+
+from ...api.keys import Keys
 from ...experiment.audited import OPERATOR
 from ...memory.cache import KEYLESS, MISSING, REFUSED, keep
 from .limits import Limits

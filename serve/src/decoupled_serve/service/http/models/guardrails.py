@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, StrictBool, StrictInt
 
 from decoupled.learner.budget import MOST_IN_A_WINDOW, Budget
 from decoupled.learner.guardrails import Guardrails
+
 from ..admission.limits import MOST_NAMED
 from .fields import Arm, Model, Number, Whole, fields_of
 from .strict_json import one_rule

@@ -27,7 +27,7 @@ from decoupled.errors import DecoupledError
 from decoupled.inference.interval import Interval
 from decoupled.inference.ordering import MOST_PATIENCE, PATIENCE
 from decoupled.policies import Policy
-from decoupled.client.service_errors import Invalid
+
 from ...experiment.context import MOST_FIELDS
 from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import as_stored

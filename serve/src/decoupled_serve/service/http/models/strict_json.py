@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from decoupled.learner.keys import key_text
-from decoupled.client.service_errors import BadRequest
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from decoupled.client.service_errors import Invalid
+
 from .fields import CHOICES
 
 _LISTED = 20  # errors in a response

@@ -12,9 +12,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from decoupled import __version__
+from decoupled.client.service_errors import ServiceError
+
 from ...api.health import ExperimentHealth, Health
 from ...commits.loop import Command
-from decoupled.client.service_errors import ServiceError
 from ...memory.traffic import Counts
 from ...service import DecisionService
 

@@ -31,8 +31,9 @@ from prometheus_client.metrics_core import Metric
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from decoupled import __version__
-from ...commits.loop import Command
 from decoupled.client.service_errors import ServiceError
+
+from ...commits.loop import Command
 from ...experiment.records import Feedback
 from ...experiment.request_context import Trace
 from ...service import DecisionService

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from decoupled.base.names import LONGEST
 from decoupled.client.service_errors import Forbidden
+
 from ...experiment.audited import ACTIONS, OPERATOR, AuditRecord
 from ...experiment.records import moment
 from ...service import DecisionService

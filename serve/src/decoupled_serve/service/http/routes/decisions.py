@@ -16,9 +16,9 @@ from pydantic import BaseModel, ValidationError
 from decoupled.base.names import is_name
 from decoupled.decision import Mode
 from decoupled.errors import shown
+
 from ...api.listing import DecisionSort
 from ...commits.replies import Reply
-from decoupled.client.service_errors import BadRequest, NotFound, ServiceError
 from ...experiment.annotations import tag_filter
 from ...experiment.records import Feedback, Status
 from ...service import DecisionService

@@ -6,11 +6,12 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from decoupled.base.names import LONGEST, SHAPE
+from decoupled.client.service_errors import Invalid
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
+
 from ...api.listing import ExperimentSort, Filed
 from ...commits.replies import Reply
-from decoupled.client.service_errors import Invalid
 from ...experiment.guarding import changed_guardrails, checked_budget
 from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import numbered

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from decoupled.errors import shown
-from ...analysis.foreign_log import LogFormat
 from decoupled.client.service_errors import Invalid, TooMany, UnsupportedMedia
+from decoupled.errors import shown
+
+from ...analysis.foreign_log import LogFormat
 from ...service import DecisionService
 from ..admission.body_file import REPLAY, save_body
 from ..admission.limits import Limits

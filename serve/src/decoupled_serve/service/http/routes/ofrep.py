@@ -24,8 +24,9 @@ from pydantic import (
 )
 
 from decoupled.base.names import is_name
-from decoupled.errors import shown
 from decoupled.client.service_errors import BadRequest, Conflict, Invalid, NotFound, ServiceError, TooMany
+from decoupled.errors import shown
+
 from ...experiment.records import DecisionRecord, Experiment
 from ...service import DecisionService
 from ..admission.auth import Admission

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from decoupled.client.service_errors import HOW_LONG, Compiling, Conflict, StoreError
+
 from ...service import DecisionService
 from ..admission.auth import REACH
 from ..framework import StrictRoute, access_of

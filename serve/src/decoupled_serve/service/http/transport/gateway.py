@@ -15,7 +15,6 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from decoupled.errors import shown
 from decoupled.client.service_errors import (
     BadRequest,
     Forbidden,
@@ -26,6 +25,8 @@ from decoupled.client.service_errors import (
     Unauthorized,
     UnsupportedMedia,
 )
+from decoupled.errors import shown
+
 from ...experiment.request_context import ORIGIN, Origin, Trace
 from ...memory.cache import KEYLESS
 from ..admission.auth import Access, Admission

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from starlette.types import Message, Send
 
 from decoupled.client.service_errors import ServiceError
+
 from ...experiment.request_context import Origin
 from ..models.problem_json import PROBLEM, headers_of, problem_of
 from ..models.strict_json import encoded

@@ -1,21 +1,11 @@
-"""Prints the audit trail, and defines the arguments that choose among its changes."""
+"""Prints the audit trail."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from decoupled_serve.service.experiment.audited import AuditRecord
+    from ..service.experiment.audited import AuditRecord
 
-AuditSubject: TypeAlias = Annotated[
-    str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
-]
-AuditAction: TypeAlias = Annotated[
-    str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
-]
-AuditTenant: TypeAlias = Annotated[str | None, typer.Option(help="Only changes of this tenant.")]
-AuditLimit: TypeAlias = Annotated[int, typer.Option(min=1, help="How many changes to show at most.")]
 _LONGEST = 200  # characters of a value
 
 
@@ -27,7 +17,7 @@ def audit_line(entry: "AuditRecord") -> str:
     >>> audit_line(change)
     '1970-01-01T00:00:00.000000Z  local  budget.set  models  by key 3f29 (till)  request r-1  {} -> {"share": 0.1}'
     """
-    from decoupled_serve.service.experiment.records import moment
+    from ..service.experiment.records import moment
 
     who = entry.caller + (f" ({entry.label})" if entry.label else "")
     request = f"  request {entry.request}" if entry.request is not None else ""
