@@ -106,18 +106,18 @@ def quick(options: list[str]) -> int:
     import decoupled
 
     home = Path(decoupled.__file__).resolve()
-    if home.is_relative_to(ROOT / "src"):
+    if home.is_relative_to(ROOT / "core/src"):
         print(f"{home}: is the tree; install a wheel first")
         return 2
     print(f"the quick suite, with {home.parent}", flush=True)
     makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
     names = re.findall(r"^QUICK := (.*)$", makefile, re.MULTILINE)[0].split()
     modules = [
-        name.removeprefix("src/").removesuffix(".py").replace("/", ".")
+        name.removeprefix("core/src/").removesuffix(".py").replace("/", ".")
         for name in names
-        if name[:3] == "src"
+        if name.startswith("core/src")
     ]
-    tests = [name for name in names if name[:3] != "src"]
+    tests = [name for name in names if not name.startswith("core/src")]
     command = [sys.executable, *["-m", "pytest", "-q", "--quick", "-p", "no:cacheprovider", "--pyargs"]]
     return subprocess.run([*command, *options, *tests, *modules], cwd=ROOT).returncode
 

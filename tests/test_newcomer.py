@@ -21,11 +21,12 @@ LINE = "from .inverse_gap import InverseGap as InverseGap"
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package and its tests, in which a newcomer has followed the guide."""
     root = tmp_path_factory.mktemp("newcomer")
-    for part in ("src", "tests", "docs/tools", "docs/data"):
+    for part in ("core", "tests", "docs/tools", "docs/data"):
         shutil.copytree(
             ROOT / part, root / part, ignore=shutil.ignore_patterns("lib")
         )  # bytecode stays good
-    shutil.copy(ROOT / "pyproject.toml", root)
+    for file in ("pyproject.toml", "conftest.py"):
+        shutil.copy(ROOT / file, root)
     for number, file in FILES.items():
         (root / file).write_text(blocks(GUIDE, "python")[number].code)
     with (root / LIST).open("a") as names:
@@ -34,7 +35,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(copy: Path, *command: str) -> str:
-    env = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    env = {**os.environ, "PYTHONPATH": str(copy / "core/src")}
     done = subprocess.run([sys.executable, *command], cwd=copy, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

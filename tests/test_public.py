@@ -123,7 +123,7 @@ assert "FTPL" in dir(dc) and "Client" not in dir(dc)
 try:
     from decoupled import Client
 except dc.MissingExtraError as error:
-    assert "decoupled.Client: needs the package httpx" in str(error) and "decoupled-bandits[service]" in str(error)
+    assert "decoupled.Client: needs the package httpx" in str(error) and "decoupled-bandits[client]" in str(error)
 else:
     raise SystemExit("there is a client without its packages")
 """

@@ -70,7 +70,7 @@ def packages(extra: str) -> dict[str, Distribution]:
 def size(extra: str) -> int:
     """The bytes that a package and an extra take."""
     # This package may be installed in a way that leaves its files in the checkout.
-    own = [path for path in (ROOT / "src").rglob("*") if path.is_file()]
+    own = [path for path in (ROOT / "core/src").rglob("*") if path.is_file()]
     others = (
         Path(str(each.locate_file(file)))
         for name, each in packages(extra).items()

@@ -259,7 +259,7 @@ def noticed_by(copy: Path, tests: Sequence[str], limit: float) -> str | None:
     """The first test that fails, or None. A run that does not end fails too: a broken sampler may reject for ever."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", *NO_PLUGINS, *tests]
     # A cache of its own: other copies break other kernels, and all of it is removed with the copy.
-    apart = {"NUMBA_CACHE_DIR": str(copy / "numba"), "PYTHONPATH": str(copy / "src")}
+    apart = {"NUMBA_CACHE_DIR": str(copy / "numba"), "PYTHONPATH": str(copy / "core/src")}
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             command, cwd=copy, env={**os.environ, **apart, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -284,7 +284,7 @@ def noticed_by(copy: Path, tests: Sequence[str], limit: float) -> str | None:
 
 def tried(mistake: Mistake, copy: Path, limit: float) -> Found:
     """Make a mistake in a copy, run the tests, and undo it."""
-    path = copy / "src" / "decoupled" / mistake.file
+    path = copy / "core/src/decoupled" / mistake.file
     source = path.read_text() if path.exists() else ""
     if mistake.right not in source:
         return Found("NOT FOUND", mistake.right)
@@ -302,7 +302,7 @@ def tried(mistake: Mistake, copy: Path, limit: float) -> Found:
 
 def digest() -> str:
     """The sources and the tests as they are."""
-    files = sorted(path for room in ("src", "tests") for path in (ROOT / room).rglob("*.py"))
+    files = sorted(path for room in ("core", "tests") for path in (ROOT / room).rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 

@@ -335,7 +335,7 @@ def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: py
     monkeypatch.delitem(sys.modules, "decoupled_serve.service.http.server", raising=False)
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
     assert result.exit_code == 1
-    assert "pip install 'decoupled-bandits[service]'" in result.output
+    assert "pip install 'decoupled-bandits[serve]'" in result.output
 
 
 def test_messages_in_the_shell_have_remedies_of_the_shell(

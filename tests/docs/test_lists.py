@@ -24,7 +24,7 @@ def test_the_table_of_experiments_is_in_the_markdown() -> None:
 
 
 def test_every_extra_is_in_the_table_and_measured() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "core/pyproject.toml").read_text())["project"]
     expected = {"core", *project["optional-dependencies"]}
     measured = {name.split(".")[1] for name in measurements.records() if name.startswith("extras.")}
     named, used = tool("measured_tables").WHAT_EXTRAS_ADD, tool("extras").FIRST_USE

@@ -21,7 +21,7 @@ def text(name: str) -> str:
 
 
 def test_supported_pythons_are_the_same_everywhere() -> None:
-    project = tomllib.loads(text("pyproject.toml"))["project"]
+    project = tomllib.loads(text("core/pyproject.toml"))["project"]
     prefix = "Programming Language :: Python :: 3."
     named = [line.removeprefix(prefix) for line in project["classifiers"] if line.startswith(prefix)]
     assert tuple(f"3.{minor}" for minor in named) == PYTHONS

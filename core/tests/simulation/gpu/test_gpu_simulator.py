@@ -23,7 +23,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
     def find(_: Path) -> str:
         simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "DECOUPLED_OFFLINE": "1"}
         simulator["XDG_CACHE_HOME"] = fits_folder(tmp_path_factory)
-        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
+        paths = os.pathsep.join([str(ROOT / "core/src"), str(ROOT / "tests")])
         # The words of a random stream overflow, and NumPy warns about it in code that is not compiled.
         done = subprocess.run(
             [

@@ -44,7 +44,7 @@ class Version:
 
     def __init__(self, checkout: Path) -> None:
         self._checkout = checkout
-        environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+        environment = {**os.environ, "PYTHONPATH": str(checkout / "core/src")}
         self._process = subprocess.Popen(
             [sys.executable, "-c", WORKER],
             stdin=subprocess.PIPE,
@@ -72,10 +72,10 @@ class Version:
 
 def measure(against: Path, repetitions: int = 15) -> Iterator[Ratio]:
     """One line for each policy and number of arms; a ratio above 1 means that this version is faster."""
-    if not (against / "src" / "decoupled" / "__init__.py").is_file():
+    if not (against / "core/src/decoupled/__init__.py").is_file():
         rule = "is not a checkout of decoupled"
         raise ParameterError.of("--against", str(against), rule, "try one made by git worktree add")
-    this, other = Version(Path(__file__).parents[3]), Version(against.resolve())
+    this, other = Version(Path(__file__).parents[4]), Version(against.resolve())
     try:
         for policy, arms in CASES:
             yield _race(this, other, policy, arms, repetitions)
