@@ -74,7 +74,9 @@ def package() -> Any:
     """The package as Griffe reads it, with the extensions of the site."""
     extensions = griffe.load_extensions(*(str(ROOT / each) for each in options()["extensions"]))
     loader = griffe.GriffeLoader(
-        search_paths=[ROOT / each / "src" for each in ("core", "serve", "lab")], extensions=extensions, docstring_parser=griffe.Parser.google
+        search_paths=[ROOT / each / "src" for each in ("core", "serve", "lab")],
+        extensions=extensions,
+        docstring_parser=griffe.Parser.google,
     )
     found = loader.load("decoupled")
     loader.resolve_aliases(implicit=True)

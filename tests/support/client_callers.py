@@ -8,10 +8,9 @@ from contextlib import ExitStack
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from .typescript import Bridge
-
 from decoupled.client import AsyncClient, Client, Outbox, Retries, Undelivered
 from decoupled.client.results import Flushed, RemoteDecision
+from decoupled.errors import DecoupledError
 
 from .typescript import Bridge
 

@@ -101,7 +101,9 @@ def test_the_check_of_a_policy_needs_no_compiler_if_machine_code_ships() -> None
     ]
 
 
-@pytest.mark.parametrize(("arguments", "extras"), [([], "cli"), (["serve"], "serve"), (["reproduce"], "lab")])
+@pytest.mark.parametrize(
+    ("arguments", "extras"), [([], "cli"), (["serve"], "serve"), (["reproduce"], "lab")]
+)
 def test_the_command_line_without_its_packages(arguments: list[str], extras: str) -> None:
     script = "import sys; sys.modules['typer'] = None\nfrom decoupled.cli import main\nmain()"
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True)

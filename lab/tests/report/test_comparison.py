@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.plots import drawable
 import decoupled_lab as lab
+from decoupled.plots import drawable
 
 
 def test_a_comparison_has_its_page_figure_and_data(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
+from decoupled.client import Retries
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror import judges
 from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled_serve.mirror.exchange import Answer, Request
 from decoupled_serve.mirror.loss import CopyLoss
 from decoupled_serve.mirror.verdict import BadVerdict, loss_of
-from decoupled.client import Retries
 from support.dropping import Answer as Said
 from support.dropping import answering
 from support.mirrors.running import Fixed, UpstreamProcess, eventually, mirror, write_config

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
+from decoupled.client import Retries
 from decoupled.client.aio import AsyncClient
 from decoupled_serve.mirror import mirror as mirror_module
 from decoupled_serve.mirror import news
 from decoupled_serve.mirror.backend import Embedded, Remote
 from decoupled_serve.mirror.config_file import read_config
 from decoupled_serve.mirror.news import Known
-from decoupled.client import Retries
-from decoupled.client.aio import AsyncClient
 from decoupled_serve.service.service import open_service
 from support.dropping import answering
 from support.http_service import served

@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 
-from decoupled_serve.service.analysis.doctor import examine
 from decoupled.client.service_errors import Gone
+from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.experiment.rows import Decided
 from decoupled_serve.service.service import DecisionService

@@ -15,9 +15,9 @@ from hypothesis.stateful import (
 )
 
 import decoupled as dc
+from decoupled.client.service_errors import ServiceError, StoreError
 from decoupled.decision import Decision, Mode
 from decoupled_serve.service.commits.replies import Reply
-from decoupled.client.service_errors import ServiceError, StoreError
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService
 from support.stores import Clock, both_stores, quick_service

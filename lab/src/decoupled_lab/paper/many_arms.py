@@ -11,13 +11,13 @@ import numpy as np
 
 from decoupled.base.files import write_atomically
 from decoupled.environments import Catalogue
-from ..movielens.environment import MovieLens
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
 
 from ..bench.steps import running
+from ..movielens.environment import MovieLens
 from ..movielens.ratings import MOVIES
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.section import ReportTable, Section

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from decoupled.base.files import write_atomically
-from ..movielens.environment import MovieLens
 from decoupled.errors import StorageError
 from decoupled.policies import FollowTheLeader
 from decoupled.simulation.plan import Plan, make_plan
 
 from ..movielens import find
+from ..movielens.environment import MovieLens
 from ..report.claims import not_judged
 from ..report.section import ReportTable, Section
 from .base import HORIZON, Advance, Scale, Simulated

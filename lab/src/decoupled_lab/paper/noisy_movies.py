@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from ..movielens.environment import MovieLens
 from decoupled.plots import NAMES as FIGURE_NAMES
 from decoupled.policies import Policy, TopTwo
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
 
+from ..movielens.environment import MovieLens
 from ..report.claims import Claim, judged_above, not_judged
 from ..report.section import Section
 from .base import HORIZON, Scale, Simulated

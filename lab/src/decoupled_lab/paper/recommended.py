@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from decoupled.environments import Alternating, Environment
-from ..movielens.environment import MovieLens
 from decoupled.simulation import Results
 from decoupled.simulation.plan import Plan, make_plan
 
+from ..movielens.environment import MovieLens
 from ..report.claims import not_judged, ratio_of
 from ..report.section import ReportTable, Section
 from .base import HORIZON, Scale, Simulated

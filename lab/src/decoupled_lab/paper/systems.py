@@ -9,7 +9,6 @@ import numpy as np
 
 from decoupled.base.files import write_atomically
 from decoupled.environments import Alternating, Bernoulli, Environment
-from ..movielens.environment import MovieLens
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import (
     FTPL,
@@ -31,6 +30,7 @@ from decoupled.simulation.cpu import run_block
 from decoupled.simulation.draws import draws_per_round
 from decoupled.simulation.plan import Plan, make_plan
 
+from ..movielens.environment import MovieLens
 from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of
 from ..report.page import short
 from ..report.section import ReportTable, Section

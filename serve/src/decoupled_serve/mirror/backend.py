@@ -9,9 +9,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from decoupled.decision import Mode
-from decoupled.errors import shown
-from decoupled.learner.guardrails import Guardrails
 from decoupled.client.aio import AsyncClient
 from decoupled.client.errors import UndeliveredFeedback
 from decoupled.client.exchange import Retries
@@ -24,6 +21,7 @@ from decoupled.client.service_errors import (
     NotFound,
     ServiceError,
 )
+from decoupled.decision import Mode
 from decoupled.errors import shown
 from decoupled.learner.guardrails import Guardrails
 

@@ -22,6 +22,8 @@ from decoupled.base.secret_files import read_secret
 from decoupled.errors import Message, ParameterError, near_name
 from decoupled.learner.budget import Budget
 from decoupled.policies import Policy
+
+from ..options import readers
 from ..service.experiment.context import checked_fields
 from ..service.experiment.records import FieldType
 from ..service.http.observe.log_format import LogFormat

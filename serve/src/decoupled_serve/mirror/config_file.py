@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from decoupled.base.secret_files import read_secret
 from decoupled.errors import DecoupledError, ParameterError
+
 from ..options.definitions import MIRROR
 from ..options.kinds import STORE, shown, shown_store
 from ..options.sources import FILE, OptionValues, read_file, resolved

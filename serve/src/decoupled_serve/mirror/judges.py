@@ -15,8 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 import httpx
 
-from decoupled.errors import DecoupledError, ParameterError
 from decoupled.client.exchange import Retries
+from decoupled.errors import DecoupledError, ParameterError
+
 from .config import MIB, JudgeConfig
 from .exchange import Answer, Request
 from .expanding import expanded

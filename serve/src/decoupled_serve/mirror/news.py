@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from decoupled.client.exchange import Retries
+
 from ..service.experiment.records import moment
 from .config import WebhookConfig
 from .counts import MirrorCounts

@@ -17,6 +17,7 @@ from contextlib import suppress
 
 from decoupled.decision import Mode
 from decoupled.errors import DecoupledError
+
 from .backend import Routing, ServiceCalls, Traits
 
 # How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.

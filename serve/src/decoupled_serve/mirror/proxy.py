@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from starlette.types import Receive, Send
 
 from decoupled.decision import Mode
+
 from ..service.http.transport.connection import GONE
 from .arm_health import ArmHealth
 from .arrived import Arrived

@@ -25,7 +25,6 @@ from .api.replaying import Replaying
 from .api.verdicts import Verdicts
 from .commits.background import Background
 from .commits.loop import CommitLoop, Observer
-from decoupled.client.service_errors import NotCompiled
 from .memory.cache import MOST
 from .memory.compiler import LATER, STORED, Compiler, code_of, needed
 from .memory.session import Session

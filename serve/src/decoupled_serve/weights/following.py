@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from decoupled.errors import DecoupledError
 from decoupled.client.errors import TEMPORARY
 from decoupled.client.service_errors import ServiceError
+from decoupled.errors import DecoupledError
 
 from .shares import Shares, has_moved
 from .targets import NotTaken, Target

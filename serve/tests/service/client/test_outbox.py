@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.errors import ParameterError
 from decoupled.client import Outbox, Undelivered
+from decoupled.errors import ParameterError
 from support.typescript import PACKAGE, built
 
 PYTHON = """

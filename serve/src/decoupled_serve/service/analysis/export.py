@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from decoupled.base.files import replacing
+from decoupled.client.service_errors import Invalid
 from decoupled.decision import Arm
 from decoupled.inference.log_annotations import matches
-from decoupled.client.service_errors import Invalid
+
 from ..experiment.annotations import shown_baseline, shown_tags
 from ..experiment.context import shown_advice, shown_context
 from ..experiment.numbered_arms import from_stored, is_large

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypedDict
 
+from decoupled.client.service_errors import Conflict, Invalid
 from decoupled.decision import Arm, Mode
 from decoupled.errors import near_name, shown
 from decoupled.learner.keys import Key

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
-from decoupled.client.service_errors import Conflict, Invalid, StoreError
+from decoupled.client.service_errors import CLOSED, Conflict, Invalid, StoreError
 from decoupled.decision import Arm
 from decoupled.errors import shown
 from decoupled.learner.portable import unseen_arms
@@ -21,7 +21,6 @@ from decoupled.learner.portable import unseen_arms
 from ..analysis.foreign_log import ForeignRecord, LogFormat, read
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from decoupled.client.service_errors import CLOSED, Conflict, Invalid, StoreError
 from ..experiment.context import Declared
 from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from decoupled.client.service_errors import CLOSED, Compiling, Loading, ServiceError, StoreError
+
 from ..experiment.request_context import ORIGIN, Origin
 from ..memory.session import Reference, Session
 from .queue import CommandQueue

@@ -14,7 +14,7 @@ from decoupled.client.service_errors import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name, shown
 from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER
-from decoupled.client.service_errors import Invalid
+
 from .annotations import stored
 from .guarding import by_arm
 from .records import FIELD_TYPES, ContextLog, FieldType, UnknownFields

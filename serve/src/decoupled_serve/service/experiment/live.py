@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from decoupled.base.packed import pack_ints, unpack_ints
+from decoupled.client.service_errors import ReplayError
 from decoupled.decision import Arm, Decision, Mode, Served
 from decoupled.learner.budget import Budget
 from decoupled.learner.columns import place_in_stream

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
+from decoupled.client.service_errors import NotFound
 from decoupled.decision import Arm, Mode
 from decoupled.errors import shown
 from decoupled.inference.interval import Interval

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from decoupled.base.validation import LEAST_RISK, as_float, number_in
+from decoupled.client.service_errors import Invalid, ServiceError
 from decoupled.errors import DecoupledError, argument_of, reworded, shown
 from decoupled.learner.arms import ArmNames
 from decoupled.learner.budget import Budget

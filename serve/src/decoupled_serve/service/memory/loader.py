@@ -13,6 +13,7 @@ from functools import partial
 
 from decoupled.base.fair_threads import FairThreads
 from decoupled.client.service_errors import CLOSED, Loading, ReplayError, ServiceError
+
 from ..experiment.live import LiveExperiment
 from ..experiment.rows import ExperimentRow
 from ..store.store import Store

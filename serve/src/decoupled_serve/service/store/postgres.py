@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 
 from decoupled.base.fair_threads import pause
-from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from decoupled.client.service_errors import StoreError
 
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store

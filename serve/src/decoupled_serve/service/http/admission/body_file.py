@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
 from decoupled.client.service_errors import BadRequest, TooLarge, TooSlow
+
 from .limits import LEAST_RATE, Limits
 
 REPLAY = "/replay"

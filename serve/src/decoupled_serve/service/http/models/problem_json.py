@@ -3,7 +3,16 @@
 import logging
 from typing import Any
 
-from decoupled.client.service_errors import Compiling, Invalid, NotCompiled, ServiceError, StoreError, TooMany, Unauthorized
+from decoupled.client.service_errors import (
+    Compiling,
+    Invalid,
+    NotCompiled,
+    ServiceError,
+    StoreError,
+    TooMany,
+    Unauthorized,
+)
+
 from ...experiment.request_context import ORIGIN
 
 PROBLEM = b"application/problem+json"

@@ -23,6 +23,7 @@ from pydantic import (
 
 from decoupled.base.labels import short_labels
 from decoupled.base.names import SHAPE
+from decoupled.client.service_errors import Invalid
 from decoupled.errors import DecoupledError
 from decoupled.inference.interval import Interval
 from decoupled.inference.ordering import MOST_PATIENCE, PATIENCE

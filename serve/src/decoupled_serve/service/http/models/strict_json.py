@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
+from decoupled.client.service_errors import BadRequest
 from decoupled.learner.keys import key_text
 
 

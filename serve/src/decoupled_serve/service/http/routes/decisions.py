@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
 from decoupled.base.names import is_name
+from decoupled.client.service_errors import BadRequest, NotFound, ServiceError
 from decoupled.decision import Mode
 from decoupled.errors import shown
 

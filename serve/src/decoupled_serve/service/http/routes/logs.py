@@ -13,8 +13,9 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ...analysis.export import LoggedDecision
 from decoupled.client.service_errors import BadRequest, Invalid, TooMany, TooSlow
+
+from ...analysis.export import LoggedDecision
 from ...experiment.annotations import tag_filter
 from ...experiment.context import MOST_FIELDS
 from ...service import DecisionService
