@@ -39,14 +39,14 @@ def test_other_values_than_results_are_refused(wrong: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["$5 or $6", "$x_", "a$b_1$", "{$}", "100 % $", "a_b^c", r"\alpha"])
 def test_names_may_have_dollars_and_what_formulas_have(name: str, tmp_path: Path) -> None:
     labels = {dc.FTPL(): name}
-    assert dc.compare({name: RESULTS}, tmp_path, title=name, labels=labels, latex=True).exists()
+    assert lab.compare({name: RESULTS}, tmp_path, title=name, labels=labels, latex=True).exists()
 
 
 @pytest.mark.parametrize("name", ["$x^$", "$_$", r"$\frac{$", r"$\sqrt$", r"$\zeta$"])
 def test_what_is_between_dollars_and_cannot_be_typeset_is_named(name: str, tmp_path: Path) -> None:
     RESULTS.plot(tmp_path / "regret.png", labels={dc.FTPL(): name})
     with pytest.raises(dc.ParameterError, match="formula = "):
-        dc.compare({name: RESULTS}, tmp_path)
+        lab.compare({name: RESULTS}, tmp_path)
 
 
 def test_what_is_no_formula_is_drawn_as_it_is() -> None:
