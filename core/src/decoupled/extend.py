@@ -5,9 +5,9 @@
 (1, 3)
 """
 
-from .kernels.adversary import AdversaryFunctions as AdversaryFunctions
-from .kernels.adversary import Memory as Memory
+from .kernels.dispatch import AdversaryFunctions as AdversaryFunctions
 from .kernels.dispatch import Functions as Functions
+from .kernels.dispatch import Memory as Memory
 from .kernels.jit import compiled as compiled
 from .kernels.random.sampling import categorical as categorical
 from .kernels.random.sampling import draw_both as draw_both

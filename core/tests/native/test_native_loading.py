@@ -231,8 +231,7 @@ def test_the_level_of_the_processor(flags: str, expected: tuple[str, ...], tmp_p
 @needs_library
 def test_a_policy_that_borrows_parameters_has_its_own_code() -> None:
     # Parameters of a policy of ours with functions of another: the library's code for them is not meant.
-    from decoupled.policies import avner
-    from decoupled.policies.coupled import exp3
+    from decoupled.policies import avner, exp3
 
     assert not load.admit(avner.Params, (avner.init, exp3.decide, avner.update))
     assert load.admit(avner.Params, (avner.init, avner.decide, avner.update))

@@ -317,7 +317,7 @@ dc.Forgetting(dc.UCB1(), period=9).start(arms=2, seed=0)
 print(numba.typeof(dc.UCB1().params()).name)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("decoupled_policies_coupled_ucb1_Params(")
+    assert done.stdout.startswith("decoupled_policies_means_UCBParams(")
 
 
 def test_a_policy_with_segments_is_refused() -> None:

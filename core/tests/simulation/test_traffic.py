@@ -20,7 +20,7 @@ from decoupled.kernels.jit import compiled
 from decoupled.kernels.late import OWN_FLOATS, OWN_INTS
 from decoupled.kernels.random.stream import uniform
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
-from decoupled.kernels.wrap import START
+from decoupled.policies.forgetting import START
 from decoupled.simulation.cpu import checked_table, run_streams, table_loop
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.traffic import (

@@ -14,9 +14,8 @@ from ..environments import ContextTable, Environment
 from ..environments.context_table import check_columns
 from ..errors import ParameterError, UnsupportedError
 from ..kernels.laws import contextual_state as at_place
-from ..kernels.random.hashed import secret_of
-from ..kernels.random.noise import NONE
-from ..kernels.random.stream import new_stream
+from ..kernels.random.sampling import NONE
+from ..kernels.random.stream import new_stream, secret_of
 from ..kernels.rounds import RoundContexts, Table
 from ..learner.context import Contexts
 from ..policies import Policy

@@ -7,8 +7,8 @@ size, executor and number of workers.
 import numpy as np
 
 from ..base.arrays import Floats
-from ..kernels.merging import GROUP as GROUP
-from ..kernels.merging import merge_groups
+from ..kernels.rounds import GROUP as GROUP
+from ..kernels.rounds import merge_groups
 
 
 class CurveMoments:

@@ -12,7 +12,7 @@ from ..base.arrays import Floats, Ints, Words
 from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError, UnsupportedError
-from ..kernels.random.noise import draw_loss
+from ..kernels.random.sampling import draw_loss
 from ..kernels.rounds import Table
 from ..learner.learner import Learner
 from ..policies import Policy

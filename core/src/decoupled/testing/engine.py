@@ -7,7 +7,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.extras import needed_for
 from ..environments import LossTable
-from ..kernels.random.noise import KINDS
+from ..kernels.random.sampling import KINDS
 from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
 from ..kernels.state import ROUND, SHARED_SCALARS, State

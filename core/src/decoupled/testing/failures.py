@@ -58,7 +58,7 @@ def place_of(error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if HERE not in Path(frame.filename).parents
         and "site-packages" not in frame.filename
-        and Path(frame.filename).name != "on_first_use.py"  # which stands between a function and its caller
+        and Path(frame.filename).name != "jit.py"  # which stands between a function and its caller
     ]
     own = [frame for frame in frames if frame.name != "<module>"]
     return f" ({own[-1].name}, line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""

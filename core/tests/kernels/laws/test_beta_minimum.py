@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import betainc
 
-from decoupled.kernels.laws.beta_minimum import smallest_beta_law
+from decoupled.kernels.laws.winner_law import smallest_beta_law
 
 CASES: dict[str, list[tuple[float, float]]] = {
     "fractions": [(1.3, 1.7), (2.2, 1.1), (1.0, 4.5)],

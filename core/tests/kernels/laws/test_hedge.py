@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from decoupled.kernels.laws.hedge import fill_hedge, hedge_step
+from decoupled.kernels.laws.ladder_rungs import fill_hedge, hedge_step
 from support.twins import Floats
 
 PRIOR, LOSS, WEIGHT, STEP = 0, 5, 10, 15

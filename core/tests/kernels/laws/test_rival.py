@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from decoupled.kernels.laws.rival import chance_against, strongest_rival
+from decoupled.kernels.laws.ladder_rungs import chance_against, strongest_rival
 from decoupled.kernels.laws.winner_law import pareto_winner_law
-from decoupled.kernels.random.hashed import scrambled
+from decoupled.kernels.random.stream import scrambled
 from support.statistics import chi_square_p
 from support.twins import Floats
 

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decoupled.kernels.order.lifting import lift_arms
-from decoupled.kernels.order.ranked import sort_arms
+from decoupled.kernels.order.ranked import lift_arms, sort_arms
 
 # Few distinct values, so that most arms are tied, some only by rounding.
 VALUES = st.sampled_from((-3.0, 0.0, 0.25, 0.5, 0.5 + 2.0**-53, 0.75, 1.0, 1e12))

@@ -8,8 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decoupled.base.arrays import Floats
-from decoupled.kernels.order.tier_lifts import lift_in_tiers
-from decoupled.kernels.order.tier_moves import move_in_tiers
 from decoupled.kernels.order.tiers import (
     ALONE,
     FEWEST_SLOTS,
@@ -18,6 +16,8 @@ from decoupled.kernels.order.tiers import (
     arm_at,
     block_of,
     count_of,
+    lift_in_tiers,
+    move_in_tiers,
     slot_bits,
     value_at,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import chi2, kstest
 
-from decoupled.kernels.random.hashed import hashed_unit, key_with, scrambled
+from decoupled.kernels.random.stream import hashed_unit, key_with, scrambled
 
 LEVEL = 1e-4
 

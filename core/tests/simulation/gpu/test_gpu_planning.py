@@ -5,8 +5,8 @@ import pytest
 
 import decoupled as dc
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled.kernels.random.seed_sequence import fill_stream, seed_pool
-from decoupled.kernels.specialise import OPEN, common_values
+from decoupled.kernels.lazy_numba import OPEN, common_values
+from decoupled.kernels.random.stream import fill_stream, seed_pool
 from decoupled.simulation.cpu import run_streams
 from decoupled.simulation.gpu.devices import Card, toolkit
 from decoupled.simulation.gpu.memory import (

@@ -10,7 +10,7 @@ import numpy as np
 from decoupled.base.arrays import Floats, Ints
 from decoupled.environments import AdaptiveAlternating, ContextTable, Environment, LossTable, PunishLast
 from decoupled.errors import ContractError, UnsupportedError
-from decoupled.kernels.random.noise import KINDS
+from decoupled.kernels.random.sampling import KINDS
 from decoupled.policies import Policy
 from decoupled.simulation.cpu import run_block, world
 from decoupled.simulation.plan import Plan, as_rounds, make_plan

@@ -11,7 +11,7 @@ import numpy as np
 from decoupled.base.validation import one_of, set_number, set_whole
 from decoupled.environments.base import Environment
 from decoupled.errors import ParameterError
-from decoupled.kernels.random.noise import KINDS
+from decoupled.kernels.random.sampling import KINDS
 from decoupled.kernels.rounds import Table
 
 from . import Oracle, find, fitted, read_titles, stand_in

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from decoupled.base.arrays import Bools, Floats, Ints
-from decoupled.kernels.laws.winner_moments import Moments, moved_law, winner_moments
+from decoupled.kernels.laws.winner_law import Moments, moved_law, winner_moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoupled.base.arrays import Floats
-from decoupled.kernels.laws.winner_moments import Moments, winner_moments
+from decoupled.kernels.laws.winner_law import Moments, winner_moments
 
 
 class Potential(NamedTuple):

@@ -6,8 +6,7 @@ from numpy.typing import ArrayLike
 from decoupled.base.arrays import Floats
 from decoupled.base.validation import number_in, one_of
 from decoupled.errors import ParameterError
-from decoupled.kernels.laws.winner_law import winner_law
-from decoupled.kernels.laws.winner_moments import winner_jacobian, winner_moments
+from decoupled.kernels.laws.winner_law import winner_jacobian, winner_law, winner_moments
 
 FAMILIES = ("pareto", "frechet")
 

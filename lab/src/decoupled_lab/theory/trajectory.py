@@ -7,8 +7,8 @@ import numpy as np
 
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.environments.base import Adversary, Environment
-from decoupled.kernels.adversary import fill_losses, note_play
-from decoupled.kernels.random.noise import BERNOULLI, draw_loss
+from decoupled.kernels.dispatch import fill_losses, note_play
+from decoupled.kernels.random.sampling import BERNOULLI, draw_loss
 from decoupled.kernels.random.stream import new_stream
 from decoupled.policies import FTPL
 

@@ -13,7 +13,7 @@ import pytest
 import scipy.stats
 
 import decoupled as dc
-from decoupled.kernels.random.noise import BETA, NONE
+from decoupled.kernels.random.sampling import BETA, NONE
 from decoupled_lab import movielens
 from decoupled_lab.movielens import environment as module
 from decoupled_lab.movielens.environment import MovieLens

@@ -9,7 +9,7 @@ from threading import Lock, local
 from typing import Any
 
 from ...errors import UnsupportedError
-from ...kernels.random.seed_sequence import MOST_RUNS
+from ...kernels.random.stream import MOST_RUNS
 from ..cpu import BlockResult
 from ..plan import Plan
 from ..traffic import pending_bytes

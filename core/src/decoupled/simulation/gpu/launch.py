@@ -12,8 +12,8 @@ import numpy as np
 from ...base.arrays import Ints
 from ...environments import Environment
 from ...environments.base import Adversary
-from ...kernels.random.noise import BERNOULLI
-from ...kernels.random.seed_sequence import seed_pool
+from ...kernels.random.sampling import BERNOULLI
+from ...kernels.random.stream import seed_pool
 from ...policies import Policy
 from ..cpu import BlockResult, world
 from ..outside import outside_range
