@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.validation import one_of, set_number
 from ..errors import ParameterError
-from ..kernels.random.noise import NOISE_KINDS
+from ..kernels.random.noise import KINDS
 from ..kernels.rounds import Table
 from .base import Environment
 from .loss_files import checked_cells, read_losses
@@ -60,7 +60,7 @@ class LossTable(Environment):
         object.__setattr__(self, "index", index)
         if self.noise is None:
             object.__setattr__(self, "noise", "none" if recorded else "bernoulli")
-        one_of("noise", self.noise, NOISE_KINDS)
+        one_of("noise", self.noise, KINDS)
         concentration = set_number(self, "concentration", 0.0, math.inf, "the default is 10")
         content = hashlib.sha256(repr((rows.shape, self.noise, concentration)).encode())
         content.update(rows.tobytes())
@@ -104,7 +104,7 @@ class LossTable(Environment):
 
     def table(self, horizon: int) -> Table:
         row_at = np.resize(self.index, horizon)
-        return Table(np.array(self.rows), row_at, NOISE_KINDS.index(self.noise), self.concentration)
+        return Table(np.array(self.rows), row_at, KINDS.index(self.noise), self.concentration)
 
 
 def _as_array(values: Any, kind: Any = None) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.extras import needed_for
 from ..environments import LossTable
-from ..kernels.random.noise import NOISE_KINDS
+from ..kernels.random.noise import KINDS
 from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
 from ..kernels.state import ROUND, SHARED_SCALARS, State
@@ -179,7 +179,7 @@ def check_endurance(case: Case) -> None:
     for losses in (np.zeros(arms), np.ones(arms), 1.0 - np.eye(arms)[arms // 2]):
         state = case.policy.layout.new_state(arms)
         noise, draws = run_streams(case.seed, 0)
-        table = Table(losses.reshape(1, arms), np.zeros(rounds, np.int64), NOISE_KINDS.index("none"))
+        table = Table(losses.reshape(1, arms), np.zeros(rounds, np.int64), KINDS.index("none"))
         regret, plays = np.zeros(1), np.zeros((2, arms), np.int64)
         ends, local = np.array([rounds]), np.zeros(2, np.uint64)
         loop(case.policy.params(), state, draws, noise, local, table, 0, ends, regret, plays)

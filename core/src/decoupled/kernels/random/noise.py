@@ -9,7 +9,7 @@ from ..jit import compiled
 from .stream import next_word, uniform
 
 BERNOULLI, NONE, BETA = range(3)
-NOISE_KINDS = ("bernoulli", "none", "beta")  # in the order of the numbers above
+KINDS = ("bernoulli", "none", "beta")  # in the order of the numbers above
 
 
 @compiled
