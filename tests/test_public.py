@@ -85,8 +85,8 @@ def test_every_experiment_is_on_the_list() -> None:
         if not kind.__subclasses__()
     }
     listed = {f"decoupled_lab.paper.{each.where}" for each in EXPERIMENTS.values()}
-    assert {each for each in last if each.startswith("decoupled.")} == listed, (
-        "add a line to decoupled/paper/__init__.py"
+    assert {each for each in last if each.startswith("decoupled_lab.")} == listed, (
+        "add a line to decoupled_lab/paper/__init__.py"
     )
 
 

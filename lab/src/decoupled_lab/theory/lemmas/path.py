@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.kernels.laws.winner_law import winner_law, winner_moments
+from decoupled.base import Floats
+from decoupled.extend import winner_law
+from decoupled.kernels.laws.winner_law import winner_moments
 
 from ..inequality import OURS, Inequality, Sides
 from ..potential import divergence, potential
