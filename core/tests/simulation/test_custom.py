@@ -16,7 +16,7 @@ from decoupled.base.arrays import Floats, Ints
 from decoupled.kernels.dispatch import AdversaryFunctions
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.rounds import Table
-from decoupled.simulation.outside import find_outside
+from decoupled.simulation.admission import find_outside
 from decoupled.simulation.plan import make_plan
 
 PRETENDER = """

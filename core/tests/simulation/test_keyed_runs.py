@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.simulation.keyed import arrivals
+from decoupled.simulation.contextual import arrivals
 
 WORLD = dc.environments.Bernoulli(rewards=[0.7, 0.6, 0.55, 0.5, 0.45])
 

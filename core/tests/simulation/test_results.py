@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.simulation.curves import GROUP, CurveMoments
 from decoupled.simulation.intervals import paired
-from decoupled.simulation.labelled import Labelled
+from decoupled.simulation.labelled import GROUP, CurveMoments, Labelled
 from decoupled.simulation.plan import checkpoint_rounds
 
 EASY = dc.environments.Bernoulli([0.2, 0.5, 0.7])

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.base.files import write_atomically
 from decoupled.cli.main import app
-from decoupled.simulation import blocks as store_module
+from decoupled.simulation import scheduler as store_module
 
 ENVIRONMENT = dc.environments.Alternating(arms=4, gap=0.2)
 POLICIES = (dc.FTPL(), dc.Exp3())

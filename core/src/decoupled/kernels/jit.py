@@ -27,9 +27,9 @@ from typing import Any, TypeVar, cast
 from ..errors import ParameterError
 from ..native import load
 from ..native.calls import NativeFunction, UnsuitedError
+from ..native.load import COMPILED as COMPILED
 from ..native.load import name_of
-from ..native.sources import COMPILED as COMPILED
-from ..native.sources import source_digest as source_digest
+from ..native.load import source_digest as source_digest
 from .lazy_numba import is_loaded, jit_disabled, numba
 
 _making = RLock()

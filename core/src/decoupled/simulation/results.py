@@ -18,8 +18,7 @@ from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, near_name
 from ..plots import DOTS_PER_INCH, EMBEDDED, NAMES, Panel, Picture, Series, draw, fill, styles
 from ..policies import Policy
-from .bands import Band, between_quantiles, checked_band, described, half_width
-from .intervals import interval, paired
+from .intervals import Band, between_quantiles, checked_band, described, half_width, interval, paired
 from .labelled import Labelled
 from .latex import Spread, regret_table
 from .naming import Labels, renamed

@@ -8,13 +8,13 @@ from decoupled.errors import ParameterError, UnsupportedError
 from decoupled.kernels.lazy_numba import OPEN, common_values
 from decoupled.kernels.random.stream import fill_stream, seed_pool
 from decoupled.simulation.cpu import run_streams
-from decoupled.simulation.gpu.devices import Card, toolkit
 from decoupled.simulation.gpu.memory import (
     AT_ONCE,
     BLOCK_BYTES,
     MOST_COUNT,
     SHARE,
     WARP,
+    Card,
     Needs,
     block_size,
     check_fits,
@@ -22,8 +22,9 @@ from decoupled.simulation.gpu.memory import (
     most_runs,
     registers,
     resident_threads,
+    shape_of,
+    toolkit,
 )
-from decoupled.simulation.gpu.shapes import shape_of
 from decoupled.simulation.plan import Plan, make_plan
 from support.custom_game import ScriptedGreedy
 

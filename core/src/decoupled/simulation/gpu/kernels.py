@@ -26,9 +26,7 @@ from ...kernels.rounds import Table, against_best, drive, drive_adaptive
 from ...kernels.state import ARMS, ROUND, SECRET, State
 from ...policies import Policy
 from ..traffic import KEY
-from .devices import REMEDY, simulated, toolkit
-from .memory import registers
-from .shapes import Shape
+from .memory import REMEDY, Shape, registers, simulated, toolkit
 
 cuda: Any = toolkit()  # must be a global of this module, because the simulator replaces it here
 
