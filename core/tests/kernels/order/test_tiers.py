@@ -143,7 +143,7 @@ def test_slots_are_small_parts_and_near_the_root_of_very_many(arms: int) -> None
     if arms <= ALONE:
         assert slot >= arms
     else:
-        # The largest number of blocks, with one more for a split, and their slots: see tier_blocks.
+        # The largest number of blocks, with one more for a split, and their slots: see the head of order/tiers.py.
         assert FEWEST_SLOTS * slot <= arms
         assert (2 * arms // (3 * slot // 4 + 1) + 2) * slot <= ROOM * arms
         assert slot <= max(256, arms**0.5)
