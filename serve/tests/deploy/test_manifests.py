@@ -20,7 +20,7 @@ from support.http_service import openapi_document
 from support.pages import ROOT
 from support.sandbox import USER
 
-SCHEMAS = ROOT / "tests" / "deploy" / "schemas"
+SCHEMAS = ROOT / "serve" / "tests" / "deploy" / "schemas"
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 MANIFESTS = sorted(path for path in KUBERNETES.rglob("*.yaml") if path.name != "kustomization.yaml")
 VARIABLES = {option.variable for option in (CONFIG, *SERVE)}

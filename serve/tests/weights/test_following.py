@@ -40,7 +40,7 @@ def test_what_is_written_is_what_to_serve_to_a_hundredth_of_a_percent(weights: l
 
 
 def test_the_route_is_one_by_the_schema_of_the_gateway_api() -> None:
-    kinds = json.loads((ROOT / "tests" / "deploy" / "schemas" / "gateways.json").read_text())["kinds"]
+    kinds = json.loads((ROOT / "serve" / "tests" / "deploy" / "schemas" / "gateways.json").read_text())["kinds"]
     validator = jsonschema_rs.Draft7Validator(kinds["gateway.networking.k8s.io/v1 HTTPRoute"])
     route = json.loads(HttpRoute("front", 80).text(Shares("chat", {"small": 0.25, "large": 0.75})))
     assert [error.message for error in validator.iter_errors(route)] == []
