@@ -11,8 +11,7 @@ from decoupled.client.service_errors import Conflict, StoreError
 from decoupled_serve.service.commits.loop import SLICE, Command
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.live import LiveExperiment
-from decoupled_serve.service.experiment.records import Feedback, Settings
-from decoupled_serve.service.experiment.rows import Decided, Settled
+from decoupled_serve.service.experiment.records import Decided, Feedback, Settings, Settled
 from decoupled_serve.service.memory.session import Session
 from decoupled_serve.service.service import DecisionService
 from support.stores import quick_service

@@ -8,8 +8,7 @@ from decoupled.decision import Mode
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
 from decoupled_serve.service.experiment.live import LiveExperiment
-from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
-from decoupled_serve.service.experiment.rows import Decided, Settled
+from decoupled_serve.service.experiment.records import Decided, DecisionRecord, Feedback, Settings, Settled
 from decoupled_serve.service.http.models.decisions import decision_out, decision_text
 from decoupled_serve.service.http.models.strict_json import encoded
 from support.stores import Clock, quick_service

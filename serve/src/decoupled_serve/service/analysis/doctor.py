@@ -14,7 +14,7 @@ from decoupled.client.service_errors import ReplayError, StoreError
 from decoupled.errors import DecoupledError
 
 from ..experiment.live import LiveExperiment
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from ..experiment.snapshots import restore, snapshot
 from ..memory.restore import from_beginning, restored, rows_of
 from ..store.open import open_store

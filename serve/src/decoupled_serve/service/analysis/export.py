@@ -17,11 +17,9 @@ from decoupled.client.service_errors import Invalid
 from decoupled.decision import Arm
 from decoupled.inference.log_annotations import matches
 
-from ..experiment.annotations import shown_baseline, shown_tags
-from ..experiment.context import shown_advice, shown_context
+from ..experiment.context import shown_advice, shown_baseline, shown_context, shown_tags
 from ..experiment.numbered_arms import from_stored, is_large
-from ..experiment.records import microseconds, moment
-from ..experiment.rows import Decided, ExperimentRow
+from ..experiment.records import Decided, ExperimentRow, microseconds, moment
 from ..memory.restore import from_beginning
 from ..store.store import Store
 

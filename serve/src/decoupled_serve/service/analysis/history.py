@@ -15,7 +15,7 @@ from decoupled.inference.sequences import Sequences
 
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import count_of
-from ..experiment.rows import ExperimentRow, Row
+from ..experiment.records import ExperimentRow, Row
 from ..memory.restore import from_beginning
 from ..store.store import Store
 

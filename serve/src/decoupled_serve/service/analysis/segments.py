@@ -23,8 +23,7 @@ from decoupled.inference.verdicts import Verdict, verdict
 
 from ..experiment.context import Value, segment_of
 from ..experiment.live import LiveExperiment
-from ..experiment.records import Settings
-from ..experiment.rows import Changed, Decided, ExperimentRow, Row
+from ..experiment.records import Changed, Decided, ExperimentRow, Row, Settings
 from ..experiment.watched import ArmLoss, arm_losses
 from ..memory.restore import from_beginning
 from ..store.store import Store

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
-from ..experiment.audited import AuditRecord
+from ..experiment.records import AuditRecord
 from ..experiment.settings import plain_text
 
 AuditPage: TypeAlias = list[AuditRecord]

@@ -1,7 +1,7 @@
 """Expiring the decisions whose deadline has passed."""
 
 from ..experiment.live import LiveExperiment
-from ..experiment.rows import Decided
+from ..experiment.records import Decided
 from ..memory.session import Session
 
 AT_ONCE = 8  # experiments in one transaction, so that nobody waits long

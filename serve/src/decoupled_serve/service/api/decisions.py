@@ -12,8 +12,7 @@ from decoupled.learner.preferences import Preference, preference_loss
 from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply
 from ..experiment.live import Form, LiveExperiment, Loss, T
-from ..experiment.records import DecisionId, DecisionRecord, Feedback, unknown_decision
-from ..experiment.rows import Decided, Settled
+from ..experiment.records import Decided, DecisionId, DecisionRecord, Feedback, Settled, unknown_decision
 from ..memory.session import Reference, Session
 from .deadlines import expire, sweep
 from .draw import DrawOptions, draw

@@ -12,14 +12,19 @@ from decoupled.errors import near_name, shown
 from decoupled.learner.keys import Key
 
 from ..commits.loop import SLICE, Continuation
-from ..experiment.annotations import Annotations, stored_baseline, stored_tags
-from ..experiment.context import stored_advice, stored_context
+from ..experiment.context import (
+    Annotations,
+    checked_key,
+    hashed_key,
+    stored_advice,
+    stored_baseline,
+    stored_context,
+    stored_tags,
+)
 from ..experiment.live import Form, LiveExperiment, T
 from ..experiment.numbered_arms import refuse_if_large
-from ..experiment.records import MODES, MOST_DECISIONS
-from ..experiment.rows import KeyRow
+from ..experiment.records import MODES, MOST_DECISIONS, KeyRow
 from ..experiment.settings import plain_text
-from ..experiment.sticky import checked_key, hashed_key
 from ..memory.session import Reference, Session
 from .deadlines import expire, sweep
 

@@ -19,9 +19,7 @@ from decoupled.learner.portable import portable
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
-from ..experiment.annotations import Annotations
-from ..experiment.context import stored_context
-from ..experiment.imported import adopted, digest_of, first_snapshot
+from ..experiment.context import Annotations, new_secret, stored_context
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import (
     as_stored,
@@ -31,10 +29,9 @@ from ..experiment.numbered_arms import (
     most_used,
     refuse_if_large,
 )
-from ..experiment.records import Experiment, ExperimentState, Settings
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import Experiment, ExperimentRow, ExperimentState, Settings
 from ..experiment.settings import as_settings, as_text, checked, differences, plain_text
-from ..experiment.sticky import new_secret
+from ..experiment.snapshots import adopted, digest_of, first_snapshot
 from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session
 from .deadlines import sweep

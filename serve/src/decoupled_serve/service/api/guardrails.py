@@ -6,8 +6,8 @@ from typing import Any
 
 from decoupled.learner.budget import Budget
 
-from ..experiment.guarding import changed_guardrails, checked_budget
 from ..experiment.live import LiveExperiment
+from ..experiment.settings import changed_guardrails, checked_budget
 from ..memory.session import Reference, Session
 
 

@@ -20,11 +20,9 @@ from ..analysis.history import History, HistoryRecord
 from ..analysis.segments import Segments, SegmentsRecord, checked_by
 from ..commits.background import Background, in_background, reading
 from ..commits.loop import CommitLoop
-from ..experiment.audited import OPERATOR
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import from_stored, refuse_if_large
-from ..experiment.records import moment
-from ..experiment.rows import Decided, ExperimentRow
+from ..experiment.records import OPERATOR, Decided, ExperimentRow, moment
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
 from ..memory.cache import keep

@@ -25,13 +25,20 @@ from decoupled.learner.loss_range import LossRange
 from decoupled.learner.meter import Meter
 from decoupled.policies import Policy
 
-from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
-from .context import Declared, given_advice, shown_advice, shown_context
+from .context import (
+    NOTHING,
+    Annotations,
+    Declared,
+    given_advice,
+    logged_key,
+    shown_advice,
+    shown_baseline,
+    shown_context,
+    shown_tags,
+)
 from .numbered_arms import Places, is_large
-from .records import DecisionRecord, Settings, Status
-from .rows import Changed, Decided, ExperimentRow, Row, Settled
+from .records import Changed, Decided, DecisionRecord, ExperimentRow, Row, Settings, Settled, Status
 from .settings import as_settings
-from .sticky import logged_key
 
 T = TypeVar("T")
 # What to make of a decision for a caller, such as `LiveExperiment.record`: from its experiment, its row, and the row that

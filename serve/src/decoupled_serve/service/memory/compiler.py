@@ -19,7 +19,7 @@ from decoupled.kernels.lazy_numba import told_of_compiling
 from decoupled.policies import Policy, warmup
 
 from ..experiment.numbered_arms import MOST_NAMED, count_of
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 
 # Why a policy is compiled: a request waits for it, a stored experiment needs it, or it may be needed later.
 ASKED, STORED, LATER = range(3)

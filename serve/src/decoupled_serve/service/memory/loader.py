@@ -15,7 +15,7 @@ from decoupled.base.fair_threads import FairThreads
 from decoupled.client.service_errors import CLOSED, Loading, ReplayError, ServiceError
 
 from ..experiment.live import LiveExperiment
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from ..store.store import Store
 from .restore import restored
 

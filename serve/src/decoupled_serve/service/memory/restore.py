@@ -9,7 +9,7 @@ from decoupled.errors import StateError
 
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import from_stored, is_large
-from ..experiment.rows import Decided, ExperimentRow
+from ..experiment.records import Decided, ExperimentRow
 from ..experiment.snapshots import restore
 from ..store.store import Store
 

@@ -16,11 +16,9 @@ from decoupled.client.service_errors import (
     StoreError,
 )
 
-from ..experiment.audited import audit_row
 from ..experiment.live import LiveExperiment
-from ..experiment.records import moment
+from ..experiment.records import ExperimentRow, Row, audit_row, moment
 from ..experiment.request_context import ITSELF, ORIGIN, coming_from
-from ..experiment.rows import ExperimentRow, Row
 from ..experiment.snapshots import prepared, snapshot
 from ..store.store import Store
 from .cache import MOST, Cache, KeyCache

@@ -11,7 +11,7 @@ from decoupled.base.fair_threads import resting
 from decoupled.base.files import replacing
 from decoupled.client.service_errors import Conflict, StoreError
 
-from ..experiment.audited import OPERATOR, audit_row
+from ..experiment.records import OPERATOR, audit_row
 from ..experiment.request_context import ORIGIN
 from .open import is_postgres, open_store
 from .schema import MIGRATIONS, TABLES

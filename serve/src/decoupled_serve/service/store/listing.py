@@ -6,7 +6,7 @@ A page is continued by the values that it was sorted by, so what is added in bet
 from collections.abc import Mapping
 from typing import Any
 
-from ..experiment.rows import Decided, ExperimentRow, Settled
+from ..experiment.records import Decided, ExperimentRow, Settled
 from .store import EXPERIMENTS, PAIRED, Store, paired
 
 SCANNED = 100_000  # rows of a log that one page looks at

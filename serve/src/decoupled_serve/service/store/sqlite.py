@@ -11,7 +11,7 @@ import apsw
 from decoupled.base.fair_threads import pause
 from decoupled.client.service_errors import StoreError
 
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from . import sqlite_files
 from .database import Values
 from .schema import SQLITE

@@ -9,7 +9,7 @@ from decoupled.client.service_errors import Conflict
 from decoupled.errors import ParameterError
 
 from ...api.keys import Keys
-from ...experiment.audited import OPERATOR
+from ...experiment.records import OPERATOR
 from .auth import digest_of
 
 LABEL = "admin key file"

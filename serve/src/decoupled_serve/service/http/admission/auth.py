@@ -17,7 +17,7 @@ from decoupled.client.service_errors import Forbidden, TooMany, Unauthorized
 from decoupled.errors import ParameterError, near_name
 
 from ...api.keys import Keys
-from ...experiment.audited import OPERATOR
+from ...experiment.records import OPERATOR
 from ...memory.cache import KEYLESS, MISSING, REFUSED, keep
 from .limits import Limits
 

@@ -14,11 +14,9 @@ from decoupled.decision import Arm as AnyArm
 from decoupled.decision import Mode
 from decoupled.learner.preferences import Preference
 
-from ...experiment.annotations import shown_baseline
-from ...experiment.context import shown_advice
+from ...experiment.context import shown_advice, shown_baseline
 from ...experiment.live import LiveExperiment
-from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Status, moment
-from ...experiment.rows import Decided, Settled
+from ...experiment.records import MOST_DECISIONS, Decided, DecisionRecord, Feedback, Settled, Status, moment
 from ..admission.limits import MOST_FEEDBACK
 from .fields import (
     Advice,

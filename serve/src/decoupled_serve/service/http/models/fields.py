@@ -8,8 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, S
 from decoupled.base.names import SHAPE
 from decoupled.kernels.random.keyed import MOST_BYTES
 
-from ...experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
-from ...experiment.context import LONGEST_VALUE
+from ...experiment.context import LONGEST_TAG, LONGEST_TAG_NAME, LONGEST_VALUE, MOST_TAGS
 from .strict_json import one_rule, sticky_key, truth, whole
 
 Whole = BeforeValidator(whole)

@@ -30,7 +30,6 @@ from decoupled.inference.ordering import MOST_PATIENCE, PATIENCE
 from decoupled.policies import Policy
 
 from ...experiment.context import MOST_FIELDS
-from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import as_stored
 from ...experiment.records import (
     LONGEST_DEADLINE,
@@ -46,6 +45,7 @@ from ...experiment.records import (
     moment,
 )
 from ...experiment.settings import default_policy
+from ...experiment.snapshots import checked_learner
 from ..admission.limits import MOST_NAMED, MOST_NUMBERED
 from .fields import CHOICES, Arm, Model, Number, Whole
 from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out

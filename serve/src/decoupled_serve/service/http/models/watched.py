@@ -8,9 +8,8 @@ from pydantic import BaseModel, Field
 from ...analysis.evaluation import LogEvaluation
 from ...analysis.history import HistoryRecord
 from ...analysis.segments import SegmentsRecord
-from ...experiment.gates import Gate
 from ...experiment.records import moment
-from ...experiment.watched import ArmLoss, Judged
+from ...experiment.watched import ArmLoss, Gate, Judged
 from .fields import Arm
 from .schemas import IntervalOut, interval_out
 

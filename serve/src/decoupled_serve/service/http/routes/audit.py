@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 from decoupled.base.names import LONGEST
 from decoupled.client.service_errors import Forbidden
 
-from ...experiment.audited import ACTIONS, OPERATOR, AuditRecord
-from ...experiment.records import moment
+from ...experiment.records import ACTIONS, OPERATOR, AuditRecord, moment
 from ...service import DecisionService
 from ..admission.limits import MOST_LISTED
 from ..framework import Admin, StrictRoute

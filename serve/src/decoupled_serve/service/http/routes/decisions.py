@@ -20,7 +20,7 @@ from decoupled.errors import shown
 
 from ...api.listing import DecisionSort
 from ...commits.replies import Reply
-from ...experiment.annotations import tag_filter
+from ...experiment.context import tag_filter
 from ...experiment.records import Feedback, Status
 from ...service import DecisionService
 from ..admission.auth import Access, Admission

@@ -12,10 +12,10 @@ from decoupled.learner.guardrails import Guardrails
 
 from ...api.listing import ExperimentSort, Filed
 from ...commits.replies import Reply
-from ...experiment.guarding import changed_guardrails, checked_budget
-from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import numbered
 from ...experiment.records import Experiment, Settings, moment
+from ...experiment.settings import changed_guardrails, checked_budget
+from ...experiment.snapshots import checked_learner
 from ...service import DecisionService
 from ..admission.limits import MOST_LISTED
 from ..framework import Admin, Decider, Reader, StrictRoute

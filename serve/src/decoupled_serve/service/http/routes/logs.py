@@ -16,8 +16,7 @@ from starlette.types import Receive, Scope, Send
 from decoupled.client.service_errors import BadRequest, Invalid, TooMany, TooSlow
 
 from ...analysis.export import LoggedDecision
-from ...experiment.annotations import tag_filter
-from ...experiment.context import MOST_FIELDS
+from ...experiment.context import MOST_FIELDS, tag_filter
 from ...service import DecisionService
 from ..admission.limits import MOST_AT_ONCE, MOST_LISTED, MOST_POINTS, Limits
 from ..framework import Admin, Reader, StrictRoute
