@@ -12,13 +12,10 @@ from decoupled.base.validation import whole_number
 from decoupled.client.service_errors import NotCompiled
 from decoupled.policies import Policy
 
-from .api.audit import Audit
-from .api.deadlines import sweep_all
-from .api.decisions import Decisions
+from .api.decisions import Decisions, sweep_all
 from .api.deletion import DELETE_AFTER, Deletion
 from .api.experiments import Experiments
-from .api.health import Health, by_experiment
-from .api.keys import Keys
+from .api.keys import Audit, Keys
 from .api.listing import Listing
 from .api.logs import Logs
 from .api.replaying import Replaying
@@ -28,6 +25,7 @@ from .commits.loop import CommitLoop, Observer
 from .memory.cache import MOST
 from .memory.compiler import LATER, STORED, Compiler, code_of, needed
 from .memory.session import Session
+from .memory.traffic import Health, by_experiment
 from .store.open import open_store
 from .store.store import Store
 

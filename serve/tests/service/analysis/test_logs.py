@@ -14,8 +14,7 @@ import decoupled as dc
 from decoupled.client.service_errors import Conflict, Invalid, NotFound, StoreError
 from decoupled.inference import lower_mean
 from decoupled_serve.service.analysis.doctor import examine
-from decoupled_serve.service.analysis.evaluation import evaluate
-from decoupled_serve.service.analysis.export import COLUMNS, TIMES, LoggedDecision
+from decoupled_serve.service.analysis.export import COLUMNS, TIMES, LoggedDecision, evaluate
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore

@@ -24,8 +24,7 @@ from decoupled_serve.service.service import DecisionService, open_service
 from decoupled_serve.service.store import database, schema
 from decoupled_serve.service.store.backup import restore
 from decoupled_serve.service.store.open import open_store
-from decoupled_serve.service.store.sqlite import SqliteStore
-from decoupled_serve.service.store.sqlite_files import mismatch
+from decoupled_serve.service.store.sqlite import SqliteStore, mismatch
 from support.stores import both_stores
 
 KEY = "a" * 64

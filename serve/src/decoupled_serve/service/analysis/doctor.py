@@ -16,7 +16,7 @@ from decoupled.errors import DecoupledError
 from ..experiment.live import LiveExperiment
 from ..experiment.records import ExperimentRow
 from ..experiment.snapshots import restore, snapshot
-from ..memory.restore import from_beginning, restored, rows_of
+from ..memory.loader import from_beginning, restored, rows_of
 from ..store.open import open_store
 from ..store.schema import LOGS, MIGRATIONS
 from ..store.store import Store

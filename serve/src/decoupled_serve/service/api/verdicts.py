@@ -15,7 +15,7 @@ from ..experiment.request_context import ITSELF, coming_from
 from ..experiment.watched import Gate, Judged, WatchedExperiment, gate_of
 from ..memory.cache import keep
 from ..memory.session import Reference, Session
-from .deadlines import sweep
+from .decisions import sweep
 
 _KEPT = 256  # verdicts, the last one of each experiment
 

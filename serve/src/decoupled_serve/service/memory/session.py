@@ -23,8 +23,7 @@ from ..experiment.snapshots import prepared, snapshot
 from ..store.store import Store
 from .cache import MOST, Cache, KeyCache
 from .compiler import Compiler, needed
-from .loader import Loader
-from .restore import is_quick, restored
+from .loader import Loader, is_quick, restored
 from .traffic import Counts, TrafficCounts, counts_of
 
 _log = logging.getLogger("decoupled.service")

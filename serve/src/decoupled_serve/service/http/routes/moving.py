@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from decoupled.client.service_errors import Invalid, TooMany, UnsupportedMedia
 from decoupled.errors import shown
 
-from ...analysis.foreign_log import LogFormat
+from ...api.replaying import LogFormat
 from ...service import DecisionService
 from ..admission.body_file import REPLAY, save_body
 from ..admission.limits import Limits
