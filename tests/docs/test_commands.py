@@ -20,7 +20,7 @@ from decoupled_serve.options import definitions
 from decoupled_serve.options.option import Option
 from decoupled_serve.service.analysis.export import COLUMNS
 from decoupled_serve.service.experiment.records import Settings
-from decoupled_serve.service.http.admission import limits
+from decoupled_serve.service.http import admission as limits
 from decoupled_serve.service.http.models import decisions
 from decoupled_serve.service.http.models import schemas as shapes
 from decoupled_serve.service.http.observe.metrics import NAMES

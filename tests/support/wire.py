@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from uvicorn.server import ServerState
 
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.app import create_app
 from decoupled_serve.service.http.server import Serving, configuration
 from decoupled_serve.service.http.transport.gateway import Gateway

@@ -14,8 +14,7 @@ from types import FrameType
 
 import pytest
 
-from decoupled_serve.service.http.admission.auth import new_key
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits, new_key
 from decoupled_serve.service.service import DecisionService
 from support.http_service import Service, served
 from support.stores import quick_service

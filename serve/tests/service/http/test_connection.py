@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from decoupled_serve.service.experiment.records import Settings
-from decoupled_serve.service.http.admission.auth import digest_of, new_key
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits, digest_of, new_key
 from decoupled_serve.service.http.observe.log_format import JsonFormatter
 from decoupled_serve.service.service import DecisionService
 from support.stores import quick_service

@@ -10,7 +10,7 @@ from decoupled.learner.guardrails import Guardrails
 from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import Decided, DecisionRecord, Feedback, Settings, Settled
 from decoupled_serve.service.http.models.decisions import decision_out, decision_text
-from decoupled_serve.service.http.models.strict_json import encoded
+from decoupled_serve.service.http.models.fields import encoded
 from support.stores import Clock, quick_service
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""What operators manage: API keys, of which only digests are stored (`decoupled_serve.service.http.admission.auth` makes them), and the audit trail."""
+"""What operators manage: API keys, of which only digests are stored (`decoupled_serve.service.http.admission` makes them), and the audit trail."""
 
 from dataclasses import dataclass
 from functools import partial

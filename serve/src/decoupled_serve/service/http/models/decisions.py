@@ -17,7 +17,7 @@ from decoupled.learner.preferences import Preference
 from ...experiment.context import shown_advice, shown_baseline
 from ...experiment.live import LiveExperiment
 from ...experiment.records import MOST_DECISIONS, Decided, DecisionRecord, Feedback, Settled, Status, moment
-from ..admission.limits import MOST_FEEDBACK
+from ..admission import MOST_FEEDBACK
 from .fields import (
     Advice,
     Arm,

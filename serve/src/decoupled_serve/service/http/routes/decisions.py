@@ -23,9 +23,8 @@ from ...commits.replies import Reply
 from ...experiment.context import tag_filter
 from ...experiment.records import Feedback, Status
 from ...service import DecisionService
-from ..admission.auth import Access, Admission
-from ..admission.limits import LONGEST_KEY
-from ..framework import Reader, StrictRoute
+from ..admission import LONGEST_KEY, Access, Admission
+from ..framework import Reader, StrictRoute, body_of, refusals
 from ..models.decisions import (
     DecideIn,
     DecisionList,
@@ -38,11 +37,8 @@ from ..models.decisions import (
     decision_text,
     decision_text_with_why,
 )
-from ..models.fields import TagFilter
-from ..models.problem_json import problem_of
-from ..models.strict_json import parsed, text_of
-from ..models.validation import invalid
-from ..openapi import body_of, refusals
+from ..models.fields import TagFilter, parsed, text_of
+from ..models.problem_json import invalid, problem_of
 from .experiments import After, Limit, Name
 
 M = TypeVar("M", bound=BaseModel)

@@ -17,19 +17,20 @@ from ...experiment.records import Experiment, Settings, moment
 from ...experiment.settings import changed_guardrails, checked_budget
 from ...experiment.snapshots import checked_learner
 from ...service import DecisionService
-from ..admission.limits import MOST_LISTED
-from ..framework import Admin, Decider, Reader, StrictRoute
-from ..models.guardrails import BudgetIn, DownIn, GuardrailsIn
+from ..admission import MOST_LISTED
+from ..framework import RETRY_AFTER, Admin, Decider, Reader, StrictRoute, refusals
 from ..models.schemas import (
     NAME,
     ArmsIn,
+    BudgetIn,
     DeletedOut,
+    DownIn,
     ExperimentIn,
     ExperimentList,
     ExperimentOut,
+    GuardrailsIn,
     experiment_out,
 )
-from ..openapi import RETRY_AFTER, refusals
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST, examples=["checkout"])]
 
