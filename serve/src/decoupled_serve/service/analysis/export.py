@@ -7,7 +7,7 @@ the exact distribution of exploration before each draw.
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,59 +22,44 @@ from decoupled.inference.ordering import settled as in_order
 from decoupled.inference.sequences import Sequences
 from decoupled.learner.loss_range import LossRange
 
-from ..experiment.context import shown_advice, shown_baseline, shown_context, shown_tags
+from ..experiment.context import shown_tags
+from ..experiment.live import Owner, decision_fields
 from ..experiment.numbered_arms import from_stored, is_large
-from ..experiment.records import Decided, ExperimentRow, microseconds, moment
+from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microseconds, moment
 from ..memory.loader import from_beginning
 from ..store.store import Store
 
 FORMATS = ("parquet", "csv")
 _AT_ONCE = 2_000  # rows of a group, which are converted while everything else waits
-_STATUSES = {None: "pending", "observed": "applied", "expired": "expired"}
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedDecision:
-    """A decision of the log, with its loss. `loss` is that of `explore`; docs/log.md describes each column.
+class LoggedDecision(DecisionRecord):
+    """A decision of the log, with what only the log has. docs/log.md describes each column.
 
     `propensity` is the true probability. It is None for mode "exploit", and for decisions that would have to be
     replayed but are older than the retained part of the log.
     """
 
-    id: str
-    seq: int
-    mode: str
-    available: tuple[Arm, ...] | None
-    exploit: Arm | None
-    explore: Arm | None
-    propensity: float | None
-    weight: float | None
-    round: int
-    state_version: int
-    made_at: float
-    expires_at: float | None
-    status: str
-    loss: float | None
-    settled_seq: int | None
-    settled_at: float | None
-    drawn: Arm | None = None
-    guard: str | None = None
-    limited_by: str | None = None
-    tags: dict[str, str] | None = None
-    baseline: dict[str, float] | None = None
-    key: str | None = None
-    context: dict[str, Any] | None = None
-    advice: dict[str, Any] | None = None
+    seq: int = 0
+    round: int = 0
+    available: tuple[Arm, ...] | None = None
+    settled_seq: int | None = None
 
 
-# The Parquet type of each column. Arms become text, since a column has one type.
-_TYPES = {
-    **dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64"),
-    **dict.fromkeys(("propensity", "weight", "loss"), "double"),
-    **dict.fromkeys(("made_at", "expires_at", "settled_at"), "timestamp[us, tz=UTC]"),
-}
-COLUMNS = {field.name: _TYPES.get(field.name, "string") for field in fields(LoggedDecision)}
-TIMES = tuple(name for name, kind in COLUMNS.items() if kind.startswith("timestamp"))
+# The columns of an export, and their Parquet types. Arms become text, since a column has one type.
+COLUMNS = dict.fromkeys(
+    (
+        "id", "seq", "mode", "available", "exploit", "explore", "propensity", "weight", "round", "state_version",
+        "made_at", "expires_at", "status", "loss", "settled_seq", "settled_at", "drawn", "guard", "limited_by",
+        "tags", "baseline", "key", "context", "advice",
+    ),
+    "string",
+)  # fmt: skip
+TIMES = ("made_at", "expires_at", "settled_at")
+COLUMNS |= dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64")
+COLUMNS |= dict.fromkeys(("propensity", "weight", "loss"), "double")
+COLUMNS |= dict.fromkeys(TIMES, "timestamp[us, tz=UTC]")
 
 
 def logged(
@@ -92,50 +77,20 @@ def _logged(
     store: Store, row: ExperimentRow, after: int, tags: Mapping[str, str]
 ) -> Iterator[LoggedDecision]:
     names = from_stored(json.loads(row.arms))
+    owner = Owner(row.tag, row.name, names, json.loads(row.settings)["policy"]["name"])
     # With very many arms, the exact probabilities of one state take longer than thousands of decisions.
     exact = not is_large(names) and store.lacks_propensity(row.id, after)
     true = true_propensities(store, row) if exact else iter(())
     for decided, settled in store.joined(row.id, after):
-        own = shown_tags(decided.tags)
-        if not matches(own, tags):
+        if not matches(shown_tags(decided.tags), tags):
             continue
-        propensity = decided.propensity
-        if propensity is None and decided.explore is not None:
-            propensity = _at(true, decided.seq)
+        if decided.propensity is None and decided.explore is not None:
+            decided = decided._replace(propensity=_at(true, decided.seq))
         places = None if decided.available is None else json.loads(decided.available)
         yield LoggedDecision(
-            f"{row.tag}-{decided.seq}",
-            decided.seq,
-            decided.mode,
-            None if places is None else tuple(names[place] for place in places),
-            None if decided.exploit is None else names[decided.exploit],
-            None if decided.explore is None else names[decided.explore],
-            propensity,
-            decided.weight,
-            decided.round,
-            decided.version,
-            decided.made_at,
-            decided.expires_at,
-            "unobserved" if decided.explore is None else _STATUSES[settled and settled.kind],
-            settled and settled.loss,
-            settled and settled.seq,
-            settled and settled.at,
-            None if decided.exploit is None else names[_drawn(decided)],
-            decided.guard,
-            decided.limited_by,
-            own or None,
-            shown_baseline(decided.baseline, names),
-            decided.key or None,
-            shown_context(decided.context),
-            shown_advice(decided.advice, names),
-        )
-
-
-def _drawn(decided: Decided) -> int:
-    """The place of the arm that the policy drew to exploit."""
-    place = decided.exploit if decided.drawn is None else decided.drawn
-    assert place is not None
-    return place
+            *decision_fields(decided, settled, owner), decided.seq, decided.round,
+            None if places is None else tuple(names[place] for place in places), settled and settled.seq,
+        )  # fmt: skip
 
 
 def true_propensities(store: Store, row: ExperimentRow) -> Iterator[tuple[int, float]]:
@@ -181,7 +136,7 @@ def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, 
     if decision.available is not None:
         values["available"] = json.dumps(decision.available)
     for name in ("tags", "baseline", "context", "advice"):
-        values[name] = None if values[name] is None else json.dumps(values[name], ensure_ascii=False)
+        values[name] = json.dumps(values[name], ensure_ascii=False) if values[name] else None
     for name in TIMES:
         values[name] = None if values[name] is None else time(values[name])
     return values

@@ -104,16 +104,7 @@ def draw(
     form: Form[T],
     about: Reference,
     max_pending: int,
-    mode: Mode = "both",
-    count: int = 1,
-    available: Iterable[Arm] | None = None,
-    key: Key | None = None,
-    idempotency_key: str | None = None,
-    tags: Mapping[str, str] | None = None,
-    baseline: Mapping[Any, float] | Sequence[float] | None = None,
-    context: Mapping[str, Any] | None = None,
-    advice: Mapping[str, Any] | None = None,
-    ignore_unknown: bool = False,
+    options: DrawOptions,
     made: Sequence[T] = (),
 ) -> list[T] | Continuation:
     """Draw `count` decisions and log them, or return those that the idempotency key made before.
@@ -121,19 +112,13 @@ def draw(
     A slice has one of its own: if the rest is interrupted, the same request again finds what was made, and makes the rest.
     """
     running = session.get(about)
+    mode, count, key = options.get("mode", "both"), options.get("count", 1), options.get("key")
+    idempotency_key, available = options.get("idempotency_key"), options.get("available")
     _check(mode, count, idempotency_key)
     if available is not None:
         refuse_if_large(running.name, running.names, "choosing from some of the arms")
     places = None if available is None else _places(running, available)
-    declared = running.declared._replace(unknown="ignore") if ignore_unknown else running.declared
-    attached = Annotations(
-        None if tags is None else stored_tags(tags),
-        None
-        if baseline is None
-        else stored_baseline(baseline, running.places, running.losses, running.names),
-        None if context is None else stored_context(context, declared),
-        None if advice is None else stored_advice(advice, running.advisers, running.places, running.names),
-    )
+    attached = _attached(running, options)
     text = None if key is None else _key(running, key, mode)
     request = ""
     if idempotency_key:
@@ -146,9 +131,7 @@ def draw(
         if len(done) > len(made) and session.others_wait():
             again = None if places is None else [running.names[each] for each in json.loads(places)]
             rest = partial(
-                draw, form=form, about=about, mode=mode, count=count, available=again, key=key,
-                idempotency_key=idempotency_key, max_pending=max_pending, tags=tags, baseline=baseline, context=context,
-                advice=advice, ignore_unknown=ignore_unknown, made=done,
+                draw, form=form, about=about, max_pending=max_pending, options={**options, "available": again}, made=done
             )  # fmt: skip
             return Continuation(rest)
         part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
@@ -156,6 +139,21 @@ def draw(
         while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
             expire(session, running, oldest, running.now(session.clock()))
     return done
+
+
+def _attached(running: LiveExperiment, options: DrawOptions) -> Annotations:
+    """What the caller attached, as it is stored."""
+    tags, baseline = options.get("tags"), options.get("baseline")
+    context, advice = options.get("context"), options.get("advice")
+    arms, names, declared = running.places, running.names, running.declared
+    if options.get("ignore_unknown"):
+        declared = declared._replace(unknown="ignore")
+    return Annotations(
+        None if tags is None else stored_tags(tags),
+        None if baseline is None else stored_baseline(baseline, arms, running.losses, names),
+        None if context is None else stored_context(context, declared),
+        None if advice is None else stored_advice(advice, running.advisers, arms, names),
+    )
 
 
 class _Wanted(NamedTuple):
@@ -286,7 +284,7 @@ class Decisions:
         With a `permit`, the digest of an API key, only if that key is still valid.
         """
         about, count = Reference("name", tenant, name), options.get("count", 1)
-        run = partial(draw, form=form, about=about, max_pending=self._max_pending, **options)
+        run = partial(draw, form=form, about=about, max_pending=self._max_pending, options=options)
         return self._commits.submit(run, about, permit=permit, size=count if type(count) is int else 1)
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002

@@ -436,12 +436,19 @@ class Owner(NamedTuple):
 
     tag: str
     name: str
-    names: list[Arm]
+    names: Sequence[Arm]
     policy: str
 
 
 def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment | Owner) -> DecisionRecord:
     """A decision with its outcome."""
+    return DecisionRecord(*decision_fields(row, settled, owner))
+
+
+def decision_fields(
+    row: Decided, settled: Settled | None, owner: LiveExperiment | Owner
+) -> tuple[Any, ...]:
+    """The fields of a `DecisionRecord`, in their order."""
     names = owner.names
     status: Status = "unobserved" if row.explore is None else "pending"
     if settled is not None:
@@ -449,7 +456,7 @@ def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment
     exploit = None if row.exploit is None else names[row.exploit]
     explore = None if row.explore is None else names[row.explore]
     loss, at = (None, None) if settled is None else (settled.loss, settled.at)
-    return DecisionRecord(
+    return (
         f"{owner.tag}-{row.seq}", owner.name, row.mode, exploit, explore, row.propensity, row.weight,
         owner.policy, row.version, row.made_at, row.expires_at, status, loss, at,
         exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,

@@ -78,7 +78,7 @@ def create_app(
     install(app)
     routers = (
         experiment_routes(service),
-        decision_routes(service),
+        decision_routes(service, fast),
         log_routes(service, limits),
         moving_routes(service, limits),
         operation_routes(service, metrics.text, backups, mirror),

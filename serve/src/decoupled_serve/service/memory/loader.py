@@ -22,6 +22,7 @@ from ..experiment.numbered_arms import from_stored, is_large
 from ..experiment.records import Decided, ExperimentRow
 from ..experiment.snapshots import restore
 from ..store.store import Store
+from .compiler import Awaited
 
 # Restoring experiments from the store: from the newest readable snapshot, or from the start of the log.
 
@@ -72,15 +73,14 @@ def rows_of(store: Store, experiment: int) -> Callable[[Sequence[int]], list[Dec
     return lambda seqs: store.decided_among(experiment, seqs)
 
 
-class Load:
-    """An experiment that is being restored, and the callbacks that wait for it."""
+class Load(Awaited):
+    """An experiment that is being restored."""
 
     def __init__(self, row: ExperimentRow) -> None:
+        super().__init__()
         self.row = row
-        self.ended = False
         self.running: LiveExperiment | None = None
         self.error: ServiceError | None = None
-        self.waiters: list[Callable[[], None]] = []
 
 
 class Loader:
@@ -109,14 +109,6 @@ class Loader:
                 self._threads.start(partial(self._run, load), row.tenant)
         text = f"experiment {row.name!r}: is being restored from its log; ask again in 1 s"
         raise Loading(text, load)
-
-    def wait(self, load: Load, then: Callable[[], None]) -> None:
-        """Call `then` when an experiment is restored, or could not be."""
-        with self._lock:
-            if not load.ended:
-                load.waiters.append(then)
-                return
-        then()
 
     def busy_with(self, experiment: int) -> bool:
         """Whether an experiment is being restored, or could not be."""
@@ -149,15 +141,12 @@ class Loader:
         except Exception as error:  # it is told to those who asked, as any other error of the log
             load.error = ReplayError(f"experiment {load.row.name!r}: {type(error).__name__}: {error}")
             load.error.__cause__ = error
-        with self._lock:
-            load.ended = True
-            waiters, load.waiters = load.waiters, []
-            if load.running is not None:
+        if load.running is not None:
+            with self._lock:
                 self.ended.append(load)
-            elif not waiters:
+        if load.end() == 0 and load.running is None:
+            with self._lock:  # nobody is told, so that the next to ask tries again
                 self._loads.pop(load.row.id, None)
-        for then in waiters:
-            then()
 
     def _restored(self, row: ExperimentRow) -> LiveExperiment:
         with closing(self._store.reader()) as reader, _without_collection():

@@ -36,12 +36,9 @@ class Counts(NamedTuple):
 
     def grown(self, before: "Counts", after: "Counts") -> "Counts":
         """These counts, and what came between two counts of an experiment."""
-        a, b, c, d, e, f, g = self  # written out, because every transaction needs it
-        a0, b0, c0, d0, e0, f0, g0 = before
-        a1, b1, c1, d1, e1, f1, g1 = after
-        return Counts(
-            a + a1 - a0, b + b1 - b0, c + c1 - c0, d + d1 - d0, e + e1 - e0, f + f1 - f0, g + (g1 - g0)
-        )  # fmt: skip
+        return Counts._make(
+            known + (now - was) for known, was, now in zip(self, before, after, strict=True)
+        )
 
 
 _NONE = Counts()

@@ -89,7 +89,7 @@ def _unknown(error: Exception) -> tuple[str, str]:
 
 
 _ROLLBACK = 1  # in the header of a file that has no write-ahead log
-_LOG_MARKS = (0x377F0682, 0x377F0683)
+_LOG_MARKS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 HAS_LOG = 1  # the user version of a file while it has a log
 
 
@@ -136,7 +136,7 @@ def mismatch(path: str) -> tuple[str, str] | None:
     found = [each for each in (log, f"{path}-shm") if os.path.exists(each)]
     filled = log in found and os.path.getsize(log) > 0
     header = _header(path)
-    lost = _is_marked(header) and (not os.path.exists(log) or _page_size_of_log(log) is None)
+    lost = _is_marked(header) and not (os.path.exists(log) and _is_log(log))
     if lost and _is_marked(_header(path)):  # still: the last of those who use it may be closing it
         rule = (
             f"was not closed, and its log {log!r}, which has what was acknowledged last, is lost or damaged"
@@ -150,8 +150,6 @@ def mismatch(path: str) -> tuple[str, str] | None:
     if found and header[18] == _ROLLBACK:
         rule = f"was replaced while it was in use: {found[0]!r} belongs to the file that was there before"
         return rule, _separate(path)
-    if filled and _page_size_of_log(log) not in (None, _page_size(header)):
-        return f"was replaced while it was in use: {log!r} has pages of another size", _separate(path)
     return None
 
 
@@ -176,19 +174,11 @@ def _header(path: str) -> bytes:
         file.xClose()
 
 
-def _page_size(header: bytes) -> int:
-    (size,) = struct.unpack(">H", header[16:18])
-    return 65536 if size == 1 else int(size)
-
-
-def _page_size_of_log(log: str) -> int | None:
-    """The page size of a log; None if a crash cut it off at its start, since SQLite ignores such a log."""
-    with open(log, "rb") as file:
+def _is_log(path: str) -> bool:
+    """Whether a file begins as a log does. SQLite ignores one that a crash cut off at its start."""
+    with open(path, "rb") as file:
         head = file.read(12)
-    if len(head) < 12:
-        return None
-    mark, _, size = struct.unpack(">III", head)
-    return int(size) if mark in _LOG_MARKS else None
+    return len(head) == 12 and head[:4] in _LOG_MARKS
 
 
 # In earlier versions, a WAL that restarts during another connection's checkpoint can lose a commit.

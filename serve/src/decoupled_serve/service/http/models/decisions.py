@@ -266,35 +266,26 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
 
 def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
     """A decision as JSON, from its experiment, its row, and the row that settled it if there is one."""
-    (
-        seq, mode, _, exploited, explored, propensity, weight, _, version, _, made_at, expires_at, drew, guard, limited_by,
-        tags, baseline, context, advice, key,
-    ) = row  # fmt: skip
-    names, id = running.names, f"{running.tag}-{seq}"  # noqa: A001
-    exploit = "null" if exploited is None else _spelled(names[exploited])
-    drawn = exploit if drew is None else _spelled(names[drew])
-    if explored is None:
+    names, id = running.names, f"{running.tag}-{row.seq}"  # noqa: A001
+    exploit = "null" if row.exploit is None else _spelled(names[row.exploit])
+    drawn = exploit if row.drawn is None else _spelled(names[row.drawn])
+    if row.explore is None:
         explore, to, end = "null", "null", _UNOBSERVED
     else:
-        explore, end = _spelled(names[explored]), _PENDING
+        explore, end = _spelled(names[row.explore]), _PENDING
         to = f'{{"loss_of":{explore},"to":"/v1/decisions/{id}/feedback"}}'
     if settled is not None:
         status = "applied" if settled.kind == "observed" else "expired"
-        loss = "null" if settled.loss is None else repr(settled.loss)
-        end = f'"{status}","loss":{loss},"settled_at":"{moment(settled.at)}"'
+        end = f'"{status}","loss":{_number(settled.loss)},"settled_at":"{moment(settled.at)}"'
     return (
-        f'{{"id":"{id}","experiment":{_spelled(running.name)},"mode":"{mode}","exploit":{exploit},'
-        f'"explore":{explore},"send_feedback":{to},'
-        f'"propensity":{"null" if propensity is None else repr(propensity)},'
-        f'"weight":{"null" if weight is None else repr(weight)},"policy":"{running.policy}",'
-        f'"state_version":{version},"made_at":"{moment(made_at)}",'
-        f'"expires_at":{"null" if expires_at is None else _quoted(moment(expires_at))},"status":{end},'
-        f'"drawn":{drawn},"guard":{"null" if guard is None else _quoted(guard)},'
-        f'"limited_by":{"null" if limited_by is None else _quoted(limited_by)},'
-        f'"tags":{"{}" if tags is None else tags},'
-        f'"baseline":{"null" if baseline is None else _spell(shown_baseline(baseline, names))},'
-        f'"key":{_spell(key) if key else "null"},"context":{"null" if context is None else context},'
-        f'"advice":{"null" if advice is None else _spell(shown_advice(advice, names))}}}'
+        f'{{"id":"{id}","experiment":{_spelled(running.name)},"mode":"{row.mode}","exploit":{exploit},'
+        f'"explore":{explore},"send_feedback":{to},"propensity":{_number(row.propensity)},"weight":{_number(row.weight)},'
+        f'"policy":"{running.policy}","state_version":{row.version},"made_at":"{moment(row.made_at)}",'
+        f'"expires_at":{_quoted(moment(row.expires_at))},"status":{end},"drawn":{drawn},"guard":{_quoted(row.guard)},'
+        f'"limited_by":{_quoted(row.limited_by)},"tags":{"{}" if row.tags is None else row.tags},'
+        f'"baseline":{"null" if row.baseline is None else _spell(shown_baseline(row.baseline, names))},'
+        f'"key":{_spell(row.key) if row.key else "null"},"context":{row.context or "null"},'
+        f'"advice":{"null" if row.advice is None else _spell(shown_advice(row.advice, names))}}}'
     )
 
 
@@ -311,5 +302,9 @@ def _spelled(name: AnyArm) -> str:
     return _spell(name)
 
 
+def _number(number: float | None) -> str:
+    return "null" if number is None else repr(number)
+
+
 def _quoted(plain: str | None) -> str:
-    return f'"{plain}"'
+    return "null" if plain is None else f'"{plain}"'

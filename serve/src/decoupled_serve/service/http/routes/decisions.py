@@ -1,7 +1,7 @@
 """Routes: decisions and feedback.
 
 Those that carry the traffic, `POST .../decisions`, `PUT .../feedback` and `POST /v1/feedback`, bypass the framework, which
-would cost more than a decision: the gateway finds them here, and to the framework they are only declared.
+would cost more than a decision: the gateway finds them here first. The framework has them, too, and documents them.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
@@ -24,7 +24,7 @@ from ...experiment.context import tag_filter
 from ...experiment.records import Feedback, Status
 from ...service import DecisionService
 from ..admission import LONGEST_KEY, Access, Admission
-from ..framework import Reader, StrictRoute, body_of, refusals
+from ..framework import Reader, StrictRoute, access_of, body_of, refusals
 from ..models.decisions import (
     DecideIn,
     DecisionList,
@@ -59,8 +59,6 @@ Key = Annotated[
         description="The same key and body again return the decisions already made, and draw no others.",
     ),
 ]
-
-ANSWERED = "the gateway answers this route"
 
 
 class Begun(NamedTuple):
@@ -175,8 +173,13 @@ def _idempotency_key(header: bytes | None) -> str | None:
 # Routes of the framework
 
 
-def decision_routes(service: DecisionService) -> APIRouter:
+def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
     """Make a decision, look at one, and send the loss of its explored arm."""
+
+    async def answered(handler: Handler, request: Request, name: str = "") -> Response:
+        begun = handler(access_of(request), name, dict(request.scope["headers"]), await request.body())
+        return Response(begun.content(await begun.reply), begun.status, media_type="application/json")
+
     router = APIRouter(prefix="/v1", tags=["decisions"], route_class=StrictRoute)
 
     @router.post(
@@ -186,13 +189,13 @@ def decision_routes(service: DecisionService) -> APIRouter:
         responses=refusals(400, 404, 409),
         openapi_extra=body_of(DecideIn, required=False),
     )
-    async def decide(name: Name, key: Key = None) -> Response:
+    async def decide(request: Request, name: Name, key: Key = None) -> Response:
         """Draw a decision: an arm to use (`exploit`) and an arm to try (`explore`).
 
         The loss to send back is that of the *explored* arm. The loss of the exploited arm is suffered and not
         reported; sent in its place, it would teach the learner about the wrong arm.
         """
-        raise AssertionError(ANSWERED)
+        return await answered(fast.decide, request, name)
 
     @router.get("/experiments/{name}/decisions", response_model=DecisionPageOut, responses=refusals(404))
     async def list_decisions(
@@ -228,19 +231,24 @@ def decision_routes(service: DecisionService) -> APIRouter:
         responses=refusals(400, 404, 409, 410),
         openapi_extra=body_of(FeedbackIn),
     )
-    async def put_feedback(id: Id) -> Response:  # noqa: A002
+    async def put_feedback(request: Request, id: Id) -> Response:  # noqa: A002
         """Send the loss (or reward) of the *explored* arm, or a preference. It is applied exactly once.
 
         The same again: 200 and the same body. Another value: 409. After the deadline: 410.
         """
-        raise AssertionError(ANSWERED)
+        return await answered(fast.feedback, request, id)
 
-    @router.post("/feedback", response_model=FeedbackBatchOut, responses=refusals(400))
-    async def post_feedback(body: FeedbackBatchIn) -> Response:
+    @router.post(
+        "/feedback",
+        response_model=FeedbackBatchOut,
+        responses=refusals(400),
+        openapi_extra=body_of(FeedbackBatchIn),
+    )
+    async def post_feedback(request: Request) -> Response:
         """Send the losses of the explored arms of many decisions; each has a result of its own.
 
         The answer comes when all of them are on disk.
         """
-        raise AssertionError(ANSWERED)
+        return await answered(fast.feedback_batch, request)
 
     return router
