@@ -88,9 +88,12 @@ def _logged(
             decided = decided._replace(propensity=_at(true, decided.seq))
         places = None if decided.available is None else json.loads(decided.available)
         yield LoggedDecision(
-            *decision_fields(decided, settled, owner), decided.seq, decided.round,
-            None if places is None else tuple(names[place] for place in places), settled and settled.seq,
-        )  # fmt: skip
+            *decision_fields(decided, settled, owner),
+            seq=decided.seq,
+            round=decided.round,
+            available=None if places is None else tuple(names[place] for place in places),
+            settled_seq=settled and settled.seq,
+        )
 
 
 def true_propensities(store: Store, row: ExperimentRow) -> Iterator[tuple[int, float]]:

@@ -23,7 +23,7 @@ from ..experiment.context import (
     stored_context,
     stored_tags,
 )
-from ..experiment.live import Form, LiveExperiment, Loss, T
+from ..experiment.live import LiveExperiment, Loss
 from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.records import (
     MODES,
@@ -83,7 +83,7 @@ class DrawOptions(TypedDict, total=False):
     """What decisions to make; `DecideOptions` of the clients says what each means.
 
     There are `count` of them. `ignore_unknown` drops fields of the context that are not declared, whatever the experiment
-    says.
+    says. `why` asks for why each was drawn, as far as that is still known.
     """
 
     mode: Mode
@@ -96,17 +96,17 @@ class DrawOptions(TypedDict, total=False):
     context: Mapping[str, Any] | None
     advice: Mapping[str, Any] | None
     ignore_unknown: bool
+    why: bool
 
 
 def draw(
     session: Session,
     *,
-    form: Form[T],
     about: Reference,
     max_pending: int,
     options: DrawOptions,
-    made: Sequence[T] = (),
-) -> list[T] | Continuation:
+    made: Sequence[DecisionRecord] = (),
+) -> list[DecisionRecord] | Continuation:
     """Draw `count` decisions and log them, or return those that the idempotency key made before.
 
     A slice has one of its own: if the rest is interrupted, the same request again finds what was made, and makes the rest.
@@ -125,17 +125,17 @@ def draw(
         # Salted, so that two requests with the same key cannot be linked where keys are not logged.
         known = None if text is None else hashed_key(f"{idempotency_key}\n{text}", running.key_secret)
         request = _digest(mode, count, places, attached, known)
-    wanted = _Wanted(mode, places, attached, text, request)
+    wanted = _Wanted(mode, places, attached, text, request, options.get("why", False))
     done = list(made)
     while len(done) < count:
         if len(done) > len(made) and session.others_wait():
             again = None if places is None else [running.names[each] for each in json.loads(places)]
-            rest = partial(
-                draw, form=form, about=about, max_pending=max_pending, options={**options, "available": again}, made=done
-            )  # fmt: skip
-            return Continuation(rest)
+            left: DrawOptions = {**options, "available": again}
+            return Continuation(
+                partial(draw, about=about, max_pending=max_pending, options=left, made=done)
+            )
         part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
-        done += _slice(session, running, wanted, part, min(SLICE, count - len(done)), form)
+        done += _slice(session, running, wanted, part, min(SLICE, count - len(done)))
         while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
             expire(session, running, oldest, running.now(session.clock()))
     return done
@@ -164,17 +164,18 @@ class _Wanted(NamedTuple):
     attached: Annotations
     key: str | None
     request: str
+    why: bool
 
 
 def _slice(
-    session: Session, running: LiveExperiment, wanted: _Wanted, key: str | None, count: int, form: Form[T]
-) -> list[T]:
+    session: Session, running: LiveExperiment, wanted: _Wanted, key: str | None, count: int
+) -> list[DecisionRecord]:
     """Draw some decisions, or return those that the idempotency key made before."""
-    mode, places, attached, sticky, request = wanted
+    mode, places, attached, sticky, request, why = wanted
     if key is not None:
         before = session.store.key(running.id, key)
         if before is not None:
-            return _again(session, running, before, request, form)
+            return _again(session, running, before, wanted)
     if running.archived_at is not None:
         raise Conflict(f"experiment {running.name!r}: is archived and makes no decisions; create another")
     if running.coupled and mode != "both":
@@ -193,7 +194,7 @@ def _slice(
         session.append(running, row)
     if key is not None:
         session.store.add_key(KeyRow(running.id, key, request, first, count, now))
-    return [form(running, row, None) for row in rows]
+    return [running.record(row, why=why) for row in rows]
 
 
 def _check(mode: str, count: int, idempotency_key: str | None) -> None:
@@ -241,9 +242,9 @@ def _digest(
 
 
 def _again(
-    session: Session, running: LiveExperiment, before: KeyRow, request: str, form: Form[T]
-) -> list[T]:
-    if before.request != request:
+    session: Session, running: LiveExperiment, before: KeyRow, wanted: _Wanted
+) -> list[DecisionRecord]:
+    if before.request != wanted.request:
         raise Conflict(
             f"idempotency key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
         )
@@ -252,7 +253,8 @@ def _again(
         raise Conflict(
             f"idempotency key {before.key!r}: its decisions were dropped by retention; use a new key"
         )
-    return [form(running, row, session.store.settled(running.id, row.seq)) for row in rows]
+    settled = session.store.settled
+    return [running.record(row, settled(running.id, row.seq), why=wanted.why) for row in rows]
 
 
 _OTHER_RANGE = "send one in that range, or create an experiment with another loss_range"
@@ -266,25 +268,15 @@ class Decisions:
     def __init__(self, commits: CommitLoop, max_pending: int) -> None:
         self._commits, self._max_pending = commits, max_pending
 
-    def decide(self, tenant: str, name: str, **options: Unpack[DrawOptions]) -> Reply[list[DecisionRecord]]:
-        """Make decisions. The same idempotency key again returns the same decisions."""
-        return self.decide_as(LiveExperiment.record, tenant, name, **options)
-
-    def decide_as(
-        self,
-        form: Form[T],
-        tenant: str,
-        name: str,
-        *,
-        permit: str | None = None,
-        **options: Unpack[DrawOptions],
-    ) -> Reply[list[T]]:
-        """The same, where `form` makes what is returned for each decision.
+    def decide(
+        self, tenant: str, name: str, *, permit: str | None = None, **options: Unpack[DrawOptions]
+    ) -> Reply[list[DecisionRecord]]:
+        """Make decisions. The same idempotency key again returns the same decisions.
 
         With a `permit`, the digest of an API key, only if that key is still valid.
         """
         about, count = Reference("name", tenant, name), options.get("count", 1)
-        run = partial(draw, form=form, about=about, max_pending=self._max_pending, options=options)
+        run = partial(draw, about=about, max_pending=self._max_pending, options=options)
         return self._commits.submit(run, about, permit=permit, size=count if type(count) is int else 1)
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
@@ -307,17 +299,10 @@ class Decisions:
 
         An experiment of feedback "preference" takes a `preference` between both arms instead. `permit` is as in `decide`.
         """
-        return self.feedback_as(
-            LiveExperiment.record, tenant, Feedback(id, loss, reward, arm, preference), permit
-        )
-
-    def feedback_as(
-        self, form: Form[T], tenant: str, given: Feedback, permit: str | None = None
-    ) -> Reply[T]:
-        """The same, where `form` makes what is returned, and `permit` is as in `decide_as`."""
-        decision = DecisionId.parse(given.decision)
+        decision = DecisionId.parse(id)
         about = Reference("tag", tenant, decision.tag)
-        run = partial(_apply, form=form, about=about, decision=decision, given=given)
+        given = Feedback(id, loss, reward, arm, preference)
+        run = partial(_apply, about=about, decision=decision, given=given)
         return self._commits.submit(run, about, permit=permit)
 
     def forget(self, tenant: str, id: str) -> Reply[None]:  # noqa: A002
@@ -326,18 +311,14 @@ class Decisions:
         about = Reference("tag", tenant, decision.tag)
         return self._commits.submit(partial(_forget, about=about, decision=decision), about)
 
-    def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
+    def feedback_many(
+        self, tenant: str, items: Sequence[Feedback], permit: str | None = None
+    ) -> Reply[list[Result]]:
         """Give feedback for many decisions, with a result or an error for each; nothing is returned before all is on disk."""
-        return self.feedback_many_as(LiveExperiment.record, tenant, items)
-
-    def feedback_many_as(
-        self, form: Form[T], tenant: str, items: Sequence[Feedback], permit: str | None = None
-    ) -> Reply[list[T | ServiceError]]:
-        """The same, where `form` makes each result."""
         parsed = [_parsed(each) for each in items]
         tags = {each.tag for each, _ in parsed if isinstance(each, DecisionId)}
         about = {tag: Reference("tag", tenant, tag) for tag in tags}
-        run = partial(_apply_many, form=form, about=about, items=parsed)
+        run = partial(_apply_many, about=about, items=parsed)
         waiting = partial(run, wait_for=tuple(about.values()))
         return self._commits.submit(
             waiting, *about.values(), otherwise=run, permit=permit, size=len(parsed)
@@ -360,9 +341,7 @@ def _look(session: Session, *, about: Reference, decision: DecisionId) -> Decisi
     return running.record(*_found(session, running, decision))
 
 
-def _apply(
-    session: Session, *, form: Form[T], about: Reference, decision: DecisionId, given: Feedback
-) -> T:
+def _apply(session: Session, *, about: Reference, decision: DecisionId, given: Feedback) -> DecisionRecord:
     """Apply the loss of the explored arm, once. The same loss again gets the same answer, another is refused."""
     running = _running(session, about, decision)
     if given.arm is not None:
@@ -374,14 +353,14 @@ def _apply(
     now = running.now(session.clock())
     waiting = running.pending.get(decision.seq)
     if waiting is None:
-        return form(running, *_repeated(session, running, decision, loss.value, now))
+        return running.record(*_repeated(session, running, decision, loss.value, now))
     row = waiting[0]
     if row.expires_at is not None and now >= row.expires_at:
         expire(session, running, row, now)
         raise _late(session, running, decision, now)
     settled = running.settle(decision.seq, "observed", loss, now)
     session.append(running, settled)
-    return form(running, row, settled)
+    return running.record(row, settled)
 
 
 def _forget(session: Session, *, about: Reference, decision: DecisionId) -> None:
@@ -422,21 +401,20 @@ def _preferred(session: Session, running: LiveExperiment, decision: DecisionId, 
 def _apply_many(
     session: Session,
     *,
-    form: Form[T],
     about: Mapping[str, Reference],
     items: Sequence[Item],
     wait_for: Iterable[Reference] = (),
-    done: Sequence[T | ServiceError] = (),
-) -> list[T | ServiceError] | Continuation:
+    done: Sequence[Result] = (),
+) -> list[Result] | Continuation:
     session.check_loaded(wait_for)
     results = list(done)
     for id, given in items[len(done) :]:  # noqa: A001
         if len(results) % SLICE == 0 and len(results) > len(done) and session.others_wait():
-            return Continuation(partial(_apply_many, form=form, about=about, items=items, done=results))
+            return Continuation(partial(_apply_many, about=about, items=items, done=results))
         try:
             if isinstance(id, NotFound):
                 raise id
-            results.append(_apply(session, form=form, about=about[id.tag], decision=id, given=given))
+            results.append(_apply(session, about=about[id.tag], decision=id, given=given))
         except StoreError:
             raise
         except ServiceError as error:

@@ -7,9 +7,9 @@ replayed, and a replayed row must equal the logged one.
 import json
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,11 +39,6 @@ from .context import (
 from .numbered_arms import Places, is_large
 from .records import Changed, Decided, DecisionRecord, ExperimentRow, Row, Settings, Settled, Status
 from .settings import as_settings
-
-T = TypeVar("T")
-# What to make of a decision for a caller, such as `LiveExperiment.record`: from its experiment, its row, and the row that
-# settled it if there is one.
-Form: TypeAlias = Callable[["LiveExperiment", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _KEPT_UP = 64  # rows; by their numbers, so that a replay does the same
@@ -426,9 +421,11 @@ class LiveExperiment:
         oldest = None if self.settings.deadline is None else self.oldest()
         return None if oldest is None else oldest.expires_at
 
-    def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
-        """A decision as clients see it."""
-        return decision_record(row, settled, self)
+    def record(self, row: Decided, settled: Settled | None = None, *, why: bool = False) -> DecisionRecord:
+        """A decision as clients see it; if asked for, with why its arm was drawn, as far as that is still known."""
+        pending = self.pending.get(row.seq) if why and row.exploit is not None else None
+        drawn = None if pending is None else pending[1].why
+        return DecisionRecord(*decision_fields(row, settled, self), drawn)
 
 
 class Owner(NamedTuple):

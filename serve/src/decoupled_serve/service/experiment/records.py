@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from decoupled.client.service_errors import NotFound
-from decoupled.decision import Arm, Mode
+from decoupled.decision import Arm, Mode, Why
 from decoupled.errors import shown
 from decoupled.inference.interval import Interval
 from decoupled.inference.ordering import PATIENCE
@@ -206,6 +206,14 @@ class DecisionRecord:
     key: str | None = None
     context: dict[str, Any] | None = field(default=None, hash=False)
     advice: dict[str, Any] | None = field(default=None, hash=False)
+    why: Why | None = field(default=None, hash=False)
+
+    @property
+    def send_feedback(self) -> dict[str, Arm] | None:
+        """What to send back, and where, over HTTP; None if it takes no feedback."""
+        if self.explore is None:
+            return None
+        return {"loss_of": self.explore, "to": f"/v1/decisions/{self.id}/feedback"}
 
 
 @dataclass(frozen=True, slots=True)

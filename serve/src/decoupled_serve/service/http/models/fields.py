@@ -40,7 +40,7 @@ def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _decode = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_each_name_once).decode
-text_of = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def parsed(body: bytes) -> Any:
@@ -65,7 +65,7 @@ def parsed(body: bytes) -> Any:
 
 def encoded(content: Mapping[str, Any]) -> bytes:
     """Content as JSON for the wire."""
-    return text_of(content).encode()
+    return _encode(content).encode()
 
 
 # Validators

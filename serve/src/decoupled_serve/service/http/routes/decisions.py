@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
 from decoupled.base.names import is_name
 from decoupled.client.service_errors import BadRequest, NotFound, ServiceError
@@ -21,7 +22,7 @@ from decoupled.errors import shown
 from ...api.listing import DecisionSort
 from ...commits.replies import Reply
 from ...experiment.context import tag_filter
-from ...experiment.records import Feedback, Status
+from ...experiment.records import DecisionRecord, Feedback, Status
 from ...service import DecisionService
 from ..admission import LONGEST_KEY, Access, Admission
 from ..framework import Reader, StrictRoute, access_of, body_of, refusals
@@ -34,10 +35,8 @@ from ..models.decisions import (
     FeedbackBatchOut,
     FeedbackIn,
     decision_out,
-    decision_text,
-    decision_text_with_why,
 )
-from ..models.fields import TagFilter, parsed, text_of
+from ..models.fields import TagFilter, parsed
 from ..models.problem_json import invalid, problem_of
 from .experiments import After, Limit, Name
 
@@ -97,20 +96,22 @@ class FastRoutes:
         again = _idempotency_key(headers.get(b"idempotency-key"))
         count = wanted.count or 1
         self._admission.charge(access, count - 1)
-        reply = self._decisions.decide_as(
-            decision_text_with_why if wanted.why else decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available,
+        reply = self._decisions.decide(
+            access.tenant, name, permit=access.permit, mode=wanted.mode, count=count, available=wanted.available,
             key=wanted.key, idempotency_key=again, tags=wanted.tags, baseline=wanted.baseline, context=wanted.context,
-            advice=wanted.advice, permit=access.permit,
+            advice=wanted.advice, why=wanted.why,
         )  # fmt: skip
-        return Begun(reply, 201, _only if wanted.count is None else _listed)
+        return Begun(reply, 201, partial(_made, one=wanted.count is None, why=wanted.why))
 
     def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
         """`PUT /v1/decisions/{id}/feedback`."""
         access.require("decide")
         sent = _validated(FeedbackIn, body)
-        given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
-        reply = self._decisions.feedback_as(decision_text, access.tenant, given, access.permit)
-        return Begun(reply, 200, str.encode)
+        reply = self._decisions.feedback(
+            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference,
+            permit=access.permit,
+        )  # fmt: skip
+        return Begun(reply, 200, lambda applied: to_json(decision_out(applied)))
 
     def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/feedback`."""
@@ -120,27 +121,25 @@ class FastRoutes:
     def give(self, access: Access, given: Sequence[Feedback]) -> Begun:
         """Give the feedback of a batch."""
         self._admission.charge(access, len(given) - 1)
-        reply = self._decisions.feedback_many_as(decision_text, access.tenant, given, access.permit)
+        reply = self._decisions.feedback_many(access.tenant, given, access.permit)
         return Begun(reply, 200, partial(_results, given))
 
 
-def _only(texts: list[str]) -> bytes:
-    return texts[0].encode()
+def _made(records: Sequence[DecisionRecord], *, one: bool, why: bool) -> bytes:
+    shown = [decision_out(each, why=why) for each in records]
+    return to_json(shown[0] if one else {"decisions": shown})
 
 
-def _listed(texts: list[str]) -> bytes:
-    return f'{{"decisions":[{",".join(texts)}]}}'.encode()
+def _results(given: Sequence[Feedback], outcomes: Sequence[DecisionRecord | ServiceError]) -> bytes:
+    return to_json(
+        {"results": [_result(each.decision, found) for each, found in zip(given, outcomes, strict=True)]}
+    )
 
 
-def _results(given: Sequence[Feedback], outcomes: Sequence[str | ServiceError]) -> bytes:
-    texts = [_result(each.decision, outcome) for each, outcome in zip(given, outcomes, strict=True)]
-    return f'{{"results":[{",".join(texts)}]}}'.encode()
-
-
-def _result(id: str, outcome: str | ServiceError) -> str:  # noqa: A002
-    if isinstance(outcome, str):
-        return f'{{"id":{text_of(id)},"status":200,"decision":{outcome}}}'
-    return text_of({"id": id, "status": outcome.status, "problem": problem_of(outcome)})
+def _result(id: str, outcome: DecisionRecord | ServiceError) -> dict[str, Any]:  # noqa: A002
+    if isinstance(outcome, ServiceError):
+        return {"id": id, "status": outcome.status, "problem": problem_of(outcome)}
+    return {"id": id, "status": 200, "decision": decision_out(outcome)}
 
 
 # Bodies
