@@ -12,15 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from decoupled.base.files import replacing
-from decoupled.client.service_errors import Invalid
+from decoupled.base import replacing
+from decoupled.client import Invalid
 from decoupled.decision import Arm
-from decoupled.inference.interval import Interval
-from decoupled.inference.log_annotations import matches
-from decoupled.inference.ordering import PATIENCE
-from decoupled.inference.ordering import settled as in_order
-from decoupled.inference.sequences import Sequences
-from decoupled.learner.loss_range import LossRange
+from decoupled.inference import PATIENCE, Interval, Sequences, matches
+from decoupled.inference import settled as in_order
+from decoupled.learner import LossRange
 
 from ..experiment.context import shown_tags
 from ..experiment.live import Owner, decision_fields

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
-from decoupled.client.service_errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
+from decoupled.client import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from decoupled.decision import Arm, Mode
 from decoupled.errors import LossError, ParameterError, near_name, reworded, shown
-from decoupled.learner.keys import Key
-from decoupled.learner.preferences import Preference, preference_loss
+from decoupled.learner import Key, Preference, preference_loss
 
 from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply

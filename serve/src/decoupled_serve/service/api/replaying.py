@@ -15,15 +15,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from decoupled.base.fair_threads import pause
-from decoupled.base.validation import is_missing
-from decoupled.client.service_errors import CLOSED, Conflict, Invalid, StoreError
+from decoupled.base import is_missing
+from decoupled.client import CLOSED, Conflict, Invalid, StoreError
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, Message, near_name, shown
-from decoupled.inference.evaluation import wrong_propensities
-from decoupled.inference.log_columns import Log, columns_of, read_log
-from decoupled.learner.portable import unseen_arms
+from decoupled.inference import Log, columns_of, read_log, wrong_propensities
+from decoupled.learner import unseen_arms
 
+from ...fair_threads import pause
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
 from ..experiment.context import Declared, stored_context

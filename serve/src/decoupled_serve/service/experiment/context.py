@@ -12,13 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
-from decoupled.base.names import is_name, name_rule
-from decoupled.client.service_errors import Invalid
+from decoupled.base import is_name, name_rule
+from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import LossError, ParameterError, near_name, shown
-from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER
-from decoupled.learner.keys import Key, key_text
-from decoupled.learner.loss_range import LossRange
+from decoupled.learner import LARGEST_NUMBER, Key, LossRange, key_text
 
 from .records import FIELD_TYPES, ContextLog, FieldType, KeyLog, UnknownFields
 

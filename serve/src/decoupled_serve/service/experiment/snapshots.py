@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.packed import pack_ints, unpack_ints
-from decoupled.base.signed_json import seal, unseal
-from decoupled.client.service_errors import Invalid, ReplayError
+from decoupled.base import pack_ints, seal, unpack_ints, unseal
+from decoupled.client import Invalid, ReplayError
 from decoupled.errors import DecoupledError, UnsupportedError
-from decoupled.inference.sequences import Sequences
-from decoupled.learner.columns import as_text, from_columns, to_columns
-from decoupled.learner.learner import Learner
-from decoupled.learner.meter import Meter
-from decoupled.learner.portable import Saved, described, portable
+from decoupled.inference import Sequences
+from decoupled.learner import (
+    Learner,
+    Meter,
+    Saved,
+    as_text,
+    described,
+    from_columns,
+    to_columns,
+    without_pending,
+)
 
 from .live import REMEDY, UNLIMITED, LiveExperiment, Tallies, places_of
 from .numbered_arms import as_stored, from_stored
@@ -118,7 +123,7 @@ def checked_learner(text: str) -> Saved:
 def adopted(text: str) -> str:
     """A saved learner as an experiment runs it. Its policy must be compiled."""
     try:
-        return portable(text, UNLIMITED, renumbered=True)
+        return without_pending(text, UNLIMITED, renumbered=True)
     except DecoupledError as error:
         raise _refused(error) from None
 

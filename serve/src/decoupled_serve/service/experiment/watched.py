@@ -8,15 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from decoupled.client.service_errors import Invalid
+from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name, shown
-from decoupled.inference.differences import difference_now
-from decoupled.inference.interval import Interval
-from decoupled.inference.regrets import best_looking, compared_rounds, regret
-from decoupled.inference.sequences import Sequences
-from decoupled.inference.verdicts import Verdict, verdict
-from decoupled.learner.loss_range import LossRange
+from decoupled.inference import (
+    Interval,
+    Sequences,
+    Verdict,
+    best_looking,
+    compared_rounds,
+    difference_now,
+    regret,
+    verdict,
+)
+from decoupled.learner import LossRange
 
 from .live import LiveExperiment
 

@@ -21,16 +21,8 @@ from typing import NamedTuple
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
-from decoupled.base.secret_files import read_secret
-from decoupled.client.service_errors import (
-    BadRequest,
-    Conflict,
-    Forbidden,
-    TooLarge,
-    TooMany,
-    TooSlow,
-    Unauthorized,
-)
+from decoupled.base import read_secret
+from decoupled.client import BadRequest, Conflict, Forbidden, TooLarge, TooMany, TooSlow, Unauthorized
 from decoupled.errors import ParameterError, near_name
 
 from ..analysis.history import MOST_POINTS as MOST_POINTS

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from decoupled.client.service_errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
+from decoupled.client import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
 from decoupled.errors import shown
 
 from .admission import Access

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 
-from decoupled.base.fair_threads import FairThreads
-from decoupled.client.service_errors import CLOSED, Loading, ReplayError, ServiceError
+from decoupled.client import CLOSED, Loading, ReplayError, ServiceError
 from decoupled.errors import StateError
 
+from ...fair_threads import FairThreads
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import from_stored, is_large
 from ..experiment.records import Decided, ExperimentRow

@@ -18,10 +18,9 @@ from pydantic import (
     WrapValidator,
 )
 
-from decoupled.base.names import SHAPE
-from decoupled.client.service_errors import BadRequest
-from decoupled.kernels.random.keyed import MOST_BYTES
-from decoupled.learner.keys import key_text
+from decoupled.base import NAME_SHAPE
+from decoupled.client import BadRequest
+from decoupled.learner import MOST_BYTES, key_text
 
 from ...experiment.context import LONGEST_TAG, LONGEST_TAG_NAME, LONGEST_VALUE, MOST_TAGS
 
@@ -132,7 +131,7 @@ Advice = Annotated[
 ]
 Tags = Annotated[
     dict[
-        Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{SHAPE}$")],
+        Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{NAME_SHAPE}$")],
         Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00-\x1f\x7f]+$")],
     ],
     Field(max_length=MOST_TAGS),

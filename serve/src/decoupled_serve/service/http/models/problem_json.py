@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from decoupled.client.service_errors import (
+from decoupled.client import (
     Compiling,
     Invalid,
     NotCompiled,

@@ -22,14 +22,11 @@ from pydantic import (
     model_validator,
 )
 
-from decoupled.base.labels import short_labels
-from decoupled.base.names import SHAPE
-from decoupled.client.service_errors import Invalid
+from decoupled.base import NAME_SHAPE, short_labels
+from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
-from decoupled.inference.interval import Interval
-from decoupled.inference.ordering import MOST_PATIENCE, PATIENCE
-from decoupled.learner.budget import MOST_IN_A_WINDOW, Budget
-from decoupled.learner.guardrails import Guardrails
+from decoupled.inference import MOST_PATIENCE, PATIENCE, Interval
+from decoupled.learner import MOST_IN_A_WINDOW, Budget, Guardrails
 from decoupled.policies import Policy
 
 from ...experiment.context import MOST_FIELDS
@@ -190,7 +187,7 @@ def _by_name(values: Mapping[Any, float]) -> dict[str, float]:
     return {str(arm): value for arm, value in values.items()}
 
 
-NAME = f"^{SHAPE}$"
+NAME = f"^{NAME_SHAPE}$"
 AT_EVERY_MOMENT = (
     "The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as "
     "you like, and stop when you like."

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.types import Receive, Scope, Send
 
-from decoupled.client.service_errors import BadRequest, Invalid, TooMany, TooSlow, UnsupportedMedia
+from decoupled.client import BadRequest, Invalid, TooMany, TooSlow, UnsupportedMedia
 from decoupled.errors import shown
 
 from ...analysis.export import LoggedDecision
