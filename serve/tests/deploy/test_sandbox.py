@@ -19,7 +19,7 @@ import pytest
 from decoupled.client import Client
 from decoupled.native.load import why_not as why_no_machine_code
 from decoupled_lab.bench.start import decide_once
-from decoupled_serve.service.http.admission.auth import new_key
+from decoupled_serve.service.http.admission import new_key
 from support.dockerfile import Stage, copied, listed, stages
 from support.pages import ROOT
 from support.reliability.sizes import SIZES
