@@ -1,4 +1,4 @@
-"""Facts stated in several files of the project: the version, the supported Pythons, the paper to cite."""
+"""Facts stated in several files of the project: versions, the supported Pythons, the paper to cite."""
 
 import json
 import re
@@ -9,6 +9,8 @@ import yaml
 import decoupled as dc
 import decoupled_lab
 import decoupled_serve
+from decoupled.learner import saving
+from decoupled.simulation import results
 from support.pages import PAGES, ROOT, blocks
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -100,3 +102,8 @@ def test_the_readme_and_the_citation_name_the_same_paper() -> None:
         "booktitle": re.findall(r'collection-title: "(.*)"', paper)[0],
         "year": re.findall(r"year: (.*)", paper)[0],
     }
+
+
+def test_the_page_on_versioning_names_the_versions_of_the_formats() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", text("docs/versioning.md"), re.MULTILINE)
+    assert dict(rows) == {"learner's state": str(saving.VERSION), "results, netCDF": str(results.VERSION)}
