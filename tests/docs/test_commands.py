@@ -178,7 +178,7 @@ def check_requests(paths: dict[str, dict[str, Any]]) -> None:
 def test_every_environment_variable_is_documented() -> None:
     known = {
         name
-        for file in ROOT.glob("src/**/*.py")
+        for file in ROOT.glob("*/src/**/*.py")
         for name in re.findall(r'"((?:DECOUPLED|XDG|NUMBA)_[A-Z_]+)"', file.read_text())
         if "options" not in file.parts or file.name == "definitions.py"  # examples, which the options have
     }

@@ -82,7 +82,7 @@ def without_a_page(things: tuple[Shown, ...]) -> list[str]:
     known = {path for each in shown() for path in (each.path, each.thing.path, *each.thing.aliases)}
     found = ((each.path, name) for each in things for kind in each.annotations for name in names_in(kind))
     return sorted(
-        {f"{path}: {name}" for path, name in found if name.startswith("decoupled.") and name not in known}
+        {f"{path}: {name}" for path, name in found if name.startswith("decoupled") and name not in known}
     )
 
 

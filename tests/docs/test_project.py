@@ -3,6 +3,8 @@
 import json
 import re
 import tomllib
+from importlib import import_module
+from pkgutil import walk_packages
 
 import yaml
 
@@ -11,6 +13,8 @@ import decoupled_lab
 import decoupled_serve
 from decoupled.learner import saving
 from decoupled.simulation import results
+from decoupled_lab import paper
+from decoupled_lab.paper.base import PaperExperiment
 from support.pages import PAGES, ROOT, blocks
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -107,3 +111,15 @@ def test_the_readme_and_the_citation_name_the_same_paper() -> None:
 def test_the_page_on_versioning_names_the_versions_of_the_formats() -> None:
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", text("docs/versioning.md"), re.MULTILINE)
     assert dict(rows) == {"learner's state": str(saving.VERSION), "results, netCDF": str(results.VERSION)}
+
+
+def test_every_experiment_is_on_the_list() -> None:
+    for module in walk_packages(paper.__path__, f"{paper.__name__}."):
+        import_module(module.name)
+
+    def last(kind: type[PaperExperiment]) -> set[str]:
+        below = kind.__subclasses__()
+        return {f"{kind.__module__}.{kind.__name__}"} if not below else set().union(*map(last, below))
+
+    defined = {each for each in last(PaperExperiment) if each.startswith("decoupled_lab.")}
+    assert defined == {f"{paper.__name__}.{each.where}" for each in paper.EXPERIMENTS.values()}
