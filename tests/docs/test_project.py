@@ -6,6 +6,7 @@ import tomllib
 from importlib import import_module
 from pkgutil import walk_packages
 
+import pytest
 import yaml
 
 import decoupled as dc
@@ -123,3 +124,13 @@ def test_every_experiment_is_on_the_list() -> None:
 
     defined = {each for each in last(PaperExperiment) if each.startswith("decoupled_lab.")}
     assert defined == {f"{paper.__name__}.{each.where}" for each in paper.EXPERIMENTS.values()}
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_paths_on_a_page_for_contributors_exist(page: str) -> None:
+    named = set(re.findall(r"`((?:core|serve|lab|tests|docs|clients)/[\w./]+)`", text(page)))
+    assert len(named) > 10
+    # CONTRIBUTING.md has a policy as an example.
+    assert [
+        path for path in sorted(named) if not (ROOT / path).exists() and "inverse_gap" not in path
+    ] == []
