@@ -19,6 +19,7 @@ from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE
 from decoupled_serve.options.option import Option
 
 sys.path.insert(0, str(Path(__file__).parent))
+import leaderboard
 import measurements
 import program_lists
 
@@ -105,6 +106,7 @@ LISTS: dict[str, Callable[[str], str]] = {
     "service_errors": _service_errors,
     "bounds": lambda page: members("decoupled_lab.theory.bounds", bounds.__all__, page),
     "theory_figures": lambda page: members("decoupled_lab.theory.figures", figures.__all__, page),
+    "leaderboard": lambda page: leaderboard.tables(),
     "measurements": lambda page: measurements.tables(),
 }
 
