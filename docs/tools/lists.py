@@ -64,7 +64,7 @@ def members(package: str, names: Iterable[str], page: str) -> str:
 def _service_errors(page: str) -> str:
     """Every error of the service, as a reference to its docstring."""
     return members(
-        "decoupled.client.service_errors",
+        "decoupled.client",
         (
             name
             for name, each in vars(errors).items()
