@@ -4,7 +4,6 @@ import inspect
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -15,10 +14,8 @@ import pytest
 import decoupled as dc
 from decoupled.base.lazy import exports
 from decoupled.client import service_errors
-from decoupled_lab.paper import EXPERIMENTS
-from decoupled_lab.paper.base import PaperExperiment
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
 ENVIRONMENTS = [f"environments.{name}" for name in exports("decoupled.environments")]
 
@@ -113,28 +110,9 @@ def test_every_class_is_on_the_list(family: type[dc.Policy]) -> None:
     assert defined == family.homes.keys(), f"add a line to the __init__.pyi of {package}"
 
 
-def test_every_experiment_is_on_the_list() -> None:
-    read_all("decoupled_lab.paper")
-    last = {
-        f"{kind.__module__}.{kind.__name__}"
-        for kind in subclasses(PaperExperiment)
-        if not kind.__subclasses__()
-    }
-    listed = {f"decoupled_lab.paper.{each.where}" for each in EXPERIMENTS.values()}
-    assert {each for each in last if each.startswith("decoupled_lab.")} == listed, (
-        "add a line to decoupled_lab/paper/__init__.py"
-    )
-
-
 def read_all(package: str) -> None:
     for module in walk_packages(import_module(package).__path__, f"{package}."):
         import_module(module.name)
-
-
-def subclasses(kind: type[PaperExperiment]) -> Iterator[type[PaperExperiment]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from subclasses(each)
 
 
 @pytest.mark.parametrize("name", dc.Policy.homes)
