@@ -12,6 +12,7 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\d[\d,.]*\d|\d|&\w+;|\S")
 _GREEK = ("alpha", "beta", "gamma", "eta", "kappa", "lambda", "mu", "Delta", "infty")
 _LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))
 _SIGNS = {"le": "≤", "ge": "≥", "times": "×", "cdot": "·", "sum": "∑", "lfloor": "⌊", "rfloor": "⌋"}  # noqa: RUF001
+SYMBOLS = _LETTERS | _SIGNS
 _BRACKETS = "()[]⌊⌋"
 _WORDS = ("log", "min", "max", "exp")
 _ROOT = re.compile(r"\\sqrt(?:\{([^{}]*)\}|\s*(\w))")
@@ -48,9 +49,8 @@ def readable(text: str) -> str:
 
 def _plain(formula: str) -> str:
     rooted = _ROOT.sub(lambda found: f"√({found[1]})" if found[1] else f"√{found[2]}", formula)
-    characters = _LETTERS | _SIGNS
     return (
-        _COMMAND.sub(lambda found: characters.get(found[1], found[1]), rooted)
+        _COMMAND.sub(lambda found: SYMBOLS.get(found[1], found[1]), rooted)
         .replace("{", "")
         .replace("}", "")
     )
@@ -100,6 +100,6 @@ def _command(name: str) -> str:
         return _sign(_SIGNS[name])
     if name in _WORDS:
         return f"<mi>{name}</mi><mo>&#8289;</mo>"
-    known = ", ".join(("sqrt", "frac", *_LETTERS, *_SIGNS, *_WORDS))
+    known = ", ".join(("sqrt", "frac", *SYMBOLS, *_WORDS))
     rule = "must use only the commands that a report typesets"
     raise ParameterError.of("formula", f"\\{escape(name)}", rule, f"use one of {known}")

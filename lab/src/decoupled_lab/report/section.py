@@ -1,8 +1,8 @@
 """A section of a report: text, tables, figures and claims."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from decoupled.base.latex import Table
 from decoupled.plots import Picture
 
 from .claims import Claim
@@ -14,7 +14,9 @@ class ReportTable(NamedTuple):
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    latex: Table | None = None  # its form in a paper, if that is not these words in columns
+    latex: Callable[[str], str] | None = (
+        None  # from a label to its form in a paper, if that is not these words in columns
+    )
 
 
 class Section(NamedTuple):
