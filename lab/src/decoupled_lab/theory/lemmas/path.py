@@ -10,7 +10,7 @@ from decoupled.kernels.laws.winner_law import winner_law
 from decoupled.kernels.laws.winner_moments import winner_moments
 
 from ..inequality import OURS, Inequality, Sides
-from ..potential import divergence, potential
+from ..moment import divergence, potential
 from ..trajectory import Trajectory
 from . import switches
 

@@ -8,14 +8,13 @@ import numpy as np
 from decoupled.base.arrays import Floats
 from decoupled.kernels.laws.winner_law import winner_law
 
-from ..bounds.constants import curvature_constant, rank_sum
-from ..bounds.gates import HALF, Gate
+from ..bounds.constants import HALF, Gate, curvature_constant, rank_sum
 from ..bounds.switching import late_rate_constant, late_switch_constant, rate_fall_cost, switch_constant
-from ..centred_round import CentredRound
 from ..inequality import OURS, Inequality, Sides
 from ..moment import Moment
+from ..rounds import CentredRound
 from ..trajectory import Trajectory
-from .hedge import Hedge, prior_cost
+from .centred import Hedge, prior_cost
 
 LAW = Inequality("|served keys / keys - w| <= deviation of probability 1e-9", "sticky, S1", OURS)
 RISE = Inequality("switches if an arm rises by x <= x C1 q^2", "sticky, S2", OURS)
