@@ -20,7 +20,7 @@ def compiled(folder: Path, body: str, packages: str = PACKAGES) -> str:
     reader = shutil.which("pdftotext")
     if reader is None:
         return ""
-    page = [reader, "-layout", folder / "article.pdf", "-"]
+    page = [reader, "-layout", str(folder / "article.pdf"), "-"]
     return subprocess.run(page, capture_output=True, text=True, check=True).stdout
 
 

@@ -20,8 +20,7 @@ from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.replication import Judged, replication, sorted_claims, template, write_replication
 from decoupled_lab.paper.runner import rebuild
 from decoupled_lab.report.claims import Claim, Measure, judged_above, not_judged
-from decoupled_lab.report.page import counted
-from decoupled_lab.report.section import ReportTable, Section
+from decoupled_lab.report.page import ReportTable, Section, counted
 from support.quick_run import Quick, quick_run
 
 NASTY = r"a_b & 5 % of #1 {x} ~ ^ \ < > | * $"

@@ -21,7 +21,7 @@ from decoupled.simulation import Results
 from decoupled_lab.paper import EXPERIMENTS
 from decoupled_lab.paper.base import ORDER_FILE, PaperExperiment, Scale
 from decoupled_lab.paper.runner import begin, load, section_of
-from decoupled_lab.report.section import Section
+from decoupled_lab.report.page import Section
 from support.browser import chromium
 from support.quick_run import RUNS, Quick, quick_run
 

@@ -13,7 +13,7 @@ from decoupled.base import tex_text
 from decoupled.base.latex import Cell, Column, Row, Table, escape
 from decoupled_lab.benchmark.table import to_latex
 from decoupled_lab.report.claims import Claim, Measure
-from decoupled_lab.report.folder import claims_table
+from decoupled_lab.report.page import claims_table
 from support.made_entries import made_up
 from support.tex import compiled, pdflatex_or_skip
 

@@ -11,8 +11,7 @@ from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
 from decoupled.simulation import simulate
 from decoupled.simulation.cpu import run_block
 
-from .start import Reading
-from .timing import Rate
+from .timing import Rate, Reading
 
 ROUNDS = 10_000
 ARMS = (4, 8, 16, 32, 64)

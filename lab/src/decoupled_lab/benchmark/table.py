@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any, NamedTuple
 
-from ..report.tables import latex_table
-from . import ratios
+from ..report.text import latex_table
+from . import statistics
 from .statistics import SMOOTHING
 from .suite import REFERENCES
 
@@ -101,10 +101,10 @@ class Shown(NamedTuple):
         return f"{value:z,.{self.decimals}f}"
 
 
-def ratio_shown(found: ratios.Ratio) -> Shown:
+def ratio_shown(found: statistics.Ratio) -> Shown:
     """A ratio with its interval, in bold if that lies below 1.
 
-    >>> ratio_shown(ratios.Ratio(0.5, 0.4, 0.62)).markdown(), ratio_shown(ratios.Ratio(12.0, 9.0, 15.0)).markdown()
+    >>> ratio_shown(statistics.Ratio(0.5, 0.4, 0.62)).markdown(), ratio_shown(statistics.Ratio(12.0, 9.0, 15.0)).markdown()
     ('**0.50** (0.40 to 0.62)', '12.0 (9.0 to 15.0)')
     """
     return Shown(*found, 2 if found.ratio < 10.0 else 1, found.verdict == "better")
@@ -127,7 +127,7 @@ def decimals_for(error: float) -> int:
 
 def _groups(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     for group in entry["groups"]:
-        yield group["title"], [ratio_shown(ratios.of_group(group, name)) for name in REFERENCES]
+        yield group["title"], [ratio_shown(statistics.of_group(group, name)) for name in REFERENCES]
 
 
 def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Shown]]]:

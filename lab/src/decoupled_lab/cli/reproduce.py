@@ -9,10 +9,8 @@ from rich.table import Table
 from ..paper.replication import write_replication
 from ..paper.runner import read_record
 from ..report.claims import FAILS, HOLDS, UNDECIDED
-from ..report.folder import CLAIMS_FILE, CLAIMS_TABLE_FILE, PAGE_FILE, TABLE_FILE
-from ..report.mathematics import readable
-from ..report.page import counted, decisive
-from ..report.section import Section
+from ..report.page import CLAIMS_FILE, CLAIMS_TABLE_FILE, PAGE_FILE, TABLE_FILE, Section, counted, decisive
+from ..report.text import readable
 
 
 def print_claims(sections: Sequence[Section], folder: Path, *, latex: bool = False) -> None:

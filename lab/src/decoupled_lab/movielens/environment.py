@@ -15,7 +15,7 @@ from decoupled.kernels.random.noise import KINDS
 from decoupled.kernels.rounds import Table
 
 from . import Oracle, find, fitted, read_titles, stand_in
-from .download import TITLE_FILE
+from .files import TITLE_FILE
 from .ratings import MOVIES
 
 _one_at_a_time = Lock()

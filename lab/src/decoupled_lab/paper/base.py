@@ -21,7 +21,7 @@ from decoupled.simulation.blocks import BLOCKS, PLAN_FILE, RESULTS_FILE
 from decoupled.simulation.cpu import run_block
 from decoupled.simulation.plan import Plan
 
-from ..report.section import Section
+from ..report.page import Section
 
 Advance: TypeAlias = Callable[[int], None]  # takes the number of finished units of work
 

@@ -20,10 +20,9 @@ from decoupled.errors import UnsupportedError
 from decoupled.plots import Picture
 
 from ..report.claims import HOLDS, UNDECIDED, Claim
-from ..report.page import KINDS, counted, formatted, needed_runs
-from ..report.section import Section
-from ..report.tables import markdown, markdown_table
-from . import EXPERIMENTS, GROUPS, horizon, stochastic
+from ..report.page import KINDS, Section, counted, formatted, needed_runs
+from ..report.text import markdown, markdown_table
+from . import EXPERIMENTS, GROUPS, growth, published
 from .base import Scale
 from .runner import FULL_RUNS, facts, load
 
@@ -95,7 +94,7 @@ def replication(record: dict[str, Any], sections: Sequence[Section]) -> str:
     }
     for name, blocks in parts.items():
         document = document.replace(f"<<{name}>>", "\n\n".join(blocks))
-    values = {"parts": MOST_PARTS, "flat": stochastic.FLAT, "ended": horizon.FLAT}
+    values = {"parts": MOST_PARTS, "flat": published.FLAT, "ended": growth.FLAT}
     document = re.sub(r"<<(\w+)>>", lambda found: f"{values[found[1]]:g}", document)
     for kind in ("Table", "Figure"):
         numbers = count(1)

@@ -14,7 +14,7 @@ from decoupled.simulation.plan import Plan, make_plan
 from decoupled.simulation.traffic import Traffic
 
 from ..report.claims import Claim, judged_below, judged_within, mean_of, ratio_of
-from ..report.section import ReportTable, Section
+from ..report.page import ReportTable, Section
 from ..theory.bounds import switches as bound_on_switches
 from .base import Scale, Simulated
 

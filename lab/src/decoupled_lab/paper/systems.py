@@ -32,8 +32,7 @@ from decoupled.simulation.plan import Plan, make_plan
 
 from ..movielens.environment import MovieLens
 from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of
-from ..report.page import short
-from ..report.section import ReportTable, Section
+from ..report.page import ReportTable, Section, short
 from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import ADVERSARIES, BENCHMARKS, regret_ratio

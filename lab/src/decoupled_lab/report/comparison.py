@@ -12,8 +12,7 @@ from decoupled.simulation.bands import Band, checked_band, described
 from decoupled.simulation.naming import Labels
 from decoupled.simulation.regret_rows import HEAD, SEGMENT_HEAD, regret_rows
 
-from .folder import write_report
-from .section import ReportTable, Section
+from .page import ReportTable, Section, write_report
 
 
 def compare(

@@ -8,6 +8,7 @@ import numpy as np
 from decoupled.base.arrays import Floats, Ints
 
 from ..bounds.constants import curvature_constant, fall_ratio, jump_factor, winner_constant
+from ..bounds.switching import SHARE
 from ..inequality import OURS, Inequality, Sides
 from ..moment import Moment, Potential, divergence, potential
 from .paper import penalty
@@ -19,8 +20,6 @@ SELF_BOUNDING = Inequality(
     "on D_t: sum (1 + eta u)^(-(alpha + 1)/2) <= sum (8 w)^(1 - 1/alpha)", "ladder, theorem C", OURS
 )
 
-_SHARE = 8.0
-
 
 def winner_sides(moment: Moment) -> Iterator[Sides]:
     """The steps of L2 and L6 that need only the state. The second bound of L2 is the first one of lemma 3.5."""
@@ -31,9 +30,9 @@ def winner_sides(moment: Moment) -> Iterator[Sides]:
         return
     others = moment.others
     tails = 1.0 + moment.shifts[others]
-    yield Sides(LOWER, tails**-alpha / _SHARE, law[others], arms[others])
+    yield Sides(LOWER, tails**-alpha / SHARE, law[others], arms[others])
     if alpha <= 3.0:
-        bound = float(((_SHARE * law[others]) ** (1.0 - 1.0 / alpha)).sum())
+        bound = float(((SHARE * law[others]) ** (1.0 - 1.0 / alpha)).sum())
         yield Sides(SELF_BOUNDING, float((tails ** (-0.5 * (alpha + 1.0))).sum()), bound)
 
 

@@ -22,8 +22,6 @@ COUNTS = Inequality(
     "|sum_t (1[explored] / p - 1)| <= deviation of probability 1e-9", "section 2.1, unbiased estimates"
 )
 
-_FALSE_ALARM = 1e-9
-
 
 def whole(trajectory: Trajectory, zeta: float) -> Iterator[tuple[int, Sides]]:
     """Every inequality about the whole trajectory, with the round that it belongs to."""
@@ -96,7 +94,7 @@ def unbiasedness(trajectory: Trajectory, zeta: float) -> Iterator[tuple[int, Sid
     explored = trajectory.explored[:, None] == np.arange(arms)
     sums = (explored / laws - 1.0).sum(axis=0)
     variance, step = (1.0 / laws - 1.0).sum(axis=0), 1.0 / laws.min(axis=0)
-    log = math.log(2.0 * arms / _FALSE_ALARM)
+    log = math.log(2.0 * arms / switches.FALSE_ALARM)
     # Freedman: exceeding x has probability at most exp(-x^2 / (2 (variance + step x / 3))).
     limit = step * log / 3.0 + np.sqrt((step * log / 3.0) ** 2 + 2.0 * variance * log)
     yield horizon, Sides(COUNTS, np.abs(sums), limit, np.arange(arms))

@@ -67,7 +67,7 @@ _LEAST = (
 )
 _FALLS = (0.02, 1.0 - math.sqrt(0.5))  # the second is that after round 1; no later one is larger
 _KEYS = 200
-_FALSE_ALARM = 1e-9
+FALSE_ALARM = 1e-9
 
 
 def switch_probability(before: Floats, after: Floats, alpha: float) -> float:
@@ -228,7 +228,7 @@ def keyed(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
     alpha, arms = trajectory.alpha, np.arange(trajectory.estimates.shape[1])
     draws = _draws(len(arms), alpha)
     chosen = np.unique(np.geomspace(1.0, trajectory.horizon, 12).round().astype(np.int64))
-    log = math.log(2.0 * len(arms) * len(chosen) / _FALSE_ALARM)
+    log = math.log(2.0 * len(arms) * len(chosen) / FALSE_ALARM)
     for round_ in chosen:
         moment = trajectory.moment(int(round_), 0.1)
         served = np.bincount(np.argmax(draws - moment.shifts, axis=1), minlength=len(arms))
