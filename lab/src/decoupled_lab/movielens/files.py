@@ -106,7 +106,7 @@ def load(
 
     A file with wrong contents is an error, never a reason to use the stand-in.
 
-    >>> from decoupled.environments import movielens
+    >>> from decoupled_lab import movielens
     >>> ratings, source = movielens.load(fetch=False)
     >>> len(ratings), ratings.shape, source.kind in ("local folder", "cache", "stand-in")
     (100000, (943, 1682), True)

@@ -136,7 +136,7 @@ def stand_in(seed: int = 0) -> bytes:
     Stars are the sum of a level, biases of users and movies, a term of rank 8 and noise, rounded to 1, ..., 5. A few
     movies are popular and most are not. A user rates within an hour.
 
-    >>> from decoupled.environments import movielens
+    >>> from decoupled_lab import movielens
     >>> content = movielens.stand_in()
     >>> content.count(b"\n"), content == movielens.stand_in()
     (100000, True)
