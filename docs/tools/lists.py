@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from decoupled.client import errors
+from decoupled.client import service_errors as errors
 from decoupled.environments import Environment
 from decoupled.policies import Policy
 from decoupled_lab.paper import EXPERIMENTS
@@ -71,7 +71,7 @@ def members(package: str, names: Iterable[str], page: str) -> str:
 def _service_errors(page: str) -> str:
     """Every error of the service, as a reference to its docstring."""
     return members(
-        "decoupled.client.service_errors",
+        "decoupled.client",
         (
             name
             for name, each in vars(errors).items()

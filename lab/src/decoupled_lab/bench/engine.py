@@ -13,10 +13,9 @@ import numpy as np
 
 from decoupled.environments import Alternating
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled.kernels.rounds import Table
+from decoupled.extend import Table
 from decoupled.policies import FTPL, Ladder, Policy, TsallisINF
-from decoupled.simulation import simulate
-from decoupled.simulation.cpu import run_block
+from decoupled.simulation import run_block, simulate
 
 from .steps import TextbookFTPL, lockstep_ftpl, play, running
 from .timing import Ratio, race

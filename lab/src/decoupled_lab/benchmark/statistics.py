@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from .suite import GROUPS, NEED_DATA, REFERENCES
 from .task import Played, Task

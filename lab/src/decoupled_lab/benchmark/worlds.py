@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import (
     AdaptiveAlternating,
     Alternating,

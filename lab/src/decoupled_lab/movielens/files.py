@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.errors import ParameterError, StorageError
 
 from .ratings import Ratings, parse_ratings, stand_in

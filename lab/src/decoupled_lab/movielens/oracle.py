@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Ints
-from decoupled.base.files import read_with_checksum, with_checksum, write_atomically
+from decoupled.base import Floats, Ints, read_with_checksum, with_checksum, write_atomically
 
 from .files import cache_root
 from .ratings import STARS, Ratings, parse_ratings

@@ -9,12 +9,11 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import ndtri
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import AdaptiveAlternating, Alternating, Environment, PunishLast
 from decoupled.plots import NAMES, Panel, Picture, Series, styles
 from decoupled.policies import Ladder
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import LEVEL, Claim, Measure, judged_above, judged_below, mean_of, ratio_of
 from ..report.page import ReportTable, Section

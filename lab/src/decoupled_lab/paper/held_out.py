@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import AdaptiveAlternating, Alternating, Environment, LossTable, PunishLast
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo
-from decoupled.simulation import simulate
-from decoupled.simulation.api import run_plan
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, make_plan, run_plan, simulate
 
 from ..report.claims import Claim, Measure, judged_below, mean_of, ratio_of
 from ..report.page import ReportTable, Section

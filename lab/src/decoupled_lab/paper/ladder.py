@@ -7,13 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Ints
+from decoupled.base import Floats, Ints
 from decoupled.environments import Alternating, LossTable
-from decoupled.learner.diagnostics import diagnostics
+from decoupled.extend import diagnostics
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.page import Section

@@ -5,12 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.errors import StorageError
 from decoupled.plots import NAMES as FIGURE_NAMES
 from decoupled.policies import FollowTheLeader, Policy, TopTwo
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..movielens import find
 from ..movielens.environment import MovieLens

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import Alternating, Environment, PunishLast
 from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, TsallisINF
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..movielens.environment import MovieLens
 from ..report.claims import (

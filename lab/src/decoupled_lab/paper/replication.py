@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from decoupled import __version__
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.errors import UnsupportedError
 from decoupled.plots import Picture
 

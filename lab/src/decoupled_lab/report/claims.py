@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from decoupled.base.arrays import Floats
-from decoupled.simulation.intervals import interval
+from decoupled.base import Floats
+from decoupled.simulation import interval
 
 from .text import readable
 

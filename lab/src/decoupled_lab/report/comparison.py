@@ -7,10 +7,16 @@ from pathlib import Path
 from decoupled.errors import ParameterError, near_name
 from decoupled.plots import Panel, Picture
 from decoupled.policies import Policy
-from decoupled.simulation import Results
-from decoupled.simulation.bands import Band, checked_band, described
-from decoupled.simulation.naming import Labels
-from decoupled.simulation.regret_rows import HEAD, SEGMENT_HEAD, regret_rows
+from decoupled.simulation import (
+    REGRET_HEAD,
+    SEGMENT_HEAD,
+    Band,
+    Labels,
+    Results,
+    checked_band,
+    described,
+    regret_rows,
+)
 
 from .page import ReportTable, Section, write_report
 
@@ -96,7 +102,9 @@ def regret_table(
             paired=bool(rivals),
         )
     ]
-    head = HEAD + (SEGMENT_HEAD if segments else ()) + (_heads(cells, labels, rivals) if rivals else ())
+    head = (
+        REGRET_HEAD + (SEGMENT_HEAD if segments else ()) + (_heads(cells, labels, rivals) if rivals else ())
+    )
 
     def latex(label: str) -> str:
         tables = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from decoupled import __version__
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.plots import COLOURS, WORST, Heat, Panel, Picture, Series, save_static
 
 from .claims import FAILS, HOLDS, UNDECIDED, Claim, Measure

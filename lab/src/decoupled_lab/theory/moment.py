@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Bools, Floats, Ints
+from decoupled.base import Bools, Floats, Ints
 from decoupled.kernels.laws.winner_moments import Moments, moved_law, winner_moments
 
 

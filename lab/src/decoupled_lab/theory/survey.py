@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, PunishLast
-from decoupled.environments.base import Environment
+from decoupled.base import Floats
+from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, PunishLast
 from decoupled.policies import FTPL, ContextualLadder, Ladder
 
 from .bounds.constants import Gate

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decoupled.cli.client import AuditAction, AuditLimit, AuditSubject, AuditTenant
-from decoupled.cli.errors import report_errors
+from decoupled.cli import AuditAction, AuditLimit, AuditSubject, AuditTenant, report_errors
 
 from ..options.definitions import SERVE, STORES
 from ..options.kinds import shown_store
@@ -247,7 +246,7 @@ def checked_tenant(tenant: str) -> str:
     >>> checked_tenant("shop-7")
     'shop-7'
     """
-    from decoupled.base.names import is_name, name_rule
+    from decoupled.base import is_name, name_rule
     from decoupled.errors import ParameterError
 
     if not is_name(tenant):

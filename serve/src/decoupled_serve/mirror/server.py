@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from decoupled.client.aio import AsyncClient
+from decoupled.client import AsyncClient
 from decoupled.errors import ParameterError, reworded
 
 from ..service.http.admission.limits import Limits

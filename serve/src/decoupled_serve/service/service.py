@@ -8,8 +8,8 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import TypedDict, Unpack
 
-from decoupled.base.validation import whole_number
-from decoupled.client.service_errors import NotCompiled
+from decoupled.base import whole_number
+from decoupled.client import NotCompiled
 from decoupled.policies import Policy
 
 from .api.audit import Audit

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import zeta as riemann
 
-from decoupled.base.arrays import Floats
-from decoupled.base.validation import as_float, number_in, whole_number
+from decoupled.base import Floats, as_float, number_in, whole_number
 from decoupled.errors import ParameterError
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.validation import number_in, whole_number
+from decoupled.base import number_in, whole_number
 
 from .constants import LEAST_OFF_EVENT, positive_gaps, scale_of, shape_of, size_of, split_of
 

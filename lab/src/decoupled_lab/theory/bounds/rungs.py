@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from decoupled.base.validation import number_in, one_of, share_of
+from decoupled.base import number_in, one_of, share_of
 
 from .centred import constrained_bound, constrained_constants, theorem_b, theorem_c
 from .constants import (

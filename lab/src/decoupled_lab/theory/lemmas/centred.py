@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from ..bounds.constants import curvature_constant, jump_factor, rank_sum, ratio_sum
 from ..inequality import OURS, Inequality, Sides

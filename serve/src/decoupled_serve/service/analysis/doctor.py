@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from decoupled.client.service_errors import ReplayError, StoreError
+from decoupled.client import ReplayError, StoreError
 from decoupled.errors import DecoupledError
 
 from ..experiment.live import LiveExperiment

@@ -16,10 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from decoupled.decision import Arm
-from decoupled.inference.interval import Interval
-from decoupled.inference.ordering import PATIENCE, settled
-from decoupled.inference.sequences import Sequences
-from decoupled.learner.loss_range import LossRange
+from decoupled.inference import PATIENCE, Interval, Sequences, settled
+from decoupled.learner import LossRange
 
 from .export import LoggedDecision
 

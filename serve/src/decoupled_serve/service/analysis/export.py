@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from decoupled.base.files import replacing
-from decoupled.client.service_errors import Invalid
+from decoupled.base import replacing
+from decoupled.client import Invalid
 from decoupled.decision import Arm
-from decoupled.inference.log_annotations import matches
+from decoupled.inference import matches
 
 from ..experiment.annotations import shown_baseline, shown_tags
 from ..experiment.context import shown_advice, shown_context

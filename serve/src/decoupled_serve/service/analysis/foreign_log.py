@@ -10,14 +10,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from decoupled.base.fair_threads import pause
-from decoupled.base.validation import is_missing
-from decoupled.client.service_errors import Invalid
+from decoupled.base import is_missing
+from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, Message, near_name, shown
-from decoupled.inference.evaluation import wrong_propensities
-from decoupled.inference.log_columns import Log, columns_of, read_log
+from decoupled.inference import Log, columns_of, read_log, wrong_propensities
 
+from ...fair_threads import pause
 from ..experiment.context import Declared, stored_context
 
 LogFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from decoupled.decision import Arm
-from decoupled.inference.interval import Interval
-from decoupled.inference.sequences import Sequences
+from decoupled.inference import Interval, Sequences
 
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import count_of

@@ -14,12 +14,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from decoupled.client.service_errors import Invalid
+from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name
-from decoupled.inference.interval import Interval
-from decoupled.inference.sequences import Sequences
-from decoupled.inference.verdicts import Verdict, verdict
+from decoupled.inference import Interval, Sequences, Verdict, verdict
 
 from ..experiment.context import Value, segment_of
 from ..experiment.live import LiveExperiment

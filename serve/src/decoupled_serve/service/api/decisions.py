@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, Unpack
 
-from decoupled.client.service_errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
+from decoupled.client import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from decoupled.decision import Arm
 from decoupled.errors import LossError, ParameterError, reworded, shown
-from decoupled.learner.preferences import Preference, preference_loss
+from decoupled.learner import Preference, preference_loss
 
 from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply

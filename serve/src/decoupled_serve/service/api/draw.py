@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypedDict
 
-from decoupled.client.service_errors import Conflict, Invalid
+from decoupled.client import Conflict, Invalid
 from decoupled.decision import Arm, Mode
 from decoupled.errors import near_name, shown
-from decoupled.learner.keys import Key
+from decoupled.learner import Key
 
 from ..commits.loop import SLICE, Continuation
 from ..experiment.annotations import Annotations, stored_baseline, stored_tags

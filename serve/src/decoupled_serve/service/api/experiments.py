@@ -7,14 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from decoupled.base.names import is_name, name_rule
-from decoupled.client.service_errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
+from decoupled.base import is_name, name_rule
+from decoupled.client import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, near_name, reworded, shown
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
-from decoupled.learner.learner import DEFAULT_PENDING
-from decoupled.learner.portable import portable
+from decoupled.learner import DEFAULT_PENDING, Budget, Guardrails, without_pending
 
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop, as_service_error
@@ -153,7 +150,7 @@ class Experiments:
     def learner(self, tenant: str, name: str) -> str:
         """What an experiment has learned and its random stream, as a saved learner without pending decisions."""
         text = self._commits.run(_saved, Reference("name", tenant, name)).result()
-        return portable(text, DEFAULT_PENDING)
+        return without_pending(text, DEFAULT_PENDING)
 
     def state(
         self, tenant: str, name: str, context: Mapping[str, Any] | None = None

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from decoupled.learner.budget import Budget
+from decoupled.learner import Budget
 
 from ..experiment.guarding import changed_guardrails, checked_budget
 from ..experiment.live import LiveExperiment

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from decoupled.client.service_errors import Conflict, NotFound
+from decoupled.client import Conflict, NotFound
 
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply

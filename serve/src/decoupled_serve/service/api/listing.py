@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
-from decoupled.client.service_errors import Invalid
+from decoupled.client import Invalid
 from decoupled.decision import Mode
 
 from ..commits.background import Background, reading

@@ -13,10 +13,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
-from decoupled.client.service_errors import CLOSED, Conflict, Invalid, StoreError
+from decoupled.client import CLOSED, Conflict, Invalid, StoreError
 from decoupled.decision import Arm
 from decoupled.errors import shown
-from decoupled.learner.portable import unseen_arms
+from decoupled.learner import unseen_arms
 
 from ..analysis.foreign_log import ForeignRecord, LogFormat, read
 from ..commits.background import Background, in_background

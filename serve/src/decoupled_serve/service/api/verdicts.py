@@ -4,7 +4,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import NamedTuple
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client import StoreError
 from decoupled.decision import Arm
 
 from ..commits.background import Background, in_background

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from decoupled.client.service_errors import CLOSED, Compiling, Loading, ServiceError, StoreError
+from decoupled.client import CLOSED, Compiling, Loading, ServiceError, StoreError
 
 from ..experiment.request_context import ORIGIN, Origin
 from ..memory.session import Reference, Session

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from decoupled.base.names import is_name, name_rule
-from decoupled.client.service_errors import Invalid
+from decoupled.base import is_name, name_rule
+from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import LossError, near_name, shown
-from decoupled.learner.loss_range import LossRange
+from decoupled.learner import LossRange
 
 from .guarding import by_arm
 

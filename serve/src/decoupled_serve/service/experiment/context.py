@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from decoupled.base.names import is_name, name_rule
-from decoupled.client.service_errors import Invalid
+from decoupled.base import is_name, name_rule
+from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name, shown
-from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER
+from decoupled.learner import LARGEST_NUMBER
 
 from .annotations import stored
 from .guarding import by_arm

@@ -11,11 +11,10 @@ A verdict, once decided, stays. A gate asks for the evidence of now: if an arm h
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from decoupled.client.service_errors import Invalid
+from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name, shown
-from decoupled.inference.differences import difference_now
-from decoupled.inference.interval import Interval
+from decoupled.inference import Interval, difference_now
 
 from .watched import WatchedExperiment
 

@@ -3,12 +3,10 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from decoupled.client.service_errors import Invalid, ServiceError
+from decoupled.client import Invalid, ServiceError
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, near_name
-from decoupled.learner.arms import ArmNames
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
+from decoupled.learner import ArmNames, Budget, Guardrails
 
 from . import numbered_arms
 

@@ -2,11 +2,10 @@
 
 import hashlib
 
-from decoupled.client.service_errors import Invalid
+from decoupled.client import Invalid
 from decoupled.errors import DecoupledError, UnsupportedError
-from decoupled.inference.sequences import Sequences
-from decoupled.learner.learner import Learner
-from decoupled.learner.portable import Saved, described, portable
+from decoupled.inference import Sequences
+from decoupled.learner import Learner, Saved, described, without_pending
 
 from .live import UNLIMITED, LiveExperiment
 from .rows import ExperimentRow
@@ -29,7 +28,7 @@ def checked_learner(text: str) -> Saved:
 def adopted(text: str) -> str:
     """A saved learner as an experiment runs it. Its policy must be compiled."""
     try:
-        return portable(text, UNLIMITED, renumbered=True)
+        return without_pending(text, UNLIMITED, renumbered=True)
     except DecoupledError as error:
         raise _refused(error) from None
 

@@ -13,16 +13,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from decoupled.base.packed import pack_ints, unpack_ints
-from decoupled.client.service_errors import ReplayError
+from decoupled.base import pack_ints, unpack_ints
+from decoupled.client import ReplayError
 from decoupled.decision import Arm, Decision, Mode, Served
-from decoupled.learner.budget import Budget
-from decoupled.learner.columns import place_in_stream
-from decoupled.learner.guarded import Told
-from decoupled.learner.guardrails import Guardrails
-from decoupled.learner.learner import Learner
-from decoupled.learner.loss_range import LossRange
-from decoupled.learner.meter import Meter
+from decoupled.learner import Budget, Guardrails, Learner, LossRange, Meter, Told, place_in_stream
 from decoupled.policies import Policy
 
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags

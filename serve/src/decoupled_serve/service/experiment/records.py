@@ -8,14 +8,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
-from decoupled.client.service_errors import NotFound
+from decoupled.client import NotFound
 from decoupled.decision import Arm, Mode
 from decoupled.errors import shown
-from decoupled.inference.interval import Interval
-from decoupled.inference.ordering import PATIENCE
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
-from decoupled.learner.preferences import Preference
+from decoupled.inference import PATIENCE, Interval
+from decoupled.learner import Budget, Guardrails, Preference
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 FeedbackKind: TypeAlias = Literal["loss", "preference"]

@@ -5,15 +5,10 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from decoupled.base.validation import LEAST_RISK, as_float, number_in
-from decoupled.client.service_errors import Invalid, ServiceError
+from decoupled.base import LEAST_RISK, as_float, number_in
+from decoupled.client import Invalid, ServiceError
 from decoupled.errors import DecoupledError, argument_of, reworded, shown
-from decoupled.learner.arms import ArmNames
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
-from decoupled.learner.inferring import checked_patience
-from decoupled.learner.loss_range import LossRange
-from decoupled.learner.seeds import randomness
+from decoupled.learner import ArmNames, Budget, Guardrails, LossRange, checked_patience, randomness
 from decoupled.policies import Ladder, Policy
 
 from .context import with_fields_of

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.packed import pack_ints, unpack_ints
-from decoupled.base.signed_json import seal, unseal
-from decoupled.client.service_errors import ReplayError
-from decoupled.learner.columns import as_text, from_columns, to_columns
-from decoupled.learner.learner import Learner
-from decoupled.learner.meter import Meter
+from decoupled.base import pack_ints, seal, unpack_ints, unseal
+from decoupled.client import ReplayError
+from decoupled.learner import Learner, Meter, as_text, from_columns, to_columns
 
 from .live import REMEDY, LiveExperiment, Tallies, places_of
 from .numbered_arms import as_stored, from_stored

@@ -6,9 +6,9 @@ A key may identify a user, so its text is neither logged nor shown in an error, 
 import secrets
 from hashlib import blake2b
 
-from decoupled.client.service_errors import Invalid
+from decoupled.client import Invalid
 from decoupled.errors import ParameterError
-from decoupled.learner.keys import Key, key_text
+from decoupled.learner import Key, key_text
 
 from .records import KeyLog
 

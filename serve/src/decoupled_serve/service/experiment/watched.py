@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decoupled.decision import Arm
-from decoupled.inference.interval import Interval
-from decoupled.inference.regrets import best_looking, compared_rounds, regret
-from decoupled.inference.sequences import Sequences
-from decoupled.inference.verdicts import Verdict, verdict
-from decoupled.learner.loss_range import LossRange
+from decoupled.inference import Interval, Sequences, Verdict, best_looking, compared_rounds, regret, verdict
+from decoupled.learner import LossRange
 
 from .live import LiveExperiment
 

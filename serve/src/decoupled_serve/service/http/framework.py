@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from decoupled.client.service_errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
+from decoupled.client import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
 from decoupled.errors import shown
 
 from .admission.auth import Access

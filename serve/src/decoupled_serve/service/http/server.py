@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from decoupled.base.extras import needed_for
+from decoupled.base import needed_for
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, Ladder
 

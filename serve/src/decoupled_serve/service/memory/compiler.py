@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
-from decoupled.client.service_errors import HOW_LONG, Compiling, NotCompiled
+from decoupled.client import HOW_LONG, Compiling, NotCompiled
 from decoupled.errors import DecoupledError
-from decoupled.kernels.lazy_numba import told_of_compiling
+from decoupled.learner import told_of_compiling
 from decoupled.policies import Policy, warmup
 
 from ..experiment.numbered_arms import MOST_NAMED, count_of

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 
-from decoupled.base.fair_threads import FairThreads
-from decoupled.client.service_errors import CLOSED, Loading, ReplayError, ServiceError
+from decoupled.client import CLOSED, Loading, ReplayError, ServiceError
 
+from ...fair_threads import FairThreads
 from ..experiment.live import LiveExperiment
 from ..experiment.rows import ExperimentRow
 from ..store.store import Store

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 
-from decoupled.client.service_errors import ReplayError
+from decoupled.client import ReplayError
 from decoupled.errors import StateError
 
 from ..experiment.live import LiveExperiment

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-from decoupled.client.service_errors import (
+from decoupled.client import (
     Compiling,
     Gone,
     Loading,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 
-from decoupled.base.fair_threads import resting
-from decoupled.base.files import replacing
-from decoupled.client.service_errors import Conflict, StoreError
+from decoupled.base import replacing
+from decoupled.client import Conflict, StoreError
 
+from ...fair_threads import resting
 from ..experiment.audited import OPERATOR, audit_row
 from ..experiment.request_context import ORIGIN
 from .open import is_postgres, open_store

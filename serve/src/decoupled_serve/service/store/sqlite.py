@@ -8,9 +8,9 @@ from typing import Any
 
 import apsw
 
-from decoupled.base.fair_threads import pause
-from decoupled.client.service_errors import StoreError
+from decoupled.client import StoreError
 
+from ...fair_threads import pause
 from ..experiment.rows import ExperimentRow
 from . import sqlite_files
 from .database import Values

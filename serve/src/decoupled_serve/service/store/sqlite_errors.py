@@ -4,7 +4,7 @@ import os
 
 import apsw
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client import StoreError
 
 _CHECK = "correct the path"
 _PERMIT = "give this user write permission there, or choose another path"

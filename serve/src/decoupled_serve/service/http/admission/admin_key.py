@@ -4,8 +4,8 @@ import logging
 import re
 from pathlib import Path
 
-from decoupled.base.secret_files import read_secret
-from decoupled.client.service_errors import Conflict
+from decoupled.base import read_secret
+from decoupled.client import Conflict
 from decoupled.errors import ParameterError
 
 from ...api.keys import Keys

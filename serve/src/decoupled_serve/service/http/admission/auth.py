@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from decoupled.client.service_errors import Forbidden, TooMany, Unauthorized
+from decoupled.client import Forbidden, TooMany, Unauthorized
 from decoupled.errors import ParameterError, near_name
 
 from ...api.keys import Keys

@@ -7,7 +7,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
-from decoupled.client.service_errors import BadRequest, TooLarge, TooSlow
+from decoupled.client import BadRequest, TooLarge, TooSlow
 
 from .limits import LEAST_RATE, Limits
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from decoupled.client.service_errors import neither_or_both
+from decoupled.client import neither_or_both
 from decoupled.decision import Arm as AnyArm
 from decoupled.decision import Mode
-from decoupled.learner.preferences import Preference
+from decoupled.learner import Preference
 
 from ...experiment.annotations import shown_baseline
 from ...experiment.context import shown_advice

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, WithJsonSchema
 
-from decoupled.base.names import SHAPE
-from decoupled.kernels.random.keyed import MOST_BYTES
+from decoupled.base import NAME_SHAPE
+from decoupled.learner import MOST_BYTES
 
 from ...experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
 from ...experiment.context import LONGEST_VALUE
@@ -34,7 +34,7 @@ Advice = Annotated[
 ]
 Tags = Annotated[
     dict[
-        Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{SHAPE}$")],
+        Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{NAME_SHAPE}$")],
         Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00-\x1f\x7f]+$")],
     ],
     Field(max_length=MOST_TAGS),

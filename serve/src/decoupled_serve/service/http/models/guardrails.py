@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StrictBool, StrictInt
 
-from decoupled.learner.budget import MOST_IN_A_WINDOW, Budget
-from decoupled.learner.guardrails import Guardrails
+from decoupled.learner import MOST_IN_A_WINDOW, Budget, Guardrails
 
 from ..admission.limits import MOST_NAMED
 from .fields import Arm, Model, Number, Whole, fields_of

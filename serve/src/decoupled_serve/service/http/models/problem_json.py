@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from decoupled.client.service_errors import (
+from decoupled.client import (
     Compiling,
     Invalid,
     NotCompiled,

@@ -21,12 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-from decoupled.base.labels import short_labels
-from decoupled.base.names import SHAPE
-from decoupled.client.service_errors import Invalid
+from decoupled.base import NAME_SHAPE, short_labels
+from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
-from decoupled.inference.interval import Interval
-from decoupled.inference.ordering import MOST_PATIENCE, PATIENCE
+from decoupled.inference import MOST_PATIENCE, PATIENCE, Interval
 from decoupled.policies import Policy
 
 from ...experiment.context import MOST_FIELDS
@@ -50,7 +48,7 @@ from ..admission.limits import MOST_NAMED, MOST_NUMBERED
 from .fields import CHOICES, Arm, Model, Number, Whole
 from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
 
-NAME = f"^{SHAPE}$"
+NAME = f"^{NAME_SHAPE}$"
 AT_EVERY_MOMENT = (
     "The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as "
     "you like, and stop when you like."

@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
-from decoupled.client.service_errors import BadRequest
-from decoupled.learner.keys import key_text
+from decoupled.client import BadRequest
+from decoupled.learner import key_text
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from decoupled.client.service_errors import Invalid
+from decoupled.client import Invalid
 
 from .fields import CHOICES
 

@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from decoupled import __version__
-from decoupled.client.service_errors import ServiceError
+from decoupled.client import ServiceError
 
 from ...api.health import ExperimentHealth, Health
 from ...commits.loop import Command

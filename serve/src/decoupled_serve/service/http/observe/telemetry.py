@@ -31,7 +31,7 @@ from prometheus_client.metrics_core import Metric
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from decoupled import __version__
-from decoupled.client.service_errors import ServiceError
+from decoupled.client import ServiceError
 
 from ...commits.loop import Command
 from ...experiment.records import Feedback

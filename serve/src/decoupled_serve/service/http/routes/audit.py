@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from decoupled.base.names import LONGEST
-from decoupled.client.service_errors import Forbidden
+from decoupled.base import LONGEST_NAME
+from decoupled.client import Forbidden
 
 from ...experiment.audited import ACTIONS, OPERATOR, AuditRecord
 from ...experiment.records import moment
@@ -55,7 +55,9 @@ def audit_routes(service: DecisionService) -> APIRouter:
         access: Admin,
         subject: Annotated[str | None, Query(min_length=1, max_length=255, examples=["checkout"])] = None,
         action: Annotated[Action | None, Query()] = None,
-        tenant: Annotated[str | None, Query(max_length=LONGEST, pattern=NAME, examples=["shop"])] = None,
+        tenant: Annotated[
+            str | None, Query(max_length=LONGEST_NAME, pattern=NAME, examples=["shop"])
+        ] = None,
         before: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
         limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
     ) -> Response:

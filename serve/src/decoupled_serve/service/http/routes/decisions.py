@@ -13,8 +13,8 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
-from decoupled.base.names import is_name
-from decoupled.client.service_errors import BadRequest, NotFound, ServiceError
+from decoupled.base import is_name
+from decoupled.client import BadRequest, NotFound, ServiceError
 from decoupled.decision import Mode
 from decoupled.errors import shown
 

@@ -5,10 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
-from decoupled.base.names import LONGEST, SHAPE
-from decoupled.client.service_errors import Invalid
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
+from decoupled.base import LONGEST_NAME, NAME_SHAPE
+from decoupled.client import Invalid
+from decoupled.learner import Budget, Guardrails
 
 from ...api.listing import ExperimentSort, Filed
 from ...commits.replies import Reply
@@ -31,14 +30,14 @@ from ..models.schemas import (
 )
 from ..openapi import RETRY_AFTER, refusals
 
-Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST, examples=["checkout"])]
+Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
 
 
 After = Annotated[
     str | None,
     Query(
         max_length=400,
-        pattern=f"^~?{SHAPE}$",
+        pattern=f"^~?{NAME_SHAPE}$",
         description="`next` of the page before, with the same filters and sort.",
         examples=["checkout"],
     ),
@@ -119,7 +118,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         prefix: Annotated[
             str | None,
             Query(
-                max_length=LONGEST,
+                max_length=LONGEST_NAME,
                 pattern=NAME,
                 description="Only those whose name begins with it.",
                 examples=["checkout"],

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from decoupled.client.service_errors import BadRequest, Invalid, TooMany, TooSlow
+from decoupled.client import BadRequest, Invalid, TooMany, TooSlow
 
 from ...analysis.export import LoggedDecision
 from ...experiment.annotations import tag_filter

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from decoupled.client.service_errors import Invalid, TooMany, UnsupportedMedia
+from decoupled.client import Invalid, TooMany, UnsupportedMedia
 from decoupled.errors import shown
 
 from ...analysis.foreign_log import LogFormat

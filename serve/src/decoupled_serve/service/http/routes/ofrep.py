@@ -23,8 +23,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from decoupled.base.names import is_name
-from decoupled.client.service_errors import BadRequest, Conflict, Invalid, NotFound, ServiceError, TooMany
+from decoupled.base import is_name
+from decoupled.client import BadRequest, Conflict, Invalid, NotFound, ServiceError, TooMany
 from decoupled.errors import shown
 
 from ...experiment.records import DecisionRecord, Experiment

@@ -13,7 +13,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from decoupled.client.service_errors import HOW_LONG, Compiling, Conflict, StoreError
+from decoupled.client import HOW_LONG, Compiling, Conflict, StoreError
 
 from ...service import DecisionService
 from ..admission.auth import REACH

@@ -20,7 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp, Message
 from uvicorn.server import ServerState
 
-from decoupled.client.service_errors import BadRequest, HeadersTooLarge, ServiceError, TooSlow
+from decoupled.client import BadRequest, HeadersTooLarge, ServiceError, TooSlow
 
 from ...experiment.request_context import Origin, coming_from
 from ..admission.limits import LEAST_RATE, Limits

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from decoupled.client.service_errors import (
+from decoupled.client import (
     BadRequest,
     Forbidden,
     Invalid,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from starlette.types import Message, Send
 
-from decoupled.client.service_errors import ServiceError
+from decoupled.client import ServiceError
 
 from ...experiment.request_context import Origin
 from ..models.problem_json import PROBLEM, headers_of, problem_of
