@@ -1,16 +1,17 @@
-"""Lemma L5 of the ladder, one round of the centred estimator, and what theorems C and E conclude from it."""
+"""Lemmas L5, L7 and L8 of the ladder: one round of the centred estimator, AdaHedge with a prior, and the running mean."""
 
+import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from decoupled.base import Floats
 
-from ..bounds.constants import curvature_constant, rank_sum, ratio_sum
-from ..bounds.gates import jump_factor
-from ..centred_round import CentredRound
+from ..bounds.constants import curvature_constant, jump_factor, rank_sum, ratio_sum
 from ..inequality import OURS, Inequality, Sides
-from ..potential import divergence, potential
+from ..moment import divergence, potential
+from ..rounds import CentredRound
 
 STABILITY = Inequality("stability of a centred round <= jumps + drift", "ladder, L5", OURS)
 SHORT = Inequality(
@@ -31,7 +32,7 @@ SMALL_VARIANCE = Inequality(
 _LEAST = 1e-9  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
 
 
-def sides(played: CentredRound) -> Iterator[Sides]:
+def centred_sides(played: CentredRound) -> Iterator[Sides]:
     """All inequalities about one centred round, with the losses given."""
     left = played.stability
     jumps, short, drift = _right_sides(played)
@@ -96,3 +97,97 @@ def _rungs(played: CentredRound) -> Iterator[Sides]:
     yield Sides(VARIANCE, variance, bound)
     lost = float((prior @ laws)[moment.others].sum())
     yield Sides(SMALL_VARIANCE, variance, (8.0 * played.explored_sum + 2.0 * played.mean**2) * lost)
+
+
+GAP = Inequality("mixability gap of a round <= range of its losses", "ladder, L7", OURS)
+REGRET = Inequality("regret to expert m <= (1 + ln(1 / prior_m) / L0) Delta", "ladder, L7", OURS)
+DELTA = Inequality("Delta <= sqrt(L0 sum Var) + (2 L0 / 3 + 1) largest range", "ladder, L7", OURS)
+
+
+class Hedge(NamedTuple):
+    """A run of AdaHedge: row t belongs to round t."""
+
+    weights: Floats
+    gaps: Floats  # the mixability gaps
+    losses: Floats
+    prior: Floats
+    l0: float
+
+
+def adahedge(losses: Floats, prior: Floats, l0: float = 3.0) -> Hedge:
+    """AdaHedge of de Rooij, van Erven, Grunwald and Koolen (2014) with a prior, for losses of any range.
+
+    Its rate is L0 / Delta, where Delta is the sum of the mixability gaps so far.
+
+    >>> import numpy as np
+    >>> from decoupled_lab.theory.lemmas.centred import adahedge
+    >>> run = adahedge(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([0.5, 0.5]))
+    >>> run.weights.round(3).tolist()
+    [[0.5, 0.5], [0.998, 0.002]]
+    """
+    summed, delta = np.zeros(losses.shape[1]), 0.0
+    weights, gaps = np.empty_like(losses), np.empty(len(losses))
+    for t, given in enumerate(losses):
+        ahead = summed - summed.min()
+        if delta > 0.0:
+            # In logarithms, because the weight of an expert that will matter may underflow.
+            logs = np.log(prior) - l0 / delta * ahead
+            whole = np.logaddexp.reduce(logs)
+            weights[t] = np.exp(logs - whole)
+            mix = float(whole - np.logaddexp.reduce(logs - l0 / delta * given)) * delta / l0
+        else:
+            share = prior * (ahead == 0.0)
+            weights[t] = share / share.sum()
+            mix = float((summed + given).min() - summed.min())
+        gaps[t] = float(weights[t] @ given) - mix
+        delta += max(gaps[t], 0.0)
+        summed = summed + given
+    return Hedge(weights, gaps, losses, prior, l0)
+
+
+def prior_cost(prior: Floats) -> Floats:
+    """What an expert pays for its prior weight, ln(1 / prior)."""
+    cost: Floats = -np.log(prior)
+    return cost
+
+
+def hedge_sides(run: Hedge) -> Iterator[Sides]:
+    """All steps of L7 for one run, at its end."""
+    spans = np.ptp(run.losses, axis=1)
+    scale = 1e-12 * max(1.0, float(np.abs(run.losses).max()))
+    yield Sides(GAP, run.gaps, spans + scale)
+    means = (run.weights * run.losses).sum(axis=1)
+    variance = (run.weights * (run.losses - means[:, None]) ** 2).sum()
+    delta = float(np.maximum(run.gaps, 0.0).sum())
+    regret = means.sum() - run.losses.sum(axis=0)
+    factor = 1.0 + prior_cost(run.prior) / run.l0
+    yield Sides(REGRET, regret, factor * delta + scale, np.arange(len(run.prior)))
+    bound = math.sqrt(run.l0 * float(variance)) + (2.0 * run.l0 / 3.0 + 1.0) * float(spans.max())
+    yield Sides(DELTA, delta, bound)
+
+
+MEAN = Inequality(
+    "sum (loss - B)^2 <= sum (loss - m)^2 / (1 - lam) + 1 / (4 lam (1 - lam))", "ladder, L8", OURS
+)
+
+
+def running_means(losses: Floats, lam: float) -> Floats:
+    """B before each loss: it starts at 1/2, and B += lam (loss - B).
+
+    >>> import numpy as np
+    >>> from decoupled_lab.theory.lemmas.centred import running_means
+    >>> running_means(np.array([1.0, 1.0, 0.0]), lam=0.5).tolist()
+    [0.5, 0.75, 0.875]
+    """
+    means, mean = np.empty(len(losses)), 0.5
+    for t, loss in enumerate(losses):
+        means[t] = mean
+        mean += lam * (loss - mean)
+    return means
+
+
+def mean_sides(losses: Floats, lam: float) -> Iterator[Sides]:
+    """L8 for the constant m that makes it hardest, the mean of the losses."""
+    left = float(((losses - running_means(losses, lam)) ** 2).sum())
+    variation = float(((losses - losses.mean()) ** 2).sum())
+    yield Sides(MEAN, left, variation / (1.0 - lam) + 0.25 / (lam * (1.0 - lam)))
