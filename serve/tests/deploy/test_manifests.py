@@ -15,12 +15,11 @@ import yaml
 
 from decoupled.cli.main import app
 from decoupled_serve.options.definitions import CONFIG, SERVE
-from support.dockerfile import stages
 from support.http_service import openapi_document
 from support.pages import ROOT
 from support.sandbox import USER
 
-SCHEMAS = ROOT / "tests" / "deploy" / "schemas"
+SCHEMAS = ROOT / "serve" / "tests" / "deploy" / "schemas"
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 MANIFESTS = sorted(path for path in KUBERNETES.rglob("*.yaml") if path.name != "kustomization.yaml")
 VARIABLES = {option.variable for option in (CONFIG, *SERVE)}
@@ -150,7 +149,7 @@ def test_the_deployment_is_probed_and_drained() -> None:
     }
     assert probes == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
     [port] = container["ports"]
-    assert str(port["containerPort"]) == stages(ROOT / "Dockerfile")[-1].only("EXPOSE")
+    assert f"EXPOSE {port['containerPort']}\n" in (ROOT / "Dockerfile").read_text()
     assert all(container[f"{name}Probe"]["httpGet"]["port"] == port["name"] for name in probes)
     drain = next(int(each["value"]) for each in container["env"] if each["name"] == "DECOUPLED_DRAIN")
     assert drain == DRAIN

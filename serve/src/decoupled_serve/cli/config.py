@@ -2,8 +2,7 @@
 
 import typer
 
-from decoupled.cli.errors import report_errors
-from decoupled.cli.tables import aligned
+from decoupled.cli import aligned, report_errors
 
 from ..options.definitions import MIRROR, SERVE
 from ..options.sources import OptionValues

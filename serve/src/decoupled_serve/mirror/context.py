@@ -6,9 +6,9 @@ Clients send these values, so they are bounded: a text is cut, and what does not
 from collections.abc import Mapping
 from typing import Any
 
-from decoupled.base.nested import at
-from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER
+from decoupled.learner import LARGEST_NUMBER
 
+from ..nested import at
 from ..service.experiment.context import LONGEST_VALUE, Value
 from ..service.experiment.records import FieldType
 from .config import FieldConfig

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from decoupled.base.nested import at
-
+from ..nested import at
 from .exchange import Answer
 from .json_fields import parsed
 

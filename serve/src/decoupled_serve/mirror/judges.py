@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import httpx
 
-from decoupled.client.exchange import Retries
+from decoupled.client import Retries
 from decoupled.errors import DecoupledError, ParameterError
 
 from .config import MIB, JudgeConfig

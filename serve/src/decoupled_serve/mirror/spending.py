@@ -8,10 +8,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.errors import ParameterError
-from decoupled.learner.budget import Budget
-from decoupled.learner.meter import Meter
+from decoupled.learner import Budget, Meter
 
 
 class Aside(NamedTuple):

@@ -5,10 +5,10 @@ A request whose key is missing, empty or too long is served like one without. Ke
 
 from typing import Any
 
-from decoupled.base.nested import at
 from decoupled.errors import ParameterError
-from decoupled.learner.keys import key_text
+from decoupled.learner import key_text
 
+from ..nested import at
 from .config import StickyConfig
 from .headers import Raw
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from decoupled.base.validation import as_loss
+from decoupled.base import as_loss
 from decoupled.errors import DecoupledError
-from decoupled.learner.preferences import PREFERENCES, preference_loss
+from decoupled.learner import PREFERENCES, preference_loss
 
 _REMEDY = 'answer {"loss": 0.25} or {"preference": "explore"}'
 

@@ -5,8 +5,7 @@ import math
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from decoupled.base.names import is_name, name_rule
-from decoupled.base.validation import as_float
+from decoupled.base import as_float, is_name, name_rule
 from decoupled.errors import ParameterError
 
 A_URL = "for example http://127.0.0.1:9001"

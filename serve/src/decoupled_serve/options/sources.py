@@ -7,10 +7,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from decoupled.base.nested import at
-from decoupled.base.secret_files import read_secret
+from decoupled.base import read_secret
 from decoupled.errors import ParameterError, near_name
 
+from ..nested import at
 from .definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
 from .option import PREFIX, Option
 

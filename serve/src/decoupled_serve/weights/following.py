@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from decoupled.client.errors import TEMPORARY
-from decoupled.client.service_errors import ServiceError
+from decoupled.client import TEMPORARY, ServiceError
 from decoupled.errors import DecoupledError
 
 from .shares import Shares, has_moved
