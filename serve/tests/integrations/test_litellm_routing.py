@@ -16,9 +16,17 @@ from decoupled.client.exchange import Retries
 from decoupled.errors import MissingExtraError, ParameterError
 from decoupled_serve.litellm import deciding
 from decoupled_serve.litellm.deciding import InProcess, OnService
-from decoupled_serve.litellm.requests import CHAT, RESPONSES, copied, headers_of
 from decoupled_serve.litellm.routing import Mark, Routing
-from decoupled_serve.litellm.shadow_arm import SHADOW, ShadowArm, answer_of, failure_of
+from decoupled_serve.litellm.shadow_arm import (
+    CHAT,
+    RESPONSES,
+    SHADOW,
+    ShadowArm,
+    answer_of,
+    copied,
+    failure_of,
+    headers_of,
+)
 from decoupled_serve.mirror.backend import UNKNOWN, Traits
 from decoupled_serve.mirror.backend import Routing as Decision
 from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
