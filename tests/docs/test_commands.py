@@ -17,7 +17,7 @@ from decoupled.simulation.toml import KEYS
 from decoupled_serve.mirror import config
 from decoupled_serve.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled_serve.options import definitions
-from decoupled_serve.options.option import Option
+from decoupled_serve.options.definitions import Option
 from decoupled_serve.service.analysis.export import COLUMNS
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.http.admission import limits
@@ -223,7 +223,11 @@ def test_every_setting_of_a_mirror_is_documented() -> None:
         "arm.": config.ArmConfig, "loss.": config.LossConfig, "loss.judge.": config.JudgeConfig, "webhook.": config.WebhookConfig,
         "sticky.": config.StickyConfig, "context.": config.FieldConfig,
     }  # fmt: skip
-    known = {f"{place}{name}" for place, kind in tables.items() for name in sorted(kind.keys())}
+    known = {
+        f"{place}{field.alias or name}"
+        for place, kind in tables.items()
+        for name, field in kind.model_fields.items()
+    }
     known -= {
         "arm",
         "folder",

@@ -16,10 +16,18 @@ from decoupled.cli.main import app
 from decoupled.client.errors import Unreachable
 from decoupled.client.service_errors import NotFound, ServiceError
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled_serve.weights.documents import PARTS, Document, HttpRoute, Json, Nginx
-from decoupled_serve.weights.following import Follower
-from decoupled_serve.weights.shares import Shares, all_to, in_parts, shares_of
-from decoupled_serve.weights.targets import FileTarget, NotTaken
+from decoupled_serve.weights.shares import (
+    PARTS,
+    Document,
+    HttpRoute,
+    Json,
+    Nginx,
+    Shares,
+    all_to,
+    in_parts,
+    shares_of,
+)
+from decoupled_serve.weights.targets import FileTarget, Follower, NotTaken
 from support.http_service import Service, served
 from support.pages import ROOT
 
@@ -40,7 +48,8 @@ def test_what_is_written_is_what_to_serve_to_a_hundredth_of_a_percent(weights: l
 
 
 def test_the_route_is_one_by_the_schema_of_the_gateway_api() -> None:
-    kinds = json.loads((ROOT / "tests" / "deploy" / "schemas" / "gateways.json").read_text())["kinds"]
+    schemas = ROOT / "serve" / "tests" / "deploy" / "schemas"
+    kinds = json.loads((schemas / "gateways.json").read_text())["kinds"]
     validator = jsonschema_rs.Draft7Validator(kinds["gateway.networking.k8s.io/v1 HTTPRoute"])
     route = json.loads(HttpRoute("front", 80).text(Shares("chat", {"small": 0.25, "large": 0.75})))
     assert [error.message for error in validator.iter_errors(route)] == []
