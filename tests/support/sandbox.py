@@ -10,8 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
+
+import decoupled
+import decoupled_lab
+import decoupled_serve
 
 USER = 10001
 HIDDEN = ("/home", "/root", "/tmp", "/data", "/proc", "/dev", "/run", "/venv")
@@ -118,10 +121,13 @@ def serving_in(
 
 
 def this_python() -> tuple[Sequence[str | Path], dict[str, str]]:
-    """The folders and the environment that this interpreter and this package need in a sandbox."""
-    specs = [find_spec(name) for name in ("decoupled", "decoupled_serve", "decoupled_lab")]
-    packages = [str(Path(str(each.origin)).resolve().parents[1]) for each in specs if each is not None]
+    """The folders and the environment that this interpreter and these packages need in a sandbox."""
+    loaded = (decoupled, decoupled_serve, decoupled_lab)
+    packages = [str(Path(str(each.__file__)).resolve().parents[1]) for each in loaded]
     folders = {sys.prefix, sys.base_prefix, *packages}
     hidden = sorted(each for each in folders if each.startswith(tuple(f"{top}/" for top in HIDDEN)))
-    found = os.pathsep.join(packages)
-    return hidden, {"PATH": os.defpath, "PYTHONPATH": found, "PYTHONDONTWRITEBYTECODE": "1"}
+    return hidden, {
+        "PATH": os.defpath,
+        "PYTHONPATH": os.pathsep.join(packages),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }

@@ -7,14 +7,23 @@
 
 from .kernels.adversary import AdversaryFunctions as AdversaryFunctions
 from .kernels.adversary import Memory as Memory
+from .kernels.adversary import fill_losses as fill_losses
+from .kernels.adversary import note_play as note_play
 from .kernels.dispatch import Functions as Functions
+from .kernels.dispatch import decide as decide
+from .kernels.dispatch import update as update
 from .kernels.jit import compiled as compiled
+from .kernels.laws.winner_law import winner_law as winner_law
+from .kernels.random.noise import BERNOULLI as BERNOULLI
+from .kernels.random.noise import KINDS as NOISE_KINDS  # noqa: F401 # the name says of what
+from .kernels.random.noise import draw_loss as draw_loss
 from .kernels.random.sampling import categorical as categorical
 from .kernels.random.sampling import draw_both as draw_both
 from .kernels.random.sampling import draw_one as draw_one
 from .kernels.random.sampling import pareto_leader as pareto_leader
 from .kernels.random.sampling import total as total
 from .kernels.random.stream import below as below
+from .kernels.random.stream import new_stream as new_stream
 from .kernels.random.stream import uniform as uniform
 from .kernels.rounds import Table as Table
 from .kernels.state import ARMS as ARMS

@@ -1,6 +1,6 @@
 """Decoupled bandits for research: the paper's experiments, its theory as code, the benchmark and the measurements."""
 
-from decoupled.base.lazy import attach
+from decoupled.base import attach
 
 __version__ = "0.2.0"
 

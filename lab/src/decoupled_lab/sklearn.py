@@ -6,16 +6,10 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.base.extras import needed_for
-from decoupled.base.validation import is_missing, whole_number
+from decoupled.base import Floats, is_missing, needed_for, whole_number
 from decoupled.decision import Arm
 from decoupled.errors import ParameterError
-from decoupled.learner.arms import Arms, checked_name
-from decoupled.learner.context import Context, refuse_context
-from decoupled.learner.learner import Learner
-from decoupled.learner.protocol import RunnablePolicy
-from decoupled.learner.seeds import Seed
+from decoupled.learner import Arms, Context, Learner, RunnablePolicy, Seed, checked_name, refuse_context
 from decoupled.policies import Ladder, Policy
 
 with needed_for("decoupled_lab.sklearn"):

@@ -105,7 +105,7 @@ def test_a_budget_without_prices_of_its_own_counts_what_the_answers_cost(start: 
     text = f"{ALL}[budget]\nallowance = [1.0, 1e9]\ntotal = 1e9\n"
     lines = {"stable": "cost = 0.2\n", "next": PRICED.replace("0.5", "0.1")}
     for mirrored, budget in ((3, 2), (0, 2)):  # another start goes on from there
-        with start(text, **lines) as running:
+        with start(text, None, **lines) as running:
             for _ in range(mirrored + budget):
                 running.http.get(raw(USAGE))
                 status = running.settled()

@@ -335,7 +335,7 @@ def test_answers_are_expanded_off_the_event_loop_for_those_that_are_judged(
     with answering((200, {}, {"loss": 0.25})) as (url, asked):
         lines = f'[mirror]\nshare = 1.0\nanswer_limit = 50000\n[loss.judge]\nurl = "{url}"\n'
         priced = {"stable": "prices = { tokens = 1 }", "next": "prices = { tokens = 1 }"}
-        with start(lines, **priced) as running:
+        with start(lines, None, **priced) as running:
             for _ in range(4):
                 assert (
                     running.http.get(f"/raw:{bomb}", headers={"Accept-Encoding": "gzip"}).content == usage

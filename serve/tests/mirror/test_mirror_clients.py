@@ -12,12 +12,8 @@ from types import FrameType
 import pytest
 
 from decoupled_serve.mirror import server
-from decoupled_serve.service.http.admission.limits import Limits
-from support.mirrors.running import (
-    Start,
-    connected,
-    eventually,
-)
+from decoupled_serve.service.http.admission import Limits
+from support.mirrors.running import Start, connected, eventually
 
 ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 NONE = "[mirror]\nshare = 0.0\n"

@@ -18,7 +18,7 @@ from decoupled_serve.mirror.config_file import read_config
 from decoupled_serve.options.definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE, Option
 from decoupled_serve.options.kinds import shown_store
 from decoupled_serve.options.sources import read_file, resolved, serve_file, unknown_variables
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.server import Serving
 
 run = CliRunner().invoke

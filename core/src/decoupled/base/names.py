@@ -2,12 +2,12 @@
 
 import re
 
-SHAPE = "[A-Za-z0-9][A-Za-z0-9._-]*"
-LONGEST = 100
-_SHAPE = re.compile(SHAPE)
+NAME_SHAPE = "[A-Za-z0-9][A-Za-z0-9._-]*"
+LONGEST_NAME = 100
+_SHAPE = re.compile(NAME_SHAPE)
 
 
-def is_name(value: object, longest: int = LONGEST) -> bool:
+def is_name(value: object, longest: int = LONGEST_NAME) -> bool:
     """Whether a value is a name.
 
     >>> is_name("checkout-2.1"), is_name(".."), is_name("a/b"), is_name(7)
@@ -16,7 +16,7 @@ def is_name(value: object, longest: int = LONGEST) -> bool:
     return isinstance(value, str) and len(value) <= longest and _SHAPE.fullmatch(value) is not None
 
 
-def name_rule(longest: int = LONGEST) -> str:
+def name_rule(longest: int = LONGEST_NAME) -> str:
     """The rule, for an error.
 
     >>> name_rule()

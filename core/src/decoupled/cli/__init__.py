@@ -1,8 +1,11 @@
-"""The command line: parsing, printing and progress."""
+"""The command line, and what packages that add commands to it share: flags, errors, tables."""
 
 import sys
 
 from ..base.extras import as_missing_extra
+from ..base.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)
 
 # What commands need besides the command line itself.
 EXTRAS = {

@@ -24,7 +24,7 @@ from ..simulation.api import run_plan
 from ..simulation.blocks import RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import DEVICES, Plan
-from ..simulation.regret_rows import HEAD, SEGMENT_HEAD, regret_rows
+from ..simulation.regret_table import REGRET_HEAD, SEGMENT_HEAD, regret_rows
 from ..simulation.results import Results
 
 TABLE_FILE = "table.tex"
@@ -83,7 +83,7 @@ def summary_table(plan: Plan, results: Results) -> Table:
     title = f"{results.world}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
     segments = results.has_segments
     table = Table(title=title)
-    for number, name in enumerate(HEAD + (SEGMENT_HEAD if segments else ())):
+    for number, name in enumerate(REGRET_HEAD + (SEGMENT_HEAD if segments else ())):
         table.add_column(name, justify="right" if number else "left")
     for row in regret_rows(results, results.names(None), segments=segments, paired=False):
         table.add_row(*row)

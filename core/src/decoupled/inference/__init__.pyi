@@ -1,10 +1,21 @@
 # What the package exports, for type checkers and at run time: see base/lazy.py.
 from .boundary import lower_difference as lower_difference
 from .boundary import lower_mean as lower_mean
+from .differences import difference_now as difference_now
 from .evaluated import Evaluated as Evaluated
 from .evaluated import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
+from .evaluation import wrong_propensities as wrong_propensities
 from .interval import Interval as Interval
+from .log_annotations import matches as matches
+from .log_columns import Log as Log
+from .log_columns import columns_of as columns_of
+from .log_columns import read_log as read_log
+from .ordering import MOST_PATIENCE as MOST_PATIENCE
+from .ordering import PATIENCE as PATIENCE
+from .ordering import settled as settled
+from .regrets import best_looking as best_looking
+from .regrets import compared_rounds as compared_rounds
 from .regrets import regret as regret
 from .sequences import Sequences as Sequences
 from .verdicts import Verdict as Verdict

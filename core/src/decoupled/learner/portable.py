@@ -43,7 +43,7 @@ def described(text: str | bytes) -> Saved:
         return Saved(content["policy"], arms, (low, high), rules, watch.get("risk"), watch.get("drift"))
 
 
-def portable(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:
+def without_pending(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:
     """The state of a learner without its pending decisions, for at most so many others.
 
     `renumbered` numbers its arms anew, as if none had ever been retired. If some were, its confidence sequences, which
@@ -52,7 +52,7 @@ def portable(text: str | bytes, max_pending: int, *, renumbered: bool = False) -
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
     >>> _ = learner.decide()
-    >>> moved = dc.Learner.from_json(portable(learner.to_json(), max_pending=10))
+    >>> moved = dc.Learner.from_json(without_pending(learner.to_json(), max_pending=10))
     >>> len(moved.pending), moved.decide().explore == learner.decide().explore
     (0, True)
     """

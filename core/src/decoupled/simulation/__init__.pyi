@@ -1,4 +1,27 @@
 # What the package exports, for type checkers and at run time: see base/lazy.py.
 from . import baselines as baselines
+from .api import run_plan as run_plan
 from .api import simulate as simulate
+from .bands import Band as Band
+from .bands import checked_band as checked_band
+from .bands import described as described
+from .blocks import BLOCKS as BLOCKS
+from .blocks import PLAN_FILE as PLAN_FILE
+from .blocks import RESULTS_FILE as RESULTS_FILE
+from .blocks import explained as explained
+from .cpu import run_block as run_block
+from .cpu import world as world
+from .draws import draws_per_round as draws_per_round
+from .intervals import interval as interval
+from .intervals import t_quantile as t_quantile
+from .naming import Labels as Labels
+from .plan import DEVICES as DEVICES
+from .plan import Plan as Plan
+from .plan import as_rounds as as_rounds
+from .plan import make_plan as make_plan
+from .regret_table import REGRET_HEAD as REGRET_HEAD
+from .regret_table import SEGMENT_HEAD as SEGMENT_HEAD
+from .regret_table import regret_rows as regret_rows
 from .results import Results as Results
+from .traffic import DIRECT as DIRECT
+from .traffic import Traffic as Traffic

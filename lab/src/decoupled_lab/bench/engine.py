@@ -6,10 +6,9 @@ from functools import partial
 import numpy as np
 
 from decoupled.environments import Alternating
-from decoupled.kernels.rounds import Table
+from decoupled.extend import Table
 from decoupled.policies import FTPL, Ladder, Policy, TsallisINF
-from decoupled.simulation import simulate
-from decoupled.simulation.cpu import run_block
+from decoupled.simulation import run_block, simulate
 
 from .steps import running
 from .textbook import TextbookFTPL, lockstep_ftpl, play

@@ -8,8 +8,7 @@ import numpy as np
 
 from decoupled.environments import Alternating
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
-from decoupled.simulation import simulate
-from decoupled.simulation.cpu import run_block
+from decoupled.simulation import run_block, simulate
 
 from .start import Reading
 from .timing import Rate

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from .connection import connected, server
 from .timing import Ratio

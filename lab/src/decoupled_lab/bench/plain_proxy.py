@@ -45,7 +45,7 @@ def proxy(url: str) -> Any:
     """An application that passes requests on to an address, and streams the answers back."""
     import httpcore
 
-    from decoupled.base.extras import skip_failing_imports
+    from decoupled.base import skip_failing_imports
 
     skip_failing_imports("sniffio")  # which httpcore tries several times in each request
     parts = urlsplit(url)

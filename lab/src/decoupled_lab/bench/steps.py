@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Words
+from decoupled.base import Floats, Words
 from decoupled.environments import Alternating
-from decoupled.kernels.dispatch import decide, update
-from decoupled.kernels.jit import compiled
-from decoupled.kernels.random.stream import new_stream
-from decoupled.kernels.rounds import Table
-from decoupled.kernels.state import State
+from decoupled.extend import State, Table, compiled, decide, new_stream, update
 from decoupled.policies import Policy
 
 from .textbook import TextbookFTPL, TextbookTsallis

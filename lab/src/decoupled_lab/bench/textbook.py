@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.kernels.rounds import Table
+from decoupled.base import Floats
+from decoupled.extend import Table
 
 
 class TextbookFTPL:

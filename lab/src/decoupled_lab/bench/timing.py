@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 
 class Ratio(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from decoupled import __version__
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.errors import StorageError
 
 from .statistics import group_lines, mean

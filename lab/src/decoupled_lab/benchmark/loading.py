@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from decoupled import PythonPolicy
 from decoupled.errors import ContractError, DecoupledError, ParameterError, near_name
 from decoupled.policies import Policy
-from decoupled.policies.python import PythonPolicy
 
 MODULE = "decoupled_entry"  # the name of the file's module
 VARIABLE = "policy"

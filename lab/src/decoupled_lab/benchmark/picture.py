@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decoupled.base.extras import needed_for
+from decoupled.base import needed_for
 from decoupled.plots import COLOURS, DOTS_PER_INCH, REPRODUCIBLE, SMALL, WIDTH
 
 from . import ratios

@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.files import read_with_checksum, with_checksum, write_atomically
-from decoupled.base.progress import progress_bar
-from decoupled.base.validation import number_in, one_of, whole_number
+from decoupled.base import (
+    number_in,
+    one_of,
+    progress_bar,
+    read_with_checksum,
+    whole_number,
+    with_checksum,
+    write_atomically,
+)
 from decoupled.errors import ParameterError
 from decoupled.kernels.jit import is_ours, source_digest
 from decoupled.policies import Policy
-from decoupled.simulation.blocks import explained
+from decoupled.simulation import explained
 
 from .entry import FILE, assembled, write
 from .loading import Source

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.simulation.intervals import t_quantile
+from decoupled.base import Floats
+from decoupled.simulation import t_quantile
 
 from .suite import GROUPS, REFERENCES
 from .task import Played, Task

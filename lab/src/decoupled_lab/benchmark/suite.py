@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from decoupled.base.validation import one_of
+from decoupled.base import one_of
 from decoupled.environments import AdaptiveAlternating, Environment, PunishLast
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo, TsallisINF
-from decoupled.simulation.traffic import DIRECT, Traffic
+from decoupled.simulation import DIRECT, Traffic
 
 from . import data as recordings
 from . import worlds

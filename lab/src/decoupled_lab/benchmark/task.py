@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Ints
+from decoupled.base import Floats, Ints
 from decoupled.environments import AdaptiveAlternating, ContextTable, Environment, LossTable, PunishLast
 from decoupled.errors import ContractError, UnsupportedError
-from decoupled.kernels.random.noise import KINDS
+from decoupled.extend import NOISE_KINDS
 from decoupled.policies import Policy
-from decoupled.simulation.cpu import run_block, world
-from decoupled.simulation.plan import Plan, as_rounds, make_plan
-from decoupled.simulation.traffic import DIRECT, Traffic
+from decoupled.simulation import DIRECT, Plan, Traffic, as_rounds, make_plan, run_block, world
 
 PLACES = (
     4  # the fifth child of a run's seed; the others are noise, draws, traffic and the order of requests
@@ -78,7 +76,7 @@ class Task:
         if isinstance(given, ContextTable):
             return replace(given, losses=given.losses[:, places])
         table = given.table(self.rounds)
-        return LossTable(table.rows[:, places], table.row_at, KINDS[table.noise], table.concentration)
+        return LossTable(table.rows[:, places], table.row_at, NOISE_KINDS[table.noise], table.concentration)
 
     def plan(self, policy: Policy) -> Plan:
         """What is simulated for a policy; an error if it cannot be."""

@@ -6,8 +6,7 @@ from decoupled.environments import LossTable, PunishLast
 from decoupled.errors import ContractError
 from decoupled.kernels.jit import is_ours
 from decoupled.policies import Policy
-from decoupled.simulation.cpu import run_block
-from decoupled.simulation.traffic import DIRECT, Traffic
+from decoupled.simulation import DIRECT, Traffic, run_block
 
 ROUNDS, ARMS, RUNS = 100, 5, 2
 WORLDS = (

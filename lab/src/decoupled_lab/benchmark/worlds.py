@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import (
     AdaptiveAlternating,
     Alternating,

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.errors import ParameterError, near_name
 
 from ..bench import engine, gpu, learner, limits, machine, mirror, service, start, versions

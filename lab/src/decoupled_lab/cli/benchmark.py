@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from decoupled.base.files import write_atomically
-from decoupled.base.progress import duration
+from decoupled.base import duration, write_atomically
 
 from ..benchmark.entry import FILE
 from ..benchmark.run import run

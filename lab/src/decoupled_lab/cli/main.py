@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from decoupled.cli.errors import report_errors
+from decoupled.cli import report_errors
 
 from ..paper import EXPERIMENTS, GROUPS
 

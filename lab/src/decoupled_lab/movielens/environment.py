@@ -8,11 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from decoupled.base.validation import one_of, set_number, set_whole
-from decoupled.environments.base import Environment
+from decoupled.base import one_of, set_number, set_whole
+from decoupled.environments import Environment
 from decoupled.errors import ParameterError
-from decoupled.kernels.random.noise import KINDS
-from decoupled.kernels.rounds import Table
+from decoupled.extend import NOISE_KINDS, Table
 
 from . import Oracle, find, fitted, read_titles, stand_in
 from .download import TITLE_FILE
@@ -65,7 +64,7 @@ class MovieLens(Environment):
             rule = f"must not exceed {MOVIES}, the number of movies"
             raise ParameterError.of("arms", arms, rule, remedy)
         one_of("order", self.order, ("timestamp", "iid"))
-        one_of("noise", self.noise, KINDS)
+        one_of("noise", self.noise, NOISE_KINDS)
         set_number(self, "concentration", 0.0, math.inf, "the default is 10")
         set_whole(self, "seed", 0, "the default is 0")
         one_of("data", self.data, ("ml-100k", "stand-in"))
@@ -94,7 +93,7 @@ class MovieLens(Environment):
             events = np.random.default_rng(self.seed).integers(len(oracle.sequence), size=horizon)
             row_at = oracle.sequence[events]
         rows = 1.0 - oracle.rewards[:, : self.arms]
-        return Table(rows, row_at, KINDS.index(self.noise), self.concentration)
+        return Table(rows, row_at, NOISE_KINDS.index(self.noise), self.concentration)
 
 
 @cache

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from .ratings import Ratings
 

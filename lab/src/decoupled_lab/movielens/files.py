@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.errors import ParameterError, StorageError
 
 from .download import DATA_FILE, FOLDER, ML_100K, Publication, download

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoupled.base.files import read_with_checksum, with_checksum, write_atomically
+from decoupled.base import read_with_checksum, with_checksum, write_atomically
 
 from .files import cache_root
 from .model_selection import Choice

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from .biases import Biases, mean_biases, ridge_biases
 from .factors import factorise, incomplete, leading

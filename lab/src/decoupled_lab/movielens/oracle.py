@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Ints
+from decoupled.base import Floats, Ints
 
 from .biases import ridge_biases
 from .factors import factorise, incomplete, leading

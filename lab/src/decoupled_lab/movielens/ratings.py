@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from decoupled.base.arrays import Bools, Floats, Ints
+from decoupled.base import Bools, Floats, Ints
 from decoupled.errors import ParameterError
 
 USERS, MOVIES, STARS = 943, 1682, 5

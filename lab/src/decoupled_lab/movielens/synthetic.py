@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from decoupled.base.arrays import Bools, Floats, Ints
+from decoupled.base import Bools, Floats, Ints
 
 from .ratings import MOVIES, STARS, USERS
 

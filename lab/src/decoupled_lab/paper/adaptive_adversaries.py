@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import AdaptiveAlternating, Environment, PunishLast
 from decoupled.plots import Panel, Picture, Series, styles
 from decoupled.policies import Ladder
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, make_plan
 
 from ..report.claims import Claim, Measure, judged_above, judged_below, mean_of, ratio_of
 from ..report.section import ReportTable, Section

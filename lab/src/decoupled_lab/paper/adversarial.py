@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, make_plan
 
 from ..report.section import Section
 from .base import HORIZON, Scale, Simulated

@@ -12,14 +12,10 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.environments import Adversary, Alternating
 from decoupled.policies.warmup import form
-from decoupled.simulation import Results
-from decoupled.simulation.api import run_plan
-from decoupled.simulation.blocks import BLOCKS, PLAN_FILE, RESULTS_FILE
-from decoupled.simulation.cpu import run_block
-from decoupled.simulation.plan import Plan
+from decoupled.simulation import BLOCKS, PLAN_FILE, RESULTS_FILE, Plan, Results, run_block, run_plan
 
 from ..report.section import Section
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from decoupled.policies import FTPL, FollowTheLeader
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, make_plan
 
 from ..report.claims import judged_above
 from ..report.section import Section

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import Alternating
 from decoupled.errors import UnsupportedError
-from decoupled.kernels.state import State
+from decoupled.extend import State
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Policy, TsallisINF
 

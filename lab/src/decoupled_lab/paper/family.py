@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import AdaptiveAlternating, Alternating, Environment, LossTable, PunishLast
 from decoupled.policies import FTPL, Policy
 from decoupled.simulation import simulate

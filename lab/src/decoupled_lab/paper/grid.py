@@ -4,7 +4,7 @@ from pathlib import Path
 
 from decoupled.environments import Alternating
 from decoupled.plots import NAMES
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, make_plan
 
 from ..report.claims import judged_above
 from ..report.section import Section

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo
-from decoupled.simulation.api import run_plan
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, make_plan, run_plan
 
 from ..report.claims import Claim, Measure, judged_below, mean_of, ratio_of
 from ..report.section import ReportTable, Section

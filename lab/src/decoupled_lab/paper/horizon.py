@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import Alternating
 from decoupled.plots import NAMES, Panel, Picture, Series
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import LEVEL, Claim, Measure, judged_below, ratio_of
 from ..report.section import ReportTable, Section

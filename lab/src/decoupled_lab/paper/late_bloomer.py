@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import LossTable
 from decoupled.policies import FTPL, Ladder, Policy
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.section import Section

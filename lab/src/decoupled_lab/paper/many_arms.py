@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.environments import Catalogue
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..bench.steps import running
 from ..movielens.environment import MovieLens

@@ -5,10 +5,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.errors import StorageError
 from decoupled.policies import FollowTheLeader
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, make_plan
 
 from ..movielens import find
 from ..movielens.environment import MovieLens

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from decoupled.plots import NAMES as FIGURE_NAMES
 from decoupled.policies import Policy, TopTwo
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..movielens.environment import MovieLens
 from ..report.claims import Claim, judged_above, not_judged

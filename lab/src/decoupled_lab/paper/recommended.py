@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from decoupled.environments import Alternating, Environment
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..movielens.environment import MovieLens
 from ..report.claims import not_judged, ratio_of

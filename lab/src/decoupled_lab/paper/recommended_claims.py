@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import PunishLast
 from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, TsallisINF
 from decoupled.simulation import Results

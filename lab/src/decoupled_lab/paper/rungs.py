@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Ints
+from decoupled.base import Floats, Ints
 from decoupled.environments import Alternating
-from decoupled.learner.diagnostics import diagnostics
+from decoupled.extend import diagnostics
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import Ladder
 

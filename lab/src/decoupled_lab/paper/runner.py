@@ -14,12 +14,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from decoupled.base.files import write_atomically
-from decoupled.base.progress import duration, progress_bar
-from decoupled.base.validation import one_of
+from decoupled.base import duration, one_of, progress_bar, write_atomically
 from decoupled.errors import ParameterError, StorageError, near_name
 from decoupled.kernels.jit import cache_folder
-from decoupled.simulation.plan import DEVICES
+from decoupled.simulation import DEVICES
 
 from ..bench.machine import describe
 from ..report.folder import write_report

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, TsallisINF
 

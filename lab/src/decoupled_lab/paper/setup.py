@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, PunishLast
 from decoupled.plots import NAMES, Panel, Picture, Series
 from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
-from decoupled.simulation import Results
-from decoupled.simulation.bands import described
+from decoupled.simulation import Results, described
 
 from ..report import comparison
 from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of

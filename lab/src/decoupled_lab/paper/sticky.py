@@ -9,9 +9,7 @@ import numpy as np
 from decoupled.environments import Alternating, Bernoulli, Environment, LossTable
 from decoupled.plots import NAMES, Panel, Picture
 from decoupled.policies import FTPL, CoupledTsallisINF, Ladder, Policy, TsallisINF
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
-from decoupled.simulation.traffic import Traffic
+from decoupled.simulation import Plan, Results, Traffic, make_plan
 
 from ..report.claims import Claim, judged_below, judged_within, mean_of, ratio_of
 from ..report.section import ReportTable, Section

@@ -8,8 +8,7 @@ import numpy as np
 
 from decoupled.environments import Bernoulli
 from decoupled.plots import NAMES
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import Claim, Measure, judged_above, judged_below, ratio_of
 from ..report.section import Section

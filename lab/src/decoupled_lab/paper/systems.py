@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.environments import Alternating, Bernoulli, Environment
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import (
@@ -25,10 +25,7 @@ from decoupled.policies import (
     TopTwo,
     TsallisINF,
 )
-from decoupled.simulation import Results
-from decoupled.simulation.cpu import run_block
-from decoupled.simulation.draws import draws_per_round
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, draws_per_round, make_plan, run_block
 
 from ..movielens.environment import MovieLens
 from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.plots import NAMES, Panel, Picture, Series
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
-from decoupled.simulation import Results
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import Claim, judged_above, mean_of, ratio_of
 from ..report.section import ReportTable, Section

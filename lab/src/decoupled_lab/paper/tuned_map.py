@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.base.files import write_atomically
+from decoupled.base import Floats, write_atomically
 from decoupled.environments import Alternating
 from decoupled.plots import Heat, Picture
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
-from decoupled.simulation.api import run_plan
-from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation import Plan, make_plan, run_plan
 
 from ..report.section import ReportTable
 from .base import HORIZON, Advance, Scale

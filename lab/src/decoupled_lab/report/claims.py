@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.base.extras import require
-from decoupled.simulation.intervals import interval
+from decoupled.base import Floats, require
+from decoupled.simulation import interval
 
 from .deciding import Measure as Measure
 from .deciding import runs_to_decide

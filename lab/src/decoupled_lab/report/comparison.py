@@ -7,11 +7,17 @@ from pathlib import Path
 from decoupled.errors import ParameterError, near_name
 from decoupled.plots import Panel, Picture
 from decoupled.policies import Policy
-from decoupled.simulation import Results
-from decoupled.simulation.bands import Band, checked_band, described
+from decoupled.simulation import (
+    REGRET_HEAD,
+    SEGMENT_HEAD,
+    Band,
+    Labels,
+    Results,
+    checked_band,
+    described,
+    regret_rows,
+)
 from decoupled.simulation.latex import regret_table as latex_table
-from decoupled.simulation.naming import Labels
-from decoupled.simulation.regret_rows import HEAD, SEGMENT_HEAD, regret_rows
 
 from .folder import write_report
 from .section import ReportTable, Section
@@ -98,7 +104,9 @@ def regret_table(
             paired=bool(rivals),
         )
     ]
-    head = HEAD + (SEGMENT_HEAD if segments else ()) + (_heads(cells, labels, rivals) if rivals else ())
+    head = (
+        REGRET_HEAD + (SEGMENT_HEAD if segments else ()) + (_heads(cells, labels, rivals) if rivals else ())
+    )
     return ReportTable(title, head, tuple(rows), latex_table(cells, names))
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.plots import save_static
 
 from .page import build_page

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from decoupled import __version__
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 from decoupled.base.latex import Column, Markup, Table
 from decoupled.plots import Picture
 

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Ints
-from decoupled.kernels.laws.winner_law import winner_law
+from decoupled.base import Floats, Ints
+from decoupled.extend import winner_law
 
 from .bounds.gates import HALF, Gate
 from .moment import Moment

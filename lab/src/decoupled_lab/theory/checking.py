@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from decoupled.base.arrays import Ints
-from decoupled.base.validation import number_in, share_of, whole_number
-from decoupled.environments.base import Environment
+from decoupled.base import Ints, number_in, share_of, whole_number
+from decoupled.environments import Environment
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, Ladder
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from .moment import Moment
 

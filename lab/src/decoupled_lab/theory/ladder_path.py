@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.environments.base import Environment
+from decoupled.base import Floats
+from decoupled.environments import Environment
+from decoupled.extend import State, new_stream
 from decoupled.kernels.compose import START
-from decoupled.kernels.random.stream import new_stream
-from decoupled.kernels.state import State
 from decoupled.policies import Ladder
 
 from .bounds.ladder import ladder_numbers

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from .bounds.ladder import RECORD, Numbers
 from .centred_round import CentredRound

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from decoupled.base.arrays import Bools, Floats, Ints
+from decoupled.base import Bools, Floats, Ints
 from decoupled.kernels.laws.winner_moments import Moments, moved_law, winner_moments
 
 

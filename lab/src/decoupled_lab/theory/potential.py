@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.kernels.laws.winner_moments import Moments, winner_moments
 
 

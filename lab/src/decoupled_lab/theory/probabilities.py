@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from decoupled.base.arrays import Floats
-from decoupled.base.validation import number_in, one_of
+from decoupled.base import Floats, number_in, one_of
 from decoupled.errors import ParameterError
-from decoupled.kernels.laws.winner_law import winner_law
+from decoupled.extend import winner_law
 from decoupled.kernels.laws.winner_moments import winner_jacobian, winner_moments
 
 FAMILIES = ("pareto", "frechet")

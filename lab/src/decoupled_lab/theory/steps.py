@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.validation import whole_number
-from decoupled.environments.base import Environment
+from decoupled.base import whole_number
+from decoupled.environments import Environment
 from decoupled.policies import FTPL
 
 from .bounds import first_round_constant, penalty_constant, theorem1

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, PunishLast
-from decoupled.environments.base import Environment
+from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, PunishLast
 from decoupled.policies import FTPL, Ladder
 
 from .checking import check, inspect

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Ints, Words
-from decoupled.environments.base import Adversary, Environment
-from decoupled.kernels.adversary import fill_losses, note_play
-from decoupled.kernels.random.noise import BERNOULLI, draw_loss
-from decoupled.kernels.random.stream import new_stream
+from decoupled.base import Floats, Ints, Words
+from decoupled.environments import Adversary, Environment
+from decoupled.extend import BERNOULLI, draw_loss, fill_losses, new_stream, note_play
 from decoupled.policies import FTPL
 
 from .moment import Moment

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from decoupled.cli.errors import report_errors
-from decoupled.cli.tables import aligned
+from decoupled.cli import aligned, report_errors
 from decoupled.errors import ParameterError
 
 from ..options.definitions import MIRROR, SERVE

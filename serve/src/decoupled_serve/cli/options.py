@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from decoupled.cli.errors import report_errors
-from decoupled.cli.flags import flag, with_parameters_of
+from decoupled.cli import flag, report_errors, with_parameters_of
 
 from ..options.definitions import CONFIG, STORES, Option
 from ..options.sources import OptionValues, config_path, resolved, serve_file, unknown_variables

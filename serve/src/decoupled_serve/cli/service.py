@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from decoupled.cli.client import AuditAction, AuditLimit, AuditSubject, AuditTenant
-from decoupled.cli.errors import report_errors
+from decoupled.cli import AuditAction, AuditLimit, AuditSubject, AuditTenant, report_errors
 
 from ..options.definitions import LISTENING, SERVE, STORES
 from ..options.kinds import shown_store
@@ -18,7 +17,7 @@ from .options import ends_on_sigterm, loading, takes_serve_options, takes_store
 
 if TYPE_CHECKING:
     from ..service.api.keys import ApiKey
-    from ..service.experiment.audited import AuditRecord
+    from ..service.experiment.records import AuditRecord
     from ..service.service import DecisionService
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
@@ -31,7 +30,7 @@ def serve(settings: OptionValues) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended", flags=False), ends_on_sigterm():
         with loading():
-            from ..service.http.admission.limits import Limits
+            from ..service.http.admission import Limits
             from ..service.http.server import Serving, run
 
         run(
@@ -133,7 +132,7 @@ def audit(
 def audit_line(entry: "AuditRecord") -> str:
     """A change as one line.
 
-    >>> from decoupled_serve.service.experiment.audited import AuditRecord
+    >>> from decoupled_serve.service.experiment.records import AuditRecord
     >>> change = AuditRecord(7, 0.0, "local", "budget.set", "models", "key 3f29", "till", "r-1", {}, {"share": 0.1})
     >>> audit_line(change)
     '1970-01-01T00:00:00.000000Z  local  budget.set  models  by key 3f29 (till)  request r-1  {} -> {"share": 0.1}'
@@ -175,7 +174,7 @@ def _opened(store: str) -> Iterator["DecisionService"]:
 @keys.command("new")
 def keys_new() -> None:
     """Print a new key for the file of --admin-key-file; it is stored nowhere."""
-    from ..service.http.admission.auth import new_key
+    from ..service.http.admission import new_key
 
     typer.echo(new_key())
 
@@ -193,7 +192,7 @@ def keys_add(
     label: Annotated[str, typer.Option(help="A label to recognise it by.")] = "",
 ) -> None:
     """Make a key and show it once; only its digest is stored."""
-    from ..service.http.admission.auth import checked_role, digest_of, new_key
+    from ..service.http.admission import checked_role, digest_of, new_key
 
     with report_errors(arguments=("role", "tenant")), _opened(settings["store"]) as service:
         key = new_key()
@@ -238,7 +237,7 @@ def keys_rotate(
     ] = False,
 ) -> None:
     """Make a key with the tenant, role and label of another, and revoke that one."""
-    from ..service.http.admission.auth import digest_of, new_key
+    from ..service.http.admission import digest_of, new_key
 
     with report_errors(), _opened(settings["store"]) as service:
         old = _active(service, id)
@@ -263,7 +262,7 @@ def checked_tenant(tenant: str) -> str:
     >>> checked_tenant("shop-7")
     'shop-7'
     """
-    from decoupled.base.names import is_name, name_rule
+    from decoupled.base import is_name, name_rule
     from decoupled.errors import ParameterError
 
     if not is_name(tenant):

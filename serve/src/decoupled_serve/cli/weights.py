@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decoupled.cli.client import URL, Experiment, KeyFile, Url, connected
-from decoupled.cli.errors import report_errors
+from decoupled.cli import URL, Experiment, KeyFile, Url, connected, report_errors
 from decoupled.errors import ParameterError
 
 from .options import ends_on_sigterm

@@ -10,11 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from decoupled.client.aio import AsyncClient
+from decoupled.client import AsyncClient
 from decoupled.decision import Mode
 from decoupled.errors import DecoupledError, FeedbackError, ParameterError
-from decoupled.learner.guardrails import Guardrails
-from decoupled.learner.learner import Learner
+from decoupled.learner import Guardrails, Learner
 from decoupled.policies import Ladder, Policy
 
 from ..mirror.backend import UNKNOWN, Routing, ServiceCalls, Traits

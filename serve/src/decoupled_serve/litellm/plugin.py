@@ -12,10 +12,9 @@ from typing import Any
 from litellm.integrations.custom_logger import CustomLogger
 from pydantic import ValidationError
 
-from decoupled.client.aio import AsyncClient
+from decoupled.client import AsyncClient
 from decoupled.errors import ParameterError
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
+from decoupled.learner import Budget, Guardrails
 from decoupled.policies import Ladder, Policy
 
 from ..mirror.config import LossConfig, first_problem

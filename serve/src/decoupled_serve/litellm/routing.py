@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoupled.errors import ParameterError
-from decoupled.learner.keys import key_text
+from decoupled.learner import key_text
 
 from ..mirror.backend import Traits
 from ..mirror.config import CopyConfig, LossConfig

@@ -9,26 +9,25 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from decoupled.client.aio import AsyncClient
-from decoupled.client.errors import UndeliveredFeedback
-from decoupled.client.exchange import Retries
-from decoupled.client.service_errors import (
+from decoupled.client import (
     HOW_LONG,
+    AsyncClient,
     Compiling,
     Conflict,
     Gone,
     NotCompiled,
     NotFound,
+    Retries,
     ServiceError,
+    UndeliveredFeedback,
 )
 from decoupled.decision import Mode
 from decoupled.errors import shown
-from decoupled.learner.guardrails import Guardrails
+from decoupled.learner import Guardrails
 
 from ..service.experiment.context import Value, with_fields_of
-from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import FieldType, Settings
-from ..service.experiment.settings import checked_policy
+from ..service.experiment.settings import changed_guardrails, checked_budget, checked_policy
 from ..service.http.models.schemas import experiment_out
 from ..service.http.models.watched import verdict_out
 from ..service.service import DecisionService

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import Receive
 
-from ..service.http.admission.body_file import Paced
+from ..service.http.admission import Paced
 
 
 class ClientDisconnected(Exception):  # noqa: N818

@@ -18,9 +18,9 @@ from pydantic import (
     model_validator,
 )
 
-from decoupled.base.secret_files import read_secret
+from decoupled.base import read_secret
 from decoupled.errors import ParameterError
-from decoupled.learner.budget import Budget
+from decoupled.learner import Budget
 from decoupled.policies import Policy
 
 from ..options import kinds

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from decoupled.base.secret_files import read_secret
+from decoupled.base import read_secret
 from decoupled.errors import DecoupledError, ParameterError
 
 from ..options.definitions import MIRROR

@@ -10,9 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from decoupled.base.files import replacing
-from decoupled.client.exchange import Retries
-from decoupled.client.service_errors import ServiceError
+from decoupled.base import replacing
+from decoupled.client import Retries, ServiceError
 
 from .config import CopyConfig
 from .counts import MirrorCounts

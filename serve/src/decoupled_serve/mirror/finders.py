@@ -8,11 +8,10 @@ segment. Clients send these values, so they are bounded: a text is cut, and what
 from collections.abc import Mapping
 from typing import Any
 
-from decoupled.base.nested import at
 from decoupled.errors import ParameterError
-from decoupled.kernels.laws.contextual_state import LARGEST_NUMBER
-from decoupled.learner.keys import key_text
+from decoupled.learner import LARGEST_NUMBER, key_text
 
+from ..nested import at
 from ..service.experiment.context import LONGEST_VALUE, Value
 from ..service.experiment.records import FieldType
 from .config import FieldConfig, StickyConfig

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import httpx
 
-from decoupled.base.validation import as_loss
-from decoupled.client.exchange import Retries
+from decoupled.base import as_loss
+from decoupled.client import Retries
 from decoupled.errors import DecoupledError, ParameterError
-from decoupled.learner.preferences import PREFERENCES, preference_loss
+from decoupled.learner import PREFERENCES, preference_loss
 
 from .config import MIB, JudgeConfig, LossConfig
 from .exchange import Answer, Request, expanded

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from decoupled.errors import DecoupledError
-from decoupled.learner.budget import Budget
+from decoupled.learner import Budget
 
 from .backend import Backend
 from .config import MirrorConfig

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from decoupled.client.exchange import Retries
+from decoupled.client import Retries
 
 from ..service.experiment.records import moment
 from .config import WebhookConfig

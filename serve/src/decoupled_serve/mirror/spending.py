@@ -9,12 +9,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from decoupled.base.files import write_atomically
-from decoupled.base.nested import at
+from decoupled.base import write_atomically
 from decoupled.errors import ParameterError
-from decoupled.learner.budget import Budget
-from decoupled.learner.meter import Meter
+from decoupled.learner import Budget, Meter
 
+from ..nested import at
 from .bodies import parsed
 from .exchange import Answer
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from decoupled.base.names import is_name, name_rule
-from decoupled.base.validation import as_float
+from decoupled.base import as_float, is_name, name_rule
 from decoupled.errors import ParameterError, near_name
 
 HIDDEN = "(hidden)"

@@ -7,10 +7,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from decoupled.base.nested import at
-from decoupled.base.secret_files import read_secret
+from decoupled.base import read_secret
 from decoupled.errors import ParameterError, near_name
 
+from ..nested import at
 from .definitions import CONFIG, MIRROR, OTHER_VARIABLES, PREFIX, SERVE, Option
 
 DEFAULT, FILE, VARIABLE, FLAG = range(4)  # the stronger source has the higher number
@@ -176,7 +176,7 @@ def held_rows(options: Sequence[Option], settings: OptionValues) -> list[tuple[s
     """What holds and where it came from, without secrets.
 
     >>> from decoupled_serve.options.definitions import STORES
-    >>> from decoupled.cli.tables import aligned
+    >>> from decoupled.cli import aligned
     >>> print(aligned(held_rows(STORES, resolved(STORES, {"store": "postgresql://me:secret@db/shop"}, {}))))
     store       postgresql://me@db/shop  --store
     store-file  none                     default

@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from decoupled.base.files import write_atomically
-from decoupled.client.errors import TEMPORARY
-from decoupled.client.service_errors import ServiceError
+from decoupled.base import write_atomically
+from decoupled.client import TEMPORARY, ServiceError
 from decoupled.errors import DecoupledError
 
 from .shares import Document, Shares, has_moved

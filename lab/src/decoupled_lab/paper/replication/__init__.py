@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from decoupled.base.files import write_atomically
+from decoupled.base import write_atomically
 
 from ...report import latex
 from ...report.document.latex import to_latex

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.base.validation import as_float, number_in, whole_number
+from decoupled.base import Floats, as_float, number_in, whole_number
 from decoupled.errors import ParameterError
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from decoupled.base.validation import number_in, share_of
+from decoupled.base import number_in, share_of
 
 from .arguments import positive_gaps, scale_of, shape_of, size_of
 from .constants import (

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from .arguments import scale_of, shape_of, size_of
 from .constants import (

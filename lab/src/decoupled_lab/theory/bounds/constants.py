@@ -5,8 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from decoupled.base.extras import needed_for
-from decoupled.base.validation import whole_number
+from decoupled.base import needed_for, whole_number
 
 from .arguments import shape_of
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.base.validation import whole_number
+from decoupled.base import Floats, whole_number
 from decoupled.errors import ParameterError
 
 from .arguments import positive_gaps, scale_of, shape_of, split_of

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from decoupled.base.validation import number_from, number_in, one_of, whole_number
+from decoupled.base import number_from, number_in, one_of, whole_number
 from decoupled.errors import ParameterError
 from decoupled.kernels.laws.contextual_state import PRIORS_AT
 from decoupled.policies import ContextualLadder, Ladder

@@ -7,8 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from decoupled.base.arrays import Floats
-from decoupled.base.validation import number_in
+from decoupled.base import Floats, number_in
 from decoupled.errors import ParameterError
 
 from .arguments import shape_of

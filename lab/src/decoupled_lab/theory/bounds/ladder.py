@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.base.validation import number_in
+from decoupled.base import Floats, number_in
 from decoupled.errors import ParameterError
 from decoupled.policies import Ladder
 

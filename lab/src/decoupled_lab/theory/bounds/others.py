@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from decoupled.base.validation import number_in
+from decoupled.base import number_in
 
 from .arguments import positive_gaps, scale_of, size_of
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decoupled.base.validation import number_in, whole_number
+from decoupled.base import number_in, whole_number
 
 from .adversarial import first_round_constant, penalty_constant, stability_constant
 from .arguments import positive_gaps, scale_of, shape_of, split_of

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy
 

@@ -5,7 +5,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from decoupled.base.extras import needed_for
+from decoupled.base import needed_for
 from decoupled.plots import COLOURS, DOTS_PER_INCH, WIDTH
 from decoupled.plots import SMALL as SMALL
 

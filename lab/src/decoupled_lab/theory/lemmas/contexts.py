@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 from decoupled.policies import ContextualLadder
 
 from ..bounds.contexts import shared_numbers

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from ..inequality import OURS, Inequality, Sides
 

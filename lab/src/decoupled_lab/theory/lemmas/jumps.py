@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Floats, Ints
+from decoupled.base import Floats, Ints
 
 from ..bounds.constants import curvature_constant
 from ..bounds.gates import fall_ratio, jump_factor

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from ..bounds.constants import curvature_constant, rank_sum, ratio_sum
 from ..bounds.gates import jump_factor

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
+from decoupled.base import Floats
 
 from ..inequality import OURS, Inequality, Sides
 

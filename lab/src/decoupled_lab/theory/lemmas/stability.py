@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decoupled.base.extras import needed_for
+from decoupled.base import needed_for
 
 from ..bounds.adversarial import stability_constant
 from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides

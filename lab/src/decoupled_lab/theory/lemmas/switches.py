@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decoupled.base.arrays import Floats
-from decoupled.kernels.laws.winner_law import winner_law
+from decoupled.base import Floats
+from decoupled.extend import winner_law
 
 from ..bounds.constants import curvature_constant, rank_sum
 from ..bounds.gates import HALF, Gate

@@ -3,7 +3,7 @@
 import logging
 from threading import Event
 
-from decoupled.client.service_errors import Conflict, ServiceError
+from decoupled.client import Conflict, ServiceError
 
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop

@@ -1,4 +1,4 @@
-"""Experiments: creating, showing and archiving them, and changing their arms."""
+"""Experiments: creating, showing and archiving them, and changing their arms, guardrails and budgets."""
 
 import json
 import secrets
@@ -7,21 +7,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from decoupled.base.names import is_name, name_rule
-from decoupled.client.service_errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
+from decoupled.base import is_name, name_rule
+from decoupled.client import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, near_name, reworded, shown
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
-from decoupled.learner.learner import DEFAULT_PENDING
-from decoupled.learner.portable import portable
+from decoupled.learner import DEFAULT_PENDING, Budget, Guardrails, without_pending
 
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
-from ..experiment.annotations import Annotations
-from ..experiment.context import stored_context
-from ..experiment.imported import adopted, digest_of, first_snapshot
+from ..experiment.context import Annotations, new_secret, stored_context
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import (
     as_stored,
@@ -31,14 +26,53 @@ from ..experiment.numbered_arms import (
     most_used,
     refuse_if_large,
 )
-from ..experiment.records import Experiment, ExperimentState, Settings
-from ..experiment.rows import ExperimentRow
-from ..experiment.settings import as_settings, as_text, checked, differences, plain_text
-from ..experiment.sticky import new_secret
+from ..experiment.records import Experiment, ExperimentRow, ExperimentState, Settings
+from ..experiment.settings import (
+    as_settings,
+    as_text,
+    changed_guardrails,
+    checked,
+    checked_budget,
+    differences,
+    plain_text,
+)
+from ..experiment.snapshots import adopted, digest_of, first_snapshot
 from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session
-from .deadlines import sweep
-from .guardrails import change_guardrails, set_budget
+from .decisions import sweep
+
+# The commands that change the guardrails and the budget of an experiment.
+
+
+def change_guardrails(session: Session, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
+    """Change some guardrails; those that are not named stay as they are."""
+    running = session.get(about)
+    now = running.learner.guardrails
+    rules = changed_guardrails(now, changes, running.arms, running.coupled)
+    if rules != now:
+        _log(session, running, "guardrails", rules.to_dict())
+        session.record(
+            "guardrails.change", running.tenant, running.name, old=now.to_dict(), new=rules.to_dict()
+        )
+    return running
+
+
+def set_budget(session: Session, about: Reference, values: Mapping[str, Any]) -> LiveExperiment:
+    """Set the whole budget; without a value there is no limit of that kind."""
+    running = session.get(about)
+    budget = checked_budget(values, running.arms, running.coupled)
+    now = Budget() if running.meter is None else running.meter.budget
+    if budget != now:
+        _log(session, running, "budget", budget.to_dict())
+        session.record("budget.set", running.tenant, running.name, old=now.to_dict(), new=budget.to_dict())
+    return running
+
+
+def _log(session: Session, running: LiveExperiment, kind: str, values: dict[str, Any]) -> None:
+    content = json.dumps(values, sort_keys=True, allow_nan=False)
+    session.append(running, running.change(kind, content, running.now(session.clock())))
+    session.store.update(running.id, **{kind: content})
+
 
 Created: TypeAlias = tuple[Experiment, bool]
 _MOST_ARMS_AUDITED = 1_000
@@ -153,7 +187,7 @@ class Experiments:
     def learner(self, tenant: str, name: str) -> str:
         """What an experiment has learned and its random stream, as a saved learner without pending decisions."""
         text = self._commits.run(_saved, Reference("name", tenant, name)).result()
-        return portable(text, DEFAULT_PENDING)
+        return without_pending(text, DEFAULT_PENDING)
 
     def state(
         self, tenant: str, name: str, context: Mapping[str, Any] | None = None

@@ -6,10 +6,10 @@ from functools import partial, wraps
 from threading import Event
 from typing import Concatenate, ParamSpec, TypeVar
 
-from decoupled.base.fair_threads import FairThreads, resting
-from decoupled.client.service_errors import CLOSED, Compiling, NotCompiled, NotFound, StoreError
+from decoupled.client import CLOSED, Compiling, NotCompiled, NotFound, StoreError
 
-from ..experiment.rows import ExperimentRow
+from ...fair_threads import FairThreads, resting
+from ..experiment.records import ExperimentRow
 from ..memory.compiler import Compiler, needed
 from ..store.store import Store
 from .loop import CommitLoop, as_service_error

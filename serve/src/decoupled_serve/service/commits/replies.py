@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from decoupled.base.fair_threads import resting
+from ...fair_threads import resting
 
 T = TypeVar("T")
 Loop: TypeAlias = asyncio.AbstractEventLoop

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.client.service_errors import Conflict, Invalid
+from decoupled.client import Conflict, Invalid
 from decoupled.decision import Arm
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
+from decoupled.learner import Budget, Guardrails
 from decoupled.policies import Policy
 
 MOST_NAMED = 10_000  # arms that have names, and all that an experiment can do

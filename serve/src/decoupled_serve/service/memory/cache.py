@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Container, Iterator
 from typing import TypeVar
 
-from decoupled.client.service_errors import Unauthorized
+from decoupled.client import Unauthorized
 
 from ..experiment.live import LiveExperiment
 from ..store.store import Store

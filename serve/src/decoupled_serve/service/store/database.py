@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeAlias
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client import StoreError
 
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from .schema import MIGRATIONS, RECORD, Dialect, statements
 
 Values: TypeAlias = Sequence[Any]

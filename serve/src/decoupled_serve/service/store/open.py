@@ -4,8 +4,8 @@ import os
 import time
 from contextlib import closing
 
-from decoupled.base.extras import needed_for
-from decoupled.client.service_errors import StoreError
+from decoupled.base import needed_for
+from decoupled.client import StoreError
 
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ...options.kinds import is_postgres as is_postgres

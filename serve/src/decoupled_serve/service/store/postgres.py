@@ -8,11 +8,11 @@ from typing import Any
 
 import psycopg
 
-from decoupled.base.fair_threads import pause
-from decoupled.client.service_errors import StoreError
+from decoupled.client import StoreError
 
+from ...fair_threads import pause
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from .database import Values
 from .schema import POSTGRES, TABLES
 from .store import EXPERIMENTS, Store

@@ -31,13 +31,13 @@ from prometheus_client.metrics_core import Metric
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from decoupled import __version__
-from decoupled.client.service_errors import ServiceError
+from decoupled.client import ServiceError
 
 from ...commits.loop import Command
 from ...experiment.records import Feedback
 from ...experiment.request_context import Trace
 from ...service import DecisionService
-from ..admission.auth import Access, Admission
+from ..admission import Access, Admission
 from ..routes.decisions import Begun, FastRoutes, Headers
 from .metrics import BUCKETS, METHODS, SIZES, UNKNOWN, Metrics
 from .telemetry_settings import check_protocol, exports

@@ -5,40 +5,40 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
-from decoupled.base.names import LONGEST, SHAPE
-from decoupled.client.service_errors import Invalid
-from decoupled.learner.budget import Budget
-from decoupled.learner.guardrails import Guardrails
+from decoupled.base import LONGEST_NAME, NAME_SHAPE
+from decoupled.client import Invalid
+from decoupled.learner import Budget, Guardrails
 
 from ...api.listing import ExperimentSort, Filed
 from ...commits.replies import Reply
-from ...experiment.guarding import changed_guardrails, checked_budget
-from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import numbered
 from ...experiment.records import Experiment, Settings, moment
+from ...experiment.settings import changed_guardrails, checked_budget
+from ...experiment.snapshots import checked_learner
 from ...service import DecisionService
-from ..admission.limits import MOST_LISTED
-from ..framework import Admin, Decider, Reader, StrictRoute
-from ..models.guardrails import BudgetIn, DownIn, GuardrailsIn
+from ..admission import MOST_LISTED
+from ..framework import RETRY_AFTER, Admin, Decider, Reader, StrictRoute, refusals
 from ..models.schemas import (
     NAME,
     ArmsIn,
+    BudgetIn,
     DeletedOut,
+    DownIn,
     ExperimentIn,
     ExperimentList,
     ExperimentOut,
+    GuardrailsIn,
     experiment_out,
 )
-from ..openapi import RETRY_AFTER, refusals
 
-Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST, examples=["checkout"])]
+Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
 
 
 After = Annotated[
     str | None,
     Query(
         max_length=400,
-        pattern=f"^~?{SHAPE}$",
+        pattern=f"^~?{NAME_SHAPE}$",
         description="`next` of the page before, with the same filters and sort.",
         examples=["checkout"],
     ),
@@ -119,7 +119,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         prefix: Annotated[
             str | None,
             Query(
-                max_length=LONGEST,
+                max_length=LONGEST_NAME,
                 pattern=NAME,
                 description="Only those whose name begins with it.",
                 examples=["checkout"],

@@ -20,10 +20,10 @@ import uvicorn
 from starlette.types import ASGIApp, Message
 from uvicorn.server import ServerState
 
-from decoupled.client.service_errors import BadRequest, HeadersTooLarge, ServiceError, TooSlow
+from decoupled.client import BadRequest, HeadersTooLarge, ServiceError, TooSlow
 
 from ...experiment.request_context import Origin, coming_from
-from ..admission.limits import LEAST_RATE, Limits
+from ..admission import LEAST_RATE, Limits
 from ..models.problem_json import FAULT
 from .responses import CLOSE, REQUEST_IDS, Header, refusal
 

@@ -4,8 +4,8 @@ import inspect
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 from typing import assert_type
 
@@ -13,9 +13,9 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.lazy import exports
-from decoupled_lab.paper import EXPERIMENTS
-from decoupled_lab.paper.base import PaperExperiment
+from decoupled.client import service_errors
 
+ROOT = Path(__file__).parents[2]
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
 ENVIRONMENTS = [f"environments.{name}" for name in exports("decoupled.environments")]
 
@@ -31,6 +31,39 @@ def test_public_names_have_an_example() -> None:
     assert [
         name for name in NAMES + ENVIRONMENTS if ">>>" not in (inspect.getdoc(lookup(name)) or "")
     ] == []
+
+
+DOORS = (
+    "base",
+    "cli",
+    "client",
+    "environments",
+    "extend",
+    "inference",
+    "learner",
+    "policies",
+    "simulation",
+    "testing",
+)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_public_name_has_a_place_in_the_reference(door: str) -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+    module = import_module(f"decoupled.{door}")
+    names = getattr(module, "__all__", None) or [name for name in vars(module) if name[0] != "_"]
+    generated = {name for name, each in vars(service_errors).items() if inspect.isclass(each)}
+    generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
+    missing = [
+        name
+        for name in names
+        if name[0] != "_"
+        and name not in generated
+        and not inspect.ismodule(getattr(module, name))
+        and f".{name}\n" not in pages
+        and f"`{name}`" not in pages
+    ]
+    assert missing == []
 
 
 def test_learner_methods_are_documented() -> None:
@@ -77,28 +110,9 @@ def test_every_class_is_on_the_list(family: type[dc.Policy]) -> None:
     assert defined == family.homes.keys(), f"add a line to the __init__.pyi of {package}"
 
 
-def test_every_experiment_is_on_the_list() -> None:
-    read_all("decoupled_lab.paper")
-    last = {
-        f"{kind.__module__}.{kind.__name__}"
-        for kind in subclasses(PaperExperiment)
-        if not kind.__subclasses__()
-    }
-    listed = {f"decoupled_lab.paper.{each.where}" for each in EXPERIMENTS.values()}
-    assert {each for each in last if each.startswith("decoupled.")} == listed, (
-        "add a line to decoupled/paper/__init__.py"
-    )
-
-
 def read_all(package: str) -> None:
     for module in walk_packages(import_module(package).__path__, f"{package}."):
         import_module(module.name)
-
-
-def subclasses(kind: type[PaperExperiment]) -> Iterator[type[PaperExperiment]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from subclasses(each)
 
 
 @pytest.mark.parametrize("name", dc.Policy.homes)

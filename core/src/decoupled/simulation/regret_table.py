@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from .results import Results
 
-HEAD = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
+REGRET_HEAD = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
 SEGMENT_HEAD = ("gain", "regret against segments")
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from decoupled.base.fair_threads import FairThreads, pause, resting
+from decoupled_serve.fair_threads import FairThreads, pause, resting
 
 LONG = 60.0  # seconds after which something waits for ever
 

@@ -1,0 +1,19 @@
+# What the package exports, for type checkers and at run time: see base/lazy.py.
+from .client import URL as URL
+from .client import AuditAction as AuditAction
+from .client import AuditLimit as AuditLimit
+from .client import AuditSubject as AuditSubject
+from .client import AuditTenant as AuditTenant
+from .client import Experiment as Experiment
+from .client import KeyFile as KeyFile
+from .client import Url as Url
+from .client import connected as connected
+from .errors import report_errors as report_errors
+from .flags import flag as flag
+from .flags import with_parameters_of as with_parameters_of
+from .tables import aligned as aligned
+
+def run() -> None: ...
+def main() -> None: ...
+
+EXTRAS: dict[str, str]
