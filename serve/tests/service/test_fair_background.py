@@ -16,9 +16,8 @@ from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory import session as sessions
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.store import Store
-from support.stores import both_stores, quick_service
+from support.stores import FTPL, both_stores, quick_service
 
-PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 CONTEXTUAL = Settings(
     dc.ContextualLadder(segments=("subject",)).to_dict(), ("a", "b"), context={"subject": "text"}
 )
@@ -41,7 +40,7 @@ def test_a_tenant_reads_its_log_while_others_read_long_ones(
     service, answered = quick_service(address), threading.Event()
     tenants = [f"slow{number}" for number in range(5)]
     for tenant in (*tenants, "quick"):
-        service.experiments.put(tenant, "one", PLAIN, seed=7).result()
+        service.experiments.put(tenant, "one", FTPL, seed=7).result()
         service.decisions.decide(tenant, "one", count=20).result()
     quick = service._commits.submit(lambda session: session.store.named("quick", "one")).result()
     assert quick is not None
@@ -83,7 +82,7 @@ def test_others_are_served_while_a_snapshot_of_many_pending_decisions_is_made(
 
     with closing(quick_service(file, snapshot_every=pending)) as service:
         for name in ("many", "calm"):
-            service.experiments.put("me", name, PLAIN, seed=7).result()
+            service.experiments.put("me", name, FTPL, seed=7).result()
         monkeypatch.setattr(columns, "_of_waiting", slowly)
         made = service.decisions.decide("me", "many", count=1000).result()
         while len(made) < pending:

@@ -11,21 +11,23 @@ from decoupled.client.service_errors import Conflict, StoreError
 from decoupled_serve.service.commits.loop import SLICE, Command
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.live import LiveExperiment
-from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
-from decoupled_serve.service.memory.session import Session
+from decoupled_serve.service.experiment.records import DecisionRecord, Feedback
 from decoupled_serve.service.service import DecisionService
-from support.stores import quick_service
+from support.stores import FTPL, held, quick_service
 
-PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 COUNT = 1000
+
+
+def three(file: str) -> DecisionService:
+    service = quick_service(file)
+    for name in ("noisy", "calm", "late"):
+        service.experiments.put("me", name, FTPL, seed=7).result()
+    return service
 
 
 @pytest.fixture
 def service(file: str) -> DecisionService:
-    service = quick_service(file)
-    for name in ("noisy", "calm", "late"):
-        service.experiments.put("me", name, PLAIN, seed=7).result()
-    return service
+    return three(file)
 
 
 class Served:
@@ -50,19 +52,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     return Served(monkeypatch)
 
 
-def held(service: DecisionService) -> Callable[[], None]:
-    """Stops the thread that runs commands until the function is called that this returns."""
-    begun, go_on = threading.Event(), threading.Event()
-
-    def hold(session: Session) -> None:
-        begun.set()
-        assert go_on.wait(60)
-
-    service._commits.submit(hold)
-    assert begun.wait(60)
-    return go_on.set
-
-
 def test_a_batch_makes_way_for_what_comes_while_it_runs(service: DecisionService, served: Served) -> None:
     replies: list[Reply[Any]] = []
     served.meanwhile = lambda: replies.append(service.decisions.decide("me", "calm"))
@@ -83,10 +72,9 @@ def test_a_batch_makes_way_for_what_comes_while_it_runs(service: DecisionService
 def test_batches_that_wait_are_not_before_what_comes_after_them(
     service: DecisionService, served: Served
 ) -> None:
-    release = held(service)
-    batches = [service.decisions.decide("me", "noisy", count=COUNT) for _ in range(8)]
-    single = service.decisions.decide("me", "calm")
-    release()
+    with held(service):
+        batches = [service.decisions.decide("me", "noisy", count=COUNT) for _ in range(8)]
+        single = service.decisions.decide("me", "calm")
     assert single.result()
     assert served.order.index("calm") <= SLICE
     assert [len(each.result()) for each in batches] == [COUNT] * 8
@@ -96,9 +84,8 @@ def test_a_batch_among_batches_is_one_transaction(
     service: DecisionService, transactions: Callable[[DecisionService], list[str]]
 ) -> None:
     committed = transactions(service)
-    release = held(service)
-    batches = [service.decisions.decide("me", name, count=COUNT) for name in ("noisy", "calm")]
-    release()
+    with held(service):
+        batches = [service.decisions.decide("me", name, count=COUNT) for name in ("noisy", "calm")]
     assert [len(each.result()) for each in batches] == [COUNT] * 2
     assert committed == ["commit"]
     committed.clear()
@@ -129,9 +116,7 @@ def test_a_batch_that_was_interrupted_is_completed_by_the_same_key(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a crash: some slices are on disk, and their client got no answer."""
-    with closing(quick_service(file)) as service:
-        for name in ("noisy", "calm"):
-            service.experiments.put("me", name, PLAIN, seed=7).result()
+    with closing(three(file)) as service:
         commit, commits = service._commits._commit, list[int]()
 
         def fails_later(batch: list[Command], *rest: Any) -> None:
@@ -161,15 +146,12 @@ def test_a_batch_that_was_interrupted_is_completed_by_the_same_key(
 
 
 def test_what_is_queued_when_a_service_is_closed_is_finished(file: str) -> None:
-    service = quick_service(file)
-    for name in ("noisy", "calm"):
-        service.experiments.put("me", name, PLAIN, seed=7).result()
-    release = held(service)
-    batch = service.decisions.decide("me", "noisy", count=COUNT)
-    single = service.decisions.decide("me", "calm")
-    closing_thread = threading.Thread(target=service.close)
-    closing_thread.start()
-    release()
+    service = three(file)
+    with held(service):
+        batch = service.decisions.decide("me", "noisy", count=COUNT)
+        single = service.decisions.decide("me", "calm")
+        closing_thread = threading.Thread(target=service.close)
+        closing_thread.start()
     closing_thread.join(60)
     assert len(batch.result(60)) == COUNT
     assert len(single.result(60)) == 1

@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -63,10 +62,7 @@ def test_a_body_behind_an_upgrade_is_read_however_it_arrives(service: Service, c
             asked = request("PUT", path, b"", H2C, "Transfer-Encoding: chunked")
             asked = asked.replace(
                 b"Content-Length: 0\r\n", b""
-            ) + b"4\r\n%b\r\na\r\n%b\r\n0\r\nX: y\r\n\r\n" % (
-                body[:4],
-                body[4:],
-            )
+            ) + b"4\r\n%b\r\na\r\n%b\r\n0\r\nX: y\r\n\r\n" % (body[:4], body[4:])
         with service.line() as line:
             split = len(asked) - at if at < 100 else 20
             for part in (
@@ -85,20 +81,6 @@ def test_a_body_behind_an_upgrade_is_never_the_next_request(service: Service) ->
         line.sendall(request("POST", "/v1/experiments/mine/decisions", hidden, H2C, "Connection: close"))
         assert until_closed(line).count(b"HTTP/1.1 ") == 1
     assert service.http.get("/v1/experiments/mine").status_code == 200
-
-
-def test_several_upgrades_may_arrive_at_once(service: Service) -> None:
-    plain = f"GET /healthz HTTP/1.1\r\nHost: a\r\n{H2C}\r\n\r\n".encode()
-    bodied = request("POST", "/v1/experiments/mine/decisions", b"{}", H2C)
-    with service.line() as line:
-        line.sendall(
-            plain
-            + bodied
-            + plain
-            + request("POST", "/v1/experiments/mine/decisions", b"{}", "Connection: close")
-        )
-        heard = until_closed(line)
-    assert [each[:3] for each in heard.split(b"HTTP/1.1 ")[1:]] == [b"200", b"201", b"200", b"201"], heard
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
@@ -161,43 +143,6 @@ async def test_no_client_takes_long_turns(quiet: DecisionService, name: str) -> 
             turns += 1
             await asyncio.sleep(0)
         assert turns < 20
-
-
-@on_loop
-async def test_what_follows_a_request_waits_until_it_is_answered(quiet: DecisionService) -> None:
-    count = 3_000
-    async with wired(quiet) as http:
-        wire = http.connect()
-        wire.send(HEALTH * count)
-        waits = not wire.reading
-        assert waits, "its sender waits"
-        for _ in range(count):
-            assert (await wire.answer()).status == 200
-        assert wire.reading
-        assert wire.sent == b""
-
-
-def test_others_are_served_while_one_connection_asks_without_end(service: Service) -> None:
-    count, answers = 56_000, [0]
-
-    def read(line: socket.socket) -> None:
-        while answers[0] < count and (part := line.recv(2**20)):
-            answers[0] += part.count(b"HTTP/1.1 200")
-
-    def send(line: socket.socket) -> None:
-        line.sendall(HEALTH * count)
-
-    with service.line() as line:
-        threads = [threading.Thread(target=each, args=(line,)) for each in (read, send)]
-        for each in threads:
-            each.start()
-        for _ in range(20):
-            assert service.http.get("/healthz").status_code == 200
-        meanwhile = answers[0]
-        for each in threads:
-            each.join(120)
-    assert meanwhile < count / 2
-    assert count - 5 <= answers[0] <= count  # a status may be split between two reads
 
 
 # What is refused is closed

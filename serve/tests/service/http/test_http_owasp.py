@@ -112,14 +112,7 @@ def test_api2_broken_authentication(
         assert answer.headers["www-authenticate"].startswith("Bearer")
     assert service.http.get("/v1/access", headers=good).status_code == 200
     assert compared, "digests are compared in constant time"
-    for header in (
-        "Bearer",
-        f"Basic {key}",
-        f"Bearer {key}x",
-        f"Bearer {new_key()}",
-        key,
-        "Bearer \xff",
-    ):
+    for header in ("Bearer", f"Basic {key}", f"Bearer {key}x", f"Bearer {new_key()}", key, "Bearer \xff"):
         sent = {"Authorization": header.encode("latin-1")}
         assert service.http.get("/v1/experiments", headers=sent).status_code == 401, header  # type: ignore[arg-type]
     assert service.http.get(f"/v1/experiments?key={key}").status_code == 401, "a key in a query is no key"
