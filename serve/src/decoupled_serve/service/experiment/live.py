@@ -108,10 +108,7 @@ class LiveExperiment:
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
         self.declared = Declared(
-            self.settings.context,
-            self.settings.unknown_context,
-            self.settings.log_context,
-            self.key_secret,
+            self.settings.context, self.settings.unknown_context, self.settings.log_context, self.key_secret
         )
         self.contextual = policy.contextual
         self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
@@ -258,12 +255,7 @@ class LiveExperiment:
         return row
 
     def _decided(
-        self,
-        mode: Mode,
-        arms: list[Arm] | None,
-        told: Told,
-        key: str | None,
-        logged: Decided | None,
+        self, mode: Mode, arms: list[Arm] | None, told: Told, key: str | None, logged: Decided | None
     ) -> Decision:
         learner = self.learner
         if mode == "explore":
