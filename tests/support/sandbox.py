@@ -132,7 +132,7 @@ def serving_in(
 def this_python() -> tuple[Sequence[str | Path], dict[str, str]]:
     """The folders and the environment that this interpreter and these packages need in a sandbox."""
     loaded = (decoupled, decoupled_serve, decoupled_lab)
-    packages = [str(Path(each.__file__).resolve().parents[1]) for each in loaded]
+    packages = [str(Path(str(each.__file__)).resolve().parents[1]) for each in loaded]
     folders = {sys.prefix, sys.base_prefix, *packages}
     hidden = sorted(each for each in folders if each.startswith(tuple(f"{top}/" for top in HIDDEN)))
     return hidden, {
