@@ -9,7 +9,7 @@ import pytest
 import decoupled as dc
 from decoupled_lab.benchmark import entry as entries
 from decoupled_lab.benchmark.loading import Source
-from decoupled_lab.benchmark.ratios import Ratio
+from decoupled_lab.benchmark.statistics import Ratio
 from decoupled_lab.benchmark.suite import SIZES
 from support.doc_tools import tool
 from support.made_entries import LEVELS, made_up

@@ -13,8 +13,7 @@ from unittest.mock import Mock
 import httpx
 import uvicorn
 
-from decoupled_serve.service.http.admission.auth import digest_of, new_key
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits, digest_of, new_key
 from decoupled_serve.service.http.app import PATIENCE, create_app
 from decoupled_serve.service.http.server import Serving, configuration, listening
 from decoupled_serve.service.service import DecisionService, open_service

@@ -12,7 +12,7 @@ from scipy.special import zeta
 
 import decoupled as dc
 from decoupled_lab.theory import bounds
-from decoupled_lab.theory.bounds.gates import (
+from decoupled_lab.theory.bounds.constants import (
     fall_ratio,
     jump_factor,
     largest_fall_factor,

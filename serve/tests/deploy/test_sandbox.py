@@ -14,7 +14,7 @@ import pytest
 from decoupled.client import Client
 from decoupled.native.load import why_not as why_no_machine_code
 from decoupled_lab.bench.start import decide_once
-from decoupled_serve.service.http.admission.auth import new_key
+from decoupled_serve.service.http.admission import new_key
 from support.sandbox import Process, Sandbox, serving_in, this_python, why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no sandbox: {why_not()}")

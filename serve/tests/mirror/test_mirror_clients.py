@@ -13,7 +13,7 @@ from types import FrameType
 import pytest
 
 from decoupled_serve.mirror import server
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from support.mirrors.running import Fixed, UpstreamProcess, connected, eventually, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]

@@ -18,7 +18,7 @@ from decoupled_serve.options.definitions import CONFIG, MIRROR, OTHER_VARIABLES,
 from decoupled_serve.options.kinds import shown_store
 from decoupled_serve.options.option import Option
 from decoupled_serve.options.sources import resolved, serve_file, unknown_variables
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.server import Serving
 
 run = CliRunner().invoke

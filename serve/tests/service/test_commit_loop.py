@@ -15,6 +15,7 @@ from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService, open_service
 from support.stores import quick_service
+from support.wire import on_loop
 
 T = TypeVar("T")
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
@@ -105,7 +106,8 @@ def made(address: str, **options: Any) -> DecisionService:
     return service
 
 
-def test_what_arrives_during_a_commit_is_one_transaction(
+@on_loop
+async def test_what_arrives_during_a_commit_is_one_transaction(
     address: str, transactions: Callable[[DecisionService], list[str]]
 ) -> None:
     service = made(address)
@@ -116,23 +118,21 @@ def test_what_arrives_during_a_commit_is_one_transaction(
         begun.set()
         go_on.wait(60)
 
-    async def main() -> None:
-        decisions = service.decisions
-        held = service._commits.submit(slow, ABOUT)
-        assert begun.wait(60)
-        replies: list[Reply[Any]] = [decisions.decide("me", "one") for _ in range(20)]
-        go_on.set()
-        found = await asyncio.gather(*map(value_of, replies))
-        await held
-        assert len({each.id for [each] in found}) == 20
-        assert len(committed) == 2
-        with pytest.raises(NotFound):
-            await decisions.decide("me", "two")
-
-    asyncio.run(main())
+    decisions = service.decisions
+    held = service._commits.submit(slow, ABOUT)
+    assert begun.wait(60)
+    replies: list[Reply[Any]] = [decisions.decide("me", "one") for _ in range(20)]
+    go_on.set()
+    found = await asyncio.gather(*map(value_of, replies))
+    await held
+    assert len({each.id for [each] in found}) == 20
+    assert len(committed) == 2
+    with pytest.raises(NotFound):
+        await decisions.decide("me", "two")
 
 
-def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
+@on_loop
+async def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
     service = made(file)
     other = apsw.Connection(file)
     too_late = threading.Event()
@@ -141,21 +141,18 @@ def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
         too_late.set()
         other.execute("ROLLBACK")
 
-    async def main() -> None:
-        await service.decisions.decide("me", "one")
-        other.execute("BEGIN IMMEDIATE")
-        rescue = threading.Timer(5.0, release)  # in case that the loop is held up
-        rescue.start()
-        reply = service.decisions.decide("me", "one")
-        for _ in range(100):  # the loop goes on
-            await asyncio.sleep(0)
-        assert not too_late.is_set()
-        assert not reply.done()
-        rescue.cancel()
-        other.execute("ROLLBACK")
-        assert len(await reply) == 1
-
-    asyncio.run(main())
+    await service.decisions.decide("me", "one")
+    other.execute("BEGIN IMMEDIATE")
+    rescue = threading.Timer(5.0, release)  # in case that the loop is held up
+    rescue.start()
+    reply = service.decisions.decide("me", "one")
+    for _ in range(100):  # the loop goes on
+        await asyncio.sleep(0)
+    assert not too_late.is_set()
+    assert not reply.done()
+    rescue.cancel()
+    other.execute("ROLLBACK")
+    assert len(await reply) == 1
     other.close()
 
 
@@ -173,15 +170,12 @@ def test_closing_finishes_the_commit_under_way(file: str) -> None:
     assert again.experiments.state("me", "one").result().decisions == 2
 
 
-def test_a_service_that_is_closed_says_so(file: str) -> None:
+@on_loop
+async def test_a_service_that_is_closed_says_so(file: str) -> None:
     service = made(file)
-
-    async def main() -> None:
-        await service.decisions.decide("me", "one")
-        waiting = service.decisions.decide("me", "one")
-        service.close()
-        assert len(await waiting) == 1, "what was submitted before is done"
-        with pytest.raises(StoreError, match="closed"):
-            service.decisions.decide("me", "one")
-
-    asyncio.run(main())
+    await service.decisions.decide("me", "one")
+    waiting = service.decisions.decide("me", "one")
+    service.close()
+    assert len(await waiting) == 1, "what was submitted before is done"
+    with pytest.raises(StoreError, match="closed"):
+        service.decisions.decide("me", "one")

@@ -11,8 +11,7 @@ from decoupled.client.service_errors import Conflict, StoreError
 from decoupled_serve.service.commits.loop import SLICE, Command
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.live import LiveExperiment
-from decoupled_serve.service.experiment.records import Feedback, Settings
-from decoupled_serve.service.experiment.rows import Decided, Settled
+from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.memory.session import Session
 from decoupled_serve.service.service import DecisionService
 from support.stores import quick_service
@@ -30,19 +29,25 @@ def service(file: str) -> DecisionService:
 
 
 class Served:
-    """Notes for which experiment each decision is made, in their order; calls a function at the first."""
+    """Notes for which experiment each answer is made, in their order; calls a function at the first."""
 
-    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.order: list[str] = []
-        self._meanwhile = meanwhile
+        self.meanwhile: Callable[[], object] = lambda: None
+        record = LiveExperiment.record
 
-    def __call__(self, running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
-        if not self.order:
+        def noted(running: LiveExperiment, *arguments: Any, **options: Any) -> DecisionRecord:
             self.order.append(running.name)
-            self._meanwhile()
-        else:
-            self.order.append(running.name)
-        return f"{running.tag}-{row.seq}"
+            if len(self.order) == 1:
+                self.meanwhile()
+            return record(running, *arguments, **options)
+
+        monkeypatch.setattr(LiveExperiment, "record", noted)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Served:
+    return Served(monkeypatch)
 
 
 def held(service: DecisionService) -> Callable[[], None]:
@@ -58,27 +63,29 @@ def held(service: DecisionService) -> Callable[[], None]:
     return go_on.set
 
 
-def test_a_batch_makes_way_for_what_comes_while_it_runs(service: DecisionService) -> None:
+def test_a_batch_makes_way_for_what_comes_while_it_runs(service: DecisionService, served: Served) -> None:
     replies: list[Reply[Any]] = []
-    served = Served(lambda: replies.append(service.decisions.decide_as(served, "me", "calm")))
-    made = service.decisions.decide_as(served, "me", "noisy", count=COUNT).result()
-    assert len(set(made)) == COUNT
-    assert replies[0].result()
+    served.meanwhile = lambda: replies.append(service.decisions.decide("me", "calm"))
+    made = service.decisions.decide("me", "noisy", count=COUNT).result()
+    assert len({each.id for each in made}) == COUNT
+    calm = replies.pop().result()
     assert served.order.index("calm") == SLICE, "after one slice, not after the batch"
 
-    calm = replies.pop().result()
-    settled = Served(lambda: replies.append(service.decisions.decide_as(settled, "me", "late")))
-    items = [Feedback(each, loss=0.5) for each in (*made, *calm)]
-    assert len(service.decisions.feedback_many_as(settled, "me", items).result()) == COUNT + 1
+    served.order.clear()
+    served.meanwhile = lambda: replies.append(service.decisions.decide("me", "late"))
+    items = [Feedback(each.id, loss=0.5) for each in (*made, *calm)]
+    assert len(service.decisions.feedback_many("me", items).result()) == COUNT + 1
     assert replies[0].result()
-    assert settled.order.index("late") == SLICE
+    assert served.order.index("late") == SLICE
     assert service.counters()["observed"] == COUNT + 1
 
 
-def test_batches_that_wait_are_not_before_what_comes_after_them(service: DecisionService) -> None:
-    release, served = held(service), Served()
-    batches = [service.decisions.decide_as(served, "me", "noisy", count=COUNT) for _ in range(8)]
-    single = service.decisions.decide_as(served, "me", "calm")
+def test_batches_that_wait_are_not_before_what_comes_after_them(
+    service: DecisionService, served: Served
+) -> None:
+    release = held(service)
+    batches = [service.decisions.decide("me", "noisy", count=COUNT) for _ in range(8)]
+    single = service.decisions.decide("me", "calm")
     release()
     assert single.result()
     assert served.order.index("calm") <= SLICE
@@ -101,19 +108,19 @@ def test_a_batch_among_batches_is_one_transaction(
     assert committed == ["commit"] * 2
 
 
-def test_a_batch_that_made_way_is_the_same_again(service: DecisionService) -> None:
-    served = Served(lambda: service.decisions.decide("me", "calm"))
+def test_a_batch_that_made_way_is_the_same_again(service: DecisionService, served: Served) -> None:
+    served.meanwhile = lambda: service.decisions.decide("me", "calm")
 
-    def ask(form: Any = LiveExperiment.record) -> list[Any]:
-        return service.decisions.decide_as(
-            form, "me", "noisy", count=100, idempotency_key="k", available=iter(["a", "c"]), tags={"x": "1"}
+    def ask() -> list[DecisionRecord]:
+        return service.decisions.decide(
+            "me", "noisy", count=100, idempotency_key="k", available=iter(["a", "c"]), tags={"x": "1"}
         ).result()
 
-    made = ask(served)
-    assert "calm" not in served.order, "the neighbour has another form"
-    assert [each.id for each in ask()] == made
-    assert {each.tags["x"] for each in ask()} == {"1"}
-    assert {each.explore for each in ask()} <= {"a", "c"}
+    made = ask()
+    assert served.order.index("calm") == SLICE
+    assert ask() == made
+    assert {each.tags["x"] for each in made} == {"1"}
+    assert {each.explore for each in made} <= {"a", "c"}
     with pytest.raises(Conflict, match="was used for another request"):
         service.decisions.decide("me", "noisy", count=99, idempotency_key="k").result()
 

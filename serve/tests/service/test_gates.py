@@ -13,8 +13,7 @@ from decoupled.cli.main import app
 from decoupled.client.service_errors import Invalid
 from decoupled.inference import Sequences
 from decoupled.learner.loss_range import LossRange
-from decoupled_serve.service.experiment.gates import gate_of
-from decoupled_serve.service.experiment.watched import WatchedExperiment
+from decoupled_serve.service.experiment.watched import WatchedExperiment, gate_of
 from support.http_service import Service, served
 
 MEANS = {"current": 0.5, "next": 0.2, "bad": 0.9}

@@ -8,8 +8,7 @@ import pytest
 import decoupled as dc
 from decoupled.client.service_errors import StoreError
 from decoupled_serve.service.analysis.doctor import examine
-from decoupled_serve.service.experiment.records import Settings
-from decoupled_serve.service.experiment.rows import Decided, Settled
+from decoupled_serve.service.experiment.records import Decided, Settings, Settled
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.store.postgres import PostgresStore
 from support.stores import Clock, quick_service

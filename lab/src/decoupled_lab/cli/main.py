@@ -15,7 +15,10 @@ _experiments = ", ".join(
 )
 
 Latex = Annotated[
-    bool, typer.Option("--latex", help="Write tables and a document for LaTeX as well: report.tex.")
+    bool,
+    typer.Option(
+        "--latex", help="Write tables for LaTeX as well: claims.tex, and table.tex beside figures."
+    ),
 ]
 
 
@@ -66,7 +69,8 @@ def report(
     replication: Annotated[
         bool,
         typer.Option(
-            "--replication", help="Also write a replication report: replication.md, .tex and .pdf."
+            "--replication",
+            help="Also write a replication report: replication.md, and with pandoc .tex and .pdf.",
         ),
     ] = False,
     latex: Latex = False,

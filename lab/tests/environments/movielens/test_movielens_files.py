@@ -14,8 +14,8 @@ import pytest
 
 import decoupled as dc
 from decoupled_lab import movielens
-from decoupled_lab.movielens import download as downloading
-from decoupled_lab.movielens.download import Publication
+from decoupled_lab.movielens import files as downloading
+from decoupled_lab.movielens.files import Publication
 from support.planted_ratings import as_file, planted
 
 GOOD = as_file(planted(users=12, movies=9).ratings)

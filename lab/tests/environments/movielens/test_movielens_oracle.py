@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 from decoupled.base.arrays import Floats, Ints
-from decoupled_lab.movielens import Oracle, Ratings, fit_oracle, fits, fitted
-from decoupled_lab.movielens.biases import mean_biases, ridge_biases
-from decoupled_lab.movielens.factors import CHANGE, Factors, factorise, incomplete, leading
-from decoupled_lab.movielens.model_selection import choose, split
+from decoupled_lab.movielens import Oracle, Ratings, fit_oracle, fitted, oracle
+from decoupled_lab.movielens.oracle import (
+    CHANGE,
+    Factors,
+    choose,
+    factorise,
+    incomplete,
+    leading,
+    mean_biases,
+    ridge_biases,
+    split,
+)
 from support.planted_ratings import as_file, planted
 
 SMALL = planted(users=30, movies=20, noise=0.5, share=0.3)
@@ -220,7 +228,7 @@ class Counter:
 def counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Counter:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = Counter()
-    monkeypatch.setattr(fits, "fit_oracle", found)
+    monkeypatch.setattr(oracle, "fit_oracle", found)
     return found
 
 
@@ -231,7 +239,7 @@ def same(one: Oracle, two: Oracle) -> bool:
     arrays = all(
         getattr(one, name).tobytes() == getattr(two, name).tobytes()
         and getattr(one, name).dtype == getattr(two, name).dtype
-        for name in fits.ARRAYS
+        for name in oracle.ARRAYS
     )
     return arrays and one.choice == two.choice and one.digest == two.digest
 
@@ -268,7 +276,7 @@ def test_a_damaged_or_foreign_fit_is_made_anew(
         body = bytearray((kept.parent / name).read_bytes())
     kept.write_bytes(body)
     if damage == "of other code":
-        monkeypatch.setattr(fits, "_version", lambda: "another")
+        monkeypatch.setattr(oracle, "_version", lambda: "another")
     counter.fits = 0
     assert same(fitted(CONTENT), first)
     assert same(fitted(CONTENT), first)

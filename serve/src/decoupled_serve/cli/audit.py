@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..service.experiment.audited import AuditRecord
+    from ..service.experiment.records import AuditRecord
 
 _LONGEST = 200  # characters of a value
 
@@ -12,7 +12,7 @@ _LONGEST = 200  # characters of a value
 def audit_line(entry: "AuditRecord") -> str:
     """A change as one line.
 
-    >>> from decoupled_serve.service.experiment.audited import AuditRecord
+    >>> from decoupled_serve.service.experiment.records import AuditRecord
     >>> change = AuditRecord(7, 0.0, "local", "budget.set", "models", "key 3f29", "till", "r-1", {}, {"share": 0.1})
     >>> audit_line(change)
     '1970-01-01T00:00:00.000000Z  local  budget.set  models  by key 3f29 (till)  request r-1  {} -> {"share": 0.1}'

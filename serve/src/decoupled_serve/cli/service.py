@@ -39,7 +39,7 @@ def serve(settings: OptionValues) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended", flags=False), ends_on_sigterm():
         with loading():
-            from ..service.http.admission.limits import Limits
+            from ..service.http.admission import Limits
             from ..service.http.server import Serving, run
 
         run(
@@ -158,7 +158,7 @@ def _opened(store: str) -> Iterator["DecisionService"]:
 @keys.command("new")
 def keys_new() -> None:
     """Print a new key for the file of --admin-key-file; it is stored nowhere."""
-    from ..service.http.admission.auth import new_key
+    from ..service.http.admission import new_key
 
     typer.echo(new_key())
 
@@ -176,7 +176,7 @@ def keys_add(
     label: Annotated[str, typer.Option(help="A label to recognise it by.")] = "",
 ) -> None:
     """Make a key and show it once; only its digest is stored."""
-    from ..service.http.admission.auth import checked_role, digest_of, new_key
+    from ..service.http.admission import checked_role, digest_of, new_key
 
     with report_errors(arguments=("role", "tenant")), _opened(settings["store"]) as service:
         key = new_key()
@@ -221,7 +221,7 @@ def keys_rotate(
     ] = False,
 ) -> None:
     """Make a key with the tenant, role and label of another, and revoke that one."""
-    from ..service.http.admission.auth import digest_of, new_key
+    from ..service.http.admission import digest_of, new_key
 
     with report_errors(), _opened(settings["store"]) as service:
         old = _active(service, id)

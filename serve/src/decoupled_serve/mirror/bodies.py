@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from starlette.types import Receive
 
-from ..service.http.admission.body_file import Paced
+from ..service.http.admission import Paced
 
 
 class ClientDisconnected(Exception):  # noqa: N818

@@ -12,8 +12,8 @@ from starlette.types import Receive, Scope, Send
 
 from ..service.experiment.context import Value
 from ..service.experiment.request_context import Origin, coming_from
+from ..service.http.models.fields import encoded
 from ..service.http.models.problem_json import PROBLEM, problem
-from ..service.http.models.strict_json import encoded
 from ..service.http.transport.responses import CLOSE, REQUEST_IDS, Response
 from .arrived import Arrived, Refused, arrived
 from .config import MirrorConfig

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from decoupled.errors import ParameterError
-from decoupled_serve.service.http.admission.admin_key import LABEL, register_admin_key
-from decoupled_serve.service.http.admission.auth import digest_of, new_key
+from decoupled_serve.service.http.admission import LABEL, digest_of, new_key, register_admin_key
 from decoupled_serve.service.service import DecisionService
 from support.stores import both_stores, quick_service
 

@@ -14,12 +14,11 @@ from types import FrameType
 
 import pytest
 
-from decoupled_serve.service.http.admission.auth import new_key
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits, new_key
 from decoupled_serve.service.service import DecisionService
 from support.http_service import Service, served
 from support.stores import quick_service
-from support.wire import Wire, Wired, request, wired
+from support.wire import Wire, Wired, on_loop, request, wired
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 H2C = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk"
@@ -165,39 +164,33 @@ BURSTS = {
 
 
 @pytest.mark.parametrize("name", BURSTS)
-def test_no_client_takes_long_turns(direct: DecisionService, name: str) -> None:
+@on_loop
+async def test_no_client_takes_long_turns(direct: DecisionService, name: str) -> None:
     """One read of the event loop, which is at most 256 KiB, is parsed in many turns, and others have theirs between."""
-
-    async def main() -> None:
-        async with wired(direct) as http:
-            wire = http.connect()
-            assert calls_of(lambda: wire.send(BURSTS[name][:262_144])) < 20_000
-            other = http.connect()
-            turns = 0
-            other.send(HEALTH)
-            while not other.sent:
-                turns += 1
-                await asyncio.sleep(0)
-            assert turns < 20
-
-    asyncio.run(main())
+    async with wired(direct) as http:
+        wire = http.connect()
+        assert calls_of(lambda: wire.send(BURSTS[name][:262_144])) < 20_000
+        other = http.connect()
+        turns = 0
+        other.send(HEALTH)
+        while not other.sent:
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns < 20
 
 
-def test_what_follows_a_request_waits_until_it_is_answered(direct: DecisionService) -> None:
+@on_loop
+async def test_what_follows_a_request_waits_until_it_is_answered(direct: DecisionService) -> None:
     count = 3_000
-
-    async def main() -> None:
-        async with wired(direct) as http:
-            wire = http.connect()
-            wire.send(HEALTH * count)
-            waits = not wire.reading
-            assert waits, "its sender waits"
-            for _ in range(count):
-                assert (await wire.answer()).status == 200
-            assert wire.reading
-            assert wire.sent == b""
-
-    asyncio.run(main())
+    async with wired(direct) as http:
+        wire = http.connect()
+        wire.send(HEALTH * count)
+        waits = not wire.reading
+        assert waits, "its sender waits"
+        for _ in range(count):
+            assert (await wire.answer()).status == 200
+        assert wire.reading
+        assert wire.sent == b""
 
 
 def test_others_are_served_while_one_connection_asks_without_end(service: Service) -> None:
@@ -308,7 +301,8 @@ def test_the_connection_that_waits_for_longest_makes_room(tmp_path: Path) -> Non
             assert until_closed(line) == b""
 
 
-def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(direct: DecisionService) -> None:
+@on_loop
+async def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(direct: DecisionService) -> None:
     async def stuck(http: Wired, taken: int) -> bool:
         """Whether a client that takes so much at a time is cut off before it has everything."""
         wire = http.connect()
@@ -323,53 +317,45 @@ def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(direct: Decisi
             wire.close()
         return cut
 
-    async def main() -> None:
-        async with wired(direct, limits=Limits(body_seconds=0.1)) as http:
-            assert await stuck(http, 0)
-            assert await stuck(http, 1)
-            assert not await stuck(http, 5_000)
-
-    asyncio.run(main())
+    async with wired(direct, limits=Limits(body_seconds=0.1)) as http:
+        assert await stuck(http, 0)
+        assert await stuck(http, 1)
+        assert not await stuck(http, 5_000)
 
 
-def test_who_does_not_read_is_cut_off_between_two_answers(direct: DecisionService) -> None:
+@on_loop
+async def test_who_does_not_read_is_cut_off_between_two_answers(direct: DecisionService) -> None:
     """The end of an answer, or the next request of a pipeline, does not stop the clock."""
-
-    async def main() -> None:
-        async with wired(direct, limits=Limits(body_seconds=0.1)) as http:
-            for more in (0, 1, 5):
-                wire = http.connect()
-                write = wire.write
-
-                def stuck(data: bytes, wire: Wire = wire, write: Callable[[bytes], None] = write) -> None:
-                    write(data)
-                    if not wire.buffered:
-                        wire.buffered = 500_000
-                        wire.protocol.pause_writing()
-
-                wire.write = stuck  # type: ignore[method-assign]
-                wire.send(HEALTH * (1 + more))
-                async with asyncio.timeout(20):
-                    while not wire.closed:
-                        await asyncio.sleep(0.01)
-
-    asyncio.run(main())
-
-
-def test_a_body_that_is_arriving_is_read_before_the_end(direct: DecisionService) -> None:
-    async def main() -> None:
-        async with wired(direct) as http:
+    async with wired(direct, limits=Limits(body_seconds=0.1)) as http:
+        for more in (0, 1, 5):
             wire = http.connect()
-            whole = request("PUT", "/v1/experiments/new", json.dumps({"arms": ["a", "b"]}).encode())
-            wire.send(whole[:-4])
-            await asyncio.sleep(0)
-            wire.protocol.shutdown()
-            wire.send(whole[-4:])
-            answer = await wire.answer()
-            assert answer.status == 201
-            assert b"connection: close" in answer.head.lower()
+            write = wire.write
 
-    asyncio.run(main())
+            def stuck(data: bytes, wire: Wire = wire, write: Callable[[bytes], None] = write) -> None:
+                write(data)
+                if not wire.buffered:
+                    wire.buffered = 500_000
+                    wire.protocol.pause_writing()
+
+            wire.write = stuck  # type: ignore[method-assign]
+            wire.send(HEALTH * (1 + more))
+            async with asyncio.timeout(20):
+                while not wire.closed:
+                    await asyncio.sleep(0.01)
+
+
+@on_loop
+async def test_a_body_that_is_arriving_is_read_before_the_end(direct: DecisionService) -> None:
+    async with wired(direct) as http:
+        wire = http.connect()
+        whole = request("PUT", "/v1/experiments/new", json.dumps({"arms": ["a", "b"]}).encode())
+        wire.send(whole[:-4])
+        await asyncio.sleep(0)
+        wire.protocol.shutdown()
+        wire.send(whole[-4:])
+        answer = await wire.answer()
+        assert answer.status == 201
+        assert b"connection: close" in answer.head.lower()
 
 
 def test_who_lingers_or_owes_a_body_makes_room(tmp_path: Path) -> None:

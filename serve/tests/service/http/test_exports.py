@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from decoupled_serve.service.analysis import export
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from support.http_service import Service, served
 
 SIZE = 32_000_000  # more than sockets take for a client that does not read

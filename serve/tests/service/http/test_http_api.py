@@ -252,7 +252,7 @@ def test_an_internal_error_has_the_same_shape_and_no_details(
         raise ServiceError("KeyError: insides")
 
     monkeypatch.setattr(service.direct.experiments, "get", broken)
-    monkeypatch.setattr(service.direct.decisions, "decide_as", broken)
+    monkeypatch.setattr(service.direct.decisions, "decide", broken)
     monkeypatch.setattr(service.direct.experiments, "state", failed)
     paths = [
         ("GET", "/v1/experiments/x"),

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import decoupled as dc
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.store.postgres import PostgresStore
 from support.http_service import Service, served
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import httpx
 import pytest
 
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from support.http_service import Service, served
 
 HOST = b"Host: localhost\r\n"

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from support.http_service import FTPL, Service, openapi_document, served
 
 DOCUMENT = openapi_document()

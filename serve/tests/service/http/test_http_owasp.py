@@ -16,8 +16,7 @@ import pytest
 from decoupled.client import Client, Retries
 from decoupled.client.service_errors import ServiceError
 from decoupled.errors import ParameterError
-from decoupled_serve.service.http.admission.auth import new_key
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits, new_key
 from decoupled_serve.service.http.server import Serving, check
 from support.http_service import FTPL, Service, served
 

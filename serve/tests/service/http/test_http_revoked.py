@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled_serve.service.http.admission.auth import digest_of
+from decoupled_serve.service.http.admission import digest_of
 from decoupled_serve.service.service import DecisionService, open_service
 from support.http_service import Service, served
 from support.stores import both_stores

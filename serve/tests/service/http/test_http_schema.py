@@ -15,7 +15,7 @@ import schemathesis
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from support.http_service import Service, openapi_document, served
 
 LONG = os.environ.get("DECOUPLED_SCHEMA_CASES")

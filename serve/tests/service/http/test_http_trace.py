@@ -13,7 +13,7 @@ import pytest
 
 import decoupled
 from decoupled_serve.service.experiment.records import Settings
-from decoupled_serve.service.http.admission.auth import digest_of, new_key
+from decoupled_serve.service.http.admission import digest_of, new_key
 from decoupled_serve.service.service import DecisionService, open_service
 from support.wire import Wire, request, wired
 

@@ -13,7 +13,7 @@ import pytest
 from decoupled.client import Client, Retries
 from decoupled.client.outbox import Undelivered
 from decoupled.client.service_errors import NotFound, ServiceError, StoreError
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.observe.log_format import JsonFormatter, TextFormatter
 from decoupled_serve.service.http.transport.responses import RequestIds
 from support.http_service import Service, served

@@ -24,8 +24,7 @@ from decoupled_serve.service.service import DecisionService, open_service
 from decoupled_serve.service.store import database, schema
 from decoupled_serve.service.store.backup import restore
 from decoupled_serve.service.store.open import open_store
-from decoupled_serve.service.store.sqlite import SqliteStore
-from decoupled_serve.service.store.sqlite_files import mismatch
+from decoupled_serve.service.store.sqlite import SqliteStore, mismatch
 from support.stores import both_stores
 
 KEY = "a" * 64
@@ -394,18 +393,6 @@ def test_a_store_that_crashed_is_no_foreign_one_and_examining_it_changes_nothing
     assert [digest_of(tmp_path / name) for name in ("crashed.db", "crashed.db-wal")] == before
     assert keys_of(crashed) == [KEY]
     assert sorted(tmp_path.iterdir()) == [crashed]
-
-
-def test_a_log_of_other_pages_is_foreign(store: Path, tmp_path: Path) -> None:
-    connection = apsw.Connection(str(store))
-    connection.pragma("journal_mode", "wal")  # as releases without a mark left it
-    connection.close()
-    assert mismatch(str(store)) is None
-    log = tmp_path / "store.db-wal"
-    log.write_bytes(b"".join(number.to_bytes(4) for number in (0x377F0682, 3007000, 512)))
-    assert "pages of another size" in str(mismatch(str(store)))
-    log.write_bytes(b"\x37\x7f")
-    assert mismatch(str(store)) is None, "a log cut off at its start holds nothing"
 
 
 # Logs that are lost

@@ -5,12 +5,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ...analysis.evaluation import LogEvaluation
-from ...analysis.history import HistoryRecord
-from ...analysis.segments import SegmentsRecord
-from ...experiment.gates import Gate
+from ...analysis.export import LogEvaluation
+from ...analysis.history import HistoryRecord, SegmentsRecord
 from ...experiment.records import moment
-from ...experiment.watched import ArmLoss, Judged
+from ...experiment.watched import ArmLoss, Gate, Judged
 from .fields import Arm
 from .schemas import IntervalOut, interval_out
 

@@ -11,24 +11,25 @@ from decoupled.learner import Budget, Guardrails
 
 from ...api.listing import ExperimentSort, Filed
 from ...commits.replies import Reply
-from ...experiment.guarding import changed_guardrails, checked_budget
-from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import numbered
 from ...experiment.records import Experiment, Settings, moment
+from ...experiment.settings import changed_guardrails, checked_budget
+from ...experiment.snapshots import checked_learner
 from ...service import DecisionService
-from ..admission.limits import MOST_LISTED
-from ..framework import Admin, Decider, Reader, StrictRoute
-from ..models.guardrails import BudgetIn, DownIn, GuardrailsIn
+from ..admission import MOST_LISTED
+from ..framework import RETRY_AFTER, Admin, Decider, Reader, StrictRoute, refusals
 from ..models.schemas import (
     NAME,
     ArmsIn,
+    BudgetIn,
     DeletedOut,
+    DownIn,
     ExperimentIn,
     ExperimentList,
     ExperimentOut,
+    GuardrailsIn,
     experiment_out,
 )
-from ..openapi import RETRY_AFTER, refusals
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
 
