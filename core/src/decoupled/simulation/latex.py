@@ -1,21 +1,42 @@
-"""Tables of final regret for a paper: policies and environments, with the significantly lowest in bold."""
+"""A table of final regret for a paper, with booktabs rules and siunitx columns; the significantly lowest is bold."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
-from .. import __version__
 from ..base.arrays import Floats
-from ..base.latex import Cell, Column, Row, Table, decimals_of
-from ..base.validation import number_in, one_of
 from .intervals import interval
-
-if TYPE_CHECKING:
-    from .results import Results
 
 Spread: TypeAlias = Literal["error", "interval"]
 """What follows ± in a table: the standard error, or half the interval of the mean."""
+
 _FEW = 2  # decimals where one run leaves no error to choose them by
 _ALIKE = 2  # a column has as many decimals everywhere, if its errors differ by no more than so many
+_WIDE = 70  # characters, of about 75 on a line
+_SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # only if it is too wide; needs graphicx
+# All of it is local to the table, so a document needs only the packages.
+_SETUP = r"""\sisetup{detect-weight = true, mode = text, separate-uncertainty = true, table-align-uncertainty = true, retain-zero-uncertainty = true,
+  group-digits = integer, group-minimum-digits = 4, group-separator = {,}}
+% The signs of formulas: those of text fonts are often bitmaps. And a bold series with digits as wide as the plain ones.
+\def\textminus{\ensuremath{-}}\def\textpm{\ensuremath{\pm}}
+\protected\def\tablebold{\fontseries{b}\selectfont}"""
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\ensuremath{<}", ">": r"\ensuremath{>}",
+    # After the end of a row a bracket or a star would be an argument.
+    "|": r"\ensuremath{|}", "[": "{[}", "]": "{]}", "*": "{*}", '"': r"{\ttfamily\char34}",
+    "±": r"\ensuremath{\pm}", "…": r"\dots{}", "\n": " ",
+}  # fmt: skip
+
+
+def escape(text: str) -> str:
+    r"""A text as LaTeX. Letters beyond ASCII stay: LaTeX reads UTF-8, and a document's fonts decide what it can show.
+
+    >>> print(escape("my_policy: 95 % & ± é"))
+    my\_policy: 95\,\% \& \ensuremath{\pm} é
+    """
+    return re.sub(r"(?<=\d) \\%", r"\\,\\%", "".join(_SPECIAL.get(each, each) for each in text))
 
 
 def lowest(regrets: Sequence[Floats], level: float = 0.95) -> int | None:
@@ -42,122 +63,73 @@ def lowest(regrets: Sequence[Floats], level: float = 0.95) -> int | None:
 
 
 def regret_table(
-    cells: Mapping[str, "Results"],
-    names: Mapping[str, Sequence[str]] | None = None,
+    rows: Mapping[str, Mapping[str, float]],
+    heads: Mapping[str, str],
+    best: int | None,
     *,
     spread: Spread = "error",
-    level: float = 0.95,
-    caption: str | None = None,
-    label: str = "tab:regret",
-) -> Table:
-    """The table of one environment with medians and 99th percentiles, or of several with one mean in each place.
+    caption: str,
+    label: str,
+) -> str:
+    """The table in LaTeX.
 
     Args:
-        cells: results by the name of their environment.
-        names: the names of the policies in each of them, in order; None for `Results.names`.
+        rows: the statistics of each policy, by the name to show.
+        heads: the columns beside the mean: the heads of these statistics.
+        best: the place of the policy in bold.
         spread: what follows ±.
-        level: the level of the intervals, and of the rule for bold.
-        caption: None for one that says what was run, and how to read the table.
+        caption: the text above the table.
         label: what the text refers to the table by.
     """
-    one_of("spread", spread, ("error", "interval"))
-    level = number_in("level", level, 0.0, 1.0, remedy="the default is 0.95")
-    called = {cell: results.names() if names is None else names[cell] for cell, results in cells.items()}
-    means = {cell: _means(results, spread, level) for cell, results in cells.items()}
-    if caption is None:
-        caption = _caption(cells, spread, level)
-    if len(cells) == 1:
-        (results,), (shown,), (found,) = cells.values(), called.values(), means.values()
-        columns, rows = _alone(results, shown, found)
-    else:
-        columns, rows = _together(_rows(called, cells), means)
-    return Table(columns, rows, caption, label)
-
-
-def _means(results: "Results", spread: Spread, level: float) -> dict[str, Cell]:
-    """The mean of every policy by its label, in bold if it is significantly the lowest."""
-    best = lowest([results.final_regret(label) for label in results.labels], level)
-    cells = {}
-    for number, (label, line) in enumerate(results.statistics(level=level).items()):
-        error = line["standard_error"] if spread == "error" else line["high"] - line["mean"]
-        cells[label] = Cell(line["mean"], error, number == best)
-    return cells
-
-
-def _alone(
-    results: "Results", names: Sequence[str], means: Mapping[str, Cell]
-) -> tuple[list[Column], list[Row]]:
-    others = {"median": "Median", "p99": "99th percentile"}
-    others |= {"switches": "Switches of a key"} if results.has_switches else {}
-    others |= {"gain": "Gain", "segment_regret": "Regret against segments"} if results.has_segments else {}
-    mean = _column("Mean regret", list(means.values()))
-    columns = [Column("Policy", "l"), mean]
-    columns += [Column(head, decimals=_finest(means.values())) for head in others.values()]
-    rows: list[Row] = [
-        [name, means[label], *(line[key] for key in others)]
-        for name, (label, line) in zip(names, results.statistics().items(), strict=True)
+    errors = [
+        row["standard_error"] if spread == "error" else row["high"] - row["mean"] for row in rows.values()
     ]
-    return columns, rows
+    needed = [each for each in map(decimals_of, errors) if each is not None]
+    finest = max(needed, default=_FEW)
+    alike = not needed or finest - min(needed) <= _ALIKE
+    means, shown = [], []
+    for number, (row, error) in enumerate(zip(rows.values(), errors, strict=True)):
+        own = decimals_of(error)
+        decimals = finest if alike or own is None else own
+        digits = [f"{each:z.{decimals}f}" for each in (row["mean"], error) if math.isfinite(each)]
+        means.append(digits)
+        shown.append((r"\tablebold " if number == best else "") + r" \pm ".join(digits))
+    others = [[f"{row[key]:z.{finest}f}" for row in rows.values()] for key in heads]
+    formats = [_room(means), *(_room([[each] for each in column]) for column in others)]
+    columns = " ".join(["l", *(f"S[table-format = {each}]" for each in formats)])
+    head = ["Policy", "{Mean regret}", *(f"{{{escape(each)}}}" for each in heads.values())]
+    body = [
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(head) + r" \\",
+        r"\midrule",
+        *(" & ".join(row) + r" \\" for row in zip(map(escape, rows), shown, *others, strict=True)),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    if max(map(len, body[2:-2])) > _WIDE:
+        body = [_SHRUNK, *body, "}"]
+    label = re.sub(r"[^A-Za-z0-9:.-]+", "-", label)
+    start = [r"\begin{table}[htbp]", r"\centering", r"\setlength{\belowcaptionskip}{6pt}"]
+    title = rf"\caption{{{escape(caption)}}}\label{{{label}}}"
+    return "\n".join([*start, title, r"\small", _SETUP, *body, r"\end{table}"]) + "\n"
 
 
-def _together(
-    policies: Mapping[str, str], means: Mapping[str, Mapping[str, Cell]]
-) -> tuple[list[Column], list[Row]]:
-    """Policies and environments; there are more rows than columns, because a page is higher than it is wide."""
-    grid = {name: {cell: means[cell].get(label) for cell in means} for label, name in policies.items()}
-    if len(means) <= len(policies):
-        columns = [_column(cell, [row[cell] for row in grid.values()]) for cell in means]
-        return [Column("Policy", "l"), *columns], [[name, *row.values()] for name, row in grid.items()]
-    everything = [cell for row in grid.values() for cell in row.values()]  # a reader compares within a row
-    columns = [_column(name, everything) for name in grid]
-    rows: list[Row] = [[cell, *(row[cell] for row in grid.values())] for cell in means]
-    return [Column("Environment", "l"), *columns], rows
+def decimals_of(error: float) -> int | None:
+    """The decimals that show two digits of an error; None if it has none.
+
+    >>> decimals_of(0.678), decimals_of(0.0996), decimals_of(432.1), decimals_of(0.0)
+    (2, 2, 0, None)
+    """
+    if not (math.isfinite(error) and error > 0.0):
+        return None
+    return max(0, 1 - int(f"{error:.1e}".partition("e")[2]))
 
 
-def _rows(called: Mapping[str, Sequence[str]], cells: Mapping[str, "Results"]) -> dict[str, str]:
-    """The name of every policy by its label; if two have the same in different environments, their labels."""
-    found: dict[str, str] = {}
-    for cell, results in cells.items():
-        for label, name in zip(results.labels, called[cell], strict=True):
-            found.setdefault(label, name)
-    shown = list(found.values())
-    return {label: name if shown.count(name) == 1 else label for label, name in found.items()}
-
-
-def _column(head: str, cells: Sequence[Cell | None]) -> Column:
-    """A column of means: all with two digits of the smallest error among `cells`, or of their own if errors differ much."""
-    needed = [decimals for cell in cells if (decimals := _decimals(cell)) is not None]
-    alike = not needed or max(needed) - min(needed) <= _ALIKE
-    return Column(head, decimals=_finest(cells) if alike else None)
-
-
-def _finest(cells: Iterable[Cell | None]) -> int:
-    return max((decimals for cell in cells if (decimals := _decimals(cell)) is not None), default=_FEW)
-
-
-def _decimals(cell: Cell | None) -> int | None:
-    return None if cell is None or cell.error is None else decimals_of(cell.error)
-
-
-def _caption(cells: Mapping[str, "Results"], spread: Spread, level: float) -> str:
-    """What was run, what is shown, and what bold means."""
-    single = all(results.runs < 2 for results in cells.values())
-    percent = f"{100 * level:g} %"
-    sizes = {
-        cell: f"{each.runs:,} run{'s' if each.runs > 1 else ''} of {each.horizon:,} rounds, seed {each.specification['seed']}"
-        for cell, each in cells.items()
-    }
-    where = f" on {next(iter(cells.values())).world}" if len(cells) == 1 else ""
-    around = "standard error" if spread == "error" else f"half-width of its {percent} interval"
-    what = "" if single else f"mean ± {around} over "
-    extent = "; ".join(f"{cell}: {size}" for cell, size in sizes.items())
-    if len(set(sizes.values())) == 1:
-        extent = next(iter(sizes.values()))
-    elif not single:
-        extent = f"the runs ({extent})"
-    parts = [f"Final regret{where}: {what}{extent}."]
-    if not single and any(len(each.labels) > 1 for each in cells.values()):
-        there = " in that environment" if len(cells) > 1 else ""
-        rule = f"paired by run, {percent} intervals with Bonferroni's correction"
-        parts.append(f"Bold: significantly lower than every other policy{there} ({rule}).")
-    return " ".join([*parts, f"Made with decoupled {__version__}."])
+def _room(cells: Sequence[Sequence[str]]) -> str:
+    """The room that siunitx keeps in a column: a sign, digits before and after the point, digits of the error."""
+    sign = "-" if any(cell[0].startswith("-") for cell in cells) else ""
+    halves = [cell[0].lstrip("-").partition(".") for cell in cells]
+    whole, part = max(len(each[0]) for each in halves), max(len(each[2]) for each in halves)
+    errors = max((len(cell[1].replace(".", "")) for cell in cells if len(cell) > 1), default=0)
+    return f"{sign}{whole}.{part}" + (f"({errors})" if errors else "")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from .. import __version__
 from ..base.arrays import Floats
 from ..base.extras import require
 from ..base.files import replacing
@@ -20,7 +21,7 @@ from ..plots import DOTS_PER_INCH, EMBEDDED, NAMES, Panel, Picture, Series, draw
 from ..policies import Policy
 from .intervals import Band, between_quantiles, checked_band, described, half_width, interval, paired
 from .labelled import Labelled
-from .latex import Spread, regret_table
+from .latex import Spread, lowest, regret_table
 from .naming import Labels, renamed
 from .plan import Plan, policy_of
 from .traffic import traffic_of
@@ -324,9 +325,27 @@ class Results:
         >>> "20 runs of 1,000 rounds, seed 0" in table
         True
         """
-        return regret_table(
-            {"": self}, {"": self.names(labels)}, spread=spread, level=level, caption=caption, label=label
-        ).to_latex()
+        one_of("spread", spread, ("error", "interval"))
+        lines = self.statistics(level=level)
+        best = lowest([self.final_regret(each) for each in self.labels], level)
+        heads = {"median": "Median", "p99": "99th percentile"}
+        heads |= {"switches": "Switches of a key"} if self.has_switches else {}
+        heads |= {"gain": "Gain", "segment_regret": "Regret against segments"} if self.has_segments else {}
+        rows = dict(zip(self.names(labels), lines.values(), strict=True))
+        text = self._caption(spread, level) if caption is None else caption
+        return regret_table(rows, heads, best, spread=spread, caption=text, label=label)
+
+    def _caption(self, spread: Spread, level: float) -> str:
+        """What was run, what is shown, and what bold means."""
+        percent, single = f"{100 * level:g} %", self.runs < 2
+        around = "standard error" if spread == "error" else f"half-width of its {percent} interval"
+        what = "1 run" if single else f"mean ± {around} over {self.runs:,} runs"
+        seed = self.specification["seed"]
+        parts = [f"Final regret on {self.world}: {what} of {self.horizon:,} rounds, seed {seed}."]
+        if not single and len(self.labels) > 1:
+            rule = f"paired by run, {percent} intervals with Bonferroni's correction"
+            parts.append(f"Bold: significantly lower than every other policy ({rule}).")
+        return " ".join([*parts, f"Made with decoupled {__version__}."])
 
     def plot(
         self,

@@ -1,4 +1,4 @@
-"""Tables of regret for a paper: what is bold, what the caption says, and which way round they are."""
+"""Tables of regret for a paper: what is bold, what the caption says, and that LaTeX reads them."""
 
 import re
 from pathlib import Path
@@ -9,9 +9,9 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import decoupled as dc
-import decoupled_lab as lab
 from decoupled.cli.main import app
-from decoupled.simulation.latex import lowest, regret_table
+from decoupled.simulation.latex import lowest
+from support.tex import compiled, pdflatex_or_skip
 
 EASY = dc.environments.Bernoulli([0.2, 0.7])
 PUNISHER = dc.environments.PunishLast(arms=2)
@@ -94,7 +94,7 @@ def test_intervals_names_and_captions_can_be_chosen() -> None:
     line = results.statistics(level=0.9)["FTPL"]
     table = results.to_latex(spread="interval", level=0.9, labels={"FTPL": "Δ_paper"})
     half = line["high"] - line["mean"]
-    found = re.search(r"Delta}\\_paper & [\d.]+ \\pm ([\d.]+)", table)
+    found = re.search(r"Δ\\_paper & [\d.]+ \\pm ([\d.]+)", table)
     assert found is not None
     assert float(found[1]) == pytest.approx(half, abs=0.051)
     assert r"half-width of its 90\,\% interval" in table
@@ -118,32 +118,6 @@ def test_switches_have_a_column() -> None:
     assert "{99th percentile} & {Switches of a key}" in table
 
 
-def test_there_are_more_rows_than_columns() -> None:
-    results = simulated()
-    few = regret_table({"one": results, "two": results})
-    assert [column.head for column in few.columns] == ["Policy", "one", "two"]
-    assert [row[0] for row in few.rows] == results.names()
-    many = regret_table({str(number): results for number in range(4)})
-    assert [column.head for column in many.columns] == ["Environment", *results.names()]
-    assert [row[0] for row in many.rows] == ["0", "1", "2", "3"]
-    # The same cells, the other way round.
-    assert list(many.rows[0][1:]) == [row[1] for row in few.rows]
-
-
-def test_absent_policies_are_dashes_and_different_extents_are_told() -> None:
-    other = dc.simulate(dc.FTPL(), EASY, horizon=100, runs=4, seed=5)
-    table = regret_table({"one": simulated(), "two": other}).to_latex()
-    assert re.search(r"^Ladder & .* & \{--\} \\\\$", table, re.MULTILINE)
-    assert "the runs (one: 20 runs of 400 rounds, seed 3; two: 4 runs of 100 rounds, seed 5)." in table
-
-
-@pytest.mark.pages  # drawing the figure takes longest
-def test_a_comparison_writes_its_table(tmp_path: Path) -> None:
-    lab.compare({"easy_1": simulated()}, tmp_path, latex=True)
-    assert (tmp_path / "comparison" / "table.tex").read_text().startswith(r"\begin{table}")
-    assert not (tmp_path / "claims.tex").exists()
-
-
 def test_simulate_writes_a_table_and_a_figure_with_its_fonts(tmp_path: Path) -> None:
     specification = tmp_path / "my.toml"
     specification.write_text(
@@ -158,3 +132,12 @@ def test_simulate_writes_a_table_and_a_figure_with_its_fonts(tmp_path: Path) -> 
     figure = (folder / "regret.pdf").read_bytes()
     assert b"/Type3" not in figure
     assert b"/FontFile2" in figure  # TrueType, embedded
+
+
+def test_latex_reads_a_table_with_two_packages(tmp_path: Path) -> None:
+    pdflatex_or_skip()
+    names = ["my_policy(c='x') & 5 %, [a] *b ^~<>|{}$#", "FTPL", 'the "third" …']
+    text = compiled(
+        tmp_path, simulated().to_latex(labels=names, caption="5 % ± é"), "booktabs, siunitx, graphicx"
+    )
+    assert not text or "99th percentile" in text
