@@ -4,8 +4,6 @@ import heapq
 import json
 import math
 import os
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -393,42 +391,6 @@ def test_pending_decisions_must_fit_into_memory() -> None:
     assert make_plan(dc.FTPL(), many, 10**6, 1, 0, traffic=Traffic(delay=1_000))
     with pytest.raises(dc.ParameterError, match=rf"delay = 5000: needs .* {MOST_BYTES:,} are allowed"):
         make_plan(dc.Ladder(), many, 10**6, 1, 0, traffic=Traffic(delay=5_000))
-
-
-MEETING = """
-import decoupled as dc
-from support.custom_game import ScriptedGreedy
-easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-greedy = ScriptedGreedy(epsilon=0.5)
-print(dc.simulate(greedy, easy, 10, 1, traffic=dc.Traffic(delay=10)).final_regret(greedy).tolist())
-"""
-
-
-@pytest.mark.skipif(not EVERY, reason="compiles for several seconds: make twins")
-def test_the_code_of_a_user_s_policy_is_not_cached_on_disk(tmp_path: Path) -> None:
-    # A process without the user's module could load nothing from an index that names it.
-    paths = os.pathsep.join((str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")))
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", MEETING], capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr
-    assert 0.0 < float(done.stdout.strip("[]\n")) <= 5.0, "the first arm leads while nothing is known"
-    indices = list((tmp_path / "cache").rglob("*.nbi"))
-    assert [path.name for path in indices if b"custom_game" in path.read_bytes()] == []
-
-
-def test_without_numba_the_error_names_the_extra(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.modules['numba'] = None\n"
-        "import decoupled as dc\n"
-        "easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])\n"
-        "try:\n    dc.simulate(dc.Forgetting(dc.FTPL()), easy, 10, 1, traffic=dc.Traffic(delay=3))\n"
-        "except dc.MissingExtraError as error:\n    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}
-    )
-    assert "Forgetting with delay 3: has to be compiled" in done.stdout, done.stderr
-    assert "[jit]" in done.stdout
 
 
 def test_a_specification_sets_them(tmp_path: Path) -> None:

@@ -1,9 +1,4 @@
-"""The progress of a build, which several processes report.
-
-The finished parts of a build, kept so that an interrupted build need not start again.
-
-Compile everything in several processes, link it, and write the manifest.
-"""
+"""Compile everything in several processes, link it, and write the manifest. An interrupted build goes on where it was."""
 
 import gc
 import hashlib

@@ -1,8 +1,6 @@
-"""The untyped parts of Numba and llvmlite that the builder needs.
+"""Turn a compiled function into an object file for every target.
 
-Wrap a compiled function for the library: it takes a block of words and returns a status. See `decoupled.native.calls`.
-
-Turn a compiled function into an object file for every target.
+A wrapper takes a block of words and returns a status: see `decoupled.native.calls`.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""The alternating environment with levels that react to the learner.
-
-An adversary that punishes repetition.
-"""
+"""Adversaries: alternating levels that react to the learner, and one that punishes repetition."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self

@@ -1,7 +1,4 @@
-"""Reads recorded losses from CSV and Parquet files, and checks every cell of a table of losses.
-
-Losses given as a table: arrays, or a recorded log.
-"""
+"""Losses given as a table: arrays, or a recorded log in a CSV or Parquet file, every cell of which is checked."""
 
 import hashlib
 import math

@@ -1,11 +1,4 @@
-"""The stochastic environment.
-
-An environment that drifts: the best arm changes.
-
-The alternating environment: fixed gaps, changing levels.
-
-A large catalogue: very many items, most of them with low rewards, and one best.
-"""
+"""Environments that do not react: fixed rewards, a best arm that drifts, fixed gaps at changing levels, a large catalogue."""
 
 import math
 from collections.abc import Sequence

@@ -4,9 +4,7 @@ A policy registers three functions under the type of its parameter tuple. `init`
 the functions registered for the type of `params`. Compiled code picks them by type, so the choice costs nothing at
 run time and the machine code can be cached on disk.
 
-Adaptive adversaries: losses computed from past plays, inside the compiled loop.
-
-As with policies, an adversary registers its functions under the type of its parameter tuple, which selects them.
+An adversary computes losses from past plays, inside the compiled loop. It registers its functions in the same way.
 """
 
 from collections.abc import Callable

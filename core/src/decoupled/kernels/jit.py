@@ -1,8 +1,7 @@
-"""A function that is compiled on first use. Until then, Numba need not be loaded.
+"""`compiled`: how this package turns a function into machine code.
 
-`compiled`: how this package turns a function into machine code.
-
-Most of it ships with the package (see `decoupled.native`). Numba compiles the rest on first use.
+Most of it ships with the package (see `decoupled.native`). Numba compiles the rest on first use;
+until then it need not be loaded.
 
 Numba caches machine code on disk, but watches only the file of the cached function. If that function calls a kernel
 in another file and the kernel changes, the stale code stays. So the cache folder is named by a digest of the sources

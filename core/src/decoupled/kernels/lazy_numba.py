@@ -1,10 +1,8 @@
 """Load Numba only when something must be compiled, because loading it takes long.
 
-Parameters as compile-time constants.
-
-Some parameters choose between branches, such as the form of a power, and never change within a run. A CPU predicts
-such a branch. A GPU still fetches instructions past the code of the other branches, and FTPL is a quarter faster there
-with the common values compiled in.
+`pinned` makes parameters compile-time constants. Some parameters choose between branches, such as the form of a power,
+and never change within a run. A CPU predicts such a branch. A GPU still fetches instructions past the code of the other
+branches, and FTPL is a quarter faster there with the common values compiled in.
 """
 
 import os

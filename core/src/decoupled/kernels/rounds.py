@@ -2,8 +2,7 @@
 
 Each round uses the same amount of the noise stream whatever is played, so every policy meets the same losses.
 Regret is computed from mean losses.
-
-Merge the mean and squared deviations of curves in an order that does not depend on blocks or workers.
+Curves of many runs are merged in an order that does not depend on blocks or workers.
 """
 
 from importlib import import_module

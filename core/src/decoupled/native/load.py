@@ -1,11 +1,7 @@
-"""Find the libraries that this processor can run.
-
-Digests of the sources of the machine code; code with other digests is stale.
-
-Load the library that ships with the package, if it was built from these sources for this kind of machine.
+"""Load the library that ships with the package, if it was built from these sources for this kind of machine.
 
 Loading needs only NumPy and ctypes. If anything is wrong with the library, it is ignored: the functions are compiled
-just in time, and `why_not` gives the reason.
+just in time, and `why_not` gives the reason. Digests tell whether the sources are the same.
 """
 
 import ast

@@ -1,9 +1,7 @@
-"""Restarts and discounts around the compiled functions of any policy.
+"""Forgetting: make any policy follow an environment that drifts, by restarts or discounts around its compiled functions.
 
 The wrapped policy sees a part of the wrapper's state: the same rows, and the scalars from its own round on. So it
 reads its round at the usual place, while the first scalar counts all observations.
-
-Forgetting: make any policy follow an environment that drifts.
 """
 
 import re

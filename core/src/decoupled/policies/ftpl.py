@@ -1,10 +1,9 @@
-"""FTPL: the paper's policy. No convex optimisation, no resampling.
+"""FTPL: the paper's policy, which needs no convex optimisation and no resampling; and FTPL for the standard game.
 
-Geometric resampling: the number of fresh draws until the same arm wins again.
-
-A perturbed leader does not know its own probability w of winning, but the number M of fresh draws until it wins again
-is geometric with mean 1/w. An arm of rank s can win only if its perturbation is the largest of the first s, which by
-symmetry happens once in s times. So M can be counted among such draws only, and s * M has mean 1/w as well.
+In the standard game, geometric resampling estimates 1/w. A perturbed leader does not know its own probability w of
+winning, but the number M of fresh draws until it wins again is geometric with mean 1/w. An arm of rank s can win only
+if its perturbation is the largest of the first s, which by symmetry happens once in s times. So M can be counted among
+such draws only, and s * M has mean 1/w as well.
 
 A draw here does not perturb every arm. It takes the arm's own perturbation and one more number, and compares that
 number with the chance that no rival exceeds the perturbation, one rival at a time until the result is known. The count
@@ -14,8 +13,6 @@ of the first s), and nothing is stored.
 Neu, G. and Bartok, G. (2016). Importance weighting without importance weights. JMLR 17(154).
 Chen, B., Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for
 follow-the-perturbed-leader with best-of-both-worlds guarantee in bandit problems. ICML.
-
-FTPL for the standard game, where geometric resampling estimates 1/w.
 """
 
 import math

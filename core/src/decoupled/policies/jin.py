@@ -1,7 +1,8 @@
-"""Hybrid weights: the minimiser over the simplex of <w, L> - C * sum log w_i - sum gamma_i * w_i ** (2/3).
+"""Jin-style hybrid: log-barrier and Tsallis entropy, with a rate for every arm.
 
-Write y_i = w_i ** (-1/3) for the roots, u = L - min(L) for the gaps, g_i = 2/3 * gamma_i for the rates, and s for the
-level (the multiplier relative to min(L)). The conditions for a minimum are polynomials:
+The weights minimise <w, L> - C * sum log w_i - sum gamma_i * w_i ** (2/3) over the simplex. Write y_i = w_i ** (-1/3)
+for the roots, u = L - min(L) for the gaps, g_i = 2/3 * gamma_i for the rates, and s for the level (the multiplier
+relative to min(L)). The conditions for a minimum are polynomials:
 
     C * y_i ** 3 + g_i * y_i = u_i + s   for every arm,   and   sum_i y_i ** -3 = 1.
 
@@ -9,8 +10,6 @@ The left side is convex in y_i, so the solution y_i(s) is increasing and concave
 M(y) = (sum y_i ** -3) ** (-1/3), and therefore M(y(s)). Newton's method climbs to M = 1 from the left without
 overshooting, and a step from the right lands on the left. That is the cold start. Within a run, roots and level take
 their Newton steps together from the last round's solution, with one division per arm and step and no power or root.
-
-Jin-style hybrid: log-barrier and Tsallis entropy, with a rate for every arm.
 """
 
 import math

@@ -1,8 +1,7 @@
-"""Follow the leader with uniform exploration, the simple method that belongs in every comparison.
+"""Policies that follow means of losses: follow the leader, UCB1 and Thompson sampling.
 
-UCB1: optimism in the standard game.
-
-Thompson sampling: play an arm as often as it may be the best.
+Follow the leader explores uniformly: the simple method that belongs in every comparison. The other two play the standard
+game.
 """
 
 import math

@@ -1,13 +1,12 @@
-"""Tsallis weights by SCS, a general conic solver, for comparison with Newton's method.
+"""Decoupled Tsallis-INF: the policy that the paper calls FTRL.
 
-With beta in (0, 1) and scaled gaps g = eta * u, the weights minimise
+SCS, a general conic solver, is there for comparison with Newton's method. With beta in (0, 1) and scaled gaps g = eta *
+u, the weights minimise
 
     <w, g> - sum_i t_i / (beta * (1 - beta))   subject to   sum_i w_i = 1,   t_i <= w_i ** beta,
 
 and (w_i, 1, t_i) lies in a power cone. O'Donoghue, B., Chu, E., Parikh, N. and Boyd, S. (2016). Conic
 optimization via operator splitting and homogeneous self-dual embedding. JOTA 169.
-
-Decoupled Tsallis-INF: the policy that the paper calls FTRL.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""What a simulation would take, before anything is made: sizes that no machine has are refused by name.
-
-Errors for adversaries whose losses leave [0, 1].
-"""
+"""What a simulation refuses by name: sizes that no machine has, before anything is made, and losses outside [0, 1]."""
 
 import os
 from collections.abc import Callable, Iterable, Sized

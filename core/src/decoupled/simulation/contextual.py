@@ -1,10 +1,9 @@
-"""Runs in which keys come back, and how often a key is moved to another arm.
+"""Runs in which keys come back, and runs on a `ContextTable`.
 
-The game is played by a learner, as behind real traffic, so a round takes some ten microseconds. What is played does not
+With keys, a learner plays the game, as behind real traffic, so a round takes some ten microseconds. What is played does not
 change the losses: an adversary that watches what is served could learn a key's draws, and no bound holds then.
 
-Runs on a `ContextTable`: in an order of their own, and with a context in every round.
-
+On a `ContextTable`, runs have an order of their own, and a context in every round.
 Policies that are blind to the context play the loop of every table. A contextual policy has a loop that does what its
 learner does, which a test compares with it.
 """

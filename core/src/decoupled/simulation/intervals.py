@@ -1,7 +1,4 @@
-"""Intervals of means over runs, and of the difference of two policies run by run.
-
-The band around a curve of mean regret: what it shows, how wide it is, and how an axis names it.
-"""
+"""Intervals of means over runs, and of the difference of two policies run by run; and the band around a curve of means."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, cast

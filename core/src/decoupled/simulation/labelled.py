@@ -3,10 +3,8 @@
 Loading xarray and pandas takes longer than a small simulation, and writing through xarray loads Dask if it
 is installed.
 
-Mean and variance of curves over any number of runs, in bounded memory.
-
-Runs are reduced in fixed groups, in run order. So the result is the same to the last bit for every block
-size, executor and number of workers.
+`CurveMoments` has the mean and variance of curves over any number of runs, in bounded memory. Runs are reduced in fixed
+groups, in run order. So the result is the same to the last bit for every block size, executor and number of workers.
 """
 
 import os

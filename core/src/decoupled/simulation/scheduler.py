@@ -1,6 +1,6 @@
-"""Finished blocks on disk, so that a killed run can resume.
+"""Blocks through any executor, in a window that bounds memory.
 
-Blocks through any executor, in a window that bounds memory.
+Finished blocks are kept on disk, so that a killed run can resume.
 """
 
 import errno

@@ -1,7 +1,4 @@
-"""How `check_policy` reports what is wrong: one line that says what, where, and what to do.
-
-A policy under test, and the checks that several tests share.
-"""
+"""A policy under test, the checks that several tests share, and one line that says what is wrong, where, and what to do."""
 
 import re
 import sys

@@ -1,7 +1,4 @@
-"""Checks of a policy's compiled functions: every step, its laws, `init`, the engine and long runs.
-
-Checks of a policy's learner: saving, unbiased estimates, and arms that come and go.
-"""
+"""Checks of a policy: every step, its laws, `init`, the engine and long runs; then saving, unbiased estimates, and arms that change."""
 
 from typing import Any
 

@@ -1,8 +1,4 @@
-"""Check the parts of a policy one by one: its class, layout, parameters, functions and methods.
-
-This runs no code of the policy but `params`.
-
-Run the functions of a policy as plain Python, before they are compiled.
+"""Check the parts of a policy one by one, and run its functions as plain Python, before they are compiled.
 
 Compiled code checks nothing: it reads and writes past the end of an array without a word. Plain Python notices names
 that are not defined and indices out of range.

@@ -68,21 +68,7 @@ def some_words(stream: Words, count: int) -> list[int]:
 # What the authors' C code gives from the words 1, 2, and the values in Bitcoin Core's unit test, whose
 # two words come from splitmix64.
 PUBLISHED = [
-    (
-        (1, 2),
-        [
-            393217,
-            669327710093319,
-            1732421326133921491,
-            11394790081659126983,
-            9555452776773192676,
-            3586421180005889563,
-            1691397964866707553,
-            10735626796753111697,
-            15216282715349408991,
-            14247243556711267923,
-        ],
-    ),
+    ((1, 2), [393217, 669327710093319, 1732421326133921491, 11394790081659126983, 9555452776773192676]),
     (0, [0x6F68E1E7E2646EE1, 0xBF971B7F454094AD, 0x48F2DE556F30DE38, 0x6EA7C59F89BBFC75]),
     (
         0x1A26F3FA8546B47A,

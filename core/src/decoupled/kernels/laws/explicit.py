@@ -1,7 +1,4 @@
-"""What laws share that keep explicit weights of all arms, up to their sums.
-
-Exponential weights: the two laws of Exp3.
-"""
+"""Explicit weights of all arms, up to their sums: what such laws share, and the exponential weights of Exp3."""
 
 import math
 from typing import Any

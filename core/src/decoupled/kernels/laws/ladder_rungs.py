@@ -1,15 +1,13 @@
-"""AdaHedge over the rungs of a ladder: weights from the rungs' estimated losses.
+"""The rungs of the ladder: which one plays, which arm it exploits, and what its loss is estimated to be.
 
-The weights are proportional to prior * exp(-rate * loss), with rate = `hedge_rate` / regret, where regret is the sum of
-the mixability gaps so far. While it is 0, the rungs with the smallest loss share the weight. Losses may have any sign
-and scale.
+AdaHedge weighs the rungs by their estimated losses. The weights are proportional to prior * exp(-rate * loss), with
+rate = `hedge_rate` / regret, where regret is the sum of the mixability gaps so far. While it is 0, the rungs with the
+smallest loss share the weight. Losses may have any sign and scale.
 
 De Rooij, S., van Erven, T., Grunwald, P. D. and Koolen, W. M. (2014). Follow the leader if you can, hedge if you must.
 JMLR 15.
 
-The strongest rival of an arm: the perturbed leader among all other arms, with its score.
-
-The rungs of the ladder: which one plays, which arm it exploits, and what its loss is estimated to be.
+What an explored arm says of a rung depends on its *strongest rival*: the perturbed leader among all other arms.
 """
 
 import math

@@ -1,17 +1,14 @@
-"""The state and the parameters of the ladder, and its hashed draws: the keys of the judge, and the order of arms that tie.
+"""The state and the parameters of the ladder, and what follows from them: the leader by mean, and the baselines.
 
-The leader by mean loss and its challenger, the arm that is hardest to tell from it.
-
-This is the rule of `TopTwo`, for arms that another law explores as well. The loops have no branches, since which arm is
-best so far cannot be predicted: with eight arms that takes a third of the time.
-
-The rung on means: the leader by mean loss, its challenger, and what they are explored.
+The rung on means plays the leader by mean loss; part of the exploration goes to it and to its challenger, the arm that is
+hardest to tell from it. This is the rule of `TopTwo`, for arms that another law explores as well. The loops have no
+branches, since which arm is best so far cannot be predicted: with eight arms that takes a third of the time.
 
 Two means of each arm are kept: of its losses, and of its losses less the running mean of all losses at the time. If the
 level of all losses moves, arms seen at different times compare only by the second; if not, the first has less noise.
 Whichever has predicted losses better so far is used.
 
-The ladder's baselines, with the soft gate: at most so much may one observation take off an arm's estimate.
+Baselines have a soft gate: at most so much may one observation take off an arm's estimate.
 """
 
 import math

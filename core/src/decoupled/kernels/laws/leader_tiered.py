@@ -1,4 +1,7 @@
-"""Draws from p = q / sum q in O(log K), and an unbiased estimate of sum q, for a q that never grows with rank.
+"""The perturbed leader for very many arms: a round takes O(log K) draws and O(sqrt K) moves of memory.
+
+Both arms have exactly the laws of `leader`. This version does not compute sum q, so it does not know the propensity of
+the explored arm: a decision carries an unbiased estimate of its inverse.
 
 Ranks are divided into strata: the first few alone, then blocks that grow with their first rank, so that a stratum that
 begins at rank r (counted from 1) ends before rank `GROWTH` * r. The *envelope* is constant on each stratum, with the
@@ -8,11 +11,6 @@ is a mixture of steps from 1 to 0 after a rank n, and the ratio for such a step 
 Ranks order tied arms by number. If tied arms share their limits, each has the mean of q over the ranks of the tie, so
 no arm gains by its number. A mean over thousands of arms is as quick as one over two, because the sum of rank ** -s
 over a range has a closed form.
-
-The perturbed leader for very many arms: a round takes O(log K) draws and O(sqrt K) moves of memory.
-
-Both arms have exactly the laws of `leader`. This version does not compute sum q, so it does not know the propensity of
-the explored arm: a decision carries an unbiased estimate of its inverse.
 """
 
 import math

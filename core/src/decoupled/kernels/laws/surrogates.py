@@ -1,9 +1,8 @@
 """The paper's surrogate probabilities, in rank order: the smaller of what an arm's gap and its rank allow.
 
-The table of rank limits, rank ** -exponent, which is the same for all runs of a policy.
-
-On a CPU the table is a row of the state. On a GPU the threads of a block share one table in shared memory. That leaves
-room in fast memory for the states of a third more runs of 64 arms, which makes a round a quarter faster.
+The limit of a rank, rank ** -exponent, comes from a table that is the same for all runs. On a CPU the table is a row of
+the state. On a GPU the threads of a block share one table in shared memory. That leaves room in fast memory for the
+states of a third more runs of 64 arms, which makes a round a quarter faster.
 """
 
 from importlib import import_module

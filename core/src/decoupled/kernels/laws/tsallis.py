@@ -1,10 +1,8 @@
-"""Tsallis weights: the point of the simplex that Tsallis-INF chooses.
+"""Tsallis weights: the point of the simplex that Tsallis-INF chooses, and the two laws of its decoupled form.
 
 With a = 1 / (1 - beta), gaps u and rate = (1 - beta) * eta, the weights are w_i = (1 + rate * u_i + x) ** -a, where the
 excess x solves S(x) = sum_i w_i = 1. It lies in [0, K ** (1/a) - 1] for any estimates and is small if a is large, so no
 digits are lost to rounding. The Lagrange multiplier itself would be min(L) - (1 + x) / rate.
-
-Tsallis weights: the two laws of decoupled Tsallis-INF.
 """
 
 import math

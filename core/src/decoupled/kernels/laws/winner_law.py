@@ -1,4 +1,4 @@
-"""Exact probabilities of the perturbed leader, by quadrature.
+"""Exact probabilities by quadrature: of the perturbed leader, and of the smallest of several Beta variables.
 
 Arm i wins with probability w_i = integral of f(z + v_i) * prod_{j != i} F(z + v_j) over z, where v is eta times the
 gaps. As functions of s = log z all factors are analytic and vary on the scale 1 / alpha for any gaps, so Gauss-Legendre
@@ -7,14 +7,11 @@ panels of that width converge geometrically.
 Every integral here is a sum over the same nodes of the product of all F times a function of the arms' *hazards* f / F.
 All summands are positive, so small probabilities keep their digits.
 
-More integrals of the perturbed leader: slopes, mean winning draws, the law after a move.
+The proofs of the paper rest on more such integrals: slopes, mean winning draws, the law after a move. Their nodes reach
+further out, because a mean winning draw has a heavier tail than a probability.
 
-The proofs of the paper rest on these. The nodes are those of `winner_law`, further out, because a mean winning draw has
-a heavier tail than a probability.
-
-The probability that each of several Beta variables is the smallest, by adaptive quadrature.
-
-P(i is smallest) = integral over [0, 1] of f_i(x) * prod_{j != i} S_j(x), with S the survival function.
+For Beta variables the quadrature is adaptive: P(i is smallest) = integral over [0, 1] of f_i(x) * prod_{j != i} S_j(x),
+with S the survival function.
 """
 
 import math

@@ -1,8 +1,7 @@
 """Arms kept in rank order: by estimate, and by arm number within a tie.
 
-`ranked` holds the estimates in increasing order and `order` the arm at each rank.
-
-Lift some of the ranked arms by the same amount.
+`ranked` holds the estimates in increasing order and `order` the arm at each rank. Arms are moved one at a
+time, or lifted together.
 """
 
 from typing import Any

@@ -4,25 +4,20 @@ A block is a run of neighbouring ranks at the start of a *slot* of memory, which
 the blocks in order: the slot of each, and the rank, arm and estimate at which it begins. The directory is small enough
 to stay in the processor's cache, so looking up a rank or an arm touches the large arrays in one place only. Moving an
 arm shifts the arms behind it in two blocks, and the first ranks of the blocks between them: O(sqrt K) steps, most of
-them consecutive additions. See `tier_moves`.
-
-The blocks of a tiered vector: finding them by their first arms, splitting, joining and removing them.
+them consecutive additions.
 
 A block whose slot is full is split before it takes another arm, and two neighbours that together fill no more than
 three quarters of a slot are joined. So any two neighbours hold more than that, and K arms make at most
 2 * K / (3/4 * slot) + 1 blocks, plus one during a split. Since K is one block, or six slots or more, these fit into the
 memory of 3 * K arms.
 
-Move an arm in a tiered vector: out of one block and into another.
-
 Goodrich, M. T. and Kloss, J. G. (1999). Tiered vectors: efficient dynamic arrays for rank-based sequences. WADS. Their
 blocks are rings of equal length, and a move turns every ring on the way. With a million arms that is hundreds of turns,
 each far from the last in memory.
 
-Lift arms of the first ranks together, in a tiered vector.
-
-Most often they keep their ranks or pass a few others of their own block. If many arms are tied and the first of them
-are lifted, all of these move to the far end: they are taken out together, and neighbours are put back together.
+Arms of the first ranks are lifted together. Most often they keep their ranks or pass a few others of their own block.
+If many arms are tied and the first of them are lifted, all of these move to the far end: they are taken out together,
+and neighbours are put back together.
 """
 
 import math

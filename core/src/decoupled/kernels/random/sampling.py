@@ -1,6 +1,6 @@
-"""Draws: the perturbed leader, and an index with given weights.
+"""Draws: the perturbed leader, an index with given weights, and a loss with a given mean.
 
-Noise on a mean loss: one number of the noise stream per round, whatever is played.
+A loss uses one number of the noise stream per round, whatever is played.
 """
 
 import math

@@ -6,20 +6,18 @@ NumPy's `SeedSequence` makes the first words; this file advances them.
 Blackman, D. and Vigna, S. (2021). Scrambled linear pseudorandom number generators. ACM Transactions
 on Mathematical Software 47(4).
 
-The random streams of a run, computed where the run is played, as NumPy's `SeedSequence` would.
-
-A million runs on a GPU need two million streams, and `SeedSequence` takes ten microseconds for each. Nearly all of its
+`seed_pool` and `fill_stream` compute the streams of a run where it is played, as NumPy's `SeedSequence` would. A
+million runs on a GPU need two million streams, and `SeedSequence` takes ten microseconds for each. Nearly all of its
 work depends on the seed only; the last words that it mixes in, the run and the number of its stream, differ. So the
 seed's part is computed once, and the rest here in compiled code. The streams equal those of `new_stream` bit for bit,
 and a test checks it.
 
-O'Neill, M. E. (2015). Developing a seed_seq alternative. https://www.pcg-random.org/posts/developing-a-seed_seq-alternative.html
+O'Neill, M. E. (2015). Developing a seed_seq alternative.
+https://www.pcg-random.org/posts/developing-a-seed_seq-alternative.html
 
-Random words from a hash of a key and a counter, for code that has no stream.
-
-An update has no stream: what it learns must not depend on who calls it. Where it needs a draw, it hashes the round,
-what was learned, and a secret of the seed, so that an adversary who knows everything else cannot foresee it. Equal
-states give equal draws, so saved and replayed learners agree to the bit.
+Code without a stream hashes a key and a counter. An update has no stream: what it learns must not depend on who calls
+it. Where it needs a draw, it hashes the round, what was learned, and a secret of the seed, so that an adversary who
+knows everything else cannot foresee it. Equal states give equal draws, so saved and replayed learners agree to the bit.
 
 The hash is the output function of SplitMix64: Steele, G. L., Lea, D. and Flood, C. H. (2014). Fast splittable
 pseudorandom number generators. OOPSLA.

@@ -1,7 +1,4 @@
-"""One policy for each segment, which learn nothing from each other.
-
-LinUCB: a linear model of each arm's loss, and optimism, in the standard game.
-"""
+"""What contextual policies are compared with: one policy for each segment, and LinUCB."""
 
 import math
 from collections.abc import Sequence

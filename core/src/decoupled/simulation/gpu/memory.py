@@ -1,9 +1,4 @@
-"""The size of one thread's state.
-
-The GPUs of this machine, or the reason why none can be used.
-
-How many runs fit on a device at once.
-"""
+"""The GPUs of this machine, or the reason why none can be used, and how many runs fit on a device at once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
