@@ -6,7 +6,7 @@ from typing import Any
 from ..base.validation import as_float, one_of
 from ..decision import Arm
 from ..errors import ParameterError
-from ..learner.preferences import PREFERENCES, Preference
+from ..learner.losses import PREFERENCES, Preference
 from .errors import Unreachable, error_from, identified
 from .exchange import ApiRequest, CompileWait, Endpoint, Exchange, send_for_json
 from .outbox import Undelivered

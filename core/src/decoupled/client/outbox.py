@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..base.files import flush_folder, remove_abandoned, write_atomically
 from ..decision import Arm
 from ..errors import ParameterError
-from ..learner.preferences import Preference
+from ..learner.losses import Preference
 
 
 class Undelivered(NamedTuple):

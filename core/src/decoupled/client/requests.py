@@ -8,8 +8,8 @@ from urllib.parse import quote
 from ..base.spec import Description
 from ..decision import Arm, ByArm, Mode
 from ..errors import ParameterError
-from ..learner.keys import Key, key_text
-from ..learner.preferences import Preference
+from ..learner.losses import Preference
+from ..learner.seeds import Key, key_text
 from .errors import TEMPORARY, UndeliveredFeedback, identified
 from .exchange import ApiRequest, Endpoint, Exchange, create, send, send_for_json
 from .feedback import NOT_DELIVERED, checked_item, deliver

@@ -24,7 +24,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 import httpx
 
 from ..decision import Arm
-from ..learner.preferences import Preference
+from ..learner.losses import Preference
 from .base import BaseClient
 from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges, as_json
