@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from decoupled.client import service_errors as errors
+from decoupled.client import errors as errors
 from decoupled.environments import Environment
 from decoupled.policies import Policy
 from decoupled_lab.paper import EXPERIMENTS

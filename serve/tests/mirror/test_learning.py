@@ -17,7 +17,7 @@ import pytest
 
 from decoupled.client import Retries
 from decoupled.client.aio import AsyncClient
-from decoupled.client.service_errors import Compiling, Conflict
+from decoupled.client.errors import Compiling, Conflict
 from decoupled_serve.mirror.backend import Embedded, Remote, Routing
 from decoupled_serve.mirror.config_file import read_config
 from decoupled_serve.service.service import open_service

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Conflict, StoreError
+from decoupled.client.errors import Conflict, StoreError
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.backend import Embedded
 from decoupled_serve.mirror.config import FieldConfig

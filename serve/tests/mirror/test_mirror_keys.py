@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client.errors import StoreError
 from decoupled_serve.mirror.backend import Embedded
 from decoupled_serve.mirror.config import StickyConfig
 from decoupled_serve.mirror.config_file import explained, read_config

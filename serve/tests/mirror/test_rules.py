@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from decoupled.client.aio import AsyncClient
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled_serve.mirror.backend import Embedded, Remote
 from decoupled_serve.mirror.config import MirrorConfig
 from decoupled_serve.mirror.config_file import read_config

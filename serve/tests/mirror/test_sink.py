@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client.errors import StoreError
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config_file import explained, read_config
 from decoupled_serve.mirror.copies import take_copies

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Conflict, Invalid, StoreError
+from decoupled.client.errors import Conflict, Invalid, StoreError
 from decoupled_serve.service.experiment.records import ACTIONS, AuditRecord, Feedback, Settings
 from decoupled_serve.service.experiment.request_context import ORIGIN, Origin
 from decoupled_serve.service.service import DecisionService

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import apsw
 import pytest
 
-from decoupled.client.service_errors import NotFound, StoreError
+from decoupled.client.errors import NotFound, StoreError
 from decoupled_serve.service.commits.replies import Reply, deliver
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.memory.session import Reference, Session

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Conflict, StoreError
+from decoupled.client.errors import Conflict, StoreError
 from decoupled_serve.service.commits.loop import SLICE, Command
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.live import LiveExperiment

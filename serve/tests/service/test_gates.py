@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled.inference import Sequences
 from decoupled.learner.losses import LossRange
 from decoupled_serve.service.experiment.watched import WatchedExperiment, gate_of

@@ -265,7 +265,7 @@ class Guarded(TakesTurns):
         """Release the incumbent once what was observed since it was set shows that another arm is better."""
         guard = self._guard
         if guard.rules.incumbent is not None and guard.is_due(watch.judges.observed):
-            from ..inference.beaten import is_beaten
+            from ..inference.verdicts import is_beaten
 
             rules = guard.rules
             serial = self._running.serials.of_one(self._arms.place(rules.incumbent))

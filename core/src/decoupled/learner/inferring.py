@@ -9,7 +9,7 @@ from ..errors import UnsupportedError
 from ..inference.ordering import MOST_PATIENCE, PATIENCE
 
 if TYPE_CHECKING:  # loaded when a learner is watched
-    from ..inference.interval import Interval
+    from ..inference.boundary import Interval
     from ..inference.sequences import Sequences
     from ..inference.verdicts import Verdict
     from .saving import Parts
@@ -157,7 +157,7 @@ class Inference:
         Args:
             drift: whether losses may drift; None for what `watch` was told.
         """
-        from ..inference.regrets import regret
+        from ..inference.verdicts import regret
 
         def question(watch: "Watch", parts: "Parts") -> "Interval | None":
             found = regret(watch.sequences, drift=drift)

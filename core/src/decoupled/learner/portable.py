@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.packed import pack_ints, unpack_ints
-from ..base.signed_json import seal, unseal
+from ..base.packed import pack_ints, seal, unpack_ints, unseal
 from ..base.turns import in_turn
 from ..decision import Arm, Decision, GuardedDecision
 from ..kernels.state import SHARED_SCALARS

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.packed import pack_floats, unpack_floats
-from ..base.signed_json import seal, unseal
+from ..base.packed import pack_floats, seal, unpack_floats, unseal
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import MissingExtraError, ParameterError, StateError
 from ..kernels.state import ROUND, SECRET, State

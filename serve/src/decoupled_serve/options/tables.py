@@ -11,7 +11,7 @@ def held_rows(options: Sequence[Option], settings: OptionValues) -> list[tuple[s
 
     >>> from decoupled_serve.options.definitions import STORES
     >>> from decoupled_serve.options.sources import resolved
-    >>> from decoupled.cli.tables import aligned
+    >>> from decoupled.cli.shared import aligned
     >>> print(aligned(held_rows(STORES, resolved(STORES, {"store": "postgresql://me:secret@db/shop"}, {}))))
     store       postgresql://me@db/shop  --store
     store-file  none                     default

@@ -19,7 +19,7 @@ from decoupled.client import (
     Retries,
     Undelivered,
 )
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled.errors import ParameterError
 from support.dropping import dropping_proxy, random_outcomes
 from support.http_service import Service, served

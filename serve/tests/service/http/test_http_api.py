@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import ServiceError
+from decoupled.client.errors import ServiceError
 from decoupled_serve.service.analysis.export import TIMES
 from decoupled_serve.service.experiment.records import Experiment, Settings
 from decoupled_serve.service.http.models.schemas import experiment_out

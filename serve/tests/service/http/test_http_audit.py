@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.client import Client
-from decoupled.client.service_errors import Forbidden
+from decoupled.client.errors import Forbidden
 from decoupled_serve.service.service import open_service
 from support.http_service import Service, served
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from decoupled.client import Client, Retries
-from decoupled.client.outbox import Undelivered
-from decoupled.client.service_errors import NotFound, ServiceError, StoreError
+from decoupled.client.errors import NotFound, ServiceError, StoreError
+from decoupled.client.feedback import Undelivered
 from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.observe.log_format import JsonFormatter, TextFormatter
 from decoupled_serve.service.http.transport.responses import RequestIds

@@ -21,7 +21,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.client.service_errors import StoreError
+from decoupled.client.errors import StoreError
 from decoupled.errors import ParameterError
 from decoupled_serve.service.http.app import create_app
 from decoupled_serve.service.http.observe.telemetry import Telemetry
