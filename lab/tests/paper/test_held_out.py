@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decoupled import FTPL, Ladder
+from decoupled.policies.ftpl import FTPL
+from decoupled.policies.ladder import Ladder
 from decoupled_lab.paper import held_out
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.held_out import family, score

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import ServiceError
+from decoupled.client.errors import ServiceError
 from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.numbered_arms import MOST_NAMED, MOST_NUMBERED, numbered
 from decoupled_serve.service.experiment.records import Settings
