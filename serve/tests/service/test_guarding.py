@@ -14,7 +14,7 @@ from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
-from support.stores import Clock, both_stores, faults, quick_service
+from support.stores import Clock, both_stores, faults, quick_service, started
 
 ARMS = ("a", "b", "c")
 PLAIN = Settings({"name": "FTPL"}, ARMS)
@@ -251,8 +251,7 @@ def test_the_evaluation_tells_what_was_served_from_what_was_drawn(opened: Opened
 
 
 def test_a_log_whose_guard_was_altered_does_not_replay(file: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service = started(file, PLAIN)
     service.experiments.set_budget("me", "one", {"share": 0.5}).result()
     change(service, pinned="a")
     decide(service, count=6)

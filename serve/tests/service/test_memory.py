@@ -13,7 +13,7 @@ from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.memory import loader, session
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, killed, quick_service
+from support.stores import Clock, both_stores, killed, quick_service, started
 
 RECOMMENDED = dc.Ladder().to_dict()
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
@@ -211,8 +211,7 @@ def test_an_experiment_that_cannot_be_restored_says_so_and_can_be_tried_again(
 def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "large", PLAIN, seed=7).result()
+    service = started(file, PLAIN, name="large")
     service.decisions.decide("me", "large", count=40).result()
     killed(service)
     monkeypatch.setattr(loader, "QUICK_ROWS", 20)
