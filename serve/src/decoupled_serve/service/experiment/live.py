@@ -411,7 +411,7 @@ class LiveExperiment:
         """A decision as clients see it; if asked for, with why its arm was drawn, as far as that is still known."""
         pending = self.pending.get(row.seq) if why and row.exploit is not None else None
         drawn = None if pending is None else pending[1].why
-        return DecisionRecord(*decision_fields(row, settled, self), drawn)
+        return DecisionRecord(*decision_fields(row, settled, self), why=drawn)
 
 
 class Owner(NamedTuple):
