@@ -121,7 +121,6 @@ class LiveExperiment:
         )  # fmt: skip
         # Its own tag would be another one in every process, and a replay would not end in the same state.
         self.learner._renew(self.learner._running.stream, self.tag)
-        self.learner._end()
         self.watch()
         if self.settings.guardrails:
             self.learner.guardrails = self.settings.guardrails
