@@ -1,7 +1,6 @@
 """Guardrails, budgets and preferences in the service: logged, replayed, shared by replicas, never exceeded."""
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
-from support.stores import Clock, both_stores, faults, quick_service, started
+from support.stores import Clock, Opened, both_stores, faults, quick_service, started
 
 ARMS = ("a", "b", "c")
 PLAIN = Settings({"name": "FTPL"}, ARMS)
-Opened = Callable[..., DecisionService]
 
 
 def decide(service: DecisionService, **wanted: Any) -> list[DecisionRecord]:

@@ -15,7 +15,7 @@ from decoupled_serve.service.experiment.snapshots import prepared
 from decoupled_serve.service.memory import session as sessions
 from decoupled_serve.service.service import DecisionService
 from support.http_service import Service
-from support.stores import Clock, started
+from support.stores import Clock, Opened, started
 
 ARMS = 20_000
 RECOMMENDED = dc.Ladder()
@@ -35,7 +35,7 @@ def play(service: DecisionService, rounds: int, learner: dc.Learner) -> None:
 
 @pytest.mark.parametrize("every", [10, 10_000])
 def test_a_large_experiment_draws_what_a_learner_draws_also_after_a_restart(
-    opened: Callable[..., DecisionService], every: int
+    opened: Opened, every: int
 ) -> None:
     learner = RECOMMENDED.start(ARMS, seed=7)
     service = opened(snapshot_every=every)

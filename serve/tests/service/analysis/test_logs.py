@@ -1,7 +1,6 @@
 """Export, evaluation, retention and backup of a log."""
 
 import csv
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,8 @@ from decoupled_serve.service.analysis.export import COLUMNS, TIMES, LoggedDecisi
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, Opened, both_stores, quick_service
 
-Opened = Callable[..., DecisionService]
 ARMS = ("a", "b", "c")
 
 

@@ -519,7 +519,7 @@ def test_what_compiles_says_so_until_it_can_decide(page: Any, tmp_path: Path) ->
         tab.open("experiments/slow")
         page.get_by_text("The service is compiling the policy of this experiment.").wait_for()
         assert page.locator("h1 + .badge").inner_text() == "compiling…"
-        assert "compiling…" in page.locator("aside .list").inner_text()
+        page.locator("aside .list", has_text="compiling…").wait_for()
         held.let_go()
         tab.until(lambda: tab.tile("decisions") == 0.0)
         assert page.locator("h1 + .badge").count() == 0
