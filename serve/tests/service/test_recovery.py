@@ -14,7 +14,8 @@ from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService
-from decoupled_serve.service.store import database, schema
+from decoupled_serve.service.store import schema
+from decoupled_serve.service.store import store as tables
 from decoupled_serve.service.store.sqlite import SqliteStore
 from support.stores import Clock, faults, killed, quick_service, started
 
@@ -244,7 +245,7 @@ def test_a_migration_runs_once_and_whole_or_not_at_all(
     """With a made-up one, on a store that has decisions."""
 
     def known(migrations: tuple[tuple[str, ...], ...]) -> None:
-        for module in (schema, database, doctor):
+        for module in (schema, tables, doctor):
             monkeypatch.setattr(module, "MIGRATIONS", migrations)
 
     service = started(file, PLAIN, clock=clock)
