@@ -178,15 +178,12 @@ class Backend(ServiceCalls, ABC):
             except Compiling:  # nothing was changed
                 pass
             if time.monotonic() >= until:
-                raise Compiling(
-                    f"experiment {self._name!r}: its policy is not compiled after {self._retries.compiling:g} s; "
-                    "to wait longer, start the mirror again"
-                )
+                late = f"its policy is not compiled after {self._retries.compiling:g} s"
+                remedy = "to wait longer, start the mirror again"
+                raise Compiling(f"experiment {self._name!r}: {late}; {remedy}")
             if not notified:
                 notified = True
-                told = (
-                    "the policy of experiment %r is being compiled, and requests wait until it is ready; %s"
-                )
+                told = "the policy of experiment %r is being compiled, and requests wait for it; %s"
                 _log.info(told, self._name, HOW_LONG)
             await asyncio.sleep(_PAUSE)
 
