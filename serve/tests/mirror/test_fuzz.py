@@ -16,17 +16,8 @@ from support.mirrors.running import Start, UpstreamProcess, connected, upstreams
 Headers = list[tuple[str, str]]
 LINES = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\nheaders = { X-Mirrored = "1" }\n'
 HOP_BY_HOP = {
-    *[
-        "connection",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "proxy-connection",
-        "expect",
-    ]
-}
+    "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "proxy-connection", "expect",
+}  # fmt: skip
 WITHHELD = {"authorization", "x-api-key", "x-mirrored"}
 FORWARDED = {"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
 NAMES = (
@@ -34,17 +25,8 @@ NAMES = (
     "X-Forwarded-For", "X-Forwarded-Proto", "TE", "Keep-Alive", "If-None-Match", "Range", "X-Http-Method", "x_under",
 )  # fmt: skip
 VALUES = (
-    "1",
-    "",
-    "a, b",
-    'W/"x"',
-    "bytes=0-9",
-    "caf\xe9",
-    "x" * 300,
-    "10.0.0.7",
-    "two  spaces",
-    "tab\there",
-)
+    "1", "", "a, b", 'W/"x"', "bytes=0-9", "caf\xe9", "x" * 300, "10.0.0.7", "two  spaces", "tab\there",
+)  # fmt: skip
 
 
 @dataclass

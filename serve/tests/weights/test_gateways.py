@@ -173,18 +173,8 @@ def test_a_watched_gateway_outlives_arms_that_are_retired_and_added(
         else:
             gateway = stack.enter_context(haproxy(urls))
             place = ["--socket", str(gateway.folder / "admin.sock")]
-        command = [
-            "weights",
-            "checkout",
-            "--to",
-            kind,
-            *place,
-            "--watch",
-            "--every",
-            "0.2",
-            "--url",
-            service.url,
-        ]
+        watch = ["--watch", "--every", "0.2", "--url", service.url]
+        command = ["weights", "checkout", "--to", kind, *place, *watch]
         names = ["--upstream", "old=current", "--upstream", "new=next"]
 
         def change(what: str, **arms: list[str]) -> None:
@@ -232,16 +222,8 @@ def test_the_better_upstream_takes_over_off_the_path(
         sockets = ["--listen", f"127.0.0.1:{listen}", "--console", f"127.0.0.1:{console}"]
         sink = stack.enter_context(decoupled("mirror", str(file), "--sink", *sockets))
         out, said = str(gateway.folder / "checkout.conf"), tmp_path / "said"
-        command = [
-            "weights",
-            "checkout",
-            "--to",
-            "nginx",
-            "--out",
-            out,
-            "--reload",
-            shlex.join(gateway.reload),
-        ]
+        place = ["--out", out, "--reload", shlex.join(gateway.reload)]
+        command = ["weights", "checkout", "--to", "nginx", *place]
         watch = ["--watch", "--every", "0.2", "--url", f"http://127.0.0.1:{console}"]
         follower = stack.enter_context(decoupled(*command, *watch, output=said))
         first = "checkout: current 100.00%, next 0.00%\n"

@@ -38,8 +38,7 @@ def weights(
         str, typer.Option(help="nginx: what it draws by, such as $cookie_session to keep a session's arm.")
     ] = "$request_id",
     socket: Annotated[
-        str | None,
-        typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET"),
+        str | None, typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET")
     ] = None,
     backend: Annotated[
         str | None,
