@@ -70,7 +70,7 @@ run: $(RUN_STAMP) ## Reproduce the paper, quick version: 75 s on two cores, 95 s
 paper: $(RUN_STAMP) ## Reproduce the paper in full: about half an hour
 	@$(BIN)/decoupled reproduce
 
-replication: $(RUN_STAMP) ## Write what `make paper` found as a short document: out/paper/replication.md, .tex and .pdf
+replication: $(RUN_STAMP) ## Write what `make paper` found as a short document: out/paper/replication.md, and with pandoc .tex and .pdf
 	@[ -f out/paper/run.json ] || $(MAKE) --no-print-directory paper
 	@$(BIN)/decoupled report out/paper --replication
 

@@ -9,8 +9,8 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.learner.pending import recorded
-from decoupled_lab.paper.family import ARMS as FAMILY_ARMS
-from decoupled_lab.paper.family import KINDS, family
+from decoupled_lab.paper.held_out import ARMS as FAMILY_ARMS
+from decoupled_lab.paper.held_out import KINDS, family
 from support.twins.centred import centred_twin
 
 ARMS = 5

@@ -10,7 +10,7 @@ from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.random.hashed import secret_of
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import EVENTS, State
-from decoupled_lab.paper.late_bloomer import late_bloomer
+from decoupled_lab.paper.ladder import late_bloomer
 from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Floats
 from support.twins.ftpl import pareto_law_by_quad

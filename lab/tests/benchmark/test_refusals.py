@@ -20,7 +20,7 @@ from decoupled_lab.benchmark.loading import Source
 from decoupled_lab.benchmark.processes import Pool, Process, same_everywhere
 from decoupled_lab.benchmark.run import run
 from decoupled_lab.benchmark.suite import SUITE, Size
-from decoupled_lab.benchmark.trial import check_entry
+from decoupled_lab.benchmark.task import check_entry
 from decoupled_lab.benchmark.worker import REFUSED, Worker, guarded
 from support.entries import BROKEN_LINE, CLASS, HEAD, SOFT, with_line
 

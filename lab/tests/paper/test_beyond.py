@@ -8,11 +8,11 @@ import pytest
 
 from decoupled import FTPL, Exp3, Ladder, Policy, TsallisINF
 from decoupled.policies.warmup import form
-from decoupled_lab.paper import EXPERIMENTS, GROUPS, many_arms, recommended_claims
-from decoupled_lab.paper import adaptive_adversaries as watched
+from decoupled_lab.paper import EXPERIMENTS, GROUPS, many_arms, recommended
+from decoupled_lab.paper import growth as watched
 from decoupled_lab.paper import recommended as less_regret
 from decoupled_lab.paper.base import Scale
-from decoupled_lab.paper.setup import CONTENDERS, EXP3_CENTRED, RIVALS
+from decoupled_lab.paper.setup import CONTENDER_NAMES, CONTENDERS, EXP3_CENTRED, RIVALS
 from decoupled_lab.report.claims import quantile_gap
 from support.made_up_results import MadeUp
 from support.once import fits_folder
@@ -23,8 +23,8 @@ def grown(power: float) -> dict[str, dict[str, dict[str, dict[int, np.ndarray]]]
     spread = 1.0 + 0.01 * np.random.default_rng(0).normal(size=400)
     return {
         world: {
-            axis: {label: {at: 3.0 * at**power * spread for at in points} for label in watched.NAMES}
-            for axis, points in (("K", watched.ARMS), ("T", watched.HORIZONS))
+            axis: {label: {at: 3.0 * at**power * spread for at in points} for label in CONTENDER_NAMES}
+            for axis, points in (("K", watched.ADAPTIVE_ARMS), ("T", watched.ADAPTIVE_HORIZONS))
         }
         for world in watched.WORLDS
     }
@@ -36,7 +36,7 @@ def test_growth_is_judged_by_its_exponents(power: float, verdict: str) -> None:
     assert claim.verdict == verdict
     assert len(claim.parts) == 4
     assert all(abs(part.value - power) < 1e-9 for part in claim.parts)
-    rows = watched.exponent_table(grown(power)).rows
+    rows = watched.adaptive_table(grown(power)).rows
     assert f"{power:.2f}" in rows[0][2]
 
 
@@ -48,7 +48,7 @@ def test_rivals_are_judged_at_every_k_and_t() -> None:
     lower, behind = watched.lower_claim(cells), watched.behind_claim(cells)
     assert lower.verdict == behind.verdict == "holds"
     assert len(lower.parts) == 3 * len(RIVALS)
-    assert len(behind.parts) == 2 * (len(watched.ARMS) + 2) * len(RIVALS)
+    assert len(behind.parts) == 2 * (len(watched.ADAPTIVE_ARMS) + 2) * len(RIVALS)
     part = next(each for each in behind.parts if each.of == "EXP3, punish last, K = 128")
     theirs, extra = cells["punish last"]["K"]["Exp3"][128].mean(), 0.02 * np.sqrt(128 * 10_000)
     assert part.value == pytest.approx((0.9 * theirs + extra) / (theirs + extra))
@@ -74,8 +74,7 @@ def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "verdicts"),
-    [((3.5, 900.0, 1.5), ["holds"] * 3), ((4.5, 400.0, 0.8), ["fails"] * 3)],
+    ("parameters", "verdicts"), [((3.5, 900.0, 1.5), ["holds"] * 3), ((4.5, 400.0, 0.8), ["fails"] * 3)]
 )
 def test_times_are_judged_by_their_ratios(
     parameters: tuple[float, float, float], verdicts: list[str]
@@ -154,7 +153,7 @@ def test_rivals_are_judged_where_the_claims_say(case: str) -> None:
         "punish last, K = 128": MadeUp({**same, **punished}),
         "alternating": MadeUp({**same, **usual}),
     }
-    verdicts = {claim.id: claim.verdict for claim in recommended_claims.rival_claims(cells)}
+    verdicts = {claim.id: claim.verdict for claim in recommended.rival_claims(cells)}
     assert len(verdicts) == 5
     assert {name for name, verdict in verdicts.items() if verdict != "holds"} == {
         f"less-regret-{name}" for name in failing

@@ -8,7 +8,7 @@ import pytest
 from decoupled import FTPL, Ladder
 from decoupled_lab.paper import held_out
 from decoupled_lab.paper.base import Scale
-from decoupled_lab.paper.family import family, score
+from decoupled_lab.paper.held_out import family, score
 
 QUICK = Scale(runs=60, quick=True)  # four runs of each of twelve instances, more where they are short
 

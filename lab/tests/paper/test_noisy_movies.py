@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled_lab.paper import noisy_movies
+from decoupled_lab.paper import movielens
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.setup import RIVALS
 from support.once import fits_folder
@@ -13,11 +13,11 @@ from support.once import fits_folder
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", fits_folder(tmp_path_factory))
-    monkeypatch.setattr(noisy_movies, "source", lambda: {"data": "stand-in"})
+    monkeypatch.setattr(movielens, "source", lambda: {"data": "stand-in"})
 
 
 def test_noise_has_every_number_of_movies() -> None:
-    worlds = noisy_movies.worlds(quick=False)
+    worlds = movielens.noisy_worlds(quick=False)
     noisy = [world for world in worlds.values() if world.noise == "bernoulli"]
     assert [world.arms for world in noisy] == [32, 64, 128, 256]
     assert {world.order for world in noisy} == {"timestamp"}
@@ -27,10 +27,10 @@ def test_noise_has_every_number_of_movies() -> None:
 
 
 def test_a_small_run_is_drawn_and_generated_ratings_are_not_judged(tmp_path: Path) -> None:
-    experiment = noisy_movies.NoisyMovies()
+    experiment = movielens.NoisyMovies()
     experiment.measure(Scale(runs=3, quick=True), tmp_path, lambda done: None)
     section = experiment.section(tmp_path)
     assert [claim.verdict for claim in section.claims] == ["not judged: MovieLens was not available"] * 2
     assert all(len(claim.parts) == 2 * len(RIVALS) for claim in section.claims)
-    assert len(section.tables[0].rows) == 2 * len(noisy_movies.POLICIES)
+    assert len(section.tables[0].rows) == 2 * len(movielens.NOISY_POLICIES)
     assert section.warnings

@@ -16,8 +16,7 @@ from decoupled.simulation.plan import Plan
 from decoupled_lab.paper import tuned_map
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.runner import fit_for_devices
-from decoupled_lab.report.page import build_page
-from decoupled_lab.report.section import Section
+from decoupled_lab.report.page import Section, build_page
 
 DATA = Path(__file__).parents[3] / "docs/data/tuned-map.csv"
 

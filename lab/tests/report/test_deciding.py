@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 from decoupled_lab.report.claims import (
+    MOST,
+    POWER,
     UNDECIDED,
     Measure,
     judged_above,
     judged_below,
     judged_within,
     mean_of,
+    runs_to_decide,
 )
-from decoupled_lab.report.deciding import MOST, POWER, runs_to_decide
 from decoupled_lab.report.page import needed_runs
 
 

@@ -10,9 +10,8 @@ import pytest
 import decoupled_lab.paper
 from decoupled.errors import ParameterError
 from decoupled_lab.report.claims import Claim
-from decoupled_lab.report.mathematics import readable, typeset
-from decoupled_lab.report.page import build_page
-from decoupled_lab.report.section import Section
+from decoupled_lab.report.page import Section, build_page
+from decoupled_lab.report.text import readable, typeset
 
 
 class Texts(ast.NodeVisitor):

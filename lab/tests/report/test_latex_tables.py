@@ -10,11 +10,6 @@ import pytest
 
 from decoupled.base import tex_text
 from decoupled.base.latex import Cell, Column, Markup, Row, Table, escape
-from decoupled_lab.report.claims import Claim, Measure
-from decoupled_lab.report.document.latex import inline
-from decoupled_lab.report.latex import document
-from decoupled_lab.report.paper_tables import claims_table, table_of
-from decoupled_lab.report.section import ReportTable, Section
 
 COLUMNS = [Column("Policy", "l"), Column("Regret")]
 
@@ -63,11 +58,6 @@ def test_escaped_text_is_plain_and_nothing_of_it_is_lost() -> None:
             assert shown or number in (0x200D,), hex(number)
     assert escape(Markup(r"\LaTeX")) == r"\LaTeX"
     assert len(tex_text.escape("a" * 1000)) == 1000
-
-
-def test_formulas_in_prose_are_kept() -> None:
-    assert inline(r"of order $\sqrt{K_1}$, in 5 % of a_b") == r"of order $\sqrt{K_1}$, in 5\,\% of a\_b"
-    assert inline("for $5 or $6") == r"for \$5 or \$6"
 
 
 def test_a_table_has_its_parts_in_order() -> None:
@@ -149,33 +139,3 @@ def test_a_wide_table_is_shrunk_and_a_long_one_broken() -> None:
     assert text.count("Policy & {Regret}") == 2  # on the first page and on the others
     assert r"\begin{longtable}" in text
     assert r"\begin{table}" not in text
-
-
-def test_the_table_of_claims() -> None:
-    parts = (Measure("K = 8", -1.5, -2.0, -1.0, 40),)
-    told = Claim("a", "Section_4", "It is below $K^2$.", "a share", "below -0.5", parts, "holds")
-    unjudged = told._replace(verdict="not judged: no data")
-    rows = [
-        line for line in claims_table([told, unjudged]).to_latex().splitlines() if line.endswith("space")
-    ]
-    minus = r"\ensuremath{-}"
-    expected = rf"{minus}1.50 ({minus}2.00 to {minus}1.00), claimed: below {minus}0.5; K = 8"
-    assert rows[-2] == rf"holds & It is below $K^2$. \emph{{Section\_4}} & {expected} \\ \addlinespace"
-    assert rows[-1].endswith(r"& {--} \\ \addlinespace")
-
-
-def test_words_in_columns_become_a_table() -> None:
-    told = ReportTable("Times", ("", "$K$ = 2"), (("a_b", "-3.1 us"), ("c", "")))
-    section = Section("", (), (), name="speed", title="Speed & more", extent="3 runs.")
-    table = table_of(section, told, 2)
-    assert body(table) == [r"a\_b & \ensuremath{-}3.1 us \\", r"c & {--} \\"]
-    assert table.label == "tab:speed-2"
-    assert table.caption.startswith(r"Speed \& more. Times. 3 runs. Made with decoupled")
-    assert not table.long
-    assert table_of(section, told._replace(rows=told.rows * 30), 1).long
-
-
-def test_a_document_is_complete() -> None:
-    lines = document("Hello.").splitlines()
-    assert lines[0].startswith(r"\documentclass")
-    assert lines[-3:] == [r"\begin{document}", "Hello.", r"\end{document}"]

@@ -4,8 +4,7 @@ import numpy as np
 
 from decoupled.plots import Panel, Picture, Series
 from decoupled_lab.report.claims import Claim, Measure, judged_above, not_judged
-from decoupled_lab.report.page import build_page, counted
-from decoupled_lab.report.section import ReportTable, Section
+from decoupled_lab.report.page import ReportTable, Section, build_page, counted
 
 
 def claim(low: float, high: float, name: str = "a") -> Claim:

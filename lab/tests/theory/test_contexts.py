@@ -9,10 +9,10 @@ import decoupled as dc
 from decoupled_lab.theory import bounds
 from decoupled_lab.theory.bounds.contexts import shared_numbers
 from decoupled_lab.theory.bounds.ladder import ladder_numbers
-from decoupled_lab.theory.drawn import drawn_contexts
 from decoupled_lab.theory.inequality import Inequality, Sides, Tally
 from decoupled_lab.theory.lemmas import contexts
 from decoupled_lab.theory.moment import Moment
+from decoupled_lab.theory.survey import drawn_contexts
 
 STEPS = [each for each in vars(contexts).values() if isinstance(each, Inequality)]
 POLICY = dc.ContextualLadder(segments=("s",), advisers=("mine",))

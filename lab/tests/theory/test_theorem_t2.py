@@ -12,20 +12,17 @@ import decoupled as dc
 from decoupled_lab import theory
 from decoupled_lab.theory import bounds
 from decoupled_lab.theory.bounds.ladder import ladder_numbers
-from decoupled_lab.theory.drawn import drawn_ladder_rounds
 from decoupled_lab.theory.inequality import OURS, Inequality, Line, Sides
-from decoupled_lab.theory.ladder_path import LadderPath, run_ladder
-from decoupled_lab.theory.ladder_round import LadderRound, squared_chances
-from decoupled_lab.theory.lemmas import ladder_path, ladder_round
+from decoupled_lab.theory.lemmas import ladder
 from decoupled_lab.theory.moment import Moment
+from decoupled_lab.theory.rounds import LadderRound, squared_chances
+from decoupled_lab.theory.survey import drawn_ladder_rounds
+from decoupled_lab.theory.trajectory import LadderPath, run_ladder
 
 HERE = Moment(np.zeros(2), 1.0, 3.0)
 TWO_RUNGS = dc.Ladder(prior=(0.05, 0.95), mean_rate=0.1, top_two_share=0.0)
 INEQUALITIES = [
-    each
-    for group in (ladder_round, ladder_path)
-    for each in vars(group).values()
-    if isinstance(each, Inequality) and each.status == OURS
+    each for each in vars(ladder).values() if isinstance(each, Inequality) and each.status == OURS
 ]
 
 
@@ -60,7 +57,7 @@ def played(world: str, policy: dc.Ladder | None = None) -> LadderPath:
 
 
 def path_sides() -> list[Sides]:
-    return [sides for world in WORLDS if world != "flat" for _, sides in ladder_path.whole(played(world))]
+    return [sides for world in WORLDS if world != "flat" for _, sides in ladder.whole_ladder(played(world))]
 
 
 def fresh(rounds: list[LadderRound]) -> list[LadderRound]:
@@ -77,7 +74,7 @@ def _drawn() -> list[LadderRound]:
 
 def round_sides() -> list[Sides]:
     along = [each for world in WORLDS for each in played(world).rounds[::40]]
-    return [sides for at in fresh([*_drawn(), *along]) for sides in ladder_round.sides(at)]
+    return [sides for at in fresh([*_drawn(), *along]) for sides in ladder.ladder_sides(at)]
 
 
 def line_of(found: list[Sides], inequality: Inequality) -> Line:
@@ -96,7 +93,7 @@ def test_the_shipped_policy_is_that_of_the_theorem(world: str, policy: dc.Ladder
     for at, law, baseline in zip(found.rounds, found.laws, found.baselines, strict=True):
         np.testing.assert_allclose(at.p, law, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(at.b, baseline, rtol=1e-12, atol=1e-15)
-    for _, sides in ladder_path.whole(found):
+    for _, sides in ladder.whole_ladder(found):
         line = line_of([sides], sides.inequality)
         assert not line.violations, sides
 

@@ -3,8 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from decoupled_lab.bench.connection import Connection
-from decoupled_lab.bench.service import _memory
+from decoupled_lab.bench.service import Connection, _memory
 from support.mirrors.running import asking, commanded, eventually, upstreams, write_config
 from support.reliability.sizes import SIZES
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
-from .connection import running_service
+from .service import running_service
+from .timing import Reading
 
 SMALL = """
 horizon = 1000
@@ -34,15 +34,6 @@ easy = dc.environments.Alternating(arms=8, gap=0.125)
 dc.simulate(dc.FTPL(), easy, horizon=10_000, runs=1_000, seed=0)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
-
-
-class Reading(NamedTuple):
-    """A single measurement with its limit: the lowest of several repetitions, because noise only adds to it."""
-
-    name: str
-    value: float
-    unit: str
-    limit: float
 
 
 def measure(repetitions: int = 3) -> Iterator[Reading]:

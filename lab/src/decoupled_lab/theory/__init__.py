@@ -8,9 +8,8 @@
 """
 
 from . import bounds, figures
-from .checking import check, inspect, inspect_round
+from .checking import Report, check, combine, inspect, inspect_round
 from .probabilities import jacobian, slopes, weights
-from .report import Report, combine
 from .steps import Step, steps
 from .survey import survey
 
