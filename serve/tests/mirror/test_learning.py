@@ -45,9 +45,8 @@ def remote(start: Start, text: str) -> Iterator[tuple[RunningMirror, httpx.Clien
     """A mirror whose service is elsewhere, and a client of the service."""
     with served(start.folder) as service:
         config = start.config(f'service = "{service.url}"\n{text}')
-        with mirror(
-            config, Remote(AsyncClient(service.url, outbox=config.file("outbox")), config)
-        ) as running:
+        backend = Remote(AsyncClient(service.url, outbox=config.file("outbox")), config)
+        with mirror(config, backend) as running:
             yield running, service.http
 
 
