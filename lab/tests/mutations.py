@@ -64,7 +64,6 @@ CONTRACTS = {
 }
 # The nearest tests of a file or folder, where they are not in the test file of the same name.
 NEAREST = {
-    "environments/movielens/": "core/tests/environments",
     "kernels/laws/contextual": "core/tests/policies/test_contextual.py",
     "kernels/late.py": "core/tests/simulation/test_traffic.py",
     "kernels/laws/leader_tiered.py": "core/tests/policies/test_ftpl_strata.py core/tests/policies/test_ties.py",

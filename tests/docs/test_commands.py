@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from decoupled.cli.main import app
 from decoupled_serve.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled_serve.options import definitions
-from decoupled_serve.options.option import Option
+from decoupled_serve.options.definitions import Option
 from decoupled_serve.service.analysis.export import COLUMNS
 from decoupled_serve.service.http import admission as limits
 from decoupled_serve.service.http.models import schemas as shapes

@@ -33,17 +33,8 @@ def why_not() -> str | None:
 def _isolated() -> list[str]:
     """The command is the first process of its own process namespace, as in a container. It has the network of all."""
     user = ["--uid", str(USER), "--gid", str(USER)]
-    return [
-        "bwrap",
-        "--unshare-user",
-        *user,
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--as-pid-1",
-        "--die-with-parent",
-        "--cap-drop",
-        "ALL",
-    ]
+    own = ["--unshare-user", *user, "--unshare-pid", "--unshare-ipc", "--as-pid-1"]
+    return ["bwrap", *own, "--die-with-parent", "--cap-drop", "ALL"]
 
 
 def _root() -> list[str]:

@@ -74,8 +74,7 @@ def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "verdicts"),
-    [((3.5, 900.0, 1.5), ["holds"] * 3), ((4.5, 400.0, 0.8), ["fails"] * 3)],
+    ("parameters", "verdicts"), [((3.5, 900.0, 1.5), ["holds"] * 3), ((4.5, 400.0, 0.8), ["fails"] * 3)]
 )
 def test_times_are_judged_by_their_ratios(
     parameters: tuple[float, float, float], verdicts: list[str]

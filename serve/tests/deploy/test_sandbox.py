@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,12 @@ def test_a_container_that_is_stopped_while_it_starts_ends_at_once(sandbox: Sandb
     try:
         with os.fdopen(reading) as information:
             pid = json.loads(information.read())["child-pid"]
-        opened = os.open(gate, os.O_WRONLY)  # waits until the service opens it
+        opened = None
+        while opened is None:  # until the service opens it
+            assert process.poll() is None
+            time.sleep(0.01)
+            with suppress(OSError):
+                opened = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
         # Python looks at signals between two of its own steps. One that comes after the last look and before the system
         # call would wait for what the call waits for, so see that it has begun.
         state = Path(f"/proc/{pid}/stat")

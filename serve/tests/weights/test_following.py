@@ -16,10 +16,18 @@ from decoupled.cli.main import app
 from decoupled.client.errors import Unreachable
 from decoupled.client.service_errors import NotFound, ServiceError
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled_serve.weights.documents import PARTS, Document, HttpRoute, Json, Nginx
-from decoupled_serve.weights.following import Follower
-from decoupled_serve.weights.shares import Shares, all_to, in_parts, shares_of
-from decoupled_serve.weights.targets import FileTarget, HaProxy, NotTaken
+from decoupled_serve.weights.shares import (
+    PARTS,
+    Document,
+    HttpRoute,
+    Json,
+    Nginx,
+    Shares,
+    all_to,
+    in_parts,
+    shares_of,
+)
+from decoupled_serve.weights.targets import FileTarget, Follower, HaProxy, NotTaken
 from support.http_service import Service, served
 from support.pages import ROOT
 

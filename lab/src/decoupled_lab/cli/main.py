@@ -24,8 +24,7 @@ Latex = Annotated[
 
 def reproduce(
     experiments: Annotated[
-        list[str] | None,
-        typer.Argument(help=f"Any of {_experiments}. Default: all."),
+        list[str] | None, typer.Argument(help=f"Any of {_experiments}. Default: all.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute or two.")] = False,
     runs: Annotated[
@@ -144,8 +143,7 @@ def bench(
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
     soak: Annotated[
-        float,
-        typer.Option(min=0.0, help="With service: extra minutes, to check that memory stays flat."),
+        float, typer.Option(min=0.0, help="With service: extra minutes, to check that memory stays flat.")
     ] = 0.0,
     against: Annotated[
         Path | None,

@@ -181,10 +181,7 @@ def plot_event(path: Target = None) -> Figure:
         exact = [weights([x, 0.0], 1.0, alpha)[0] for x in lead]
         axes.loglog(lead, exact, dash, color=colour, label=f"w of the best arm, alpha = {alpha:g}")
     axes.axhline(LEAST_BEST, color=RED, label="1 / (2e): the lemma's bound on D_t as printed")
-    axes.set(
-        xlabel="eta times the rival's lead",
-        ylabel="probability of exploiting the best arm",
-    )
+    axes.set(xlabel="eta times the rival's lead", ylabel="probability of exploiting the best arm")
     explain(axes, "K = 2, the rival leads: the sum is exactly 1/2, so D_t holds as printed")
     return save(figure, path)
 
@@ -220,11 +217,7 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     axes.loglog(shifts, corrected, ":", color=BLUE, label=label)
     axes.loglog(shifts, integral, color=ORANGE, label="I itself")
     axes.axvline(rank ** (1.0 / alpha) - 1.0, color="grey", linewidth=0.8)
-    axes.set(
-        xlabel="eta u",
-        ylabel="I and its bounds",
-        ylim=(1e-9, 10.0),
-    )
+    axes.set(xlabel="eta u", ylabel="I and its bounds", ylim=(1e-9, 10.0))
     explain(axes, f"An arm of rank {rank}, alpha = {alpha:g}: right of the line its gap binds")
     return save(figure, path)
 
@@ -245,10 +238,7 @@ def plot_tail(path: Target = None) -> Figure:
         tails = [resampling_tail(edge_of_event(int(count), alpha).surrogate_sum) for count in arms]
         bound.loglog(arms, tails, dash, color=colour, label=f"borrowed bound, alpha = {alpha:g}")
     bound.axhline(1.0, color=RED, label="what it must exceed: a loss of 1")
-    bound.set(
-        xlabel="arms",
-        ylabel="the bound at its worst",
-    )
+    bound.set(xlabel="arms", ylabel="the bound at its worst")
     arms = arms[::10]
     corrected = [early_rounds(int(count)) for count in arms]
     borrowed = [borrowed_sum(int(count)) for count in arms]
@@ -301,10 +291,7 @@ def plot_exponent(path: Target = None) -> Figure:
         axes.loglog(law, ratio, dash, color=colour, label=f"alpha = {alpha:g}")
     axes.axhline(1.0, color=RED, linewidth=0.8)
     axes.axvline(0.5 / math.e**2, color="grey", linewidth=0.8)
-    axes.set(
-        xlabel="w",
-        ylabel="left side over right side",
-    )
+    axes.set(xlabel="w", ylabel="left side over right side")
     explain(axes, "The middle step of (21) fails where w > 1/(2e^2) and alpha < 3")
     return save(figure, path)
 
@@ -326,10 +313,7 @@ def plot_slope(path: Target = None) -> Figure:
     axes.plot(place, printed, "--", color=RED, label="alpha (alpha + 1) I, as printed")
     axes.plot(place, true, color=BLUE, label="-phi', the derivative")
     axes.axvline(0.0, color="grey", linewidth=0.8)
-    axes.set(
-        xlabel="eta times (its estimate less the rival's)",
-        ylabel="how fast its probability falls",
-    )
+    axes.set(xlabel="eta times (its estimate less the rival's)", ylabel="how fast its probability falls")
     explain(axes, "K = 2, alpha = 3: left of the line the arm leads alone")
     return save(figure, path)
 

@@ -10,7 +10,7 @@ from decoupled.base.names import is_name
 from decoupled.client.service_errors import Invalid
 from decoupled.errors import ParameterError
 from decoupled_serve.cli.service import checked_tenant
-from decoupled_serve.options.readers import experiment_name
+from decoupled_serve.options.kinds import experiment_name
 from decoupled_serve.service.experiment.records import Settings
 from support.stores import quick_service
 from support.wire import Wired, on_loop, request, wired

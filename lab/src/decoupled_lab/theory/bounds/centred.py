@@ -99,12 +99,7 @@ def theorem_a(horizon: int, arms: int, alpha: float = 3.0, c_exploit: float = 2.
 
 
 def low_order_term(
-    arms: int,
-    alpha: float = 3.0,
-    c_exploit: float = 0.5,
-    gate: Gate = HALF,
-    *,
-    closed: bool = False,
+    arms: int, alpha: float = 3.0, c_exploit: float = 0.5, gate: Gate = HALF, *, closed: bool = False
 ) -> float:
     r"""$C_{\text{low}}$ of theorem B, which does not depend on the horizon: what the arms below the gate cost.
 

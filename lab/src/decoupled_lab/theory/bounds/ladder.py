@@ -247,12 +247,7 @@ def terms_of(of: Numbers) -> LadderTerms:
 
 
 def theorem_t2(
-    horizon: int,
-    arms: int,
-    policy: Ladder | None = None,
-    *,
-    width: float = 1.0,
-    in_hindsight: bool = False,
+    horizon: int, arms: int, policy: Ladder | None = None, *, width: float = 1.0, in_hindsight: bool = False
 ) -> float:
     r"""Theorem T2a: the expected regret of `Ladder()` against each fixed arm, with feedback in the same round.
 

@@ -227,11 +227,5 @@ def edge_of_event(arms: int, alpha: float, zeta: float = 0.1) -> Moment:
 
 def sides(moment: Moment) -> Iterator[Sides]:
     """All steps of the paper's lemmas about one state."""
-    for group in (
-        probability_sides,
-        exploration_sides,
-        penalty_sides,
-        stability_sides,
-        best_arm_sides,
-    ):
+    for group in (probability_sides, exploration_sides, penalty_sides, stability_sides, best_arm_sides):
         yield from group(moment)

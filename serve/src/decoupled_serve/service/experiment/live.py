@@ -108,10 +108,7 @@ class LiveExperiment:
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
         self.declared = Declared(
-            self.settings.context,
-            self.settings.unknown_context,
-            self.settings.log_context,
-            self.key_secret,
+            self.settings.context, self.settings.unknown_context, self.settings.log_context, self.key_secret
         )
         self.contextual = policy.contextual
         self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
@@ -124,7 +121,6 @@ class LiveExperiment:
         )  # fmt: skip
         # Its own tag would be another one in every process, and a replay would not end in the same state.
         self.learner._renew(self.learner._running.stream, self.tag)
-        self.learner._end()
         self.watch()
         if self.settings.guardrails:
             self.learner.guardrails = self.settings.guardrails
@@ -259,12 +255,7 @@ class LiveExperiment:
         return row
 
     def _decided(
-        self,
-        mode: Mode,
-        arms: list[Arm] | None,
-        told: Told,
-        key: str | None,
-        logged: Decided | None,
+        self, mode: Mode, arms: list[Arm] | None, told: Told, key: str | None, logged: Decided | None
     ) -> Decision:
         learner = self.learner
         if mode == "explore":
