@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from decoupled import FTPL, Ladder
+from decoupled.environments import Adversary
 from decoupled_lab.paper import held_out
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.held_out import family, score
@@ -62,3 +63,17 @@ def test_a_small_run_is_recorded_once_and_scored_as_the_family_is(tmp_path: Path
     assert [row[0] for row in section.tables[0].rows] == list(held_out.POLICIES.values())
     assert section.tables[0].rows[0][1].startswith("1.000 (1.00 to 1.00)")
     assert "4 runs of 30,000 rounds" in experiment.extent(tmp_path)
+
+
+def test_the_family_is_broad_and_none_of_the_papers_instances() -> None:
+    drawn = family(36, seed=2)
+    assert {each.kind for each in drawn} == set(held_out.KINDS)
+    assert {each.environment.arms for each in drawn} <= set(held_out.ARMS)
+    assert len({each.environment.arms for each in drawn}) > 5
+    assert not {4, 8, 16, 32, 64, 128, 256} & set(held_out.ARMS)
+    again = family(36, seed=2)
+    assert [each.environment.to_json() for each in drawn] == [each.environment.to_json() for each in again]
+    for each in drawn:
+        if not isinstance(each.environment, Adversary):
+            rows = each.environment.table(100).rows
+            assert ((rows >= 0) & (rows <= 1)).all()
