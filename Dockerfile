@@ -1,5 +1,5 @@
 # The decision service and the mirror: docker build -t decoupled:local .
-# docs/deploy.md says how to run it. The tests run these steps, without Docker, in serve/tests/deploy.
+# docs/deploy.md says how to run it, and CI does.
 ARG PYTHON=3.13.7
 
 # The wheel, with machine code for every processor of this platform: this takes some minutes, and needs a C compiler.

@@ -82,9 +82,8 @@ def followed(command: list[str], environment: dict[str, str], root: Path, screen
 def carried(libraries: Path) -> list[Path]:
     """The manifest and the files that it names: the folder may have others, of an earlier build."""
     manifest = libraries / "manifest.json"
-    built = json.loads(manifest.read_text())
-    named = [built["extension"], *built["libraries"].values()]
-    return [manifest, *(libraries / name for name in named if name)]
+    named = json.loads(manifest.read_text())["libraries"].values()
+    return [manifest, *(libraries / name for name in named)]
 
 
 def platform_tag(files: list[Path]) -> str:

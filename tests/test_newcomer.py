@@ -35,7 +35,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(copy: Path, *command: str) -> str:
-    env = {**os.environ, "PYTHONPATH": str(copy / "core/src")}
+    path = os.pathsep.join((str(copy / "core/src"), os.environ.get("PYTHONPATH", "")))
+    env = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run([sys.executable, *command], cwd=copy, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -63,6 +64,6 @@ assert "::: decoupled.InverseGap" in page.splitlines(), page
 @pytest.mark.slow
 def test_it_is_held_against_its_twin(copy: Path) -> None:
     wanted = "names_have_an_example or InverseGap and (under_contract or laws_are_the_twins_at)"
-    files = ("tests/test_public.py", "core/tests/policies/test_contract.py")
+    files = ("core/tests/test_public.py", "core/tests/policies/test_contract.py")
     out = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files, "-k", wanted)
     assert "3 passed" in out, "an example in its docstring, a twin, and its laws"

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).parent))
 import leaderboard_map
 import measured
-import measured_tables
+import measurements
 import traffic
 from shown import KEY, shown
 
@@ -259,16 +259,19 @@ def slices() -> Any:
 
 def regret_shares() -> Any:
     """The regret of three policies over that of the paper's, from the measurements of `beyond.md`."""
-    titles = measured_tables.INSTANCES
-    shared = titles["punished-8"].removesuffix(", K = 8")
-    names = [
-        title.replace("the same", "the same adversary").replace(shared, "punish the arm exploited last")
-        for title in titles.values()
-    ]
-    policies = ("ftpl", "centred", "recommended", "leader")
-    means = np.array(
-        [[measured_tables.value(f"regret.{each}.{policy}") for policy in policies] for each in titles]
-    )
+    titles = {
+        "alternating": "alternating, K = 8, gap 0.125",
+        "easy": "stochastic, easy",
+        "hard": "stochastic, hard",
+        "punished-8": "punish the arm exploited last, K = 8",
+        **{f"punished-{arms}": f"the same adversary, K = {arms}" for arms in (2, 32, 128)},
+        "moving": "an adversary that moves the level of all losses",
+        "movies-32": "MovieLens, 32 movies",
+        "movies-256": "MovieLens, 256 movies",
+    }
+    names = list(titles.values())
+    known, policies = measurements.records(), ("ftpl", "centred", "recommended", "leader")
+    means = np.array([[known[f"regret.{each}.{policy}"].value for policy in policies] for each in titles])
     share = np.maximum(means[:, 1:] / means[:, :1], 0.02)
     places = np.arange(len(names))
     figure, axes = canvas(4.6)
@@ -299,11 +302,11 @@ def context_gains() -> Any:
         "pooled": "Ladder(), blind",
     }
     titles = {"subject": "57 subjects", "noise": "the same labels, shuffled: they tell nothing"}
-    prices = np.array([5, 10, 15, 20])
+    prices, known = np.array([5, 10, 15, 20]), measurements.records()
     figure, panels = canvas(5.6, panels=2)
     for axes, (context, title) in zip(panels, titles.items(), strict=True):
         for at, (name, label) in enumerate(names.items()):
-            records = [measured_tables.KNOWN[f"context.{context}.{price}.{name}"] for price in prices]
+            records = [known[f"context.{context}.{price}.{name}"] for price in prices]
             low, mean, high = (
                 np.array([getattr(each, end) for each in records]) for end in ("low", "value", "high")
             )
@@ -322,7 +325,7 @@ def context_gains() -> Any:
         axes.set_title(title, fontsize=10)
         axes.set_xticks(prices / 100)
         axes.set_ylabel("gain over the best arm")
-    most = [measured_tables.value(f"context.subject.{price}.available") for price in prices]
+    most = [known[f"context.subject.{price}.available"].value for price in prices]
     panels[0].plot(
         prices / 100,
         most,

@@ -2,9 +2,10 @@
 
     DECOUPLED_DATA=folder python docs/tools/measure.py context
 
-The folder also holds `real/*.npz`, tables of `losses`, rounds x arms, for a table of 58 arms. It holds `context/mmlu.npz`: `wrong`, questions x 2, 1 where a model's answer is wrong, the cheap model first;
+The folder holds `real/*.npz`, tables of `losses`, rounds x arms, for a table of 58 arms, and `context/mmlu.npz`: `wrong`,
+questions x 2, 1 where a model's answer is wrong, the cheap model first;
 `segment`, the number of each question's subject; and `names`, the subjects. It comes from public data of RouteLLM and is
-not part of this package. Without it, `table` is of made-up questions, and nothing is measured.
+not part of this package. Without it nothing is measured.
 """
 
 import os
@@ -39,16 +40,6 @@ def questions() -> tuple[Floats, list[str]] | None:
         return None
     with np.load(file) as kept:
         return np.asarray(kept["wrong"], float), kept["names"][kept["segment"]].tolist()
-
-
-def made_up(rounds: int = 14_000, seed: int = 0) -> tuple[Floats, list[str]]:
-    """The same of made-up questions: 57 subjects, in which the dear model is better by between 0 and 0.35."""
-    draw = np.random.default_rng(seed)
-    subject = draw.integers(57, size=rounds)
-    dear = draw.uniform(0.05, 0.35, 57)
-    means = np.stack([dear + draw.uniform(0.0, 0.35, 57), dear], axis=1)
-    wrong = (draw.random((rounds, 2)) < means[subject]).astype(float)
-    return wrong, [f"subject {number}" for number in subject]
 
 
 def table(wrong: Floats, subjects: list[str], price: float, context: str) -> ContextTable:

@@ -1,26 +1,23 @@
-"""Makes `leaderboard.md` from the entries in `lab/benchmark/entries`.
+"""Makes the tables of `leaderboard.md` from the entries in `lab/benchmark/entries`, when the site is built.
 
     python docs/tools/leaderboard.py
-    python docs/figures/make.py --only leaderboard
 
-An entry that cannot be taken is named with the reason, the page is made of the others, and the program ends with status 1.
+An entry that cannot be taken is named with the reason, the tables are made of the others, and the program ends with status 1.
 """
 
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from pathlib import Path
 
 from decoupled_lab.benchmark import statistics
-from decoupled_lab.benchmark.statistics import YARDSTICK, Ratio, quantile
-from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SUITE
+from decoupled_lab.benchmark.statistics import Ratio
+from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA
 from decoupled_lab.benchmark.table import aligned
 
 sys.path.insert(0, str(Path(__file__).parent))
-from leaderboard_entries import Entry, identity, take
+from leaderboard_entries import Entry, take
 
-PAGE = Path(__file__).resolve().parents[1] / "leaderboard.md"
 RECOMMENDED = "Ladder()"
 LETTERS = 30  # of a policy in a table
 DASH = "\N{EN DASH}"  # "to" would break the cells into two lines
@@ -84,7 +81,7 @@ def ranks(board: Sequence[Entry]) -> Iterator[str]:
 
 
 def interval_table(board: Sequence[Entry]) -> str:
-    """The 95 % intervals of the same ratios."""
+    """The 95 % intervals of the same statistics."""
     rows = (
         (label(entry), *(interval(each).replace(" to ", DASH) for each in row_of(entry))) for entry in board
     )
@@ -119,119 +116,32 @@ def better_ones(board: Sequence[Entry]) -> Iterator[str]:
             yield f"- {title}: {label(entry)} has {number(best.ratio)} times its regret ({interval(best)})."
 
 
-def between_entries(board: Sequence[Entry], one_architecture: bool) -> Iterator[float]:
-    """How far apart any two entries are in the mean of each task and policy that both have.
-
-    The unit is half the 95 % interval of the mean.
-    """
-    for one, other in combinations(board, 2):
-        alike = one["environment"]["architecture"] == other["environment"]["architecture"]
-        if alike is not one_architecture:
-            continue
-        theirs = {task["name"]: task for task in other["tasks"]}
-        for task in one["tasks"]:
-            if task["name"] in theirs:
-                yield from _apart(task, theirs[task["name"]], identity(one)[:2] == identity(other)[:2])
-
-
-def _apart(task: Entry, other: Entry, one_policy: bool) -> Iterator[float]:
-    pairs = [(mean, other["references"][name]) for name, mean in task["references"].items()]
-    if one_policy:
-        pairs.append((task["regret"], other["regret"]))
-    for one, two in pairs:
-        difference = abs(one["mean"] - two["mean"])
-        half = (
-            quantile(task["runs"])
-            * math.hypot(one["standard_error"], two["standard_error"])
-            / math.sqrt(2.0)
-        )
-        yield difference / half if half else difference and math.inf
-
-
-def architectures(board: Sequence[Entry]) -> Iterator[str]:
-    """What the entries tell of machines: equal to the bit on one architecture, and how far apart on two."""
-    same, across = (list(between_entries(board, kind)) for kind in (True, False))
-    names = sorted({entry["environment"]["architecture"] for entry in board})
-    yield "Entries of one architecture, with one version of package, Python, NumPy and C library, are equal to the bit."
-    if same:
-        differ = sum(far > 0.0 for far in same)
-        found = f"{differ:,} of them differ" if differ else "all are equal"
-        yield f"Here {len(same):,} pairs of means are of one architecture, and {found}."
-    if across:
-        differ = sum(far > 0.0 for far in across)
-        yield "Between architectures a digit of a logarithm may differ, and single runs with it."
-        yield (
-            f"Of {len(across):,} pairs of means of {' and '.join(names)} {differ:,} differ, by at most "
-            f"{max(across):.2f} times half their 95 % interval."
-        )
-    else:
-        yield f"So far all entries are of {names[0]}: how far means differ on another architecture cannot be said here yet."
-
-
-def page(board: Sequence[Entry]) -> str:
-    """The page."""
-    free = len(GROUPS) - len(NEED_DATA)
+def tables() -> str:
+    """What the page shows of the entries."""
+    board = take().entries
     titles = "; ".join(f"*{name}*: {title[0].lower()}{title[1:]}" for name, title in GROUPS.items())
-    wins = list(better_ones(board))
     long = [(label(entry), f"`{entry['policy']['name']}`") for entry in board]
-    return "\n".join(
+    intervals = "The 95 % intervals of these ratios, not corrected for the number of comparisons. Where those of *overall* overlap, a policy may have any of several ranks."
+    better = f"In these groups the 95 % interval of another policy's ratio to `{RECOMMENDED}`, run by run, lies below 1:"
+    return "\n\n".join(
         (
-            "---",
-            "hide: [toc]  # the tables are wide",
-            "---",
-            "",
-            "<!-- Made by docs/tools/leaderboard.py from lab/benchmark/entries. -->",
-            "",
-            "# Leaderboard",
-            "",
-            f"Regret on the suite `{SUITE.name}` as a multiple of that of `{YARDSTICK}`, the paper's policy: below 1 is better.",
-            f"The rank is by the geometric mean over the {free} groups that need no data. [The benchmark](benchmark.md) has the suite.",
-            "",
-            "![Policies and groups of worlds, coloured by the ratio of regrets](figures/leaderboard.png)",
-            "",
             main_table(board),
-            "",
             f"Bold: the lowest. Groups: {titles}. The last {len(NEED_DATA)} need data that the package does not have.",
-            *(f"{short} stands for {name}." for short, name in long if short != name),
-            "",
-            "The 95 % intervals of these ratios, not corrected for the number of comparisons. Where those of *overall* overlap, a policy may have any of several ranks.",
-            "",
+            " ".join(f"{short} stands for {name}." for short, name in long if short != name),
+            intervals,
             interval_table(board),
-            "",
             f"## Where `{RECOMMENDED}` is not the best",
-            "",
-            (
-                f"`{RECOMMENDED}` learns which of several rules to follow. In these groups"
-                if wins
-                else "In no group"
-            )
-            + " the 95 % interval of another policy's ratio to it, run by run, lies below 1 (not corrected for the number of comparisons)"
-            + (":" if wins else "."),
-            *(["", *wins] if wins else []),
-            "",
-            "## One machine and another",
-            "",
-            *architectures(board),
-            "",
-            "## Add yours",
-            "",
-            "Run [`decoupled benchmark my_policy.py`](benchmark.md) with an unchanged package. Copy `entry.json` to",
-            "`lab/benchmark/entries/my_policy.json` and the policy to `lab/benchmark/policies/`, run `python docs/tools/leaderboard.py` and",
-            "`python docs/figures/make.py --only leaderboard`, and propose the change. Entries of the quick size, of another suite, or whose numbers do not",
-            "fit together are refused with the reason. That is no proof: the suite is public, and no sandbox, since a policy runs in the process of its worlds.",
-            "So its file is read and run again before an entry is taken, and the digest must be the same.",
-            "",
+            "\n".join((better, "", *better_ones(board))),
         )
     )
 
 
 def main() -> int:
-    """Write the page, and say what was refused."""
+    """Say which entries are taken and which are refused."""
     board, refused = take()
     for each in refused:
         print(f"refused: {each}", file=sys.stderr)
-    PAGE.write_text(page(board))
-    print(f"docs/{PAGE.name}: {len(board)} entries")
+    print(f"{len(board)} entries")
     return 1 if refused else 0
 
 

@@ -15,7 +15,7 @@ from decoupled_lab.benchmark.suite import NEED_DATA, SIZES, SUITE
 from decoupled_lab.benchmark.task import REGRET, SEGMENTS
 from decoupled_lab.benchmark.worlds import SHAPES
 
-BENCHMARK = Path(__file__).resolve().parents[2] / "benchmark"
+BENCHMARK = Path(__file__).resolve().parents[2] / "lab" / "benchmark"
 Entry = Mapping[str, Any]
 
 

@@ -2,10 +2,6 @@
 
 The lists are those that the package itself reads, so a new policy, environment or experiment is on its page
 without an edit there. A policy or an environment that the page names by hand is not repeated.
-
-A list that should be readable in the Markdown as well is written there, between its line and the line
-`<!-- end of list -->`. After a change run this file, which writes such lists anew, and the measured numbers that
-`measurements.py` finds; a test checks that they are up to date.
 """
 
 import re
@@ -19,18 +15,14 @@ from decoupled.environments import Environment
 from decoupled.policies import Policy
 from decoupled_lab.paper import EXPERIMENTS
 from decoupled_lab.theory import bounds, figures
-from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE
-from decoupled_serve.options.option import Option
+from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE, Option
 
 sys.path.insert(0, str(Path(__file__).parent))
-import measured_tables
+import leaderboard
 import measurements
 import program_lists
 
-PAGES = Path(__file__).resolve().parent.parent
-MARKER = re.compile(
-    r"^<!-- list: (\w+) -->$(?:\n\n(?:[^\n<][^\n]*\n)*\n<!-- end of list -->$)?", re.MULTILINE
-)
+MARKER = re.compile(r"^<!-- list: (\w+) -->$", re.MULTILINE)
 
 
 def references(package: str, homes: dict[str, str], page: str) -> str:
@@ -89,66 +81,38 @@ def experiments(page: str) -> str:
     return "\n".join(("| experiment | what it is | where it comes from |", "|---|---|---|", *rows))
 
 
-def settings_table(options: Iterable[Option]) -> str:
-    """The options for docs/settings.md: flag, default and meaning."""
-    lines = ["| option | default | what it sets |", "|---|---|---|"]
+def settings_table(options: Iterable[Option], *, keys: bool = False) -> str:
+    """The options for docs/settings.md: flag, default and meaning, and the key where it does not follow from the flag."""
+    lines = [
+        f"| option |{' key |' if keys else ''} default | what it sets |",
+        f"|{'---|' * (4 if keys else 3)}",
+    ]
     for each in options:
         default = f"`{each.shown_default}`" if each.shown_default else ""
-        lines.append(f"| `{each.flag}` | {default} | {each.meaning} |")
+        key = f" `{each.key}` |" if keys else ""
+        lines.append(f"| `{each.flag}` |{key} {default} | {each.meaning} |")
     return "\n".join(lines)
-
-
-def mirror_settings_table(options: Iterable[Option]) -> str:
-    """The same with the key of each, which does not follow from its flag."""
-    lines = ["| option | key | default | what it sets |", "|---|---|---|---|"]
-    for each in options:
-        default = f"`{each.shown_default}`" if each.shown_default else ""
-        lines.append(f"| `{each.flag}` | `{each.key}` | {default} | {each.meaning} |")
-    return "\n".join(lines)
-
-
-def _of_options(
-    write: Callable[[Iterable[Option]], str], options: Iterable[Option]
-) -> Callable[[str], str]:
-    """A list that is a table of options."""
-    return lambda page: write(options)
 
 
 LISTS: dict[str, Callable[[str], str]] = {
     "policies": policies,
     "environments": environments,
     "experiments": experiments,
-    "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
-    "mirror_settings": _of_options(mirror_settings_table, MIRROR),
+    "serve_settings": lambda page: settings_table((CONFIG, *SERVE)),
+    "mirror_settings": lambda page: settings_table(MIRROR, keys=True),
     "commands": program_lists.commands,
     "requests": program_lists.requests,
+    "experiment_fields": lambda page: program_lists.fields("ExperimentIn"),
+    "decision_fields": lambda page: program_lists.fields("DecideIn"),
+    "mirror_keys": program_lists.mirror_keys,
     "service_errors": _service_errors,
     "bounds": lambda page: members("decoupled_lab.theory.bounds", bounds.__all__, page),
     "theory_figures": lambda page: members("decoupled_lab.theory.figures", figures.__all__, page),
-    **measured_tables.TABLES,
+    "leaderboard": lambda page: leaderboard.tables(),
+    "measurements": lambda page: measurements.tables(),
 }
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by MkDocs for every page, before it is made into HTML."""
-    page = MARKER.sub(lambda found: LISTS[found[1]](markdown), markdown)
-    return measurements.without_markers(page)
-
-
-def renewed(markdown: str) -> str:
-    """A page with the lists and the measured numbers that are written in it as they are now."""
-
-    def fill(found: re.Match[str]) -> str:
-        if "\n" not in found[0]:
-            return found[0]
-        return f"<!-- list: {found[1]} -->\n\n{LISTS[found[1]](markdown)}\n\n<!-- end of list -->"
-
-    return measurements.renewed(MARKER.sub(fill, markdown), measurements.records())
-
-
-if __name__ == "__main__":
-    for page in measurements.PAGES:
-        before = page.read_text()
-        if renewed(before) != before:
-            page.write_text(renewed(before))
-            print(page.relative_to(PAGES.parent))
+    return MARKER.sub(lambda found: LISTS[found[1]](markdown), markdown)

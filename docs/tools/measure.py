@@ -1,9 +1,10 @@
-"""Measures what the pages quote, and writes it to `docs/data/measurements.json`, one group or several at a time.
+"""Measures what the page of measurements shows, and writes it to `docs/data/measurements.json`, one group or several at a time.
 
     python docs/tools/measure.py regret                       # ten minutes on two cores; needs MovieLens
     python docs/tools/measure.py regret --only alternating    # records that begin with regret.alternating
     python docs/tools/measure.py engine service --times 3 --machine newer-xeon
-    python docs/tools/lists.py                                # then: write them into the pages
+
+The site shows the new numbers at once. Pages that quote one of them have it as plain text: change them by hand.
 
 Groups that are not named stay as they are. What a group of `decoupled bench` measures goes to the records that name one
 of its lines. A ratio has its own range; other numbers get the range over `--times`. Times are only worth keeping from a
@@ -16,21 +17,17 @@ import json
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import context_gains
-import extras
-import late_table
 import measurements
 import regrets
-import step_times
-import traffic_table
 
 import decoupled as dc
+from decoupled_lab.bench.steps import compiled_step
 from decoupled_lab.bench.timing import Ratio
 
 BENCHES = ("learner", "engine", "start", "service", "limits", "mirror", "gpu")
@@ -84,47 +81,39 @@ def rounded(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-def from_regrets(held: dict[str, Any], options: argparse.Namespace) -> Found:
-    """Simulate regrets."""
-    for name, found in regrets.measure(options.only):
-        print(name, found["value"], flush=True)
-        yield name, found
+def steps(repetitions: int) -> Found:
+    """Microseconds of the compiled step of every policy: medians of interleaved repetitions, after one that is not counted."""
+    players = {name: each for name, each in regrets.CONTENDERS.items() if "centred" not in name}
+    players |= regrets.COMPARED
+    for arms, rounds in {8: 20_000, 64: 5_000}.items():
+        times: dict[str, list[float]] = {name: [] for name in players}
+        for turn in range(1 + repetitions):
+            for name, policy in players.items():
+                seconds = compiled_step(policy, arms, rounds)
+                times[name] += [seconds] * (turn > 0)
+        for name, found in times.items():
+            what = f"the policy's own step, decide and update, of {players[name].label} with {arms} arms"
+            value = float(f"{1e6 * statistics.median(found):.2g}")
+            yield f"steps.{name}.{arms}", {"value": value, "unit": "µs", "what": what}
 
 
-def from_steps(held: dict[str, Any], options: argparse.Namespace) -> Found:
-    """Time the step of every policy."""
-    return step_times.measure(options.repetitions)
-
-
-def from_traffic(held: dict[str, Any], options: argparse.Namespace) -> Found:
-    """Simulate real traffic."""
-    return traffic_table.measure()
-
-
-def from_late(held: dict[str, Any], options: argparse.Namespace) -> Found:
-    """Measure late feedback."""
-    return late_table.measure()
-
-
-def from_context(held: dict[str, Any], options: argparse.Namespace) -> Found:
-    """Measure what a context is worth."""
-    return context_gains.measure()
-
-
-def from_extras(held: dict[str, Any], options: argparse.Namespace) -> Found:
-    """Measure what each extra takes."""
-    return extras.measure()
-
-
-GROUPS: dict[str, Any] = {
-    "regret": from_regrets,
-    "traffic": from_traffic,
-    "late": from_late,
-    "context": from_context,
-    "steps": from_steps,
-    "extras": from_extras,
-    **{name: partial(from_bench, name) for name in BENCHES},
+SIMULATED: dict[str, Callable[[argparse.Namespace], Found]] = {
+    "regret": lambda options: regrets.measure(options.only),
+    "traffic": lambda options: regrets.measure_traffic(),
+    "late": lambda options: regrets.measure_late(),
+    "recorded": lambda options: regrets.measure_recorded(),
+    "context": lambda options: context_gains.measure(),
 }
+
+
+def measured(group: str, held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """The records of a group."""
+    if group in SIMULATED:
+        return SIMULATED[group](options)
+    return steps(options.repetitions) if group == "steps" else from_bench(group, held, options)
+
+
+GROUPS = (*SIMULATED, "steps", *BENCHES)
 
 
 def main() -> None:
@@ -141,17 +130,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=measurements.FILE, help="another file, to try it")
     options = parser.parse_args()
     for name in options.groups:
-        machine = SEEDED if name in ("regret", "traffic", "late", "context") else options.machine
+        machine = SEEDED if name in SIMULATED else options.machine
         if machine is None:
             parser.error(f"--machine: is needed for {name}; it is one of {', '.join(content['machines'])}")
         group = content["groups"][name]
         made = {"machine": machine, "version": dc.__version__}
-        for record, found in list(GROUPS[name](group["records"], options)):
+        for record, found in measured(name, group["records"], options):
             old = {
                 each: text for each, text in group["records"].get(record, {}).items() if each not in made
             }
             own = {each: text for each, text in made.items() if text != group[each]}
             group["records"][record] = old | found | own
+            print(record, found, flush=True)
         measurements.save(content, options.out)
 
 

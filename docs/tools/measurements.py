@@ -1,42 +1,22 @@
-"""Writes measured numbers into the pages, from `docs/data/measurements.json`.
+"""Reads and writes `docs/data/measurements.json`, and makes the page of measurements from it.
 
-    python docs/tools/lists.py      # renews the numbers and the lists of all pages
-
-A number on a page is followed by an invisible comment that names its record:
-
-    Tsallis-INF takes 1,950 (1,750 to 2,150)<!-- m: engine.million.tsallis --> times as long.
-
-The word after the name is the form: `value`, `range`, `interval` or `half`; `.1` asks for one decimal. Without a form,
-all that the record has is written. Where there is no number yet, write `?`. The site does not show the comments.
+A record is a measured number: its value or range, its unit, what it is, how it was made, on which machine, and of which
+version. A group says the last three for all its records, unless a record says them itself.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docs" / "data" / "measurements.json"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SHARED = (
-    "how",
-    "machine",
-    "version",
-)  # what a group says for all its records, and a record may say for itself
-
-NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e\d+)?"
-FORMS = {
-    "value": NUMBER,
-    "range": rf"{NUMBER}\s+to\s+{NUMBER}",
-    "interval": rf"{NUMBER}\s+\({NUMBER}\s+to\s+{NUMBER}\)",
-    "half": rf"{NUMBER}\s+±\s+{NUMBER}",
-}
-MARKER = re.compile(r"<!-- m: (?P<name>[\w.-]+)(?: (?P<form>[a-z]+))?(?: \.(?P<decimals>\d))? -->")
+SHARED = ("how", "machine", "version")
 
 
 class Record(NamedTuple):
-    """A measurement. `decimals` says how many of them pages show; None: as many as there are."""
+    """A measurement. `decimals` says how many of them the page shows; None: as many as there are."""
 
     name: str
     what: str
@@ -50,16 +30,18 @@ class Record(NamedTuple):
     decimals: int | None = None
     line: str = ""  # the line of `decoupled bench` that gives it
 
-    @property
-    def form(self) -> str:
-        """How it is written if a page does not say."""
-        if self.value is None:
-            return "range"
-        return "value" if self.low is None else "interval"
+
+def records(file: Path = FILE) -> dict[str, Record]:
+    """All records by name."""
+    found = {}
+    for group in json.loads(file.read_text())["groups"].values():
+        shared = {key: group[key] for key in SHARED}
+        found |= {name: Record(name, **(shared | fields)) for name, fields in group["records"].items()}
+    return found
 
 
 def written(number: float, decimals: int | None = None) -> str:
-    """A number as pages show it.
+    """A number as the page shows it.
 
     >>> written(1950.0), written(0.5), written(22.345, 1), written(-0.3, 0), written(2.0e10)
     ('1,950', '0.5', '22.3', '0', '2e10')
@@ -72,68 +54,37 @@ def written(number: float, decimals: int | None = None) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:,}"
 
 
-def text_of(record: Record, form: str | None = None, decimals: int | None = None) -> str:
-    """A record as a page shows it."""
-    places = record.decimals if decimals is None else decimals
-    value, low, high = (
-        None if each is None else written(each, places) for each in (record.value, record.low, record.high)
-    )
-    if (form or record.form) == "half" and record.low is not None and record.high is not None:
-        return f"{value} ± {written((record.high - record.low) / 2, places)}"
-    shown = {"value": value, "range": f"{low} to {high}", "interval": f"{value} ({low} to {high})"}
-    text = shown[form or record.form]
-    if text is None or "None" in text:
-        raise ValueError(f"{record.name}: has no {form}")
-    return text
+def text_of(record: Record) -> str:
+    """A value, a range, or both.
 
-
-def records(file: Path = FILE) -> dict[str, Record]:
-    """All records by name."""
-    found = {}
-    for group in json.loads(file.read_text())["groups"].values():
-        shared = {key: group[key] for key in SHARED}
-        found |= {name: Record(name, **(shared | fields)) for name, fields in group["records"].items()}
-    return found
-
-
-def _shape(marker: re.Match[str], known: dict[str, Record]) -> str:
-    """What may be before a marker: a text of its form, or a question mark."""
-    if marker["name"] not in known:
-        raise KeyError(f"{marker['name']}: no such record in {FILE.name}")
-    return FORMS[marker["form"] or known[marker["name"]].form]
-
-
-def marked(page: str, known: dict[str, Record]) -> Iterator[tuple[int, int, str]]:
-    """Where the text of each marker begins and ends, and what should be there."""
-    for marker in MARKER.finditer(page):
-        shape = _shape(marker, known)
-        before = re.search(rf"(?<![\d.,])(?P<text>{shape}|\?)(?:\*\*)?\Z", page[: marker.start()])
-        if before is None:
-            raise ValueError(f"{marker[0]}: is not after a number of its form; write ? there")
-        decimals = None if marker["decimals"] is None else int(marker["decimals"])
-        yield (
-            *before.span("text"),
-            text_of(known[marker["name"]], marker["form"], decimals),
-        )
-
-
-def renewed(page: str, known: dict[str, Record]) -> str:
-    """A page with all marked numbers as they are in the file.
-
-    >>> known = {"a.b": Record("a.b", "", "s", "", "", "", value=1950.0, low=1750.0, high=2150.0)}
-    >>> renewed("It takes **1,387**<!-- m: a.b value -->, or ?<!-- m: a.b -->.", known)
-    'It takes **1,950**<!-- m: a.b value -->, or 1,950 (1,750 to 2,150)<!-- m: a.b -->.'
+    >>> text_of(Record("a.b", "", "s", "", "", "", value=1950.0, low=1750.0, high=2150.0))
+    '1,950 (1,750 to 2,150)'
     """
-    parts, end = [], 0
-    for start, stop, text in marked(page, known):
-        parts += [page[end:start], text]
-        end = stop
-    return "".join((*parts, page[end:]))
+    value, low, high = (
+        "" if each is None else written(each, record.decimals)
+        for each in (record.value, record.low, record.high)
+    )
+    if not low:
+        return value
+    return f"{value} ({low} to {high})" if value else f"{low} to {high}"
 
 
-def without_markers(page: str) -> str:
-    """A page for the site."""
-    return MARKER.sub("", page)
+def tables() -> str:
+    """Every record, in a section for each group and a table for each way and place of measuring."""
+    content = json.loads(FILE.read_text())
+    parts = []
+    for group, found in groupby(records().values(), lambda record: record.name.partition(".")[0]):
+        parts.append(f"## {content['groups'][group]['title']}")
+        ordered = sorted(found, key=lambda record: (record.how, record.machine, record.version))
+        for (how, machine, version), same in groupby(
+            ordered, lambda record: (record.how, record.machine, record.version)
+        ):
+            parts.append(
+                f"How: {how}. Machine: {content['machines'][machine]}. Version of the package: {version}."
+            )
+            rows = (f"| {each.what} | {text_of(each)} | {each.unit} |" for each in same)
+            parts.append("\n".join(("| what | measured | unit |", "|---|---|---|", *rows)))
+    return "\n\n".join(parts)
 
 
 def save(content: dict[str, Any], file: Path = FILE) -> None:

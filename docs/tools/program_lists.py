@@ -1,5 +1,7 @@
-"""Lists of what the program itself describes: its commands, in `commands.md`, and its HTTP requests, in `service.md`."""
+"""Lists of what the program itself describes: its commands, its HTTP requests, and the settings of experiments and mirrors."""
 
+import inspect
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 from unittest.mock import Mock
@@ -7,11 +9,24 @@ from unittest.mock import Mock
 import typer
 
 from decoupled.cli.main import app
+from decoupled_serve.mirror import config
 from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE
 from decoupled_serve.service.http.app import create_app
 from decoupled_serve.service.service import DecisionService
 
 CLIENT = ("--url", "--key-file")
+# The tables of a mirror's file, and what says what is in them.
+TABLES: dict[str, type[config.TableConfig]] = {
+    "": config.MirrorConfig,
+    "experiment.": config.ExperimentConfig,
+    "mirror.": config.CopyConfig,
+    "arm.": config.ArmConfig,
+    "loss.": config.LossConfig,
+    "loss.judge.": config.JudgeConfig,
+    "webhook.": config.WebhookConfig,
+    "sticky.": config.StickyConfig,
+    "context.": config.FieldConfig,
+}
 NOTE = "Variables set the options, too"
 
 
@@ -72,15 +87,63 @@ def commands(page: str) -> str:
     return "\n\n".join(section(name, each) for name, each in leaves(typer.main.get_command(app)))
 
 
+def openapi() -> dict[str, Any]:
+    """The OpenAPI document of the service."""
+    document: dict[str, Any] = create_app(cast(DecisionService, Mock())).inner.openapi()
+    return document
+
+
 def requests(page: str) -> str:
     """Every request of the HTTP API, from the OpenAPI document."""
-    paths = create_app(cast(DecisionService, Mock())).inner.openapi()["paths"]
     rows = [
         f"| `{method.upper()} {path}` | {' '.join(told(each).split())} |"
-        for path, methods in paths.items()
+        for path, methods in openapi()["paths"].items()
         for method, each in methods.items()
     ]
     return "\n".join(("| request | what it does |", "|---|---|", *rows))
+
+
+def fields(schema: str) -> str:
+    """The fields of a body, from the OpenAPI document."""
+    known = openapi()["components"]["schemas"][schema]["properties"]
+    rows = [
+        f"| `{name}` | {default_of(each.get('default'))} | {each['description']} |"
+        for name, each in known.items()
+    ]
+    return "\n".join(("| field | default | what it sets |", "|---|---|---|", *rows))
+
+
+def default_of(value: Any) -> str:
+    """A default as the tables show it; nothing for none, and for what takes more than a few words.
+
+    >>> default_of(0.05), default_of(True), default_of(("GET /*", "HEAD /*")), default_of({"name": "Ladder"}), default_of(None)
+    ('`0.05`', '`true`', '`GET /*`, `HEAD /*`', '`Ladder`', '')
+    """
+    if isinstance(value, dict):
+        value = value.get("name")
+    if isinstance(value, list | tuple):
+        return ", ".join(map(default_of, value))
+    if isinstance(value, bool):
+        value = str(value).lower()
+    plain = isinstance(value, str | int | float) and value != ""
+    return f"`{value:,.15g}`" if plain and not isinstance(value, str) else f"`{value}`" if plain else ""
+
+
+def mirror_keys(page: str) -> str:
+    """The keys of a mirror's file that are no options, from the classes that read it."""
+    options = {each.key for each in MIRROR} | {"key", "folder"}
+    rows = []
+    for place, kind in TABLES.items():
+        meanings = dict(
+            re.findall(r"^    (\w+): ((?:.+\n?(?:^ {8}.*\n?)*))", inspect.getdoc(kind) or "", re.M)
+        )
+        for name, field in kind.model_fields.items():
+            key = field.alias or name
+            table = f"{place}{key}." in TABLES
+            if f"{place}{key}" not in options and not table:
+                meaning = " ".join(meanings[name].split())
+                rows.append(f"| `{place}{key}` | {default_of(field.default)} | {meaning} |")
+    return "\n".join(("| key | default | what it sets |", "|---|---|---|", *rows))
 
 
 def told(operation: dict[str, Any]) -> str:

@@ -1,18 +1,22 @@
-"""Simulates the regrets that the pages quote: one set of runs for all of them, so that no two pages differ.
+"""Simulates the regrets of the page of measurements: the groups `regret`, `traffic`, `late` and `recorded`.
 
-Every policy plays 1,000 runs of 10,000 rounds with seed 0 on each of its instances. Runs are seeded one by one, so a
-policy has the same regret whether it is simulated alone or beside others.
+Every policy of `regret` plays 1,000 runs of 10,000 rounds with seed 0 on each of its instances. Runs are seeded one by one,
+so a policy has the same regret whether it is simulated alone or beside others.
 """
 
+import os
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.environments import Environment, MovieLens, PunishLast
+from decoupled.environments import Environment, LossTable, PunishLast
 from decoupled.policies import Policy
+from decoupled_lab import MovieLens
 from decoupled_lab.paper.setup import (
     ADVERSARIES,
     BENCHMARKS,
@@ -24,8 +28,8 @@ from decoupled_lab.paper.setup import (
 from decoupled_lab.paper.tuned import RATES
 from decoupled_lab.report.claims import mean_of, ratio_of
 
+Found = Iterator[tuple[str, dict[str, Any]]]
 ROUNDS, RUNS, SEED = 10_000, 1_000, 0
-TAIL = 0.99
 DIRECT = dc.Traffic()
 PUNISHED = {f"punished-{arms}": PunishLast(arms=arms) for arms in PUNISHED_ARMS}
 INSTANCES: dict[str, Environment] = {
@@ -58,7 +62,6 @@ COMPARED: dict[str, Policy] = {
 COMPARED_ON = ("alternating", "easy", "punished-8")  # the columns of choosing.md
 MEDIANS = ("ftpl", "tsallis", "exp3", "leader")  # the rows of reproduce.md
 MEDIANS_ON = "alternating"
-TUNED, TUNED_ON = "tuned", "alternating"
 
 
 def finals(
@@ -77,33 +80,33 @@ def mean_record(regret: Floats, what: str) -> dict[str, Any]:
     return {**ends, "unit": "regret", "what": f"mean regret of {what}", "decimals": 0}
 
 
-def players(instance: str) -> dict[str, Policy]:
-    """The policies that play an instance."""
-    more = COMPARED if instance in COMPARED_ON else {}
-    return {**CONTENDERS, **more, **({"two-rungs": TWO_RUNGS} if instance in PUNISHED else {})}
+# Regret with prompt feedback
 
 
-def measure(only: str = "", runs: int = RUNS) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every record of this group whose instance's name begins with `only`."""
+def measure(only: str = "") -> Found:
+    """Every record of `regret` whose instance's name begins with `only`."""
     for instance in INSTANCES:
         if not instance.startswith(only):
             continue
+        more = COMPARED if instance in COMPARED_ON else {}
+        players = {**CONTENDERS, **more, **({"two-rungs": TWO_RUNGS} if instance in PUNISHED else {})}
         regrets: dict[str, Floats] = {}
-        for name, policy in players(instance).items():
-            regrets[name] = finals(instance, policy, runs)
+        for name, policy in players.items():
+            regrets[name] = finals(instance, policy)
             yield from of_policy(instance, name, policy, regrets[name])
-        yield ratio(instance, regrets["recommended"], regrets["ftpl"])
-    if TUNED.startswith(only):
-        yield from tuned(runs)
+        ratio = ratio_of("", regrets["recommended"], regrets["ftpl"])
+        what = f"mean regret of Ladder() over FTPL()'s on {INSTANCES[instance].label}"
+        ends = {"value": ratio.value, "low": ratio.low, "high": ratio.high}
+        yield f"regret.{instance}.ratio", {**ends, "unit": "ratio", "what": what, "decimals": 3}
+    if "tuned".startswith(only):
+        yield from tuned()
 
 
-def of_policy(
-    instance: str, name: str, policy: Policy, regret: Floats
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The mean regret of a policy, and the quantiles that pages show."""
+def of_policy(instance: str, name: str, policy: Policy, regret: Floats) -> Found:
+    """The mean regret of a policy, and some quantiles."""
     place, who = f"regret.{instance}.{name}", f"{policy.label} on {INSTANCES[instance].label}"
     yield place, mean_record(regret, who)
-    quantiles = {"p99": TAIL} if name in CONTENDERS else {}
+    quantiles = {"p99": 0.99} if name in CONTENDERS else {}
     if instance == MEDIANS_ON and name in MEDIANS:
         quantiles["median"] = 0.5
     for title, share in quantiles.items():
@@ -112,22 +115,142 @@ def of_policy(
         yield f"{place}.{title}", found
 
 
-def ratio(instance: str, above: Floats, below: Floats) -> tuple[str, dict[str, Any]]:
-    """How the recommended policy compares with the paper's, paired by run."""
-    found = ratio_of("", above, below)
-    what = f"mean regret of Ladder() over FTPL()'s on {INSTANCES[instance].label}"
-    ends = {"value": found.value, "low": found.low, "high": found.high}
-    return f"regret.{instance}.ratio", {**ends, "unit": "ratio", "what": what, "decimals": 3}
-
-
-def tuned(runs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def tuned() -> Found:
     """Two policies at their best c, as `decoupled reproduce tuned` has them: chosen on one seed, judged on another."""
     families: dict[str, Callable[[float], Policy]] = {
         "ftpl": lambda c: dc.FTPL(c=c),
         "exp3": lambda c: dc.Exp3(c=c),
     }
     for name, at in families.items():
-        best = min(RATES, key=lambda c: finals(TUNED_ON, at(c), runs // 2).mean())
-        regret = finals(TUNED_ON, at(best), runs, SEED + 1)
-        what = f"{at(best).label}, the best c of the paper's sweep, on {INSTANCES[TUNED_ON].label}, seed {SEED + 1}"
-        yield f"regret.{TUNED}.{name}", mean_record(regret, what)
+        best = min(RATES, key=lambda c: finals("alternating", at(c), RUNS // 2).mean())
+        regret = finals("alternating", at(best), RUNS, SEED + 1)
+        where = f"{INSTANCES['alternating'].label}, seed {SEED + 1}"
+        what = f"{at(best).label}, the best c of the paper's sweep, on {where}"
+        yield f"regret.tuned.{name}", mean_record(regret, what)
+
+
+# Traffic
+
+TRAFFIC: dict[str, dict[str, Any]] = {
+    "delay": {"delay": 100},
+    "geometric": {"delay": ("geometric", 100)},
+    "missing": {"missing": 0.5},
+    "slice": {"slice": 0.05},
+    "noise": {"reported": ("noise", 0.5)},
+    "flip": {"reported": ("flip", 0.2)},
+}
+
+
+def measure_traffic() -> Found:
+    """Every record of `traffic`."""
+    for world in ("alternating", "easy"):
+        for kind, how in TRAFFIC.items():
+            for name in ("ftpl", "recommended", "exp3", "tsallis"):
+                regret = finals(world, CONTENDERS[name], traffic=dc.Traffic(**how))
+                what = f"{CONTENDERS[name].label} on {INSTANCES[world].label} with {how}"
+                yield f"traffic.{world}.{kind}.{name}", mean_record(regret, what)
+
+
+# Late feedback, for the proof of the ladder
+
+DELAYS: dict[str, Any] = {"0": 0, "40": 40, "200": 200, "geometric": ("geometric", 40)}
+LATE_RUNS = 400
+CHASED_ROUNDS, CHASED_RUNS = 16_000, 20
+
+
+def chased(policy: Policy, delay: Any, seed: int) -> float:
+    """The regret of a run in which the leader costs 1, and the other of two arms nothing.
+
+    The leader has the smaller mean of the losses that have arrived; of equal arms, it is the last leader.
+    """
+    learner, draw = policy.start(arms=2, seed=seed), np.random.default_rng(seed)
+    if isinstance(delay, tuple):
+        delays = draw.geometric(1.0 / (1.0 + delay[1]), CHASED_ROUNDS) - 1
+    else:
+        delays = np.full(CHASED_ROUNDS, delay)
+    due: dict[int, list[tuple[dc.Decision, float]]] = defaultdict(list)
+    means, counts, costs = [0.0, 0.0], [0, 0], [0, 0]
+    suffered = leader = 0
+    for t, late in enumerate(delays.tolist()):
+        if means[1 - leader] < means[leader]:
+            leader = 1 - leader
+        decision = learner.decide()
+        suffered += decision.exploit == leader
+        costs[leader] += 1
+        due[t + late].append((decision, float(decision.explore == leader)))
+        for early, loss in due.pop(t, ()):
+            learner.observe(early, loss=loss)
+            arm = int(early.explore)
+            counts[arm] += 1
+            means[arm] += (loss - means[arm]) / counts[arm]
+    return float(suffered - min(costs))
+
+
+def measure_late() -> Found:
+    """Every record of `late`."""
+    policies = {name: CONTENDERS[name] for name in ("recommended", "ftpl", "tsallis")}
+    for kind, delay in DELAYS.items():
+        for name, policy in policies.items():
+            regret = np.array([chased(policy, delay, seed) for seed in range(CHASED_RUNS)])
+            what = f"{policy.label} on two arms of which the leader costs 1 with delay={delay}"
+            yield f"late.chased.{kind}.{name}", mean_record(regret, what)
+            for world in ("alternating", "easy"):
+                regret = finals(world, policy, LATE_RUNS, traffic=dc.Traffic(delay=delay))
+                what = f"{policy.label} on {INSTANCES[world].label} with delay={delay}"
+                yield f"late.{world}.{kind}.{name}", mean_record(regret, what)
+
+
+# Recorded losses: DECOUPLED_DATA names a folder with real/NAME.npz, each with an array `losses`, rounds x arms, in [0, 1].
+# The tables come from public data and are not part of the package. You can use your own.
+
+RECORDED = {
+    "digits": "digits-01-x3",
+    "phishing": "phishing-01",
+    "ridership": "chicago-forecast",
+    "flights": "flights-carrier",
+}
+RECORDED_POLICIES: dict[str, Policy] = {
+    **{name: CONTENDERS[name] for name in ("recommended", "centred", "ftpl", "leader")},
+    "top-two": dc.TopTwo(),
+    "forgetting": dc.Forgetting(dc.Ladder(), period=1_000),
+}
+LATE_ROUNDS, LATE_RECORDED_RUNS = 200, 50
+
+
+def measure_recorded() -> Found:
+    """Every record of `recorded`."""
+    folder = os.environ.get("DECOUPLED_DATA")
+    if not folder:
+        raise SystemExit("DECOUPLED_DATA: is not set; set it to the folder that holds real/NAME.npz")
+    tables = {}
+    for name, file in RECORDED.items():
+        with np.load(Path(folder) / "real" / f"{file}.npz") as kept:
+            tables[name] = np.asarray(kept["losses"], float)
+    worlds: dict[str, Environment] = {
+        name: LossTable(losses, noise="none") for name, losses in tables.items()
+    }
+    for key, policy in RECORDED_POLICIES.items():
+        for name, world in (*worlds.items(), ("punished", PunishLast(arms=8))):
+            rounds = len(tables[name]) if name in tables else 5_000
+            results = dc.simulate(policy, world, rounds, RUNS, seed=SEED, checkpoints=1)
+            regret = mean_record(results.final_regret(policy), f"{policy.label} on {name}")
+            yield f"recorded.{name}.{key}", regret
+        for name in ("ridership", "flights"):
+            runs = [regret_with_delay(policy, tables[name], seed) for seed in range(LATE_RECORDED_RUNS)]
+            what = f"{policy.label} on {name}-late"
+            yield f"recorded.{name}-late.{key}", mean_record(np.array(runs), what)
+
+
+def regret_with_delay(policy: Policy, losses: Floats, seed: int) -> float:
+    """The regret of one run in which every loss is reported `LATE_ROUNDS` rounds late."""
+    learner = policy.start(arms=losses.shape[1], seed=seed)
+    waiting: deque[tuple[dc.Decision, float]] = deque()
+    suffered = 0.0
+    for row in losses:
+        decision = learner.decide()
+        suffered += row[decision.exploit]
+        waiting.append((decision, row[decision.explore]))
+        if len(waiting) > LATE_ROUNDS:
+            early, loss = waiting.popleft()
+            learner.observe(early, loss=loss)
+    return float(suffered - losses.sum(axis=0).min())

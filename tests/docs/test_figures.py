@@ -1,7 +1,5 @@
 """The committed figures are the ones that `docs/figures/make.py` draws; they are small, readable and shown on a page."""
 
-import csv
-import re
 import runpy
 
 import numpy as np
@@ -46,19 +44,10 @@ def test_a_dark_figure_is_dark_and_as_large_as_the_light_one(name: str) -> None:
     assert dark[0, 0, :3].max() < 0.1
 
 
-def ends_of(name: str) -> dict[tuple[str, str], int]:
-    """The last mean of each curve of a figure, rounded, by panel and policy."""
-    with (ROOT / f"docs/data/figures/{name}.csv").open(newline="") as file:
-        ends = {(row["panel"], row["series"]): float(row["y"]) for row in csv.DictReader(file)}
-    return {key: round(value) for key, value in ends.items()}
-
-
-def test_the_curves_of_an_idea_end_where_its_page_says() -> None:
-    page = (ROOT / "docs/how-to/compare.md").read_text()
-    printed = re.findall(r"^(alternating|stochastic) +(\w.*?) {2,}(\d+)  ", page, re.MULTILINE)
-    punished = page[page.index("punish last") :]
-    printed += [
-        ("punish last", *each) for each in re.findall(r"^(\w.*?) +(\d+) +\d+ +\d+$", punished, re.MULTILINE)
-    ]
-    assert len(printed) == 9
-    assert {(panel, name): int(mean) for panel, name, mean in printed} == ends_of("how-to-compare")
+def test_the_animation_of_the_readme_is_up_to_date_and_stands_still_for_those_who_prefer_that() -> None:
+    demo = runpy.run_path(str(ROOT / "docs" / "figures" / "demo.py"))
+    text = (ROOT / "docs" / "figures" / "demo.svg").read_text(encoding="utf-8")
+    assert demo["picture"](demo["played"]()) == text, "run: python docs/figures/demo.py"
+    before, motion = text.split("@media (prefers-reduced-motion: no-preference)")
+    assert "animation:" in motion
+    assert "animation:" not in before

@@ -1,15 +1,21 @@
-"""Facts stated in several files of the project: the version, the supported Pythons, the paper to cite."""
+"""Facts stated in several files of the project: versions, the supported Pythons, the paper to cite."""
 
 import json
-import os
 import re
-import subprocess
 import tomllib
-from pathlib import Path
+from importlib import import_module
+from pkgutil import walk_packages
 
+import pytest
 import yaml
 
 import decoupled as dc
+import decoupled_lab
+import decoupled_serve
+from decoupled.learner import saving
+from decoupled.simulation import results
+from decoupled_lab import paper
+from decoupled_lab.paper.base import PaperExperiment
 from support.pages import PAGES, ROOT, blocks
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -71,7 +77,16 @@ def test_the_newest_release_is_the_one_to_cite_and_to_archive() -> None:
     assert [cited["references"][0]["title"] in each for each in archived["references"]] == [True]
 
 
-def test_the_client_and_the_deployment_have_the_version_of_the_package() -> None:
+def test_the_other_packages_the_client_and_the_deployment_have_the_version_of_core() -> None:
+    for package in (decoupled_serve, decoupled_lab):
+        assert package.__version__ == dc.__version__
+    pinned = [
+        version
+        for package in ("core", "serve", "lab")
+        for version in re.findall(r'"decoupled-bandits[^"]*==([^"]*)"', text(f"{package}/pyproject.toml"))
+    ]
+    assert len(pinned) >= 8
+    assert set(pinned) == {dc.__version__}
     release = dc.__version__.partition(".dev")[0]
     client = release if release == dc.__version__ else f"{release}-dev.0"
     locked = json.loads(text("clients/typescript/package-lock.json"))
@@ -94,13 +109,28 @@ def test_the_readme_and_the_citation_name_the_same_paper() -> None:
     }
 
 
-def test_a_wheel_is_built_once_and_with_what_that_needs_alone(tmp_path: Path) -> None:
-    command = ["make", "-n", f"WHEEL_VENV={tmp_path}/none", f"VENV={tmp_path}/neither", "build"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert re.findall(r"-r (\S+)", done.stdout) == ["requirements/pip.txt", "requirements/wheel.txt"]
-    assert done.stdout.count("hatchling build") == 1
-    # The variable of the user holds, and nothing else builds machine code.
-    assert "DECOUPLED_NATIVE" not in done.stdout
-    assert "decoupled.builder" not in done.stdout
+def test_the_page_on_versioning_names_the_versions_of_the_formats() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", text("docs/versioning.md"), re.MULTILINE)
+    assert dict(rows) == {"learner's state": str(saving.VERSION), "results, netCDF": str(results.VERSION)}
+
+
+def test_every_experiment_is_on_the_list() -> None:
+    for module in walk_packages(paper.__path__, f"{paper.__name__}."):
+        import_module(module.name)
+
+    def last(kind: type[PaperExperiment]) -> set[str]:
+        below = kind.__subclasses__()
+        return {f"{kind.__module__}.{kind.__name__}"} if not below else set().union(*map(last, below))
+
+    defined = {each for each in last(PaperExperiment) if each.startswith("decoupled_lab.")}
+    assert defined == {f"{paper.__name__}.{each.where}" for each in paper.EXPERIMENTS.values()}
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_paths_on_a_page_for_contributors_exist(page: str) -> None:
+    named = set(re.findall(r"`((?:core|serve|lab|tests|docs|clients)/[\w./]+)`", text(page)))
+    assert len(named) > 10
+    # CONTRIBUTING.md has a policy as an example.
+    assert [
+        path for path in sorted(named) if not (ROOT / path).exists() and "inverse_gap" not in path
+    ] == []

@@ -70,17 +70,18 @@ def options() -> dict[str, Any]:
 
 
 @cache
-def package() -> Any:
-    """The package as Griffe reads it, with the extensions of the site."""
+def packages() -> Any:
+    """The packages as Griffe reads them, with the extensions of the site."""
     extensions = griffe.load_extensions(*(str(ROOT / each) for each in options()["extensions"]))
     loader = griffe.GriffeLoader(
         search_paths=[ROOT / each / "src" for each in ("core", "serve", "lab")],
         extensions=extensions,
         docstring_parser=griffe.Parser.google,
     )
-    found = loader.load("decoupled")
+    for name in ("decoupled", "decoupled_serve", "decoupled_lab"):
+        loader.load(name)
     loader.resolve_aliases(implicit=True)
-    return found
+    return loader.modules_collection
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -97,7 +98,7 @@ def shown() -> tuple[Shown, ...]:
     for page, text in pages():
         for path, block in REFERENCE.findall(text):
             given = yaml.safe_load(block)["options"] if block else {}
-            thing = package()[path.removeprefix("decoupled.")]
+            thing = packages()[path]
             thing = thing.final_target if thing.is_alias else thing
             found.append(Shown(page, path, thing))
             found += members(page, path, thing, {**options(), **given})

@@ -1,9 +1,10 @@
 """A service on a real loopback socket, in a thread, for tests."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,8 +14,7 @@ from unittest.mock import Mock
 import httpx
 import uvicorn
 
-from decoupled_serve.service.http.admission.auth import digest_of, new_key
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits, digest_of, new_key
 from decoupled_serve.service.http.app import PATIENCE, create_app
 from decoupled_serve.service.http.server import Serving, configuration, listening
 from decoupled_serve.service.service import DecisionService, open_service
@@ -32,6 +32,19 @@ class Service:
     url: str
     direct: DecisionService
     http: httpx.Client
+
+    @contextmanager
+    def line(self, sent: bytes = b"") -> Iterator[socket.socket]:
+        """A plain connection, on which some bytes were sent."""
+        with socket.create_connection(("127.0.0.1", int(self.url.rsplit(":", 1)[1])), timeout=60) as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.sendall(sent)
+            yield line
+
+    def heard(self, sent: bytes) -> bytes:
+        """All that comes in answer to some bytes, until the service closes the connection."""
+        with self.line(sent) as line:
+            return until_closed(line)
 
     def key(self, role: str, tenant: str = "local") -> dict[str, str]:
         """A fresh key, as a header."""
@@ -53,6 +66,15 @@ class Service:
         answer = self.http.post(f"/v1/experiments/{name}/decisions", json=wanted)
         assert answer.status_code == 201, answer.text
         return answer.json()
+
+
+def until_closed(line: socket.socket) -> bytes:
+    """All that comes until the service closes the connection; fails if it never does."""
+    heard = b""
+    with suppress(ConnectionResetError):
+        while part := line.recv(65_536):
+            heard += part
+    return heard
 
 
 @cache

@@ -1,9 +1,7 @@
 """A Prometheus server for tests, configured as the example in deploy/prometheus says."""
 
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 import yaml
 
 from support.pages import ROOT
+from support.waiting import free_port, wait_for
 
 RULES = ROOT / "deploy" / "prometheus"
 
@@ -41,9 +40,7 @@ def prometheus(folder: Path, target: str, key: str) -> Iterator[Callable[..., An
     scraped["static_configs"] = [{"targets": [target]}]
     (folder / scraped["authorization"]["credentials_file"]).write_text(key)
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     command = [
         "prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address={address}", "--log.level=warn",
@@ -71,13 +68,3 @@ def _is_ready(http: httpx.Client) -> bool:
         return http.get("/-/ready").status_code == 200
     except httpx.TransportError:
         return False
-
-
-def wait_for(
-    condition: Callable[[], Any], what: str, log: Path | None = None, seconds: float = 60.0
-) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}\n" + (log.read_text() if log else "")
-        time.sleep(0.05)

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 
 import decoupled
+import decoupled_lab
+import decoupled_serve
 
 USER = 10001
 HIDDEN = ("/home", "/root", "/tmp", "/data", "/proc", "/dev", "/run", "/venv")
@@ -31,17 +33,8 @@ def why_not() -> str | None:
 def _isolated() -> list[str]:
     """The command is the first process of its own process namespace, as in a container. It has the network of all."""
     user = ["--uid", str(USER), "--gid", str(USER)]
-    return [
-        "bwrap",
-        "--unshare-user",
-        *user,
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--as-pid-1",
-        "--die-with-parent",
-        "--cap-drop",
-        "ALL",
-    ]
+    own = ["--unshare-user", *user, "--unshare-pid", "--unshare-ipc", "--as-pid-1"]
+    return ["bwrap", *own, "--die-with-parent", "--cap-drop", "ALL"]
 
 
 def _root() -> list[str]:
@@ -66,30 +59,20 @@ class Sandbox:
         data: the folder that is /data inside, the only one besides /tmp that can be written to.
         tmp: the folder that is /tmp inside.
         shown: folders that are inside where they are outside, read-only, even if the folder above is hidden.
-        bound: other folders, by their path inside; read-only.
-        writable: the same, but writable.
     """
 
     data: Path
     tmp: Path
     shown: Sequence[str | Path] = ()
-    bound: Mapping[str, Path] | None = None
-    writable: Mapping[str, Path] | None = None
 
-    def command(
-        self, command: Sequence[str], environment: Mapping[str, str], cwd: str = "/data"
-    ) -> list[str]:
+    def command(self, command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
         """A command line that runs `command` inside, with no other environment than the given one."""
         binds = ["--bind", str(self.tmp), "/tmp", "--bind", str(self.data), "/data"]
         for path in self.shown:
             binds += ["--ro-bind", str(path), str(path)]
-        for inside, path in (self.bound or {}).items():
-            binds += ["--ro-bind", str(path), inside]
-        for inside, path in (self.writable or {}).items():
-            binds += ["--bind", str(path), inside]
         variables = [word for name, value in environment.items() for word in ("--setenv", name, value)]
         read_only = ["--remount-ro", "/"]
-        options = [*_root(), *binds, *read_only, "--clearenv", *variables, "--chdir", cwd, "--"]
+        options = [*_root(), *binds, *read_only, "--clearenv", *variables, "--chdir", "/data", "--"]
         return [*_isolated(), *options, *command]
 
 
@@ -138,8 +121,13 @@ def serving_in(
 
 
 def this_python() -> tuple[Sequence[str | Path], dict[str, str]]:
-    """The folders and the environment that this interpreter and this package need in a sandbox."""
-    package = Path(decoupled.__file__).resolve().parents[1]
-    folders = {sys.prefix, sys.base_prefix, str(package)}
+    """The folders and the environment that this interpreter and these packages need in a sandbox."""
+    loaded = (decoupled, decoupled_serve, decoupled_lab)
+    packages = [str(Path(str(each.__file__)).resolve().parents[1]) for each in loaded]
+    folders = {sys.prefix, sys.base_prefix, *packages}
     hidden = sorted(each for each in folders if each.startswith(tuple(f"{top}/" for top in HIDDEN)))
-    return hidden, {"PATH": os.defpath, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    return hidden, {
+        "PATH": os.defpath,
+        "PYTHONPATH": os.pathsep.join(packages),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }

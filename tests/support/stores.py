@@ -4,17 +4,26 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from decoupled_serve.service.memory.session import Reference
+from decoupled.client import StoreError
+from decoupled_serve.service.analysis.doctor import examine
+from decoupled_serve.service.experiment.records import Settings
+from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.open import open_store
 from decoupled_serve.service.store.sqlite import SqliteStore
+
+FTPL = Settings({"name": "FTPL"}, ("a", "b", "c"))
 
 
 def _binaries() -> Path | None:
@@ -104,6 +113,57 @@ def quick_service(address: str, **options: Any) -> DecisionService:
     )
     _open.append(DecisionService(store, **options))
     return _open[-1]
+
+
+def started(
+    address: str, settings: Settings = FTPL, name: str = "one", tenant: str = "me", **options: Any
+) -> DecisionService:
+    """A quick service with an experiment."""
+    service = quick_service(address, **options)
+    service.experiments.put(tenant, name, settings, seed=7).result()
+    return service
+
+
+def killed(service: DecisionService) -> None:
+    """End a service as a crash would: no snapshot is written."""
+    service._commits.close()
+    service._session.store.close()
+
+
+def faults(address: str | Path, now: Callable[[], float] = time.time) -> list[str]:
+    """What the doctor finds wrong with a store, besides what stores for tests are."""
+    about_tests = ("disk", "durability", "clock")
+    return [
+        str(each) for each in examine(address, now=now) if not each.good and each.name not in about_tests
+    ]
+
+
+@contextmanager
+def held(service: DecisionService) -> Iterator[None]:
+    """Holds up the thread that runs commands for the length of a block: what is asked in it shares transactions."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(session: Session) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    service._commits.submit(hold)
+    assert begun.wait(60)
+    try:
+        yield
+    finally:
+        go_on.set()
+
+
+@contextmanager
+def full_disk(service: DecisionService) -> Iterator[None]:
+    """No transaction can be committed during a block."""
+
+    def fail() -> None:
+        raise StoreError("store: the disk is full")
+
+    with patch.object(service._session.store, "end", fail):
+        yield
 
 
 @pytest.fixture(autouse=True)

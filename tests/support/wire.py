@@ -3,13 +3,14 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import wraps
 from typing import Any, NamedTuple
 
 from uvicorn.server import ServerState
 
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.app import create_app
 from decoupled_serve.service.http.server import Serving, configuration
 from decoupled_serve.service.http.transport.gateway import Gateway
@@ -146,6 +147,16 @@ async def wired(
     for connection in list(state.connections):
         connection.transport.close()
     await asyncio.gather(*state.tasks, return_exceptions=True)
+
+
+def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A decorator for tests that run on an event loop."""
+
+    @wraps(test)
+    def run(*arguments: Any, **options: Any) -> None:
+        asyncio.run(test(*arguments, **options))
+
+    return run
 
 
 def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import decoupled as dc
 from decoupled.inference.adding import add_all
 from decoupled.inference.sequences import AT_ONCE, Sequences
 from decoupled.inference.sums import Observation, Sums
-from decoupled.native.quick import NOT_QUICK
 from support.interrupts import at_every_point
 
 
@@ -100,37 +98,3 @@ def test_an_interrupt_leaves_the_old_sums_or_the_new(change: str) -> None:
     assert len(started) > 20
     assert started[0].to_dict() == twin.to_dict(), "the first was not interrupted"
     assert before.to_dict() == old, "copies share nothing that changes"
-
-
-@pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=str)
-def test_a_watched_learner_has_the_same_state_with_its_quick_calls(policy: Any) -> None:
-    """The twin makes every call in Python."""
-    quick, twin = (policy.start(["a", "b", "c"], seed=7, loss_range=(-1.0, 3.0)) for _ in range(2))
-    quick.watch()
-    twin.watch()
-    if quick._inner is NOT_QUICK:
-        pytest.skip("there is no machine code here: both would be the same")
-    chance, waiting = random.Random(3), []
-
-    def both(call: str, *arguments: Any) -> Any:
-        twin._inner = NOT_QUICK
-        found = [getattr(each, call)(*arguments) for each in (quick, twin)]
-        assert found[0] == found[1]
-        return found[0]
-
-    for number in range(300):
-        waiting.append(both("decide"))
-        if chance.random() < 0.9:
-            decision = waiting.pop(chance.randrange(len(waiting)))
-            both("observe", chance.choice((decision, decision.id)), chance.uniform(-1.0, 3.0))
-        if number == 100:
-            both("add_arms", ["d"])
-        if number == 200:
-            both("retire_arms", ["a"])
-    assert quick.to_json() == twin.to_json()
-    for bad in ("nobody-1", 3):
-        with pytest.raises(dc.FeedbackError):
-            quick.observe(bad, 0.5)
-    with pytest.raises(dc.LossError):
-        quick.observe(waiting[0], 7.0)
-    assert quick.to_json() == twin.to_json(), "what is refused changes nothing"

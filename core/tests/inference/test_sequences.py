@@ -10,7 +10,7 @@ from decoupled.base.packed import pack_floats, pack_ints, unpack_floats, unpack_
 from decoupled.errors import ArmError, LossError, ParameterError, StateError
 from decoupled.inference import Interval, Sequences, lower_difference, lower_mean, regret
 from decoupled.inference.boundary import BETS, GUESSES
-from decoupled.inference.shares import of_batch
+from decoupled.inference.sums import share_of_batch
 from decoupled.kernels.betting import OTHER_ROUNDS, ROUNDS
 
 RISK = 0.05
@@ -224,7 +224,7 @@ def test_a_round_that_could_explore_every_arm_left_is_comparable() -> None:
 
 
 def test_shares_never_add_up_to_more_than_the_risk() -> None:
-    assert 0.999 < sum(of_batch(batch) for batch in range(1000)) < 1.0
+    assert 0.999 < sum(share_of_batch(batch) for batch in range(1000)) < 1.0
 
 
 @pytest.mark.parametrize("drift", [True, False])

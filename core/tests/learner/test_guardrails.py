@@ -12,7 +12,6 @@ import pytest
 import decoupled as dc
 from decoupled.decision import GuardedDecision
 from decoupled.learner.columns import place_in_stream
-from decoupled.native.quick import NOT_QUICK
 from support.policies import forms
 from support.statistics import chi_square_p
 
@@ -183,19 +182,6 @@ def test_a_guarded_decision_is_a_decision() -> None:
     learner.observe(pickle.loads(pickle.dumps(decision)), loss=0.5)
     plain = trained().decide()
     assert (plain.drawn, plain.guard) == (plain.exploit, None)
-
-
-def test_only_a_learner_with_rules_leaves_the_quick_path() -> None:
-    learner = dc.FTPL().start(ARMS, seed=0)
-    quick = learner._quick_decide
-    if quick is NOT_QUICK.decide:
-        pytest.skip("the shipped machine code is missing or out of date: make native")
-    learner.guardrails = dc.Guardrails(pinned="a")
-    assert learner._quick_decide is NOT_QUICK.decide
-    assert learner.decide().exploit == "a"
-    assert quick() is None  # it was stopped, also in a thread that still holds it
-    learner.guardrails = dc.Guardrails()
-    assert learner._quick_decide is not NOT_QUICK.decide
 
 
 def test_new_arms_do_not_change_the_rules_and_named_arms_do_not_retire() -> None:

@@ -3,7 +3,6 @@
 import json
 import pickle
 import random
-from types import BuiltinFunctionType
 
 import numpy as np
 import pytest
@@ -43,16 +42,10 @@ def test_watching_changes_no_decision() -> None:
     assert one.estimates().tolist() == two.estimates().tolist()
 
 
-def test_a_learner_that_is_not_watched_stays_quick() -> None:
+def test_a_learner_that_is_not_watched_has_no_verdict() -> None:
     learner = dc.FTPL().start(arms=3, seed=7)
-    was_quick = isinstance(learner._quick_decide, BuiltinFunctionType)
     with pytest.raises(dc.UnsupportedError, match="call watch\\(\\) before"):
         learner.inference.verdict()
-    learner.watch()
-    assert isinstance(learner._quick_decide, BuiltinFunctionType) == was_quick
-    assert not isinstance(learner._quick_observe, BuiltinFunctionType)
-    learner.inference.stop()
-    assert isinstance(learner._quick_observe, BuiltinFunctionType) == was_quick
 
 
 def test_what_is_counted_is_every_observation_with_its_law() -> None:

@@ -151,7 +151,7 @@ def test_what_the_wheel_says_of_itself(built: Path) -> None:
     assert {"all", "cli", "cuda", "jit", "plots", "service", "simulate"} <= extras
     assert {"decoupled/py.typed", "decoupled/__init__.pyi"} <= set(names)
     manifest = read_manifest(FOLDER)
-    carried = {MANIFEST, manifest["extension"], *manifest["libraries"].values()} - {None}
+    carried = {MANIFEST, *manifest["libraries"].values()}
     assert {name.rpartition("/")[2] for name in names if "/native/lib/" in name} == carried
     assert any(name.startswith("decoupled/service/console/") and name.endswith(".js") for name in names)
     assert "decoupled/report/page.js" in names

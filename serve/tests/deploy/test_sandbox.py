@@ -1,27 +1,20 @@
-"""The service as the first process of a sandbox: read-only root, no home folder, one writable folder.
-
-The long form (`make reliability`) builds the image's environment by the steps of the Dockerfile, and runs that.
-"""
+"""The service as the first process of a sandbox: read-only root, no home folder, one writable folder."""
 
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from decoupled.client import Client
 from decoupled.native.load import why_not as why_no_machine_code
-from decoupled_serve.service.http.admission.auth import new_key
-from support.dockerfile import Stage, copied, listed, stages
-from support.pages import ROOT
-from support.reliability.sizes import SIZES
+from decoupled_serve.service.http.admission import new_key
 from support.sandbox import Process, Sandbox, serving_in, this_python, why_not
 
 
@@ -108,7 +101,12 @@ def test_a_container_that_is_stopped_while_it_starts_ends_at_once(sandbox: Sandb
     try:
         with os.fdopen(reading) as information:
             pid = json.loads(information.read())["child-pid"]
-        opened = os.open(gate, os.O_WRONLY)  # waits until the service opens it
+        opened = None
+        while opened is None:  # until the service opens it
+            assert process.poll() is None
+            time.sleep(0.01)
+            with suppress(OSError):
+                opened = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
         # Python looks at signals between two of its own steps. One that comes after the last look and before the system
         # call would wait for what the call waits for, so see that it has begun.
         state = Path(f"/proc/{pid}/stat")
@@ -129,80 +127,3 @@ def test_a_container_without_a_key_says_what_it_needs(sandbox: Sandbox) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert "give --admin-key-file" in done.stderr
-
-
-# The image, by the steps of the Dockerfile
-
-
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder /venv of the image, built by the RUN and COPY steps of the Dockerfile."""
-    if not SIZES.long:
-        pytest.skip("builds an environment for some minutes: make reliability")
-    folder = tmp_path_factory.mktemp("image")
-    build, _ = stages(ROOT / "Dockerfile")
-    yield built(build, folder)
-    shutil.rmtree(folder)
-
-
-def built(stage: Stage, folder: Path) -> Path:
-    inside = {f"/{name}": folder / name for name in ("src", "build", "venv", "dist")}
-    for each in (*inside.values(), folder / "data", folder / "tmp"):
-        each.mkdir()
-    sandbox = Sandbox(folder / "data", folder / "tmp", this_python()[0], writable=inside)
-    pip = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
-    if Path("/root/.config/pip").exists() or Path("/root/.pip").exists():
-        pip["HOME"] = "/root"
-    variables = {
-        **pip,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "DECOUPLED_NATIVE": "here",
-    }
-    for name, text in stage.steps:
-        if name == "COPY":
-            _, sources, target = copied(text)
-            for (
-                source
-            ) in sources:  # with the machine code that `make native` built, which takes minutes otherwise
-                to = inside["/src"] / target / ("" if source.endswith("/") else Path(source).name)
-                if source.endswith("/"):
-                    shutil.copytree(
-                        ROOT / source, to, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
-                    )
-                else:
-                    to.parent.mkdir(exist_ok=True, parents=True)
-                    shutil.copy(ROOT / source, to)
-        elif name == "RUN":
-            command = sandbox.command(["/bin/sh", "-ec", text], variables, cwd="/src")
-            done = subprocess.run(command, capture_output=True, text=True)
-            assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    return inside["/venv"]
-
-
-def in_image(image: Path, folder: Path) -> tuple[Sandbox, Sequence[str], dict[str, str]]:
-    final = stages(ROOT / "Dockerfile")[-1]
-    for name in ("data", "tmp"):
-        (folder / name).mkdir()
-    sandbox = Sandbox(folder / "data", folder / "tmp", this_python()[0][:1], bound={"/venv": image})
-    variables = {**final.environment(), "DECOUPLED_ADMIN_KEY_FILE": "/data/admin-key"}
-    variables["PATH"] = variables["PATH"].replace("$PATH", os.defpath)
-    return sandbox, [*listed(final.only("ENTRYPOINT")), *listed(final.only("CMD"))], variables
-
-
-def test_the_image_by_its_own_steps_serves(image: Path, tmp_path: Path) -> None:
-    sandbox, command, variables = in_image(image, tmp_path)
-    key = new_key()
-    (sandbox.data / "admin-key").write_text(key)
-    log = tmp_path / "log"
-    with serving_in(sandbox, [*command, "--port", "0"], variables, log) as process:
-        decision = decide_once(process.port, key)
-        assert end(process) == 0
-    with serving_in(sandbox, [*command, "--port", "0"], variables, log) as process:
-        with Client(f"http://127.0.0.1:{process.port}", key) as client:
-            client.feedback(decision, loss=0.5)
-        assert end(process) == 0
-    assert sorted(each.name for each in sandbox.data.iterdir()) == ["admin-key", "decoupled.db"]
-    assert not list(sandbox.tmp.iterdir())
-    packages = next(image.glob("lib/python*/site-packages"))
-    assert not list(packages.glob("numba")), "only what the image needs"
-    assert list((packages / "decoupled" / "__pycache__").glob("*.pyc")), "bytecode is in the image"

@@ -16,13 +16,22 @@ from decoupled.client.exchange import Retries
 from decoupled.errors import MissingExtraError, ParameterError
 from decoupled_serve.litellm import deciding
 from decoupled_serve.litellm.deciding import InProcess, OnService
-from decoupled_serve.litellm.requests import CHAT, RESPONSES, copied, headers_of
 from decoupled_serve.litellm.routing import Mark, Routing
-from decoupled_serve.litellm.shadow_arm import SHADOW, ShadowArm, answer_of, failure_of
+from decoupled_serve.litellm.shadow_arm import (
+    CHAT,
+    RESPONSES,
+    SHADOW,
+    ShadowArm,
+    answer_of,
+    copied,
+    failure_of,
+    headers_of,
+)
 from decoupled_serve.mirror.backend import UNKNOWN, Traits
 from decoupled_serve.mirror.backend import Routing as Decision
 from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled_serve.mirror.exchange import Answer, Request
+from decoupled_serve.mirror.judges import Judge
 from decoupled_serve.mirror.spending import Spending
 from support.http_service import served as http_service
 
@@ -82,28 +91,24 @@ class Alternating:
         self.forgotten.append(decision)
 
 
-class Judge:
+class Noting(Judge):
     """Gives one verdict, and notes what it is shown."""
 
-    def __init__(self, verdict: float | None = 0.25) -> None:
+    def __init__(self) -> None:
+        super().__init__(JudgeConfig(python="a:b"))
         self.shown: list[tuple[Request, Answer, Answer]] = []
-        self._verdict = verdict
-
-    async def start(self) -> None: ...
 
     async def loss(self, decision: str, request: Request, served: Any, mirrored: Answer) -> float | None:
         self.shown.append((request, served, mirrored))
-        return self._verdict
-
-    async def close(self) -> None: ...
+        return 0.25
 
 
 def routing_of(
-    router: Any, decider: Any, judge: Judge | None = None, budget: dc.Budget | None = None, **options: Any
+    router: Any, decider: Any, judge: Noting | None = None, budget: dc.Budget | None = None, **options: Any
 ) -> Routing:
     loss = options.pop("loss", None) or LossConfig(judge=JudgeConfig(python="a:b"))
     arms = [ShadowArm(name, "chat", lambda: router, 5.0) for name in ARMS]
-    return Routing(arms, decider, loss, judge or Judge(), Spending(budget or dc.Budget(), ARMS), **options)
+    return Routing(arms, decider, loss, judge or Noting(), Spending(budget or dc.Budget(), ARMS), **options)
 
 
 def run(steps: Callable[[], Awaitable[Any]], routing: Routing) -> Any:
@@ -129,7 +134,7 @@ async def served(
 
 
 def test_a_shadow_is_sent_judged_and_learned() -> None:
-    router, decider, judge = MadeUpRouter(), Alternating(), Judge()
+    router, decider, judge = MadeUpRouter(), Alternating(), Noting()
     routing = routing_of(router, decider, judge)
     request = {"temperature": 0.2, "api_key": "k", "user": "ann", "stream": True, "metadata": {}}
     assert run(lambda: served(routing, request), routing) == "small"
@@ -164,7 +169,7 @@ def test_a_model_that_fails_has_the_loss_1_whether_it_served_or_had_a_shadow(
 
 
 def test_a_request_that_fails_has_a_shadow_as_any_other() -> None:
-    decider, judge = Alternating(), Judge()
+    decider, judge = Alternating(), Noting()
     routing = routing_of(MadeUpRouter(), decider, judge)
     run(lambda: served(routing, {}, by=failure_of("small", 1.0, RuntimeError("broken"))), routing)
     assert decider.learned == [("d1", "large", 0.25)]
@@ -270,7 +275,7 @@ def test_requests_that_never_end_are_given_up() -> None:
 
 
 def test_a_key_comes_from_its_header_and_headers_are_forwarded_by_name() -> None:
-    router, decider, judge = MadeUpRouter(), Alternating(), Judge()
+    router, decider, judge = MadeUpRouter(), Alternating(), Noting()
     routing = routing_of(
         router, decider, judge, session_header="X-Session-Id", forward_headers=["X-Tenant", "Cookie"]
     )

@@ -7,8 +7,7 @@ import pytest
 
 from decoupled.client.service_errors import Gone
 from decoupled_serve.service.analysis.doctor import examine
-from decoupled_serve.service.experiment.records import DecisionRecord, Settings
-from decoupled_serve.service.experiment.rows import Decided
+from decoupled_serve.service.experiment.records import Decided, DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService
 from support.stores import Clock, both_stores, quick_service
 

@@ -14,7 +14,7 @@ from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, both_stores, faults, quick_service
 
 ARMS = ("a", "b", "c")
 PLAIN = Settings({"name": "FTPL"}, ARMS)
@@ -75,21 +75,7 @@ def test_changes_are_logged_kept_and_replayed(opened: Opened, address: str) -> N
     again.experiments.put("me", "one", PLAIN, seed=7).result()  # a client that creates it at every start
     assert again.experiments.get("me", "one").result() == before
     again.close()
-    about_the_machine = ("disk", "durability")
-    assert [each for each in examine(address) if not each.good and each.name not in about_the_machine] == []
-
-
-def test_an_experiment_may_begin_with_guardrails_and_a_budget(opened: Opened) -> None:
-    service = opened()
-    rules, budget = dc.Guardrails(pinned="a"), dc.Budget(cost={"a": 1.0, "b": 2.0, "c": 2.0}, total=5.0)
-    settings = Settings({"name": "FTPL"}, ARMS, guardrails=rules, budget=budget)
-    made, created = service.experiments.put("me", "one", settings, seed=7).result()
-    assert (made.guardrails, made.budget, created) == (rules, budget, True)
-    change(service, pinned=None)
-    again, created = service.experiments.put("me", "one", settings, seed=7).result()
-    assert (again.guardrails, again.settings.guardrails, created) == (dc.Guardrails(), rules, False)
-    with pytest.raises(Conflict, match="other settings"):
-        service.experiments.put("me", "one", PLAIN).result()
+    assert faults(address) == []
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -7,12 +7,10 @@ import pytest
 
 import decoupled as dc
 from decoupled.client.service_errors import Conflict, Invalid
-from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import both_stores, quick_service
+from support.stores import both_stores, faults, quick_service
 
-UNSAFE = ("disk", "durability")  # of stores for tests
 ARMS = ("a", "b", 3)
 
 
@@ -81,7 +79,7 @@ def test_an_experiment_goes_on_bit_for_bit_and_so_does_the_way_back(file: str, p
     learner.observe(twin, loss=0.5)
     assert again.experiments.state("local", "x").result().estimates == tuple(learner.estimates().tolist())
     again.close()
-    assert [each.finding for each in examine(file) if not each.good and each.name not in UNSAFE] == []
+    assert faults(file) == []
 
 
 @both_stores
@@ -102,7 +100,7 @@ def test_arms_may_change_and_the_log_may_be_cut_afterwards(address: str) -> None
     again = quick_service(address)
     go_on(again, learner)
     again.close()
-    assert [each.finding for each in examine(address) if not each.good and each.name not in UNSAFE] == []
+    assert faults(address) == []
 
 
 def test_confidence_sequences_go_on_if_the_learner_kept_them(file: str) -> None:

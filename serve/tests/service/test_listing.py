@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from decoupled.client.service_errors import Invalid, NotFound
+from decoupled_serve.service.api import listing
 from decoupled_serve.service.api.listing import ExperimentSort
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
-from decoupled_serve.service.store import listing
 from support.stores import Clock, both_stores, quick_service
 
 MOST_PAGES = 100

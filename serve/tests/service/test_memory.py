@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled_serve.service.api import deadlines
+from decoupled_serve.service.api import decisions
 from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
-from decoupled_serve.service.memory import loader, restore, session
+from decoupled_serve.service.memory import loader, session
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, both_stores, killed, quick_service
 
 RECOMMENDED = dc.Ladder().to_dict()
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
@@ -136,7 +136,7 @@ def test_deadlines_pass_for_experiments_that_are_not_in_memory(
         more, slices = housekeep(service), slices + 1
         assert len(service._session.in_memory()) <= 2
     assert expired() == 2 * made + 1
-    assert slices >= made // deadlines.AT_ONCE, "they are looked at in parts, and commands run in between"
+    assert slices >= made // decisions.AT_ONCE, "they are looked at in parts, and commands run in between"
     assert service.experiments.state("me", "7").result().pending == 0
     assert service.experiments.state("me", "3").result().pending == 1, "that one is not due yet"
     assert service.experiments.state("me", "other").result().pending == 1
@@ -161,11 +161,10 @@ def test_a_long_restore_holds_up_nobody_else(
     service.decisions.decide("me", "large", count=40).result()
     service.decisions.decide("me", "small", count=3).result()
     kept = service.experiments.state("me", "large").result()
-    service._commits.close()  # no snapshot is written
-    service._session.store.close()
+    killed(service)
 
-    monkeypatch.setattr(restore, "QUICK_ROWS", 20)
-    go, original = threading.Event(), restore.restored
+    monkeypatch.setattr(loader, "QUICK_ROWS", 20)
+    go, original = threading.Event(), loader.restored
 
     def held_up(store: Any, row: Any) -> LiveExperiment:
         go.wait()
@@ -197,7 +196,7 @@ def test_an_experiment_that_cannot_be_restored_says_so_and_can_be_tried_again(
     service._commits.close()
     service._session.store.run("UPDATE decided SET explore = (explore + 1) % 3 WHERE seq = 30")
     service._session.store.close()
-    monkeypatch.setattr(restore, "QUICK_ROWS", 20)
+    monkeypatch.setattr(loader, "QUICK_ROWS", 20)
     service = quick_service(file, clock=clock)
     for _ in range(2):
         error = service.decisions.decide("me", "large").exception()
@@ -215,10 +214,9 @@ def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     service = quick_service(file)
     service.experiments.put("me", "large", PLAIN, seed=7).result()
     service.decisions.decide("me", "large", count=40).result()
-    service._commits.close()
-    service._session.store.close()
-    monkeypatch.setattr(restore, "QUICK_ROWS", 20)
-    begun, go, original = threading.Event(), threading.Event(), restore.restored
+    killed(service)
+    monkeypatch.setattr(loader, "QUICK_ROWS", 20)
+    begun, go, original = threading.Event(), threading.Event(), loader.restored
 
     def held_up(store: Any, row: Any) -> LiveExperiment:
         begun.set()
@@ -236,13 +234,3 @@ def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     go.set()
     closing.join()
     assert "is closed" in str(waiting.exception())
-
-
-def test_names_and_tags_are_remembered_for_a_while(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_MOST_IDS", 10)
-    service = quick_service(file)
-    for place in range(30):
-        service.experiments.put("me", str(place), PLAIN, seed=place).result()
-        [made] = service.decisions.decide("me", str(place)).result()
-        service.decisions.feedback("me", made.id, loss=0.5).result()
-        assert len(service._session._ids) <= 10 + 2

@@ -10,7 +10,7 @@ from decoupled_serve.service.commits.loop import Command
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.traffic import OTHER, Counts
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores
+from support.stores import Clock, full_disk
 
 ARMS = ("a", "b")
 
@@ -49,20 +49,12 @@ def test_counts_are_of_what_this_process_did_and_never_fall(
     assert second.counters()["decisions"] == 2
 
 
-def test_what_was_not_committed_is_not_counted(
-    opened: Callable[..., DecisionService], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_not_committed_is_not_counted(opened: Callable[..., DecisionService]) -> None:
     service = opened()
     create(service, "models")
     service.decisions.decide("local", "models").result()
-
-    def full() -> None:
-        raise StoreError("store: the disk is full")
-
-    monkeypatch.setattr(service._session.store, "end", full)
-    with pytest.raises(StoreError, match="full"):
+    with full_disk(service), pytest.raises(StoreError, match="full"):
         service.decisions.decide("local", "models").result()
-    monkeypatch.undo()
     assert service.counters()["decisions"] == 1
 
 
@@ -119,17 +111,6 @@ def test_each_transaction_is_observed_once_and_housekeeping_is_not(
     service.close()
     assert [size for size, _, _ in seen] == [1, 1, 1]
     assert all(seconds > 0.0 and error is None for _, seconds, error in seen)
-
-
-@both_stores
-def test_the_store_tells_its_size(opened: Callable[..., DecisionService], address: str) -> None:
-    service = opened()
-    create(service, "models")
-    sizes = service._commits.submit(lambda session: session.store.sizes()).result()
-    assert sizes["store"] > 0
-    if not address.startswith("postgresql"):
-        assert sizes["wal"] > 0
-        assert sizes["free"] > 0
 
 
 def test_snapshots_grow_old_until_one_is_written(

@@ -16,10 +16,18 @@ from decoupled.cli.main import app
 from decoupled.client.errors import Unreachable
 from decoupled.client.service_errors import NotFound, ServiceError
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled_serve.weights.documents import PARTS, Document, HttpRoute, Json, Nginx
-from decoupled_serve.weights.following import Follower
-from decoupled_serve.weights.shares import Shares, all_to, in_parts, shares_of
-from decoupled_serve.weights.targets import FileTarget, NotTaken
+from decoupled_serve.weights.shares import (
+    PARTS,
+    Document,
+    HttpRoute,
+    Json,
+    Nginx,
+    Shares,
+    all_to,
+    in_parts,
+    shares_of,
+)
+from decoupled_serve.weights.targets import FileTarget, Follower, HaProxy, NotTaken
 from support.http_service import Service, served
 from support.pages import ROOT
 
@@ -40,7 +48,7 @@ def test_what_is_written_is_what_to_serve_to_a_hundredth_of_a_percent(weights: l
 
 
 def test_the_route_is_one_by_the_schema_of_the_gateway_api() -> None:
-    kinds = json.loads((ROOT / "tests" / "deploy" / "schemas" / "gateways.json").read_text())["kinds"]
+    kinds = json.loads((ROOT / "serve/tests/deploy/schemas/gateways.json").read_text())["kinds"]
     validator = jsonschema_rs.Draft7Validator(kinds["gateway.networking.k8s.io/v1 HTTPRoute"])
     route = json.loads(HttpRoute("front", 80).text(Shares("chat", {"small": 0.25, "large": 0.75})))
     assert [error.message for error in validator.iter_errors(route)] == []
@@ -275,3 +283,9 @@ def test_the_command_writes_the_fallback_and_fails_while_the_service_is_away(tmp
     )
     assert said.exit_code != 0
     assert "* v1;" in out.read_text()
+
+
+def test_where_there_are_no_unix_sockets_haproxy_needs_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("socket.AF_UNIX")
+    with pytest.raises(NotTaken, match="this system has no such sockets; use HOST:PORT"):
+        HaProxy("/run/haproxy.sock", "chat").current()

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled_serve.weights.documents import Nginx
+from decoupled_serve.weights.shares import Nginx
 from decoupled_serve.weights.targets import HaProxy
 from support.gateways import Gateway, free_ports, haproxy, nginx
 from support.http_service import Service, served

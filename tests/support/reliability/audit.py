@@ -6,7 +6,6 @@ told, every loss be applied once, and the learner end as the service's own does,
 
 import json
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import merge
@@ -22,23 +21,23 @@ from decoupled_serve.service.store.store import Store
 from support.reliability.clients import EXPERIMENTS
 from support.reliability.ledger import Ledger
 from support.reliability.serving import Server
+from support.waiting import wait_for
 
 _DRAWN = "mode, available, exploit, explore, propensity, weight, version, made_at, expires_at"
 
 
 def last_states(server: Server) -> dict[str, dict[str, Any]]:
     """The state of every experiment, once no decision waits for its deadline."""
-    until = time.monotonic() + 60.0
-    while True:
-        states = {
-            name: json.loads(server.ask("GET", f"/v1/experiments/{name}/state")[1]) for name in EXPERIMENTS
-        }
-        if not any(
-            states[name]["pending"] for name, how in EXPERIMENTS.items() if "deadline_seconds" in how
-        ):
-            return states
-        assert time.monotonic() < until, "decisions wait, and their deadlines are over"
-        time.sleep(0.05)
+    states: dict[str, dict[str, Any]] = {}
+
+    def settled() -> bool:
+        for name in EXPERIMENTS:
+            states[name] = json.loads(server.ask("GET", f"/v1/experiments/{name}/state")[1])
+        due = [name for name, how in EXPERIMENTS.items() if "deadline_seconds" in how]
+        return not any(states[name]["pending"] for name in due)
+
+    wait_for(settled, "decisions whose deadlines are over")
+    return states
 
 
 @dataclass
@@ -110,7 +109,6 @@ class _Replay:
         policy = dc.Policy.from_dict(declared["policy"])
         self.learner: dc.Learner = policy.start(self.arms, int(seed), max_pending=10**9)
         self.learner._renew(self.learner._running.stream, self.tag)
-        self.learner._end()
         self.learner.watch(expired_loss=declared.get("expired_loss"))  # as the service's learners are
         self.pending: dict[int, Any] = {}
         self.seen: set[str] = set()

@@ -8,17 +8,8 @@ from typing import Any
 
 # The fields of a decision that never change.
 LASTING = (
-    "id",
-    "experiment",
-    "mode",
-    "exploit",
-    "explore",
-    "propensity",
-    "weight",
-    "state_version",
-    "made_at",
-    "expires_at",
-)
+    "id", "experiment", "mode", "exploit", "explore", "propensity", "weight", "state_version", "made_at", "expires_at",
+)  # fmt: skip
 
 
 @dataclass

@@ -1,33 +1,18 @@
 """`decoupled serve` as a process that can be killed, paused and started again on the same port."""
 
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from support.reliability.asking import Asking, Unanswered
+from support.waiting import free_port, wait_for
 
 COMMAND = ("-m", "decoupled")
 WORDS_OF_TROUBLE = ("Traceback", "ERROR", "CRITICAL")
-_PATIENCE = 120.0  # on a busy machine, compiling a policy takes long
-
-
-def free_port() -> int:
-    """A free port below the ephemeral range, so that it stays free between two starts."""
-    while True:
-        port = random.SystemRandom().randrange(20_000, 32_000)
-        with socket.socket() as attempt:
-            try:
-                attempt.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 class Server:
@@ -87,16 +72,15 @@ class Server:
 
     def await_ready(self) -> None:
         """Wait until it accepts writes."""
-        until = time.monotonic() + _PATIENCE
-        while time.monotonic() < until:
+
+        def ready() -> bool:
             self.check_alive()
             try:
-                if self.ask("GET", "/readyz")[0] == 200:
-                    return
+                return self.ask("GET", "/readyz")[0] == 200
             except Unanswered:
-                pass
-            time.sleep(0.02)
-        raise AssertionError(f"the service is not ready:\n{self.log.read_text()[-3000:]}")
+                return False
+
+        wait_for(ready, "the service to be ready", self.log)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it."""

@@ -3,13 +3,14 @@
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from support.waiting import wait_for
 
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg")
 FLUSHES = ("fsync", "fdatasync")
@@ -39,13 +40,14 @@ def traced(pid: int, out: Path, *options: str) -> Iterator[None]:
     with out.with_suffix(".strace").open("w+") as said:
         process = subprocess.Popen(command, stderr=said)
         try:
-            until = time.monotonic() + 30.0
-            while "attached" not in Path(said.name).read_text():
-                if process.poll() is not None or time.monotonic() > until:
-                    pytest.skip(
-                        f"strace may not trace here, flushes were NOT traced: {_last_line(said.name)}"
-                    )
-                time.sleep(0.01)
+
+            def attached() -> bool:
+                if process.poll() is not None:
+                    last = (Path(said.name).read_text().splitlines() or ["it said nothing"])[-1]
+                    pytest.skip(f"strace may not trace here, flushes were NOT traced: {last}")
+                return "attached" in Path(said.name).read_text()
+
+            wait_for(attached, "strace")
             yield
         finally:
             process.terminate()
@@ -60,10 +62,6 @@ def need_strace() -> None:
     """Skip with a message if strace is missing."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed here: flushes were NOT traced")
-
-
-def _last_line(path: str) -> str:
-    return (Path(path).read_text().splitlines() or ["it said nothing"])[-1]
 
 
 def calls(trace: Path) -> list[Call]:

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from support.waiting import wait_for
 
 
 class Traffic:
@@ -20,20 +21,10 @@ class Traffic:
         self._seen: dict[Path, int] = {}
         self._applied: set[bytes] = set()
         self.acknowledged = self.decided = self.refused = 0
+        program = [sys.executable, "-m", "support.reliability.clients", str(folder), str(seed)]
+        options = [str(timeout), *map(str, ports)]
         self._processes = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "support.reliability.clients",
-                    str(folder),
-                    str(seed),
-                    f"{place}",
-                    str(timeout),
-                ]
-                + [str(port) for port in ports],
-                env=environment,
-            )
+            subprocess.Popen([*program, str(place), *options], env=environment)
             for place in range(processes)
         ]
 
@@ -60,10 +51,8 @@ class Traffic:
 
     def await_more(self, more: int = 1, patience: float = 120.0) -> None:
         """Wait until this many more are acknowledged."""
-        until, wanted = time.monotonic() + patience, self.look() + more
-        while self.look() < wanted:
-            assert time.monotonic() < until, f"nothing was acknowledged for {patience:g} s"
-            time.sleep(0.01)
+        wanted = self.look() + more
+        wait_for(lambda: self.look() >= wanted, "something to be acknowledged", seconds=patience)
 
     def finish(self, patience: float = 120.0) -> None:
         """Tell the clients to make no more decisions, send the feedback that is due, and stop."""

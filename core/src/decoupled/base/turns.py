@@ -34,13 +34,11 @@ class TakesTurns:
     def _open(self) -> None:
         """Let calls in, and stay usable in processes that are forked."""
         self._lock, self._owner = Lock(), NOBODY
+        self._halfway = False  # whether a call is in progress, or was interrupted and not made up for
         _forkable[id(self)] = self
 
-    def _begin(self) -> None:
-        """Come first in every call."""
-
-    def _end(self) -> None:
-        """Come last in every call, also after an error. If it is interrupted, the next `_begin` makes up for it."""
+    def _recover(self) -> None:
+        """Make up for a call that failed or was interrupted. If this is interrupted too, the next call repeats it."""
 
     def _forked(self, number: int) -> None:
         """Begin anew in a process that was forked, the parent's child of this number."""
@@ -73,11 +71,17 @@ def in_turn(
         with self._lock:
             try:
                 self._owner = me
-                self._begin()
-                return method(self, *arguments, **named)
+                if self._halfway:
+                    self._recover()
+                self._halfway = True
+                found = method(self, *arguments, **named)
+                self._halfway = False
+                return found
             finally:
                 try:
-                    self._end()
+                    if self._halfway:
+                        self._recover()
+                        self._halfway = False
                 finally:
                     self._owner = NOBODY
 

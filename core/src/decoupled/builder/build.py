@@ -8,7 +8,6 @@ import platform
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -20,16 +19,13 @@ from typing import Any
 
 from .. import __version__
 from ..base.files import write_atomically
-from ..native import load, quick
+from ..native import load
 from ..native.calls import FORMAT
 from ..native.cpu import machine, runnable, targets
 from ..native.sources import COMPILED, code_digest, source_digest
 from .kept import Built, Kept
 from .progress import Progress
 
-EXTENSION = Path(__file__).with_name(
-    f"{quick.MODULE}.c"
-)  # has no policy in it, so one file suits all processors
 _reports: Any = None  # where a process that compiles reports each group
 
 
@@ -60,7 +56,6 @@ def build(
         built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell, kept)
         folder.mkdir(parents=True, exist_ok=True)
         libraries = {target: link(linker, Path(scratch) / target, folder, target) for target in kinds}
-        extension = extend(linker, folder, tell)
     functions = {name: row for group in built for name, row in group.functions.items()}
     manifest = {
         "format": FORMAT,
@@ -69,7 +64,6 @@ def build(
         "builder": builder_digest(),
         "machine": machine(),
         "libraries": libraries,
-        "extension": extension,
         "made_of": {name: parts for group in built for name, parts in group.made_of.items()},
         "functions": functions,
     }
@@ -77,7 +71,7 @@ def build(
     for path in folder.iterdir():  # libraries of other sources, and the parts of this one
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-        elif path.name not in (load.MANIFEST, extension, *libraries.values()):
+        elif path.name not in (load.MANIFEST, *libraries.values()):
             path.unlink()
     size = sum((folder / name).stat().st_size for name in libraries.values())
     tell(
@@ -115,7 +109,7 @@ def sources() -> dict[str, str]:
 
 def builder_digest() -> str:
     """A digest of what decides which functions are built, and how."""
-    return hashlib.sha256(source_digest("builder").encode() + EXTENSION.read_bytes()).hexdigest()[:16]
+    return source_digest("builder")
 
 
 def unfinished(kinds: tuple[str, ...]) -> str:
@@ -251,25 +245,10 @@ def link(linker: str, objects: Path, folder: Path, target: str) -> str:
     listed.write_text("\n".join(f'"{path}"' for path in sorted(objects.glob("*.o"))))
     undefined = ["-Wl,--no-undefined"] if sys.platform == "linux" else []
     name = f"decoupled-{source_digest(*COMPILED)}-{target}{suffix}"
-    return _linked(linker, folder, name, f"@{listed}", *undefined, "-lm")
-
-
-def extend(linker: str, folder: Path, tell: Callable[[str], None]) -> str | None:
-    """Compile the extension module, or say why there is none; rounds then take longer, and do the same."""
-    headers = sysconfig.get_path("include")
-    if not (Path(headers) / "Python.h").exists():
-        tell("no extension module is built: the headers of Python are missing")
-        return None
-    # A linker is the front end of a C compiler, so it can compile too. The interpreter has the functions it calls.
-    options = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-    name = f"{quick.MODULE}-{builder_digest()}.abi3.so"
-    return _linked(linker, folder, name, "-O2", f"-I{headers}", str(EXTENSION), *options)
-
-
-def _linked(linker: str, folder: Path, name: str, *what: str) -> str:
     options = ["-Wl,-s", "-Wl,--build-id=none"] if sys.platform == "linux" else []
     output = folder / f".{name}"
-    command: Sequence[str] = [linker, "-shared", "-fPIC", "-o", str(output), *what, *options]
+    objects_of = (f"@{listed}", *undefined, "-lm", *options)
+    command: Sequence[str] = [linker, "-shared", "-fPIC", "-o", str(output), *objects_of]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise UnbuiltError(f"{linker} could not make {name}: {done.stderr.strip()}")

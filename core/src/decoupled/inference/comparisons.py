@@ -12,7 +12,6 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..kernels.betting import LAW_ROUNDS, PLAIN, SEEN
-from . import shares
 from .boundary import log_wealth_of_difference, lower_mean
 from .differences import comparable_means, difference_now
 from .evidence import plain_evidence, weighted_difference, weighted_evidence
@@ -35,19 +34,19 @@ def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
     """For each of the arms, the smallest risk at which it is shown now that another one is better."""
     if basis == "stationary":
         rival, evidence = _against_lowest(sums, live)
-        return _risks(evidence) / shares.of_pairs(sums, live, rival)
+        return _risks(evidence) / sums.share_of_pairs(live, rival)
     found = np.ones(len(live))
     slots = sums.pairs.slots(live.tolist())
     with_slot = slots >= 0
     here = live[with_slot]
     if len(here) > 1:
-        shared = np.stack([shares.of_pairs(sums, here, rival) for rival in here.tolist()], axis=1)
+        shared = np.stack([sums.share_of_pairs(here, rival) for rival in here.tolist()], axis=1)
         risks = _risks(sums.pairs.evidence(slots[with_slot], slots[with_slot])) / shared
         np.fill_diagonal(risks, 1.0)
         found[with_slot] = risks.min(axis=1)
     if not with_slot.all():
         evidence, _ = _evidence_apart(sums, live)
-        found = np.minimum(found, _risks(evidence.max(axis=1)) / shares.of_new_pairs(sums))
+        found = np.minimum(found, _risks(evidence.max(axis=1)) / sums.share_of_new_pairs())
     return found
 
 
@@ -58,11 +57,11 @@ def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
     if basis == "stationary":
         rival, evidence = _against_lowest(sums, live)
         risk = float(_risks(evidence[live == arm])[0])
-        return risk / float(shares.of_rivals(sums, arm, np.array([rival]))[0]) if rival != arm else 1.0
+        return risk / float(sums.share_of_rivals(arm, np.array([rival]))[0]) if rival != arm else 1.0
     if sums.apart:
         return float(chances(sums, live, basis)[live == arm][0])
     mine, others = (sums.pairs.slots(each) for each in ([arm], rivals.tolist()))
-    risks = _risks(sums.pairs.evidence(mine, others)[0]) / shares.of_rivals(sums, arm, rivals)
+    risks = _risks(sums.pairs.evidence(mine, others)[0]) / sums.share_of_rivals(arm, rivals)
     return float(risks.min())
 
 
@@ -92,11 +91,11 @@ def look(sums: Sums) -> None:
     live = np.array(sums.live, np.int64)
     if not sums.drift:
         rival, evidence = _against_lowest(sums, live)
-        risks = _risks(evidence) / shares.of_pairs(sums, live, rival)
+        risks = _risks(evidence) / sums.share_of_pairs(live, rival)
         found = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
     else:
         weighted, rivals = _evidence_apart(sums, live)
-        enough = weighted >= -np.log(sums.risk * shares.of_new_pairs(sums))
+        enough = weighted >= -np.log(sums.risk * sums.share_of_new_pairs())
         found = [(int(live[row]), int(rivals[column])) for row, column in np.argwhere(enough).tolist()]
     for pair in found:
         if pair not in sums.settled:
@@ -142,7 +141,7 @@ def times(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> floa
 def _paired_times(sums: Sums, arms: Ints, slots: Ints, first: int, slot: int, risk: float) -> float:
     if np.any(sums.pairs.gains[slots, slot] <= 0.0):
         return np.inf
-    goals = -np.log(risk * shares.of_pairs(sums, arms, first))
+    goals = -np.log(risk * sums.share_of_pairs(arms, first))
     return _times(lambda more: float(np.min(sums.pairs.evidence_after(more, slots, slot) - goals)))
 
 
@@ -150,14 +149,14 @@ def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
     total, squares = weighted_difference(sums, arms, np.array([first]))
     if np.any(total <= 0.0):
         return np.inf
-    goal = -np.log(risk * shares.of_new_pairs(sums))
+    goal = -np.log(risk * sums.share_of_new_pairs())
     return _times(lambda more: float(np.min(log_wealth_of_difference(more * total, more * squares))) - goal)
 
 
 def _stationary_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
     if np.any(sums.counts[np.append(arms, first), SEEN] == 0):
         return np.inf
-    goals = -np.log(risk * shares.of_pairs(sums, arms, first))
+    goals = -np.log(risk * sums.share_of_pairs(arms, first))
     last = np.argmin(plain_evidence(sums, arms, first) - goals)
     slowest, goal = arms[last : last + 1], float(goals[last])
     return _times(lambda more: float(plain_evidence(sums, slowest, first, times=more)[0]) - goal)

@@ -4,7 +4,6 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..kernels.betting import COMPARABLE, OTHER, PLAIN, ROUNDS
-from . import shares
 from .boundary import lower_difference
 from .evidence import lower_plain_difference, weighted_difference
 from .interval import Interval
@@ -61,10 +60,10 @@ def _lower(sums: Sums, arm: int, other: int, drift: bool) -> float:
         return lower_plain_difference(sums, arm, other)
     one, two = sums.pairs.slots((arm, other)).tolist()
     if min(one, two) >= 0:
-        share = float(shares.of_pairs(sums, np.array([arm]), other)[0])
+        share = float(sums.share_of_pairs(np.array([arm]), other)[0])
         return sums.pairs.lower(one, two, sums.risk * share)
     total, squares = weighted_difference(sums, np.array([arm]), np.array([other]))
-    bound = lower_difference(sums.rounds[ROUNDS], total, squares, sums.risk * shares.of_new_pairs(sums))
+    bound = lower_difference(sums.rounds[ROUNDS], total, squares, sums.risk * sums.share_of_new_pairs())
     return float(bound[0])
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..kernels.betting import COMPARABLE, OTHER, PLAIN, ROUNDS, SEEN
-from . import shares
 from .boundary import log_wealth, log_wealth_of_difference
 from .sums import Sums
 
@@ -73,7 +72,7 @@ def plain_evidence(sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: f
 def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
     """A lower bound of an arm's mean loss minus a rival's, if neither changes."""
     arms = np.array([arm])
-    enough = -np.log(sums.risk * shares.of_pairs(sums, arms, rival)[0])
+    enough = -np.log(sums.risk * sums.share_of_pairs(arms, rival)[0])
     low, high = -1.0, 1.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)

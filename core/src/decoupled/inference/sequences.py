@@ -25,7 +25,6 @@ from ..kernels.betting import (
     SERVED_ROUNDS,
     USED,
 )
-from . import shares
 from .adding import add_all
 from .boundary import lower_difference, lower_mean
 from .differences import comparable_means, difference, ratio
@@ -287,7 +286,7 @@ class Sequences:
             among: the numbers of the arms that the arrays are over; None for all.
         """
         sums = self.sums
-        risks = sums.risk * shares.of_arms(sums)[0] / 2.0
+        risks = sums.risk * sums.share_of_arms()[0] / 2.0
         if among is not None:
             risks = risks[[self._place("among", arm) for arm in among]]
         rounds, moments = self._moments(self._allows_drift(drift), among)
@@ -316,7 +315,7 @@ class Sequences:
                 return Interval(0.5, 0.0, 1.0)
             estimates, lows, highs = self.bounds(drift=False)
             return Interval.around(*(float(used @ each) for each in (estimates, lows, highs)))
-        risk = sums.risk * shares.of_arms(sums)[1] / 2.0
+        risk = sums.risk * sums.share_of_arms()[1] / 2.0
         loss, losses, gain, gains = sums.flow[SERVED : SERVED + 4]
         low = lower_mean(sums.rounds[SERVED_ROUNDS], loss, losses, risk)
         high = 1.0 - lower_mean(sums.rounds[SERVED_ROUNDS], gain, gains, risk)
@@ -362,7 +361,7 @@ class Sequences:
             used[place] = 0.0
             low, high = apart * lows[place] - used @ highs, apart * highs[place] - used @ lows
             return Interval.around(estimate, float(low), float(high))
-        risk, rounds = sums.risk * shares.of_served_difference(sums), sums.rounds[COMPARED]
+        risk, rounds = sums.risk * sums.share_of_served_difference(), sums.rounds[COMPARED]
         common = sums.flow[COMMON : COMMON + 4]
         above, aboves, below, belows = common + sums.moments[place, AGAINST : AGAINST + 4]
         low = lower_difference(rounds, above, aboves, risk)

@@ -24,12 +24,12 @@ from ..kernels.betting import (
     ROUNDS,
     SEEN,
 )
-from . import shares
 from .interval import Interval
 from .pairs import Pairs
 
 _MOMENTS, _COUNTS, _ROUNDS, _FLOW = 16, 3, 4, 9
 LARGEST = 1e150  # its square is finite
+_START = 0.9  # the share of the arms of the start
 
 
 class Observation(NamedTuple):
@@ -178,7 +178,7 @@ class Sums:
         taken = np.flatnonzero(pairs.owners >= 0)
         for slot in slots:
             others = taken[taken != slot]
-            shared = shares.of_pairs(self, pairs.owners[others], int(pairs.owners[slot]))
+            shared = self.share_of_pairs(pairs.owners[others], int(pairs.owners[slot]))
             pairs.goals[slot, others] = pairs.goals[others, slot] = 1.0 / (self.risk * shared)
         for pair in self.settled:
             one, two = pairs.slots(pair).tolist()
@@ -199,6 +199,37 @@ class Sums:
             reached.update(found)
             new += found
         return goal in reached
+
+    # How the risk is shared, so that everything in a family of statements holds together
+    #
+    # There are three families: the mean loss of every arm and of what was exploited; the difference of any two arms;
+    # the difference between any arm and what was exploited. Each holds as a whole, at all moments, with probability
+    # 1 - risk. Arms that come later need a share too: see `share_of_batch`.
+
+    def share_of_arms(self) -> tuple[Floats, float]:
+        """The share of each arm's interval, and that of what was exploited."""
+        sizes = np.bincount(self.batch, minlength=self.batches + 1)
+        sizes[0] += 1  # what was exploited
+        shares = np.array([share_of_batch(batch) for batch in range(len(sizes))]) / np.maximum(sizes, 1)
+        return shares[self.batch], float(shares[0])
+
+    def share_of_served_difference(self) -> float:
+        """The share of each end of the difference between an arm and what was exploited, since arms were last added."""
+        return share_of_batch(self.batches) / (2 * self.contenders)
+
+    def share_of_pairs(self, firsts: Ints, second: int) -> Floats:
+        """The share of "the first arm is worse than the second" in a comparison that never begins anew."""
+        return _in_batches(np.maximum(self.batch[firsts], self.batch[second]), np.array(self.compared))
+
+    def share_of_new_pairs(self) -> float:
+        """The same in a comparison that began anew when arms were last added."""
+        return share_of_batch(self.batches) / max(self.compared[-1], 1)
+
+    def share_of_rivals(self, arm: int, rivals: Ints) -> Floats:
+        """The share of "the arm is worse than this rival", if nothing is to be said about any other arm."""
+        others = np.maximum(np.delete(self.batch, arm), self.batch[arm])
+        later = np.maximum(self.batch[rivals], self.batch[arm])
+        return _in_batches(later, np.bincount(others, minlength=self.batches + 1))
 
     # Saving
 
@@ -244,6 +275,24 @@ class Sums:
         }.items():  # fmt: skip
             if not holds:
                 raise ValueError(f"{name} cannot be")
+
+
+def share_of_batch(batch: int) -> float:
+    """The share of the risk of all arms that came together: nine tenths for those of the start.
+
+    The b-th addition has a tenth, divided by b (b + 1): the shares never add up to more than 1, however often arms are
+    added.
+
+    >>> [share_of_batch(0), round(share_of_batch(1), 4), round(share_of_batch(2), 4)]
+    [0.9, 0.05, 0.0167]
+    """
+    return _START if batch == 0 else (1.0 - _START) / (batch * (batch + 1))
+
+
+def _in_batches(batches: Ints, counts: Ints) -> Floats:
+    whole = np.array([share_of_batch(batch) for batch in range(len(counts))])
+    shares: Floats = whole[batches] / np.maximum(counts[batches], 1)
+    return shares
 
 
 def _small(values: Floats) -> bool:

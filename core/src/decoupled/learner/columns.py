@@ -55,7 +55,7 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str,
     parts.running.record_baselines()
     learner._keep_drawn()
     bare, full = Waiting(waiting.tag, waiting.limit), Waiting(waiting.tag, waiting.limit)
-    bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
+    bare.made, bare.forgotten = waiting.made, waiting.forgotten
     full.decisions = waiting.decisions.copy()
     return to_content(parts._replace(waiting=bare)), partial(_of_waiting, full)
 

@@ -89,7 +89,6 @@ class Contexts:
         policy: the policy.
         state: its state, with `room` for segments; it stays where it is.
         derive: what derives the state from what is learned: `Calls.init`.
-        at_hand: a list whose item is the record of the decision whose context the state has; None for any other.
         segments: the segments known so far; None for none.
     """
 
@@ -98,11 +97,13 @@ class Contexts:
         policy: ContextualPolicy,
         state: State,
         derive: Callable[[], None],
-        at_hand: list[Any],
         segments: list[Segment] | None = None,
     ) -> None:
         self.policy, self.encoder = policy, Encoder(policy, segments)
-        self._state, self._derive, self._at_hand = state, derive, at_hand
+        self._state, self._derive = state, derive
+        self._at_hand: Any = (
+            None  # the record of the decision whose context the state has; None for any other
+        )
         self._rungs, self._scalars = policy.rung_names, state.scalars
         self._given = at_place.given(state, len(policy.numbers))
         self._chances = at_place.chances(state, len(self._rungs))
@@ -124,7 +125,7 @@ class Contexts:
         if advice is not None or self._advised:
             self._advice[:] = 0.0 if advice is None else advice
             self._advised = advice is not None
-        self._at_hand[0] = record
+        self._at_hand = record
         return record
 
     @staticmethod
@@ -139,7 +140,7 @@ class Contexts:
 
     def recall(self, record: Any) -> None:
         """Put the context of a pending decision into the state, with what its rungs are judged with."""
-        if record is self._at_hand[0] and record is not None:
+        if record is self._at_hand and record is not None:
             return
         if record is None or not record[3]:  # interrupted before it was known
             self.enter(None)
@@ -149,7 +150,7 @@ class Contexts:
             count = 1 + len(self._given)
             self._put(int(numbers[0]), numbers[1:count])
             self._chances[:] = numbers[count:]
-        self._at_hand[0] = record
+        self._at_hand = record
 
     def fill(self, record: Baseline, state: State, serial: int) -> None:
         """Keep what a decision was drawn with, in this state, if it explores this arm."""
@@ -171,7 +172,7 @@ class Contexts:
     def leave(self) -> None:
         """Enter the first segment: what is saved, or follows, must not depend on the context of the last call."""
         self._put(0, [])
-        self._at_hand[0] = None
+        self._at_hand = None
         self._derive()
 
     def copy_context(self, part: Ints, state: State) -> None:
@@ -217,21 +218,20 @@ class Contexts:
         known = {self.encoder.encode(each, new=False)[0] for each in contexts}
         known |= {int(numbers[0]) for numbers in (record[3].values() if record is not None else ())}
         places = [*known, int(self._scalars[at_place.CURRENT]), self.policy.max_segments]
-        kept = room[places]
+        kept, at_hand = room[places], self._at_hand
 
         def put_back() -> None:
             room[count : len(self.encoder.segments)] = 0.0
             room[places] = kept
             self.encoder.forget_from(count)
+            self._at_hand = at_hand
 
         return put_back
 
-    def following(
-        self, state: State, derive: Callable[[], None], at_hand: list[Any], left: Ints
-    ) -> "Contexts":
+    def following(self, state: State, derive: Callable[[], None], left: Ints) -> "Contexts":
         """The same for another state, with these of the arms and new ones, which are level with the leader."""
         mine = self._kept()
-        new = Contexts(self.policy, state, derive, at_hand, self.encoder.segments)
+        new = Contexts(self.policy, state, derive, self.encoder.segments)
         arms, count = state.floats.shape[1], at_place.KEPT_SCALARS
         theirs = state.scalars[_first_kept(self.policy) :].reshape(-1, _width(arms))[: len(mine)]
         theirs[:, :count] = mine[:, :count]

@@ -80,6 +80,7 @@ class Guarded(TakesTurns):
         self._enter(told, new=False)
         drawn = self._running.draw_exploited(part, word)
         exploit, guard = self._served(drawn, part, word)
+        self._running.count_events(self._waiting.made)  # a draw that is no decision is no event
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
     def _enter(self, told: Told | None, *, new: bool = True) -> None:

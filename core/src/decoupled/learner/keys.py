@@ -2,7 +2,7 @@
 
 from ctypes import memmove
 from numbers import Integral
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ..base.arrays import Ints
 from ..errors import ParameterError
 from ..kernels.random.keyed import MOST_BYTES, key_word
 from ..kernels.state import SECRET, State
-from ..native.quick import KeyedCalls
+from ..native.calls import Prepared
 from .protocol import RunnablePolicy
 
 Key: TypeAlias = str | int
@@ -44,6 +44,14 @@ def encoded(key: str) -> bytes:
     return text
 
 
+class KeyedCalls(NamedTuple):
+    """Machine code from a key to an arm: where its text goes, the hash of that, and the arm of the hash."""
+
+    text: Any
+    hash: Prepared
+    serve: Prepared
+
+
 class KeyDraws:
     """Draws the arms of keys for a running policy, whose arrays stay where they are.
 
@@ -56,7 +64,7 @@ class KeyDraws:
     def __init__(self, form: RunnablePolicy, state: State, serials: Ints) -> None:
         self._form, self._state, self._serials = form, state, serials
         self._secret = state.scalars.item(SECRET)
-        self.calls = self._prepared()
+        self._calls = self._prepared()
 
     def _prepared(self) -> KeyedCalls | None:
         """The machine code that does it, bound to the state; None if some of it does not ship, or the law is not in the state."""
@@ -75,14 +83,14 @@ class KeyDraws:
         """The word of a key."""
         text = encoded(key)
         padded = text.ljust(len(text) // 8 * 8 + 8, b"\0")
-        if self.calls is None:
+        if self._calls is None:
             return int(key_word(np.frombuffer(padded, np.uint64), self._secret, len(text)))
-        memmove(self.calls.text.ctypes.data, padded, len(padded))
-        return self.calls.hash(len(text))
+        memmove(self._calls.text.ctypes.data, padded, len(padded))
+        return self._calls.hash(len(text))
 
     def arm(self, word: int) -> int:
         """The arm that the key with this word exploits."""
-        if self.calls is not None:
-            return self.calls.serve(word)
+        if self._calls is not None:
+            return self._calls.serve(word)
         draw = self._form.keyed(self._state)
         return int(draw.function(*draw.arguments, self._serials, word))

@@ -21,17 +21,15 @@ from ..errors import (
     UnsupportedError,
 )
 from ..inference.ordering import PATIENCE
-from ..native.quick import NOT_QUICK, Switch
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
-from .context import Advice, Context, checked_advice
+from .context import Advice, Context
 from .guard import Guard
 from .guarded import Guarded, Told
 from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .keys import Key, key_text
 from .loss_range import LossRange
-from .pending import Pending, PendingDecisions, Recorded, Waiting
-from .plain_round import plain_round
+from .pending import Pending, PendingDecisions, Recorded, Waiting, marked, new_decision
 from .predictions import Predictions, listed_predictions, scaled_predictions
 from .preferences import Preference, preference_loss
 from .protocol import RunnablePolicy
@@ -47,7 +45,7 @@ from .restoring import from_text
 from .runner import Running
 from .saving import Parts, to_text
 from .seeds import Seed, randomness
-from .unfinished import NEVER, Unfinished, undone_by
+from .unfinished import NEVER, Unfinished, nothing, undone_by
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
@@ -115,22 +113,17 @@ class Learner(Guarded):
         self._unfinished: Unfinished | None = None
         # The numbers of this process and those above it, each as a child, if it was forked since the last call.
         self._forks: tuple[int, ...] = ()
-        self._bind()
+        self._connect()
+        self._running.count_events(self._waiting.made)
         self._open()
-        self._end()
 
-    def _bind(self) -> None:
-        """Bind the calls of a plain round to the parts of the learner."""
-        self._running.pending = self._waiting.decisions
-        self._inner, calls = NOT_QUICK, plain_round(self._parts)
-        self._quick_decide, self._quick_observe = calls.decide, calls.observe
-        self._switch = Switch() if calls is NOT_QUICK else calls.switch
-        if self._running.contexts is not None:  # its context goes before each call, so calls come in turn
-            self._inner, self._quick_decide, self._quick_observe = calls, *NOT_QUICK[:2]
-            self._switch, self._inner.switch.stopped = Switch(), False
-        if self._watch is not None:  # the watch learns with the policy, so feedback comes in turn
-            self._inner, self._quick_observe = plain_round(self._parts), NOT_QUICK.observe
-            self._inner.switch.stopped = False
+    def _connect(self) -> None:
+        """Tell parts of the learner what they need of the others."""
+        running = self._running
+        running.pending = self._waiting.decisions
+        # Whether nothing but the policy's draw makes a decision, and arms are numbered by their places.
+        self._plain = not self._guard.rules and running.contexts is None and running.serials.kept is None
+        if self._watch is not None:
             self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
 
     def _serials(self) -> Iterable[int]:
@@ -143,31 +136,21 @@ class Learner(Guarded):
 
     # One call at a time, and all of it or nothing
 
-    def _begin(self) -> None:
-        if self._switch.stopped:  # a call was interrupted
-            self._finish()
-        self._switch.stopped = True
-
-    def _end(self) -> None:
-        if self._unfinished is not None:  # a call was interrupted, or failed
-            self._finish()
-        self._running.count_events(self._waiting.made)
-        self._switch.stopped = False
-
     def _commit(self, rest: Callable[..., object], *arguments: Any) -> None:
         """Make a call that may be repeated. If it is interrupted, the next call of the learner repeats it."""
-        self._unfinished = Unfinished(None, rest, arguments)
+        self._unfinished = None, rest, arguments, nothing
         rest(*arguments)
         self._unfinished = None
 
-    def _finish(self) -> None:
-        """Do what an interrupted call left to do, or take it back."""
+    def _recover(self) -> None:
+        """Do what a call that failed or was interrupted left to do, or take it back."""
         left = self._unfinished
         if left is not None:
-            if left.due is None or left.due == self._running.round:
-                left.rest(*left.arguments)
+            due, rest, arguments, undo = left
+            if due is None or due == self._running.round:
+                rest(*arguments)
             else:
-                left.undo()
+                undo()
             self._unfinished = None
         self._running.count_events(self._waiting.made)
         if self._forks:
@@ -180,11 +163,11 @@ class Learner(Guarded):
     def _set(self, parts: dict[str, Any]) -> None:
         for name, part in parts.items():
             setattr(self, f"_{name}", part)
-        self._bind()
+        self._connect()
 
     def _forked(self, number: int) -> None:
         self._open()
-        self._forks, self._switch.stopped = (*self._forks, number), True  # the next call does the rest
+        self._forks, self._halfway = (*self._forks, number), True  # the next call does the rest
 
     def _separate(self) -> None:
         """Draw other arms than the parent of this process and its other children, under other ids."""
@@ -200,7 +183,6 @@ class Learner(Guarded):
         """Go on with another random stream, and with ids of another tag. Numbers go on: no event happens twice."""
         self._running.stream[:] = stream
         self._waiting.tag = tag
-        self._bind()
         self._forks = ()
 
     def __repr__(self) -> str:
@@ -345,79 +327,73 @@ class Learner(Guarded):
         ('a', [0.9, 0.2, 0.4])
         """
         told = None if context is None and advice is None else (context, advice)
-        if count is None and available is None and baseline is None and self._running.contexts is not None:
-            return self._decide_quickly(told or (None, None), None if key is None else self._key(key))
-        if count is None and available is None and baseline is None and told is None:
-            decision: Decision | None = self._quick_decide() if key is None else self._quick_decide(key)
-            if decision is not None:  # nearly always
-                return decision
-        text = None if key is None else self._key(key)
-        some, expected = listed_available(available), self._predictions(baseline)
+        word = None if key is None else self._key(key)
+        some = None if available is None else listed_available(available)
+        expected = None if baseline is None else self._predictions(baseline)
         if count is None:
-            return self._decide(some, expected, text, told=told)
+            return self._decide(1, some, expected, word, told)[0]
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError.of("count", count, rule, "raise max_pending in start()")
-        return self._decide_often(repeats, some, expected, text, told)
+        return self._decide(repeats, some, expected, word, told)
 
     def _key(self, key: Key) -> str:
         self._refuse_coupled("decide(key=...)")
         return key_text(key)
 
-    @in_turn
-    def _decide(
-        self,
-        some: list[object] | None,
-        expected: Any,
-        key: str | None = None,
-        *,
-        exploiting: bool = True,
-        told: Told | None = None,
-    ) -> Decision:
-        part = self._part(some)
-        self._enter(told)
-        return self._draw(1, part, self._baseline(part, expected), self._word(key), exploiting)[0]
-
-    @in_turn
-    def _decide_quickly(self, told: Told, key: str | None) -> Decision:
-        """Decide in a context by the built-in call."""
-        contexts, inner = self._running.contexts, self._inner
-        if contexts is None or inner is NOT_QUICK:  # arms were retired, or there is no machine code
-            self._enter(told)
-            return self._draw(1, self._part(None), None, self._word(key), exploiting=True)[0]
-        context, advice = told
-        laws = None if advice is None else checked_advice(advice, contexts.policy, self._arms)
-        self._unfinished = self._without_new_segments(contexts)
-        record = contexts.enter(context, laws)
-        decision: Decision | None = inner.decide() if key is None else inner.decide(key)
-        if decision is None:  # a guardrail, or too many pending
-            contexts.derive()
-            return self._draw(1, self._part(None), None, self._word(key), exploiting=True)[0]
-        state = self._running.state
-        contexts.fill(record, state, self._waiting.decisions[decision.id][1])
-        decision._why = contexts.why(state)  # type: ignore[attr-defined]
-        self._unfinished = None
-        return decision
-
-    @in_turn
     def _decide_again(
         self, some: list[object] | None, served: Served, told: Told | None = None
     ) -> Decision:
         """Make a decision of a log again, where a key drew the arm to exploit and the log does not say which key."""
-        part = self._part(some)
-        self._enter(told)
-        return self._draw(1, part, self._baseline(part, None), served, exploiting=True)[0]
+        return self._decide(1, some, None, served, told)[0]
 
     @in_turn
-    def _decide_often(
-        self, count: int, some: list[object] | None, expected: Any, key: str | None, told: Told | None
+    def _decide(
+        self,
+        count: int,
+        some: list[object] | None,
+        expected: Any,
+        key: str | Served | None,
+        told: Told | None,
+        exploiting: bool = True,
     ) -> list[Decision]:
-        part = self._part(some)
-        self._enter(told)
-        shared = self._baseline(part, expected)
-        self._running.record_baselines()
-        return self._draw(count, part, shared, self._word(key), exploiting=True)
+        """Make decisions, all of them in one step. `key` is the text of a key, or what it was served."""
+        running, waiting = self._running, self._waiting
+        part = baseline = None
+        if not self._plain or some is not None or told is not None:
+            part = self._part(some)
+            self._enter(told)
+        if running.baseline is not None:
+            baseline = running.baseline_of(part, None if expected is None else self._scaled(expected))
+        if count > 1:
+            running.record_baselines()
+        keyed = key if key is None or isinstance(key, Served) else running.keys.word(key)
+        if running.kept and part is None and type(baseline) is tuple:
+            self._unfinished = undone_by(running.calls.init)  # what is derived changes until all are drawn
+        among = running if part is None else running.only(part)
+        first = waiting.made + 1
+        if count == 1 and len(waiting.decisions) < waiting.limit:
+            pending = self._drawn(first, among, part, baseline, keyed, exploiting)
+            made = [pending[0]]
+            # Without a call among them, these are one step: no handler of a signal runs in between.
+            waiting.decisions[pending[0].id] = pending
+            waiting.made = first
+            self._unfinished = None
+        else:
+            made = self._draw_often(range(first, first + count), among, part, baseline, keyed, exploiting)
+        if part is not None:  # they were drawn in a copy
+            running.count_events(waiting.made)
+        return made
+
+    def _draw_often(self, numbers: range, *how: Any) -> list[Decision]:
+        waiting = self._waiting
+        made = [self._drawn(number, *how) for number in numbers]
+        oldest = waiting.oldest(len(made))
+        if oldest:
+            self._keep_drawn()
+        self._commit(self._wait_for, made, numbers[-1], oldest, waiting.forgotten + len(oldest))
+        return [pending[0] for pending in made]
 
     def explore(
         self,
@@ -443,8 +419,8 @@ class Learner(Guarded):
         """
         self._refuse_coupled("explore()")
         told = None if context is None else (context, None)
-        some, expected = listed_available(available), self._predictions(baseline)
-        return self._decide(some, expected, exploiting=False, told=told)
+        expected = None if baseline is None else self._predictions(baseline)
+        return self._decide(1, listed_available(available), expected, None, told, exploiting=False)[0]
 
     def exploit(
         self,
@@ -487,9 +463,7 @@ class Learner(Guarded):
                 "the arm seen; use decide(), or a decoupled policy such as FTPL"
             )
 
-    def _predictions(self, baseline: Predictions | None) -> Any:
-        if baseline is None:
-            return None
+    def _predictions(self, baseline: Predictions) -> Any:
         if self._policy.baseline is None or self._policy.cumulative is None:
             raise UnsupportedError(
                 f"baseline: the estimator of {type(self._policy).__name__} has none, so a prediction would "
@@ -497,33 +471,8 @@ class Learner(Guarded):
             )
         return listed_predictions(baseline)
 
-    def _baseline(self, part: Ints | None, expected: Any) -> Recorded:
-        predicted = None if expected is None else scaled_predictions(expected, self._arms, self._losses)
-        return self._running.baseline_of(part, predicted)
-
-    def _draw(
-        self,
-        count: int,
-        part: Ints | None,
-        baseline: Recorded,
-        keyed: int | Served | None,
-        exploiting: bool,
-    ) -> list[Decision]:
-        """Make decisions, all of them in one step. `keyed` is the word of a key, or what it was served."""
-        running, waiting = self._running, self._waiting
-        if part is None and running.keeps_with(baseline):  # what is derived changes until all are drawn
-            self._unfinished = undone_by(running.calls.init)
-        among = running if part is None else running.only(part)
-        first = waiting.made + 1
-        made = [
-            self._drawn(number, among, part, baseline, keyed, exploiting)
-            for number in range(first, first + count)
-        ]
-        oldest = waiting.oldest(count)
-        if oldest:
-            self._keep_drawn()
-        self._commit(self._wait_for, made, first + count - 1, oldest, waiting.forgotten + len(oldest))
-        return [pending[0] for pending in made]
+    def _scaled(self, expected: Any) -> tuple[Ints, Floats]:
+        return scaled_predictions(expected, self._arms, self._losses)
 
     def _drawn(
         self,
@@ -537,29 +486,41 @@ class Learner(Guarded):
         """The decision of this number, as it will be kept."""
         running, names = self._running, self._arms.names
         exploit, explore, weight, propensity = among.calls.decide()
-        if isinstance(keyed, int):
-            exploit = among.keys.arm(keyed)
-        if part is None:
-            running.keep_with(baseline, explore, f"{self._waiting.tag}-{number}")
-        else:
+        name = f"{self._waiting.tag}-{number}"
+        if part is not None:
             exploit, explore = int(part[exploit]), int(part[explore])
+        elif running.kept and type(baseline) is tuple:
+            running.keep_with(baseline, explore, name)
+        guarded = covered = why = None
+        if keyed is not None or not self._plain:
+            exploit, guarded = self._guarded(exploit, among, part, keyed, exploiting)
         known = propensity if propensity == propensity else None  # NaN means unknown
-        guarded = None
-        if isinstance(keyed, Served):
-            exploit = self._arms.place(keyed.exploit)
-            guarded = None if keyed.guard is None else (keyed.drawn, keyed.guard)
-        elif exploiting and self._guard.rules:
-            own = exploit
-            exploit, guard = self._served(own, part, keyed)
-            guarded = None if guard is None else (names[own], guard)
-        chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
-        serials = running.serials
-        covered = None if part is None else tuple(serials.of(part).tolist())
-        serial, contexts, why = serials.of_one(explore), running.contexts, None
+        served = names[exploit] if exploiting else None
+        fields = name, running.round, served, names[explore], known, weight
+        if part is None and guarded is None and self._plain:
+            return new_decision(Decision, fields), explore, None, baseline
+        serial, contexts = running.serials.of_one(explore), running.contexts
+        if part is not None:
+            covered = tuple(running.serials.of(part).tolist())
         if contexts is not None:
             baseline, why = contexts.new_record(), contexts.why(among.state)
             contexts.fill(baseline, among.state, serial)
-        return self._waiting.decision(number, chosen, guarded, why), serial, covered, baseline
+        return marked(fields, guarded, why), serial, covered, baseline
+
+    def _guarded(
+        self, drawn: int, among: Running, part: Ints | None, keyed: int | Served | None, exploiting: bool
+    ) -> tuple[int, tuple[Arm, str] | None]:
+        """The arm to exploit, of a key or by guardrails; with what the policy drew and the guardrail, if one chose it."""
+        if isinstance(keyed, Served):
+            guarded = None if keyed.guard is None else (keyed.drawn, keyed.guard)
+            return self._arms.place(keyed.exploit), guarded
+        if keyed is not None:
+            place = among.keys.arm(keyed)
+            drawn = place if part is None else int(part[place])
+        if not exploiting or not self._guard.rules:
+            return drawn, None
+        exploit, guard = self._served(drawn, part, keyed)
+        return exploit, None if guard is None else (self._arms.names[drawn], guard)
 
     def _wait_for(self, made: list[Pending], number: int, oldest: list[str], forgotten: int) -> None:
         """Wait for the feedback of decisions, the last of this number, and forget the oldest; this may be repeated."""
@@ -570,7 +531,7 @@ class Learner(Guarded):
             waiting.decisions.pop(key, None)
             if self._watch is not None:
                 self._watch.forget(key)
-        waiting.counter.value, waiting.forgotten = number, forgotten
+        waiting.made, waiting.forgotten = number, forgotten
 
     def _part(self, some: list[object] | None) -> Ints | None:
         """The places of the available arms. The caller must hold the lock, since places shift."""
@@ -610,51 +571,29 @@ class Learner(Guarded):
         >>> learner.observe(prompt, loss=120)
         >>> learner.observe(late.id, reward=200)
         """
-        if reward is None and preference is None:
-            pending = self._waiting.decisions.get(decision) if type(decision) is str else None
-            if self._quick_observe(decision if pending is None else pending[0], loss):  # nearly always
-                return
-            mine = decision if pending is None else pending[0]
-            if self._running.contexts is not None and self._observe_quickly(mine, loss):
-                return
         if preference is not None:
             loss = self._preferred(preference, loss, reward)
-        self._observe(decision, loss, self._losses.scaled(loss, reward), compared=preference is not None)
+        self._observe(decision, self._losses.scaled(loss, reward), preference is not None)
 
     @in_turn
-    def _observe_quickly(self, decision: Decision | str, loss: object) -> bool:
-        """Learn from the feedback of a decision in a context by the built-in call, if it can."""
-        contexts, inner = self._running.contexts, self._inner
-        pending = self._waiting.decisions.get(decision[0]) if isinstance(decision, Decision) else None
-        if contexts is None or pending is None or inner is NOT_QUICK or self._watch is not None:
-            return False
-        contexts.recall(pending[3])
-        done: bool = inner.observe(decision, loss)
-        return done
-
-    @in_turn
-    def _observe(self, decision: Decision | str, loss: object, scaled: float, *, compared: bool) -> None:
-        pending = self._waiting.find(decision)
+    def _observe(self, decision: Decision | str, loss: float, compared: bool) -> None:
+        running, pending = self._running, self._waiting.find(decision)
         if compared and pending[0].exploit is None:
             problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
             raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
-        self._settle(pending, loss, scaled)
-        if self._watch is not None:
-            self._judge_incumbent(self._watch)
-
-    def _settle(self, pending: Pending, loss: object, scaled: float) -> None:
-        running = self._running
-        self._keep_drawn()
-        undo, at_once = running.undo(pending)
-        rest = pending[0].id, scaled
-        self._unfinished = Unfinished(running.round + 1 if at_once else NEVER, self._resettled, rest, undo)
-        if not self._inner.observe(pending[0], loss):
-            running.settle(pending, scaled)
-        if at_once:
-            self._settled(*rest)
+        watch, key = self._watch, pending[0].id
+        if watch is not None:
+            watch.keep_drawn(self._waiting, running)
+        due, undo = running.undo(pending)
+        self._unfinished = due, self._resettled, (key, loss), undo
+        running.settle(pending, loss)
+        if watch is None and due != NEVER:
+            del self._waiting.decisions[key]  # no call up to the end, so this is one step
             self._unfinished = None
         else:
-            self._commit(self._settled, *rest)
+            self._commit(self._settled, key, loss)
+            if watch is not None:
+                self._judge_incumbent(watch)
 
     def _keep_drawn(self) -> None:
         """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
@@ -965,7 +904,6 @@ class Learner(Guarded):
         stream, tag = randomness(seed)
         copy = self.from_json(self.to_json())
         copy._renew(*copy._descended(stream, tag))
-        copy._end()
         return copy
 
     @in_turn

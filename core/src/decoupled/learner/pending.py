@@ -1,7 +1,6 @@
 """The decisions that await feedback, with everything their estimates will need. Arms are serials here."""
 
 from collections.abc import Callable
-from ctypes import c_int64
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -64,11 +63,22 @@ def recorded(baseline: Recorded) -> Baseline | None:
 # decision makes one.
 Pending: TypeAlias = tuple[Decision, int, Covered, Recorded]
 
-# The fields of a decision after its id.
-Chosen: TypeAlias = tuple[int, Arm | None, Arm, float | None, float]
+new_decision = tuple.__new__  # takes the kind and the fields; faster than the call of the kind
 
 
-_new_tuple = tuple.__new__
+def marked(
+    fields: tuple[str, int, Arm | None, Arm, float | None, float],
+    guarded: tuple[Arm, str] | None,
+    why: tuple[Any, ...] | None,
+) -> Decision:
+    """A decision, perhaps with what the policy drew and the guardrail's name, or with `Contexts.why`."""
+    if guarded is None and why is None:
+        return new_decision(Decision, fields)
+    decision: Any = new_decision(GuardedDecision if why is None else ContextualDecision, fields)
+    if why is not None:
+        decision._why = why
+    made: Decision = decision if guarded is None else decision.marked(*guarded)
+    return made
 
 
 class PendingDecisions(tuple[Decision, ...]):
@@ -94,33 +104,11 @@ class Waiting:
     def __init__(self, tag: str, limit: int) -> None:
         self.tag = tag  # keeps the ids of one learner apart from another's
         self.limit = limit
-        self.counter = c_int64()  # of the decisions made; `quick_calls` adds to it
-        self.forgotten = 0
+        self.made = self.forgotten = 0  # how many decisions were made, and how many of these were forgotten
         self.decisions: dict[str, Pending] = {}
 
     def __len__(self) -> int:
         return len(self.decisions)
-
-    @property
-    def made(self) -> int:
-        """The number of decisions made."""
-        return self.counter.value
-
-    def decision(
-        self,
-        number: int,
-        chosen: Chosen,
-        guarded: tuple[Arm, str] | None = None,
-        why: tuple[Any, ...] | None = None,
-    ) -> Decision:
-        """The decision of this number. `guarded`: what the policy drew, and the guardrail's name; `why`: see `Contexts.why`."""
-        name = f"{self.tag}-{number}"
-        kind: Any = Decision if guarded is None else GuardedDecision
-        decision: Any = _new_tuple(kind if why is None else ContextualDecision, (name, *chosen))
-        if why is not None:
-            decision._why = why
-        made: Decision = decision if guarded is None else decision.marked(*guarded)
-        return made
 
     def oldest(self, count: int) -> list[str]:
         """The ids of the decisions to forget when so many are made, the oldest."""
@@ -137,7 +125,7 @@ class Waiting:
     def with_arm(self, newcomer: int) -> "Waiting":
         """A copy that knows that arms from this serial on are new: decisions made so far could not choose them."""
         copy = Waiting(self.tag, self.limit)
-        copy.counter, copy.forgotten = self.counter, self.forgotten
+        copy.made, copy.forgotten = self.made, self.forgotten
         copy.decisions = {
             name: (decision, arm, newcomer if covered is None else covered, baseline)
             for name, (decision, arm, covered, baseline) in self.decisions.items()
@@ -209,7 +197,7 @@ class Waiting:
     def from_json(cls, content: dict[str, Any], limit: int) -> "Waiting":
         """Restore the result of `to_json`."""
         waiting = cls(content["tag"], limit)
-        waiting.counter.value, waiting.forgotten = content["made"], content["forgotten"]
+        waiting.made, waiting.forgotten = content["made"], content["forgotten"]
         shared = [baseline_from_json(each) for each in content["baselines"]]
         fields, guarded = len(Decision._fields), content.get("guarded", {})
         for record in content["pending"]:

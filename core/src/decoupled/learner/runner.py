@@ -1,7 +1,6 @@
 """A running policy: its state, its random stream, and the compiled calls on them."""
 
 from collections.abc import Callable, Iterable
-from ctypes import c_int64
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from .context import Context, Contexts
 from .keys import KeyDraws
 from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
 from .protocol import ContextualPolicy, RunnablePolicy
+from .unfinished import NEVER
 
 
 class Running:
@@ -41,11 +41,11 @@ class Running:
             state = Contexts.room(cast(ContextualPolicy, policy), state)
         self.serials = serials or Serials(arms)
         self.policy, self.state, self.stream = policy, state, stream
+        self._numbers = memoryview(state.scalars)  # the same numbers, which are read faster this way
         self.form = form or policy.at(arms)
         self.layout = self.form.layout
         self.values = np.array(self.form.params(), np.float64)
         self.entries = self.form.entries()
-        self.flat = (self.values, *state)
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
         self.baseline = policy.baseline
@@ -55,13 +55,11 @@ class Running:
         self._any_baseline = self.form.any_baseline
         # The baselines of the decisions of this round, and the number of these decisions, or more if the baselines are
         # computed. A decision whose feedback comes before the next leaves the object for the next round.
-        self.shared: list[RoundBaseline | None] = [None]
-        self.sharing = c_int64()
+        self.shared: RoundBaseline | None = None
+        self.sharing = 0
         self.contexts = contexts
         if contexts is None and policy.contextual:
-            self.contexts = Contexts(
-                cast(ContextualPolicy, policy), state, self.calls.init, cast(list[Any], self.shared)
-            )
+            self.contexts = Contexts(cast(ContextualPolicy, policy), state, self.calls.init)
         # The pending decisions of the learner, and the places of the scalars that they keep.
         self.pending: dict[str, Pending] = {}
         scalars = (*SHARED_SCALARS, *self.layout.scalars)
@@ -76,7 +74,7 @@ class Running:
     @property
     def round(self) -> int:
         """1 + the number of observations applied."""
-        return int(self.state.scalars.item(ROUND))
+        return int(self._numbers[ROUND])
 
     def count_events(self, made: int) -> None:
         """Set the number of events after so many decisions: a draw that is no decision is no event."""
@@ -112,11 +110,10 @@ class Running:
         if self.baseline is None:
             return None
         if part is None and predicted is None:
-            shared = self.shared[0]
-            if shared is None:
-                shared = self.shared[0] = RoundBaseline(self._own_baseline)
-            self.sharing.value += 1
-            return shared
+            if self.shared is None:
+                self.shared = RoundBaseline(self._own_baseline)
+            self.sharing += 1
+            return self.shared
         some = self if part is None else self.only(part)
         within, values = some.form.baselines(some.state)
         places = within if part is None else part[within]
@@ -126,7 +123,7 @@ class Running:
         return self._known(places, values, predicted is not None)
 
     def _own_baseline(self) -> Baseline | None:
-        self.sharing.value = max(self.sharing.value, 2)  # so that the next round has an object of its own
+        self.sharing = max(self.sharing, 2)  # so that the next round has an object of its own
         return self._known(*self.form.baselines(self.state))
 
     def record_baselines(self) -> None:
@@ -134,8 +131,8 @@ class Running:
         if self.contexts is not None:
             self.contexts.derive()
             return
-        shared = self.shared[0]
-        if shared is None or self.sharing.value == 0:
+        shared = self.shared
+        if shared is None or self.sharing == 0:
             return
         baseline = shared.get()
         if baseline is None or not self.kept:
@@ -156,14 +153,8 @@ class Running:
         kept: list[float] = scalars[self.kept].tolist()
         return kept
 
-    def keeps_with(self, baseline: Recorded) -> bool:
-        """Whether `keep_with` adds anything."""
-        return bool(self.kept) and isinstance(baseline, tuple)
-
-    def keep_with(self, baseline: Recorded, arm: int, key: str) -> None:
+    def keep_with(self, baseline: Baseline, arm: int, key: str) -> None:
         """Add to the baselines of a decision, some of which were predicted, what else it keeps of the state."""
-        if not self.keeps_with(baseline) or not isinstance(baseline, tuple):
-            return
         self._restore_baseline(arm, baseline, key)
         baseline[3][key] = self._prepared(key, self.serials.of_one(arm))
         self.calls.init()  # the state's own baselines
@@ -180,10 +171,10 @@ class Running:
 
     # Learning
 
-    def undo(self, pending: Pending) -> tuple[Callable[[], None], bool]:
-        """What takes back a `settle` that was interrupted; and whether its update, one step, is the last to change the state.
+    def undo(self, pending: Pending) -> tuple[int, Callable[[], None]]:
+        """The round after a `settle`, if its update is one step and the last to change the state; and what takes it back.
 
-        If so, a settle that has not come to the update has only written baselines, which are derived.
+        If so, a settle that has not come to the update has only written baselines, which are derived. Else it is `NEVER`.
         """
         _, serial, covered, baseline = pending
         predicted = type(baseline) is tuple and baseline[2] and not self._any_baseline
@@ -194,8 +185,8 @@ class Running:
             or predicted
             or (gone and self.policy.cumulative is None)
         ):
-            return self.undo_all(recorded=baseline), False
-        return self.calls.init, True
+            return NEVER, self.undo_all(recorded=baseline)
+        return int(self._numbers[ROUND]) + 1, self.calls.init
 
     def undo_all(
         self, contexts: Iterable[Context | None] = (), recorded: Recorded = None
@@ -205,15 +196,15 @@ class Running:
         names = len(SHARED_SCALARS) + len(self.layout.scalars)
         state = State(scalars[:names].copy(), floats.copy(), ints.copy())
         segments = None if self.contexts is None else self.contexts.undo(contexts, recorded)
-        return partial(self._restore, state, self.shared[0], segments)
+        return partial(self._restore, state, self.shared, segments)
 
     def _restore(
         self, state: State, shared: RoundBaseline | None, segments: Callable[[], None] | None
     ) -> None:
         for mine, saved in zip(self.state, state, strict=True):
             mine[: len(saved)] = saved
-        self.shared[0] = shared
-        self.sharing.value = max(self.sharing.value, 2)  # it may have been computed
+        self.shared = shared
+        self.sharing = max(self.sharing, 2)  # it may have been computed
         if segments is not None:
             segments()
 
@@ -245,8 +236,8 @@ class Running:
             self.calls.update(arm, weight, loss)
             return
         # A baseline of this round is still in the state.
-        current = baseline is not None and baseline is self.shared[0]
-        alone = self.sharing.value == current  # no other decision has the baselines of this round
+        current = baseline is not None and baseline is self.shared
+        alone = self.sharing == current  # no other decision has the baselines of this round
         if not alone:
             self.record_baselines()
         if not current or (self.kept and not alone):  # the state may have what another decision keeps
@@ -256,7 +247,9 @@ class Running:
             else:
                 self._restore_baseline(arm, known, decision)
         self.calls.update(arm, weight, loss)
-        self.start_round(reusing=alone)
+        self.sharing = 0
+        if not alone:  # else no decision has the object any more, and the next round takes it
+            self.shared = None
 
     def learn_logged(self, arm: int, weight: float, loss: float, context: Context | None) -> None:
         """Learn a record of a log, which has no baselines, and perhaps a context."""
@@ -270,11 +263,9 @@ class Running:
             self.state.scalars[EVENTS] -= 0.5
             self.calls.update(arm, weight, loss)
 
-    def start_round(self, *, reusing: bool = False) -> None:
-        """Forget the baselines of the round before; with `reusing`, keep the object, which no decision has."""
-        self.sharing.value = 0
-        if not reusing:
-            self.shared[0] = None
+    def start_round(self) -> None:
+        """Forget the baselines of the round before."""
+        self.sharing, self.shared = 0, None
 
     def _restore_baseline(self, arm: int, baseline: Baseline, decision: str) -> None:
         """Write a decision's baselines where the update of the arm reads them."""
@@ -385,8 +376,7 @@ class Running:
 
     def _followed(self, new: "Running", left: Ints) -> "Running":
         if self.contexts is not None:
-            shared = cast(list[Any], new.shared)
-            new.contexts = self.contexts.following(new.state, new.calls.init, shared, left)
+            new.contexts = self.contexts.following(new.state, new.calls.init, left)
         return new
 
     def _extended(self, newcomers: int) -> State:

@@ -1,28 +1,23 @@
-"""What a call has still to do, written down before it is done, so that an interrupt cannot leave half of it."""
+"""Pending work of a call, noted before it is done, so that an interrupt cannot leave half of it."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 NEVER = 0  # rounds are numbered from 1
 
+# What is left of a call, which the next one makes up for if it was interrupted. A plain tuple, because every
+# observation makes one:
+# - the round in which the rest has to be done, because what cannot be repeated is done; in any other round, and if it
+#   is `NEVER`, the call is taken back; None if the rest has to be done in any case;
+# - what does the rest. It may be repeated: it sets things, and adds to nothing; and its arguments;
+# - what takes the call back; it may be repeated, too.
+Unfinished: TypeAlias = tuple[int | None, Callable[..., object], tuple[Any, ...], Callable[[], object]]
 
-class Unfinished(NamedTuple):
-    """The rest of a call. Whoever comes next does it if the call was interrupted.
 
-    Attributes:
-        due: the round in which the rest has to be done, because what cannot be repeated is done; in any other round, and
-            if it is `NEVER`, the call is taken back. None if it has to be done in any case.
-        rest: does the rest. It may be repeated: it sets things, and adds to nothing.
-        arguments: what it takes.
-        undo: takes the call back; it may be repeated, too.
-    """
-
-    due: int | None
-    rest: Callable[..., object]
-    arguments: tuple[Any, ...]
-    undo: Callable[[], object] = lambda: None
+def nothing() -> None:
+    """Take back a call that has done nothing yet."""
 
 
 def undone_by(undo: Callable[[], object]) -> Unfinished:
     """A call that is taken back if it is interrupted."""
-    return Unfinished(NEVER, undo, (), undo)
+    return NEVER, undo, (), undo

@@ -7,7 +7,7 @@ call with a dozen arguments would take microseconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from ctypes import addressof, c_char, c_double, c_int64, c_void_p, cast
+from ctypes import addressof, c_char, c_double, c_int64, c_void_p
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ FEW_ARMS = 1_000  # up to this many arms, a learner's calls keep the interpreter
 
 _Ints = c_int64 * 32  # room for a learner's two blocks
 _DECISION, _OBSERVATION = Struct("qqdd"), Struct("qdd")
-FORMAT = 3  # of blocks, of plain_round.c and of the manifest; code of another format is not called
+FORMAT = 3  # of blocks and of the manifest; code of another format is not called
 
 _INT = (int, np.integer)
 _NUMBER = (int, float, np.integer, np.floating)
@@ -72,16 +72,11 @@ class NativeFunction:
     def __repr__(self) -> str:
         return f"<machine code of {self.__name__}>"
 
-    @property
-    def address(self) -> int:
-        """Where the machine code is."""
-        return cast(self.holding_lock, c_void_p).value or 0
-
     def prepared(self, *arguments: Any) -> "Prepared":
         """A call with all arguments but the last, which is a whole number, as the result is."""
         flat, block = list(flattened((*arguments, 0))), _Block(self._words)
         self._fill(block, flat, self.signature.takes)
-        return Prepared(self.address, block.ints, self.holding_lock, block.address, flat)
+        return Prepared(block.ints, self.holding_lock, block.address, flat)
 
     def __call__(self, *arguments: Any) -> Any:
         """Fill a block, call the function, and read the results."""
@@ -130,7 +125,6 @@ class NativeFunction:
 class Prepared(NamedTuple):
     """A call of machine code whose block is filled, except for its last argument."""
 
-    address: int
     block: Any
     function: Callable[[c_void_p], int]
     at: c_void_p
@@ -145,25 +139,6 @@ class Prepared(NamedTuple):
         return found
 
 
-class Blocks:
-    """The two blocks of a learner's calls, which point into its arrays and keep them alive.
-
-    There are two because different words follow the arrays: the stream and the decision, or the observation.
-    """
-
-    def __init__(self, arrays: tuple[Any, ...], stream: Any) -> None:
-        words = [word for array in arrays for word in (_own_address(array), *array.shape)]
-        self.drawn = 8 * (len(words) + 2)  # the byte where the decision is
-        given = self.drawn + 8 * 4
-        words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]
-        self.observed = 8 * len(words)  # the byte where the observation goes
-        self.ints = _Ints()
-        self.ints[: len(words)] = words
-        self.first = addressof(self.ints)  # of `init` and `decide`
-        self.second = self.first + given  # of `update`
-        self._keep = (arrays, stream)
-
-
 def bound_entries(
     functions: tuple[NativeFunction, NativeFunction, NativeFunction], arrays: tuple[Any, ...], stream: Any
 ) -> tuple[Callable[[], None], Callable[[], Any], Callable[[int, float, float], None]]:
@@ -172,9 +147,15 @@ def bound_entries(
     The arrays are not copied. Only one thread may use the calls at a time. The arrays come from a layout, so they are
     not checked.
     """
-    blocks = Blocks(arrays, stream)
-    ints, drawn, observed = blocks.ints, blocks.drawn, blocks.observed
-    first, second = c_void_p(blocks.first), c_void_p(blocks.second)
+    # Two blocks, because different words follow the arrays: the stream and the decision, or the observation.
+    words = [word for array in arrays for word in (_own_address(array), *array.shape)]
+    drawn = 8 * (len(words) + 2)  # the byte where the decision is
+    words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]
+    observed = 8 * len(words)  # the byte where the observation goes
+    ints = _Ints()
+    ints[: len(words)] = words
+    first, second = c_void_p(addressof(ints)), c_void_p(addressof(ints) + drawn + 8 * 4)
+    blocks = ints, arrays, stream  # the calls keep what the words point to
     read_decision, write_observation = _DECISION.unpack_from, _OBSERVATION.pack_into
     # With few arms, releasing the interpreter lock would take longer than the call.
     few = arrays[2].shape[1] <= FEW_ARMS

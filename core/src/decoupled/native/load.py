@@ -36,7 +36,6 @@ class Library(NamedTuple):
     functions: dict[str, dict[str, Any]]
     made_of: dict[str, list[str]]
     bases: frozenset[str]
-    extension: Path | None  # the file of the extension module, see `native.quick`
 
 
 _loading = Lock()
@@ -66,12 +65,6 @@ def full_name(name: str, *kinds: str) -> str:
 def name_of(thing: Any) -> str:
     """The full name of a function or type."""
     return f"{thing.__module__}.{thing.__qualname__}"
-
-
-def extension() -> Path | None:
-    """The file of the extension module, or None if there is none or the library is not used."""
-    found = _found()
-    return found.extension if isinstance(found, Library) else None
 
 
 def ships(name: str) -> bool:
@@ -107,6 +100,7 @@ def _make(key: str) -> NativeFunction | None:
         return None
     call, holding_lock = (getattr(handle, entry["symbol"]) for handle in (found.handle, found.holding_lock))
     call.restype = holding_lock.restype = ctypes.c_int32
+    call.argtypes = holding_lock.argtypes = [ctypes.c_void_p]
     return NativeFunction(
         key, call, holding_lock, Signature(tuple(entry["takes"]), tuple(entry["returns"]))
     )
@@ -137,8 +131,6 @@ def load(folder: Path) -> Library:
         for entry in functions.values():
             getattr(handle, entry["symbol"])
             Signature(tuple(entry["takes"]), tuple(entry["returns"]))
-        module = manifest["extension"]
-        extension = None if module is None else folder / Path(module).name
         made_of = {name: list(parts) for name, parts in manifest["made_of"].items()}
     except (KeyError, TypeError, AttributeError):
         raise UnusableError(f"{MANIFEST} and the library do not go together") from None
@@ -150,7 +142,6 @@ def load(folder: Path) -> Library:
         functions,
         made_of,
         frozenset(key.partition("(")[0] for key in functions),
-        extension,
     )
 
 

@@ -10,11 +10,10 @@ import typer
 from decoupled.cli import URL, Experiment, KeyFile, Url, connected, report_errors
 from decoupled.errors import ParameterError
 
-from .starting import ends_on_sigterm
+from .options import ends_on_sigterm
 
 if TYPE_CHECKING:
-    from ..weights.documents import Document
-    from ..weights.shares import Shares
+    from ..weights.shares import Document, Shares
     from ..weights.targets import Target
 
 KINDS = ("nginx", "haproxy", "httproute", "json")
@@ -83,8 +82,8 @@ def weights(
     While the service is away the gateway keeps what it has.
     """
     with report_errors("what was written stays"), ends_on_sigterm(), connected(url, key_file) as service:
-        from ..weights.following import Follower
         from ..weights.shares import all_to, shares_of
+        from ..weights.targets import Follower
 
         names = _names(upstream)
 
@@ -125,7 +124,7 @@ def _names(upstreams: list[str] | None) -> dict[str, str]:
 
 
 def _document(to: str, by: str, gateway: str | None, port: int) -> "Document":
-    from ..weights.documents import HttpRoute, Json, Nginx
+    from ..weights.shares import HttpRoute, Json, Nginx
 
     if to == "nginx":
         return Nginx(by)

@@ -17,15 +17,13 @@ from decoupled.errors import ParameterError
 from decoupled.learner import Budget, Guardrails
 from decoupled.policies import Ladder, Policy
 
-from ..mirror.config import LossConfig
+from ..mirror.config import LossConfig, first_problem
 from ..mirror.exchange import Answer
 from ..mirror.judges import judge_of
 from ..mirror.spending import Spending
-from .deciding import Decider, InProcess, OnService
-from .requests import TARGETS, Fields, metadata_of
+from .deciding import Decider, InProcess, OnService, SavedSoon
 from .routing import Mark, Routing
-from .saving import SavedSoon
-from .shadow_arm import SHADOW, ShadowArm, answer_of, failure_of
+from .shadow_arm import SHADOW, TARGETS, Fields, ShadowArm, answer_of, failure_of, metadata_of
 
 MARK = "decoupled"  # its place in LiteLLM's notes about a request
 _log = logging.getLogger("decoupled.litellm")
@@ -247,6 +245,4 @@ def _checked_loss(loss: LossConfig | Mapping[str, Any]) -> LossConfig:
     try:
         return loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        place = ".".join(("loss", *map(str, found["loc"])))
-        raise ParameterError(f"{place}: {found.get('ctx', {}).get('error', found['msg'])}") from None
+        raise ParameterError(first_problem(error, "loss")) from None

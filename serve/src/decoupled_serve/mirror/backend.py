@@ -26,9 +26,8 @@ from decoupled.errors import shown
 from decoupled.learner import Guardrails
 
 from ..service.experiment.context import Value, with_fields_of
-from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import FieldType, Settings
-from ..service.experiment.settings import checked_policy
+from ..service.experiment.settings import changed_guardrails, checked_budget, checked_policy
 from ..service.http.models.schemas import experiment_out
 from ..service.http.models.watched import verdict_out
 from ..service.service import DecisionService

@@ -12,15 +12,13 @@ from starlette.types import Receive, Send
 from decoupled.decision import Mode
 
 from ..service.http.transport.connection import GONE
-from .arm_health import ArmHealth
-from .arrived import Arrived
 from .backend import UNKNOWN, Routing, Traits
 from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .exchange import Answer
-from .front import Front, FrontParts, refuse
+from .finders import KeyFinder
+from .front import Arrived, Front, FrontParts, refuse
 from .headers import for_client
-from .sticky import KeyFinder
-from .upstream import LENGTH, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
+from .upstream import LENGTH, ArmHealth, ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
 
 _GONE = "the client went away"
 _log = logging.getLogger("decoupled.mirror")

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from decoupled.client import AsyncClient
 from decoupled.errors import ParameterError, reworded
 
-from ..service.http.admission.limits import Limits
+from ..service.http.admission import Limits
 from ..service.http.app import create_app
 from ..service.http.observe.log_format import set_up_logging
 from ..service.http.server import (

@@ -12,13 +12,10 @@ from decoupled.base import whole_number
 from decoupled.client import NotCompiled
 from decoupled.policies import Policy
 
-from .api.audit import Audit
-from .api.deadlines import sweep_all
-from .api.decisions import Decisions
+from .api.decisions import Decisions, sweep_all
 from .api.deletion import DELETE_AFTER, Deletion
 from .api.experiments import Experiments
-from .api.health import Health, by_experiment
-from .api.keys import Keys
+from .api.keys import Audit, Keys
 from .api.listing import Listing
 from .api.logs import Logs
 from .api.replaying import Replaying
@@ -28,6 +25,7 @@ from .commits.loop import CommitLoop, Observer
 from .memory.cache import MOST
 from .memory.compiler import LATER, STORED, Compiler, code_of, needed
 from .memory.session import Session
+from .memory.traffic import Health, by_experiment
 from .store.open import open_store
 from .store.store import Store
 
@@ -94,25 +92,21 @@ class DecisionService:
         self._swept = 0  # the experiment whose deadlines were looked at last
         self._housekeeping = partial(self._keep_house, keep_keys=keep_keys)
         self._commits = CommitLoop(self._session, patience=patience, housekeeping=self._housekeeping)
-        self._reads = Background("decoupled-reads")
-        self._checks = Background("decoupled-checks")  # never has to wait for an export
-        self._verdicts = Background("decoupled-verdicts")
-        self._histories = Background("decoupled-histories")
+        # Each kind of work in threads of its own: a check never has to wait for an export.
+        kinds = ("checks", "reads", "verdicts", "histories", "lists", "replays", "deletion")
+        self._threads = threads = {kind: Background(f"decoupled-{kind}") for kind in kinds}
         self._listing = False
         self._sizes: dict[str, int] = {}
         self._sizes_due = 0.0
-        self.experiments = Experiments(self._commits, self._checks)
+        self.experiments = Experiments(self._commits, threads["checks"])
         self.decisions = Decisions(self._commits, max_pending)
-        self.logs = Logs(self._commits, self._reads, self._histories)
+        self.logs = Logs(self._commits, threads["reads"], threads["histories"])
         self.keys = Keys(self._commits)
-        self.verdicts = Verdicts(self._commits, self._verdicts)
+        self.verdicts = Verdicts(self._commits, threads["verdicts"])
         self.audit = Audit(self._commits)
-        self._lists = Background("decoupled-lists")
-        self.listing = Listing(self._commits, self._lists)
-        self.replaying = Replaying(self._commits, Background("decoupled-replays"))
-        self.deletion = Deletion(
-            self._commits, self._checks, Background("decoupled-deletion"), delete_after
-        )
+        self.listing = Listing(self._commits, threads["lists"])
+        self.replaying = Replaying(self._commits, threads["replays"])
+        self.deletion = Deletion(self._commits, threads["checks"], threads["deletion"], delete_after)
 
     @property
     def patience(self) -> float | None:
@@ -136,13 +130,11 @@ class DecisionService:
         """Finish what was asked, write a snapshot of every experiment, and close the store."""
         self._compiler.close()
         self._session.loader.close()
-        self._checks.close()
+        self._threads["checks"].close()  # which may still start a deletion
         self.deletion.close()
-        self._reads.close()
-        self._verdicts.close()
-        self._histories.close()
-        self._lists.close()
         self.replaying.close()
+        for each in self._threads.values():
+            each.close()
         self._commits.close()
         self._session.close()
 
@@ -151,7 +143,7 @@ class DecisionService:
     def compile_stored(self, offered: Iterable[Policy] = ()) -> None:
         """Compile the policies of all stored experiments in the background, and then those on offer."""
         self._listing = True
-        self._checks.start(partial(self._compile_stored, tuple(offered)))
+        self._threads["checks"].start(partial(self._compile_stored, tuple(offered)))
 
     def _compile_stored(self, offered: tuple[Policy, ...]) -> None:
         try:

@@ -14,8 +14,7 @@ import decoupled as dc
 from decoupled.client.service_errors import Conflict, Invalid, NotFound, StoreError
 from decoupled.inference import lower_mean
 from decoupled_serve.service.analysis.doctor import examine
-from decoupled_serve.service.analysis.evaluation import evaluate
-from decoupled_serve.service.analysis.export import COLUMNS, TIMES, LoggedDecision
+from decoupled_serve.service.analysis.export import COLUMNS, TIMES, LoggedDecision, evaluate
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore
@@ -120,9 +119,10 @@ def test_evaluation_against_the_formula() -> None:
         some = None if seq % 3 else ("b", "c")
         explore, exploit = rng.choice(some or ARMS), rng.choice(some or ARMS)
         p = rng.uniform(0.2, 0.9)
-        made = (f"x-{seq}", seq, "both", some, exploit, explore, p, 1 / p, 1, 0, 0.0, None)
-        settled = ("applied", rng.uniform(10, 30), int(seq + rng.integers(1, 40)), 0.0, exploit)
-        rows.append(LoggedDecision(*made, *settled))
+        made = (f"x-{seq}", "x", "both", exploit, explore, p, 1 / p, "FTPL", 0, 0.0, None)
+        settled = ("applied", rng.uniform(10, 30), 0.0, exploit)
+        late = int(seq + rng.integers(1, 40))
+        rows.append(LoggedDecision(*made, *settled, seq=seq, round=1, available=some, settled_seq=late))
     found = evaluate("x", rows, ARMS, (10.0, 30.0), coupled=False, risk=0.08)
     sides = (
         2 * 4 / 0.9

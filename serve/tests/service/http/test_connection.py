@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from io import StringIO
 from typing import Any
@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from decoupled_serve.service.experiment.records import Settings
-from decoupled_serve.service.http.admission.auth import digest_of, new_key
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits, digest_of, new_key
 from decoupled_serve.service.http.observe.log_format import JsonFormatter
 from decoupled_serve.service.service import DecisionService
 from support.stores import quick_service
-from support.wire import Wire, Wired, request, wired
+from support.wire import Wire, Wired, on_loop, request, wired
 
 DECIDE = "/v1/experiments/mine/decisions"
 CHUNKED = "Transfer-Encoding: chunked"
@@ -58,67 +57,58 @@ async def opened(service: DecisionService, **options: Any) -> AsyncIterator[tupl
         yield http, wire
 
 
-def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(main())
-
-
 def chunked(path: str, *trailers: str, headers: tuple[str, ...] = ()) -> bytes:
     """A request with an empty object in one chunk, and trailers after it."""
     head = request("POST", path, b"", CHUNKED, *headers).replace(b"Content-Length: 0\r\n", b"")
     return head + b"2\r\n{}\r\n0\r\n" + "".join(f"{each}\r\n" for each in trailers).encode() + b"\r\n"
 
 
-def test_trailers_never_become_headers(service: DecisionService) -> None:
+@on_loop
+async def test_trailers_never_become_headers(service: DecisionService) -> None:
     key = new_key()
-
-    async def main() -> None:
-        service.keys.add("local", "decide", digest_of(key), "").result()
-        async with wired(service, open_to_all=False) as http:
-            for way in (DECIDE, "/v1/feedback", "/v1/experiments"):
-                wire = http.connect()
-                wire.send(chunked(way, f"Authorization: Bearer {key}"))
-                assert (await wire.answer()).status == 401, way
+    service.keys.add("local", "decide", digest_of(key), "").result()
+    async with wired(service, open_to_all=False) as http:
+        for way in (DECIDE, "/v1/feedback", "/v1/experiments"):
             wire = http.connect()
-            allowed = (f"Authorization: Bearer {key}", "X-Request-Id: mine")
-            trailers = ("Origin: http://example.com", "Idempotency-Key: a b", "X-Request-Id: another")
-            wire.send(chunked(DECIDE, *trailers, headers=allowed))
-            answer = await wire.answer()
-            assert answer.status == 201
-            assert b"x-request-id: mine" in answer.head
-            wire.send(request("POST", DECIDE, b"", allowed[0]))
-            assert (await wire.answer()).status == 201, "the connection goes on"
+            wire.send(chunked(way, f"Authorization: Bearer {key}"))
+            assert (await wire.answer()).status == 401, way
+        wire = http.connect()
+        allowed = (f"Authorization: Bearer {key}", "X-Request-Id: mine")
+        trailers = ("Origin: http://example.com", "Idempotency-Key: a b", "X-Request-Id: another")
+        wire.send(chunked(DECIDE, *trailers, headers=allowed))
+        answer = await wire.answer()
+        assert answer.status == 201
+        assert b"x-request-id: mine" in answer.head
+        wire.send(request("POST", DECIDE, b"", allowed[0]))
+        assert (await wire.answer()).status == 201, "the connection goes on"
 
-    run(main)
 
-
-def test_headers_and_trailers_are_limited_however_they_arrive(service: DecisionService) -> None:
+@on_loop
+async def test_headers_and_trailers_are_limited_however_they_arrive(service: DecisionService) -> None:
     large = f"X-Large: {'x' * 3_000}"
-
-    async def main() -> None:
-        async with opened(service, limits=Limits(headers=2_000)) as (http, _):
-            too_large = {
-                "at once": [request("POST", DECIDE, b"", large)],
-                "in parts": [request("POST", DECIDE, b"", large)[:1_500], b"x" * 1_000],
-                "many": [request("POST", DECIDE, b"", *[f"X-{k}: 1" for k in range(300)])],
-                "address": [request("GET", f"/v1/experiments?after={'x' * 3_000}")],
-            }
-            for name, parts in too_large.items():
-                wire = http.connect()
-                for part in parts:
-                    wire.send(part)
-                assert (await wire.answer()).status == 431, name
-                assert wire.closed, name
+    async with opened(service, limits=Limits(headers=2_000)) as (http, _):
+        too_large = {
+            "at once": [request("POST", DECIDE, b"", large)],
+            "in parts": [request("POST", DECIDE, b"", large)[:1_500], b"x" * 1_000],
+            "many": [request("POST", DECIDE, b"", *[f"X-{k}: 1" for k in range(300)])],
+            "address": [request("GET", f"/v1/experiments?after={'x' * 3_000}")],
+        }
+        for name, parts in too_large.items():
             wire = http.connect()
-            wire.send(request("POST", DECIDE, b"", f"X-Large: {'x' * 1_500}"))
-            assert (await wire.answer()).status == 201, "and what fits is taken"
-            head, _, _ = chunked(DECIDE).rpartition(b"\r\n")
-            wire.send(head, b"X-Endless: ", *[b"x" * 500] * 5)
-            assert (await wire.answer()).status == 431, "a trailer that does not end"
+            for part in parts:
+                wire.send(part)
+            assert (await wire.answer()).status == 431, name
+            assert wire.closed, name
+        wire = http.connect()
+        wire.send(request("POST", DECIDE, b"", f"X-Large: {'x' * 1_500}"))
+        assert (await wire.answer()).status == 201, "and what fits is taken"
+        head, _, _ = chunked(DECIDE).rpartition(b"\r\n")
+        wire.send(head, b"X-Endless: ", *[b"x" * 500] * 5)
+        assert (await wire.answer()).status == 431, "a trailer that does not end"
 
-    run(main)
 
-
-def test_one_host_and_a_version_that_is_spoken(service: DecisionService) -> None:
+@on_loop
+async def test_one_host_and_a_version_that_is_spoken(service: DecisionService) -> None:
     asked = request("POST", DECIDE)
     refused = {
         "two hosts": request("POST", DECIDE, b"", "Host: localhost"),
@@ -126,76 +116,54 @@ def test_one_host_and_a_version_that_is_spoken(service: DecisionService) -> None
         "HTTP/2.0": asked.replace(b"HTTP/1.1", b"HTTP/2.0"),
         "HTTP/0.9": request("GET", "/healthz").replace(b"HTTP/1.1", b"HTTP/0.9"),
     }
-
-    async def main() -> None:
-        async with opened(service) as (http, _):
-            for name, sent in refused.items():
-                wire = http.connect()
-                wire.send(sent)
-                assert (await wire.answer()).status == 400, name
-                assert wire.closed
+    async with opened(service) as (http, _):
+        for name, sent in refused.items():
             wire = http.connect()
-            wire.send(request("GET", "/healthz").replace(b"HTTP/1.1", b"HTTP/1.0"))
-            assert (await wire.answer()).status == 200
-
-    run(main)
+            wire.send(sent)
+            assert (await wire.answer()).status == 400, name
+            assert wire.closed
+        wire = http.connect()
+        wire.send(request("GET", "/healthz").replace(b"HTTP/1.1", b"HTTP/1.0"))
+        assert (await wire.answer()).status == 200
 
 
 @pytest.mark.parametrize("path", [DECIDE, "/v1/experiments"])
-def test_a_client_that_closes_its_half_gets_its_answer(service: DecisionService, path: str) -> None:
-    async def main() -> None:
-        async with opened(service) as (http, _):
+@on_loop
+async def test_a_client_that_closes_its_half_gets_its_answer(service: DecisionService, path: str) -> None:
+    async with opened(service) as (http, _):
+        wire = http.connect()
+        wire.send(request("POST" if path == DECIDE else "GET", path))
+        wire.half_close()
+        answer = await wire.answer()
+        assert answer.status in (200, 201)
+        assert b"connection: close" in answer.head
+        assert wire.closed
+        for unfinished in (b"", request("POST", DECIDE, b"{}")[:-1]):
             wire = http.connect()
-            wire.send(request("POST" if path == DECIDE else "GET", path))
+            wire.send(unfinished)
             wire.half_close()
-            answer = await wire.answer()
-            assert answer.status in (200, 201)
-            assert b"connection: close" in answer.head
-            assert wire.closed
-            for unfinished in (b"", request("POST", DECIDE, b"{}")[:-1]):
-                wire = http.connect()
-                wire.send(unfinished)
-                wire.half_close()
-                assert wire.closed, "nothing was asked"
-
-    run(main)
+            assert wire.closed, "nothing was asked"
 
 
-def test_what_cannot_be_parsed_is_no_answer_to_what_came_before(service: DecisionService) -> None:
-    async def main() -> None:
-        async with opened(service) as (http, _):
-            for first in (request("POST", DECIDE), request("GET", "/v1/experiments")):
-                wire = http.connect()
-                wire.send(first + b"NONSENSE\r\n\r\n")
-                assert (await wire.answer()).status in (200, 201)
-                assert wire.closed
-                assert wire.sent == b""
-
-    run(main)
-
-
-def test_errors_of_one_connection_are_not_those_of_a_key(
+@on_loop
+async def test_errors_of_one_connection_are_not_those_of_a_key(
     service: DecisionService, lines: Callable[[], list[dict[str, Any]]]
 ) -> None:
     key = new_key()
-
-    async def main() -> None:
-        service.keys.add("local", "decide", digest_of(key), "till").result()
-        async with wired(service, open_to_all=False, limits=Limits(headers_seconds=0.01)) as http:
-            wire = http.connect()
-            for _ in range(3):
-                wire.send(request("POST", DECIDE, b"{}", f"Authorization: Bearer {key}"))
-                assert (await wire.answer()).status == 201
-            wire.send(request("POST", DECIDE, b"{", f"Authorization: Bearer {key}"))
-            assert (await wire.answer()).status == 400
-            stranger = http.connect()
-            stranger.send(b"NONSENSE\r\n\r\n")
-            assert (await stranger.answer()).status == 400
-            slow = http.connect()
-            slow.send(b"GET / HTTP")
-            assert (await slow.answer()).status == 408
-
-    run(main)
+    service.keys.add("local", "decide", digest_of(key), "till").result()
+    async with wired(service, open_to_all=False, limits=Limits(headers_seconds=0.01)) as http:
+        wire = http.connect()
+        for _ in range(3):
+            wire.send(request("POST", DECIDE, b"{}", f"Authorization: Bearer {key}"))
+            assert (await wire.answer()).status == 201
+        wire.send(request("POST", DECIDE, b"{", f"Authorization: Bearer {key}"))
+        assert (await wire.answer()).status == 400
+        stranger = http.connect()
+        stranger.send(b"NONSENSE\r\n\r\n")
+        assert (await stranger.answer()).status == 400
+        slow = http.connect()
+        slow.send(b"GET / HTTP")
+        assert (await slow.answer()).status == 408
     theirs = [each for each in lines() if each.get("key_label") == "till"]
     assert len(theirs) == 4
     assert {each["route"] for each in theirs} == {"/v1/experiments/{name}/decisions"}
@@ -206,80 +174,59 @@ def test_errors_of_one_connection_are_not_those_of_a_key(
 
 
 @pytest.mark.parametrize("path", [f"{DECIDE}?limit=100", "/v1/experiments/mine/log"])
-def test_a_client_that_resets_is_no_error_of_the_service(
+@on_loop
+async def test_a_client_that_resets_is_no_error_of_the_service(
     service: DecisionService, lines: Callable[[], list[dict[str, Any]]], path: str
 ) -> None:
-    async def main() -> None:
-        async with opened(service) as (http, _):
-            wire = http.connect()
-            wire.send(request("GET", path) * 3)
-            wire.vanish()
-            await asyncio.gather(*http.state.tasks)
-
-    run(main)
+    async with opened(service) as (http, _):
+        wire = http.connect()
+        wire.send(request("GET", path) * 3)
+        wire.vanish()
+        await asyncio.gather(*http.state.tasks)
     assert [each for each in lines() if each["level"] != "info"] == []
     assert [each["status"] for each in lines() if each["method"] == "GET"] == [200], (
         "the first was under way"
     )
 
 
-def test_what_is_refused_early_counts_for_its_route(service: DecisionService) -> None:
-    async def main() -> None:
-        service.keys.add("local", "decide", digest_of(new_key()), "").result()
-        async with wired(service, open_to_all=False) as http:
-            wire = http.connect()
-            for method, path in (("POST", DECIDE), ("GET", "/v1/experiments/mine/verdict"), ("GET", "/no")):
-                wire.send(request(method, path))
-                assert (await wire.answer()).status == 401
-            counts = http.gateway._metrics.text().decode()
-        for method, route, status in (
-            ("POST", "/v1/experiments/{name}/decisions", 401),
-            ("GET", "/v1/experiments/{name}/verdict", 401),
-            ("GET", "other", 401),
-        ):
-            labels = f'method="{method}",route="{route}",status="{status}"'
-            assert f"decoupled_http_requests_total{{{labels}}} 1.0" in counts
-
-    run(main)
+@on_loop
+async def test_what_is_refused_early_counts_for_its_route(service: DecisionService) -> None:
+    service.keys.add("local", "decide", digest_of(new_key()), "").result()
+    async with wired(service, open_to_all=False) as http:
+        wire = http.connect()
+        for method, path in (("POST", DECIDE), ("GET", "/v1/experiments/mine/verdict"), ("GET", "/no")):
+            wire.send(request(method, path))
+            assert (await wire.answer()).status == 401
+        counts = http.gateway._metrics.text().decode()
+    for method, route, status in (
+        ("POST", "/v1/experiments/{name}/decisions", 401),
+        ("GET", "/v1/experiments/{name}/verdict", 401),
+        ("GET", "other", 401),
+    ):
+        labels = f'method="{method}",route="{route}",status="{status}"'
+        assert f"decoupled_http_requests_total{{{labels}}} 1.0" in counts
 
 
-def test_who_leaves_counts_for_the_route_that_was_asked(service: DecisionService) -> None:
-    async def main() -> None:
-        async with opened(service) as (http, _):
-            wire = http.connect()
-            wire.send(request("PUT", "/v1/experiments/mine", b"{}")[:-1])
-            await asyncio.sleep(0)
-            wire.vanish()
-            await asyncio.gather(*http.state.tasks)
-            labels = 'method="PUT",route="/v1/experiments/{name}",status="499"'
-            assert f"decoupled_http_requests_total{{{labels}}} 1.0" in http.gateway._metrics.text().decode()
-
-    run(main)
-
-
-def test_a_first_key_opens_other_names_at_once(service: DecisionService) -> None:
+@on_loop
+async def test_a_first_key_opens_other_names_at_once(service: DecisionService) -> None:
     """A service without keys takes loopback names only; with a key it takes every name, without a restart."""
     key = new_key()
     elsewhere = request("POST", DECIDE).replace(b"localhost", b"bandits.example.com")
     keyed = elsewhere.replace(b"\r\n\r\n", f"\r\nAuthorization: Bearer {key}\r\n\r\n".encode(), 1)
-
-    async def main() -> None:
-        async with opened(service) as (http, _):
-            wire = http.connect()
-            wire.send(elsewhere)
-            refused = await wire.answer()
-            assert refused.status == 403
-            assert "add a key" in refused.json["detail"]
-            await service.keys.add("local", "decide", digest_of(key), "")
-            for _ in range(2):
-                wire.send(keyed)
-                assert (await wire.answer()).status == 201
-            wire.send(elsewhere)
-            assert (await wire.answer()).status in (401, 403), "but not without the key"
-            wire.send(request("POST", DECIDE))
-            assert (await wire.answer()).status == 401
-
-    run(main)
+    async with opened(service) as (http, _):
+        wire = http.connect()
+        wire.send(elsewhere)
+        refused = await wire.answer()
+        assert refused.status == 403
+        assert "add a key" in refused.json["detail"]
+        await service.keys.add("local", "decide", digest_of(key), "")
+        for _ in range(2):
+            wire.send(keyed)
+            assert (await wire.answer()).status == 201
+        wire.send(elsewhere)
+        assert (await wire.answer()).status in (401, 403), "but not without the key"
+        wire.send(request("POST", DECIDE))
+        assert (await wire.answer()).status == 401
 
 
 # The routes that carry the traffic bypass the framework, and keep every promise of the others
@@ -290,183 +237,112 @@ def feedback(decision: str, loss: float = 0.25, *headers: str) -> bytes:
     return request("PUT", f"/v1/decisions/{decision}/feedback", body, *headers)
 
 
-def test_a_request_may_be_split_at_every_byte(service: DecisionService) -> None:
-    async def main() -> None:
-        async with opened(service) as (_, wire):
-            for whole in (request("POST", DECIDE, b'{"mode":"both"}'), feedback("x-1", 0.5)):
-                statuses = set()
-                for at in range(len(whole) + 1):
-                    wire.send(whole[:at], whole[at:])
-                    statuses.add((await wire.answer()).status)
-                assert statuses == ({201} if b"POST" in whole else {404})
-            for byte in request("POST", DECIDE, b"{}"):
-                wire.send(bytes([byte]))
-            assert (await wire.answer()).status == 201
-            assert wire.sent == b""
-
-    run(main)
+@on_loop
+async def test_a_request_may_be_split_at_every_byte(service: DecisionService) -> None:
+    async with opened(service) as (_, wire):
+        for whole in (request("POST", DECIDE, b'{"mode":"both"}'), feedback("x-1", 0.5)):
+            statuses = set()
+            for at in range(len(whole) + 1):
+                wire.send(whole[:at], whole[at:])
+                statuses.add((await wire.answer()).status)
+            assert statuses == ({201} if b"POST" in whole else {404})
+        for byte in request("POST", DECIDE, b"{}"):
+            wire.send(bytes([byte]))
+        assert (await wire.answer()).status == 201
+        assert wire.sent == b""
 
 
-def test_pipelined_requests_are_answered_in_order(service: DecisionService) -> None:
-    async def main() -> None:
-        async with opened(service) as (_, wire):
-            ids = []
-            for _ in range(3):
-                wire.send(request("POST", DECIDE))
-                ids.append((await wire.answer()).json["id"])
-            parts = [
-                feedback(ids[0], 0.1),
-                request("GET", "/healthz"),
-                feedback(ids[1], 0.2),
-                feedback("nobody-1"),
-                request("GET", f"/v1/decisions/{ids[0]}"),
-                feedback(ids[2], 0.3),
-            ]
-            wire.send(b"".join(parts))
-            answers = [await wire.answer() for _ in parts]
-            assert [each.status for each in answers] == [200, 200, 200, 404, 200, 200]
-            assert [answers[k].json["loss"] for k in (0, 2, 4, 5)] == [0.1, 0.2, 0.1, 0.3]
+@on_loop
+async def test_pipelined_requests_are_answered_in_order(service: DecisionService) -> None:
+    async with opened(service) as (_, wire):
+        ids = []
+        for _ in range(3):
             wire.send(request("POST", DECIDE))
-            assert (await wire.answer()).status == 201, "and then it is quick again"
-
-    run(main)
-
-
-def refusals(decision: str) -> dict[str, bytes]:
-    """Requests that are refused, each for a reason of its own, and some that are not."""
-    path = f"/v1/decisions/{decision}/feedback"
-    return {
-        "unknown experiment": request("POST", "/v1/experiments/none/decisions"),
-        "not JSON": request("PUT", path, b"{loss}"),
-        "twice": request("PUT", path, b'{"loss": 0.5, "loss": 0.5}'),
-        "unknown field": request("PUT", path, b'{"lose": 0.5}'),
-        "out of range": request("PUT", path, b'{"loss": 7.5}'),
-        "no body": request("PUT", path),
-        "text": request("PUT", path, b'{"loss": "0.5"}'),
-        "infinite": request("PUT", path, b'{"loss": 1e999}'),
-        "leading zero": request("PUT", path, b'{"loss": 00.5}'),
-        "vertical tab": request("PUT", path, b'\x0b{"loss": 0.5}'),
-        "mode": request("POST", DECIDE, b'{"mode": "neither"}'),
-        "count": request("POST", DECIDE, b'{"count": 0}'),
-        "key": request("POST", DECIDE, b"", "Idempotency-Key: a b"),
-        "origin": request("POST", DECIDE, b"", "Origin: http://example.com"),
-        "host": request("POST", DECIDE).replace(b"localhost", b"example.com"),
-        "media": request("PUT", path, b'{"loss": 0.5}').replace(b"application/json", b"text/plain"),
-        "authorization": request("POST", DECIDE, b"", "Authorization: Basic x"),
-        "key unknown": request("POST", DECIDE, b"", "Authorization: Bearer dk_none"),
-        "a reward": request("PUT", path, b'{"reward": 0.5}'),
-        "the same again": request("PUT", path, b' {"loss" : 0.5 }\n'),
-        "another loss": request("PUT", path, b'{"loss": 1}'),
-    }
+            ids.append((await wire.answer()).json["id"])
+        parts = [
+            feedback(ids[0], 0.1),
+            request("GET", "/healthz"),
+            feedback(ids[1], 0.2),
+            feedback("nobody-1"),
+            request("GET", f"/v1/decisions/{ids[0]}"),
+            feedback(ids[2], 0.3),
+        ]
+        wire.send(b"".join(parts))
+        answers = [await wire.answer() for _ in parts]
+        assert [each.status for each in answers] == [200, 200, 200, 404, 200, 200]
+        assert [answers[k].json["loss"] for k in (0, 2, 4, 5)] == [0.1, 0.2, 0.1, 0.3]
+        wire.send(request("POST", DECIDE))
+        assert (await wire.answer()).status == 201, "and then it is quick again"
 
 
-def test_each_refusal_has_its_status_and_what_every_answer_says(service: DecisionService) -> None:
-    expected = {
-        "unknown experiment": 404, "not JSON": 400, "twice": 400, "unknown field": 422, "out of range": 422,
-        "no body": 422, "text": 422, "infinite": 422, "leading zero": 400, "vertical tab": 400, "mode": 422,
-        "count": 422, "key": 400, "origin": 403, "host": 403, "media": 415, "authorization": 401,
-        "key unknown": 401, "a reward": 200, "the same again": 200, "another loss": 409,
-    }  # fmt: skip
-
-    async def main() -> None:
-        async with opened(service) as (_, wire):
-            wire.send(request("POST", DECIDE))
-            decision = (await wire.answer()).json["id"]
-            for name, asked in refusals(decision).items():
-                wire.send(asked.replace(b"\r\n\r\n", b"\r\nX-Request-Id: the-same\r\n\r\n", 1))
-                answer = await wire.answer()
-                assert answer.status == expected.pop(name), name
-                kind = b"json" if answer.status < 400 else b"problem+json"
-                for line in (
-                    b"type: application/" + kind,
-                    b"no-store",
-                    b"nosniff",
-                    b"x-request-id: the-same",
-                ):
-                    assert line in answer.head, name
-        assert expected == {}
-
-    run(main)
-
-
-def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(service: DecisionService) -> None:
-    async def main() -> None:
-        async with opened(service) as (http, _):
-            whole = request("POST", DECIDE, b'{"mode":"both"}')
-            for at in range(1, len(whole)):
-                wire = http.connect()
-                wire.send(whole[:at])
-                wire.vanish()
-            await asyncio.gather(*http.state.tasks)
-            assert http.gateway._metrics.in_flight == 0
-            assert len(http.state.connections) == 1
+@on_loop
+async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(service: DecisionService) -> None:
+    async with opened(service) as (http, _):
+        whole = request("POST", DECIDE, b'{"mode":"both"}')
+        for at in range(1, len(whole)):
             wire = http.connect()
-            wire.send(whole)
-            assert (await wire.answer()).json["state_version"] == 0
-
-    run(main)
-
-
-def test_what_was_asked_is_done_when_the_client_is_gone(service: DecisionService) -> None:
-    async def main() -> None:
-        async with opened(service) as (http, wire):
-            before = service.counters()["decisions"]
-            wire.send(request("POST", DECIDE))
+            wire.send(whole[:at])
             wire.vanish()
-            await asyncio.gather(*http.state.tasks)
-            assert service.counters()["decisions"] == before + 1
-            assert wire.sent == b""
+        await asyncio.gather(*http.state.tasks)
+        assert http.gateway._metrics.in_flight == 0
+        assert len(http.state.connections) == 1
+        wire = http.connect()
+        wire.send(whole)
+        assert (await wire.answer()).json["state_version"] == 0
 
-    run(main)
+
+@on_loop
+async def test_what_was_asked_is_done_when_the_client_is_gone(service: DecisionService) -> None:
+    async with opened(service) as (http, wire):
+        before = service.counters()["decisions"]
+        wire.send(request("POST", DECIDE))
+        wire.vanish()
+        await asyncio.gather(*http.state.tasks)
+        assert service.counters()["decisions"] == before + 1
+        assert wire.sent == b""
 
 
-def test_a_shutdown_answers_what_waits_for_its_commit(service: DecisionService) -> None:
-    async def main() -> None:
-        async with opened(service) as (http, wire):
-            idle = http.connect()
-            idle.send(request("POST", DECIDE))
-            await idle.answer()
+@on_loop
+async def test_a_shutdown_answers_what_waits_for_its_commit(service: DecisionService) -> None:
+    async with opened(service) as (http, wire):
+        idle = http.connect()
+        idle.send(request("POST", DECIDE))
+        await idle.answer()
+        wire.send(request("POST", DECIDE))
+        assert wire.sent == b""
+        wire.protocol.shutdown()
+        idle.protocol.shutdown()
+        assert idle.closed
+        assert not wire.closed
+        answer = await wire.answer()
+        assert answer.status == 201
+        assert b"connection: close" in answer.head
+        assert wire.closed
+
+
+@on_loop
+async def test_a_connection_is_closed_when_it_was_idle_for_long(service: DecisionService) -> None:
+    async with wired(service, limits=Limits(headers_seconds=3600.0)) as http:
+        http.settings.timeout_keep_alive = 0.05
+        idle, begun = http.connect(), http.connect()
+        for wire in (idle, begun):
             wire.send(request("POST", DECIDE))
-            assert wire.sent == b""
-            wire.protocol.shutdown()
-            idle.protocol.shutdown()
-            assert idle.closed
-            assert not wire.closed
-            answer = await wire.answer()
-            assert answer.status == 201
-            assert b"connection: close" in answer.head
-            assert wire.closed
-
-    run(main)
-
-
-def test_a_connection_is_closed_when_it_was_idle_for_long(service: DecisionService) -> None:
-    async def main() -> None:
-        async with wired(service, limits=Limits(headers_seconds=3600.0)) as http:
-            http.settings.timeout_keep_alive = 0.05
-            idle, begun = http.connect(), http.connect()
-            for wire in (idle, begun):
-                wire.send(request("POST", DECIDE))
-                assert (await wire.answer()).status == 201
-            begun.send(b"POST /v1/exp")
-            while not idle.closed:
-                await asyncio.sleep(0.001)
-            assert not begun.closed, "a request has begun, and has a limit of its own"
-            begun.send(request("POST", DECIDE)[12:])
-            assert (await begun.answer()).status == 201
-
-    run(main)
-
-
-def test_a_client_that_does_not_read_is_not_sent_more(service: DecisionService) -> None:
-    async def main() -> None:
-        async with opened(service) as (_, wire):
-            wire.protocol.pause_writing()
-            wire.send(request("POST", DECIDE))
-            while service.counters()["decisions"] < 2:
-                await asyncio.sleep(0.001)
-            assert wire.sent == b""
-            wire.protocol.resume_writing()
             assert (await wire.answer()).status == 201
+        begun.send(b"POST /v1/exp")
+        while not idle.closed:
+            await asyncio.sleep(0.001)
+        assert not begun.closed, "a request has begun, and has a limit of its own"
+        begun.send(request("POST", DECIDE)[12:])
+        assert (await begun.answer()).status == 201
 
-    run(main)
+
+@on_loop
+async def test_a_client_that_does_not_read_is_not_sent_more(service: DecisionService) -> None:
+    async with opened(service) as (_, wire):
+        wire.protocol.pause_writing()
+        wire.send(request("POST", DECIDE))
+        while service.counters()["decisions"] < 2:
+            await asyncio.sleep(0.001)
+        assert wire.sent == b""
+        wire.protocol.resume_writing()
+        assert (await wire.answer()).status == 201

@@ -1,6 +1,5 @@
 """The OWASP API Security Top 10 of 2023, entry by entry."""
 
-import contextlib
 import hashlib
 import hmac
 import json
@@ -16,13 +15,11 @@ import pytest
 from decoupled.client import Client, Retries
 from decoupled.client.service_errors import ServiceError
 from decoupled.errors import ParameterError
-from decoupled_serve.service.http.admission.auth import new_key
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits, new_key
 from decoupled_serve.service.http.server import Serving, check
 from support.http_service import FTPL, Service, served
 
 Headers = dict[str, str]
-NAMES = {"{name}": "mine", "{id}": "none-1", "{key}": "mine"}
 
 
 @pytest.fixture
@@ -30,6 +27,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
     (tmp_path / "backups").mkdir()
     with served(tmp_path, open_to_all=False, backups=tmp_path / "backups") as running:
         yield running
+
+
+NAMES = {"{name}": "mine", "{id}": "none-1", "{key}": "mine"}
 
 
 def operations(service: Service, headers: Headers) -> list[tuple[str, str]]:
@@ -112,14 +112,7 @@ def test_api2_broken_authentication(
         assert answer.headers["www-authenticate"].startswith("Bearer")
     assert service.http.get("/v1/access", headers=good).status_code == 200
     assert compared, "digests are compared in constant time"
-    for header in (
-        "Bearer",
-        f"Basic {key}",
-        f"Bearer {key}x",
-        f"Bearer {new_key()}",
-        key,
-        "Bearer \xff",
-    ):
+    for header in ("Bearer", f"Basic {key}", f"Bearer {key}x", f"Bearer {new_key()}", key, "Bearer \xff"):
         sent = {"Authorization": header.encode("latin-1")}
         assert service.http.get("/v1/experiments", headers=sent).status_code == 401, header  # type: ignore[arg-type]
     assert service.http.get(f"/v1/experiments?key={key}").status_code == 401, "a key in a query is no key"
@@ -169,7 +162,7 @@ def test_api3_broken_object_property_level_authorization(service: Service) -> No
 
 
 def test_api4_unrestricted_resource_consumption(tmp_path: Path) -> None:
-    limits = Limits(headers_seconds=1.5, body=10_000, body_seconds=0.2, rate=10.0, burst=20.0)
+    limits = Limits(body=10_000, rate=10.0, burst=20.0)  # test_attacks.py has those of time
     with served(tmp_path, open_to_all=False, limits=limits) as service:
         admin = service.key("admin")
         service.create("mine", admin)
@@ -180,35 +173,6 @@ def test_api4_unrestricted_resource_consumption(tmp_path: Path) -> None:
         chunked = iter([b'{"mode": "', *[b"x" * 1_000] * 20, b'"}'])  # no Content-Length to look at
         answer = service.http.post("/v1/experiments/mine/decisions", content=chunked, headers=json_kind)
         assert answer.status_code == 413
-        address = ("127.0.0.1", int(service.url.rsplit(":", 1)[1]))
-        for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\nSlow"):
-            with socket.create_connection(address, timeout=10) as slow:
-                slow.sendall(begun)
-                assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
-                assert slow.recv(1_000) == b"", "and the connection is closed"
-        with socket.create_connection(address, timeout=10) as slow:
-            slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-            answer_so_far = b""
-            while (
-                b"ok" not in answer_so_far.partition(b"\r\n\r\n")[2]
-            ):  # its head and its body may come apart
-                part = slow.recv(4_000)
-                assert part, answer_so_far
-                answer_so_far += part
-            slow.sendall(b"GET /healthz HTTP/1.1\r\n")  # a second request, begun on the same connection
-            assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
-        with socket.create_connection(address, timeout=10) as endless:
-            endless.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
-            with contextlib.suppress(OSError):  # it hangs up in the middle
-                for each in range(1_000):
-                    endless.sendall(f"X-{each}: {'x' * 1_000}\r\n".encode())
-            with contextlib.suppress(ConnectionResetError):
-                assert endless.recv(1_000).startswith(b"HTTP/1.1 431 ")
-        with socket.create_connection(address, timeout=10) as slow:
-            key = admin["Authorization"]
-            head = f"POST /v1/experiments/mine/decisions HTTP/1.1\r\nHost: a\r\nAuthorization: {key}\r\n"
-            slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{{".encode())
-            assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
         for path in (
             "/v1/experiments?limit=1001",
             "/v1/experiments?limit=0",

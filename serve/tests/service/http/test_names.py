@@ -1,6 +1,5 @@
 """The names of experiments: every way to name one has the same rule."""
 
-import asyncio
 import json
 from contextlib import closing
 from pathlib import Path
@@ -11,10 +10,10 @@ from decoupled.base.names import is_name
 from decoupled.client.service_errors import Invalid
 from decoupled.errors import ParameterError
 from decoupled_serve.cli.service import checked_tenant
-from decoupled_serve.options.readers import experiment_name
+from decoupled_serve.options.kinds import experiment_name
 from decoupled_serve.service.experiment.records import Settings
 from support.stores import quick_service
-from support.wire import Wired, request, wired
+from support.wire import Wired, on_loop, request, wired
 
 NAMES = ("a", "7", "a.b", "1.0", "v1..2", "a.", "A-._z", "-".join("x" * 50) + "y")
 OTHERS = (".", "..", ".a", "-a", "_a", "a:b", "a b", "a%b", "ä", "x" * 101)
@@ -52,16 +51,12 @@ async def _use(http: Wired, name: str, good: bool) -> None:
     assert await _status(http, "POST", flag, {"context": {}}) == (200 if good else 404), name
 
 
-def test_what_can_be_created_can_be_used_in_every_way(tmp_path: Path) -> None:
-    async def main() -> None:
-        with closing(quick_service(str(tmp_path / "store.db"))) as service:
-            async with wired(service) as http:
-                for name in (*NAMES, *OTHERS):
-                    await _use(http, name, name in NAMES)
-            for name in ("a b", "a:b", "x" * 101):
-                with pytest.raises(Invalid, match=r"letters, digits, dots"):
-                    await service.experiments.put(
-                        "local", name, Settings({"name": "FTPL"}, ("red", "blue"))
-                    )
-
-    asyncio.run(main())
+@on_loop
+async def test_what_can_be_created_can_be_used_in_every_way(tmp_path: Path) -> None:
+    with closing(quick_service(str(tmp_path / "store.db"))) as service:
+        async with wired(service) as http:
+            for name in (*NAMES, *OTHERS):
+                await _use(http, name, name in NAMES)
+        for name in ("a b", "a:b", "x" * 101):
+            with pytest.raises(Invalid, match=r"letters, digits, dots"):
+                await service.experiments.put("local", name, Settings({"name": "FTPL"}, ("red", "blue")))

@@ -13,7 +13,7 @@ from openfeature.evaluation_context import EvaluationContext
 from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import FlagEvaluationDetails, Reason
 
-from decoupled_serve.service.http.admission.limits import Limits
+from decoupled_serve.service.http.admission import Limits
 from support.held_compiler import Held
 from support.http_service import FTPL, Service, served
 
@@ -21,12 +21,12 @@ FLAGS = "/ofrep/v1/evaluate/flags"
 ARMS = ("red", "green", "blue")
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with served(tmp_path_factory.mktemp("ofrep"), limits=Limits(rate=0.0)) as running:
-        running.create("colour")
-        running.create("size", arms=[10, 20, 30])
-        yield running
+SERVED = {"limits": Limits(rate=0.0)}
+
+
+def prepare(service: Service) -> None:
+    service.create("colour")
+    service.create("size", arms=[10, 20, 30])
 
 
 def evaluate(service: Service, key: str, **context: Any) -> httpx.Response:

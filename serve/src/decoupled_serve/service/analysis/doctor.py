@@ -14,9 +14,9 @@ from decoupled.client import ReplayError, StoreError
 from decoupled.errors import DecoupledError
 
 from ..experiment.live import LiveExperiment
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from ..experiment.snapshots import restore, snapshot
-from ..memory.restore import from_beginning, restored, rows_of
+from ..memory.loader import from_beginning, restored, rows_of
 from ..store.open import open_store
 from ..store.schema import LOGS, MIGRATIONS
 from ..store.store import Store

@@ -1,4 +1,4 @@
-"""The log for analysis: one line for each decision, with the true probability of the explored arm.
+"""The log for analysis: one line for each decision, with the true probability of the explored arm; and evaluations.
 
 If a policy knows only an unbiased estimate of the inverse probability, the log is replayed, and the learner gives
 the exact distribution of exploration before each draw.
@@ -6,8 +6,8 @@ the exact distribution of exploration before each draw.
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,63 +15,48 @@ from typing import Any
 from decoupled.base import replacing
 from decoupled.client import Invalid
 from decoupled.decision import Arm
-from decoupled.inference import matches
+from decoupled.inference import PATIENCE, Interval, Sequences, matches
+from decoupled.inference import settled as in_order
+from decoupled.learner import LossRange
 
-from ..experiment.annotations import shown_baseline, shown_tags
-from ..experiment.context import shown_advice, shown_context
+from ..experiment.context import shown_tags
+from ..experiment.live import Owner, decision_fields
 from ..experiment.numbered_arms import from_stored, is_large
-from ..experiment.records import microseconds, moment
-from ..experiment.rows import Decided, ExperimentRow
-from ..memory.restore import from_beginning
+from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microseconds, moment
+from ..memory.loader import from_beginning
 from ..store.store import Store
 
 FORMATS = ("parquet", "csv")
 _AT_ONCE = 2_000  # rows of a group, which are converted while everything else waits
-_STATUSES = {None: "pending", "observed": "applied", "expired": "expired"}
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedDecision:
-    """A decision of the log, with its loss. `loss` is that of `explore`; docs/log.md describes each column.
+class LoggedDecision(DecisionRecord):
+    """A decision of the log, with what only the log has. docs/log.md describes each column.
 
     `propensity` is the true probability. It is None for mode "exploit", and for decisions that would have to be
     replayed but are older than the retained part of the log.
     """
 
-    id: str
-    seq: int
-    mode: str
-    available: tuple[Arm, ...] | None
-    exploit: Arm | None
-    explore: Arm | None
-    propensity: float | None
-    weight: float | None
-    round: int
-    state_version: int
-    made_at: float
-    expires_at: float | None
-    status: str
-    loss: float | None
-    settled_seq: int | None
-    settled_at: float | None
-    drawn: Arm | None = None
-    guard: str | None = None
-    limited_by: str | None = None
-    tags: dict[str, str] | None = None
-    baseline: dict[str, float] | None = None
-    key: str | None = None
-    context: dict[str, Any] | None = None
-    advice: dict[str, Any] | None = None
+    seq: int = 0
+    round: int = 0
+    available: tuple[Arm, ...] | None = None
+    settled_seq: int | None = None
 
 
-# The Parquet type of each column. Arms become text, since a column has one type.
-_TYPES = {
-    **dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64"),
-    **dict.fromkeys(("propensity", "weight", "loss"), "double"),
-    **dict.fromkeys(("made_at", "expires_at", "settled_at"), "timestamp[us, tz=UTC]"),
-}
-COLUMNS = {field.name: _TYPES.get(field.name, "string") for field in fields(LoggedDecision)}
-TIMES = tuple(name for name, kind in COLUMNS.items() if kind.startswith("timestamp"))
+# The columns of an export, and their Parquet types. Arms become text, since a column has one type.
+COLUMNS = dict.fromkeys(
+    (
+        "id", "seq", "mode", "available", "exploit", "explore", "propensity", "weight", "round", "state_version",
+        "made_at", "expires_at", "status", "loss", "settled_seq", "settled_at", "drawn", "guard", "limited_by",
+        "tags", "baseline", "key", "context", "advice",
+    ),
+    "string",
+)  # fmt: skip
+TIMES = ("made_at", "expires_at", "settled_at")
+COLUMNS |= dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64")
+COLUMNS |= dict.fromkeys(("propensity", "weight", "loss"), "double")
+COLUMNS |= dict.fromkeys(TIMES, "timestamp[us, tz=UTC]")
 
 
 def logged(
@@ -89,50 +74,23 @@ def _logged(
     store: Store, row: ExperimentRow, after: int, tags: Mapping[str, str]
 ) -> Iterator[LoggedDecision]:
     names = from_stored(json.loads(row.arms))
+    owner = Owner(row.tag, row.name, names, json.loads(row.settings)["policy"]["name"])
     # With very many arms, the exact probabilities of one state take longer than thousands of decisions.
     exact = not is_large(names) and store.lacks_propensity(row.id, after)
     true = true_propensities(store, row) if exact else iter(())
     for decided, settled in store.joined(row.id, after):
-        own = shown_tags(decided.tags)
-        if not matches(own, tags):
+        if not matches(shown_tags(decided.tags), tags):
             continue
-        propensity = decided.propensity
-        if propensity is None and decided.explore is not None:
-            propensity = _at(true, decided.seq)
+        if decided.propensity is None and decided.explore is not None:
+            decided = decided._replace(propensity=_at(true, decided.seq))
         places = None if decided.available is None else json.loads(decided.available)
         yield LoggedDecision(
-            f"{row.tag}-{decided.seq}",
-            decided.seq,
-            decided.mode,
-            None if places is None else tuple(names[place] for place in places),
-            None if decided.exploit is None else names[decided.exploit],
-            None if decided.explore is None else names[decided.explore],
-            propensity,
-            decided.weight,
-            decided.round,
-            decided.version,
-            decided.made_at,
-            decided.expires_at,
-            "unobserved" if decided.explore is None else _STATUSES[settled and settled.kind],
-            settled and settled.loss,
-            settled and settled.seq,
-            settled and settled.at,
-            None if decided.exploit is None else names[_drawn(decided)],
-            decided.guard,
-            decided.limited_by,
-            own or None,
-            shown_baseline(decided.baseline, names),
-            decided.key or None,
-            shown_context(decided.context),
-            shown_advice(decided.advice, names),
+            *decision_fields(decided, settled, owner),
+            seq=decided.seq,
+            round=decided.round,
+            available=None if places is None else tuple(names[place] for place in places),
+            settled_seq=settled and settled.seq,
         )
-
-
-def _drawn(decided: Decided) -> int:
-    """The place of the arm that the policy drew to exploit."""
-    place = decided.exploit if decided.drawn is None else decided.drawn
-    assert place is not None
-    return place
 
 
 def true_propensities(store: Store, row: ExperimentRow) -> Iterator[tuple[int, float]]:
@@ -178,7 +136,7 @@ def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, 
     if decision.available is not None:
         values["available"] = json.dumps(decision.available)
     for name in ("tags", "baseline", "context", "advice"):
-        values[name] = None if values[name] is None else json.dumps(values[name], ensure_ascii=False)
+        values[name] = json.dumps(values[name], ensure_ascii=False) if values[name] else None
     for name in TIMES:
         values[name] = None if values[name] is None else time(values[name])
     return values
@@ -212,3 +170,110 @@ def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
             writer.write_table(pa.Table.from_pylist(part, schema))
             count += len(part)
     return count
+
+
+# Off-policy evaluation: the mean loss of every arm, and of the exploited arms, estimated from the log.
+#
+# The estimates are importance-weighted: of the decisions that were observed and could explore arm a, each adds
+# 1{explored a} loss / p to a sum, where p is the exact probability of the explored arm, and the sum is divided by that of
+# 1{explored a} / p. For the value of what was exploited, the exploited arm replaces a, since the two arms are drawn
+# independently. (A policy of the standard game sees the loss of the arm it plays: there the value is the mean of these
+# losses.)
+#
+# The intervals are confidence sequences, as those of the running experiment: they hold at every moment at once, so the
+# evaluation may be repeated as the log grows. Decisions count in their order: one that is pending holds up those after it, as
+# long as these are fewer than `patience`. One that expired has the experiment's `expired_loss`, if it declares one. Others
+# without a loss are left out, as if it were missing by chance.
+
+
+METHOD = "importance weighting; confidence sequences, which hold at every moment at once"
+BLIND = "some arms had no chance to be explored in some decisions, so the log cannot compare the arms"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmValue:
+    """The estimated mean loss of one arm, and how often it was explored and observed."""
+
+    arm: Arm
+    observed: int
+    value: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvaluation:
+    """The estimates, in the experiment's own scale of losses.
+
+    Attributes:
+        level: the probability with which all intervals hold, at every moment at once.
+        observed: how many decisions the estimates are based on.
+        exploited: the mean loss of the exploited arms; None if the log cannot tell.
+        drawn: the mean loss of the arms that the policy drew to exploit: what it would have been without guardrails.
+        remark: why a value is None, if one is.
+    """
+
+    experiment: str
+    method: str
+    level: float
+    decisions: int
+    observed: int
+    arms: tuple[ArmValue, ...]
+    exploited: Interval | None
+    remark: str | None
+    drawn: Interval | None
+
+
+def evaluate(
+    experiment: str,
+    decisions: Iterable[LoggedDecision],
+    arms: Sequence[Arm],
+    loss_range: tuple[float, float],
+    *,
+    coupled: bool,
+    risk: float = 0.05,
+    drift: bool = True,
+    patience: int = PATIENCE,
+) -> LogEvaluation:
+    """Estimate the value of every arm and of what was exploited."""
+    sequences, drawn = (Sequences(len(arms), risk, drift=drift, coupled=coupled) for _ in range(2))
+    place = {arm: i for i, arm in enumerate(arms)}
+    low, high = losses = LossRange.checked(loss_range)
+    made, blind = 0, False
+
+    def exploring() -> Iterator[LoggedDecision]:
+        nonlocal made
+        for each in decisions:
+            made += 1
+            if each.explore is not None:
+                yield each
+
+    for each in in_order(exploring(), lambda each: each.status == "pending", patience):
+        if each.loss is None or each.explore is None:
+            continue
+        some = None if each.available is None else [place[arm] for arm in each.available]
+        if some is None:
+            blind = blind or each.propensity is None or each.propensity >= 1.0
+        explore, loss = place[each.explore], losses.scaled(each.loss)
+        weight = None if each.propensity is None else 1.0 / each.propensity
+        for seen, exploit in ((sequences, each.exploit), (drawn, each.drawn)):
+            seen.update(explore, weight, loss, None if exploit is None else place[exploit], some)
+    known: list[Interval | None] = [None] * len(arms)
+    if not blind and sequences.observed > 0:
+        known = [each.scaled(low, high) for each in sequences.arms()]
+    return LogEvaluation(
+        experiment,
+        METHOD,
+        1.0 - risk,
+        made,
+        sequences.observed,
+        tuple(
+            ArmValue(arm, sequences.seen(number), value)
+            for number, (arm, value) in enumerate(zip(arms, known, strict=True))
+        ),
+        _served(sequences, loss_range, coupled or not blind),
+        BLIND if blind else None,
+        _served(drawn, loss_range, coupled or not blind),
+    )
+
+
+def _served(sequences: Sequences, loss_range: tuple[float, float], known: bool) -> Interval | None:
+    return sequences.served().scaled(*loss_range) if known and sequences.used().any() else None

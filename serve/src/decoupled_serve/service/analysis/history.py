@@ -1,4 +1,4 @@
-"""How an experiment came to be what it is: counts and mean losses at some points of its log, with their intervals.
+"""How an experiment came to be what it is, and verdicts by segment. Both replay the log once, and go on where they stopped.
 
 A history replays the log once and goes on where it stopped. It keeps a point for every `step` rows; when there are too
 many, it drops every second one and doubles the step. The intervals are those that the experiment showed at that time,
@@ -6,16 +6,21 @@ bit for bit.
 """
 
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from decoupled.client import Invalid
 from decoupled.decision import Arm
-from decoupled.inference import Interval, Sequences
+from decoupled.errors import near_name
+from decoupled.inference import Interval, Sequences, Verdict, verdict
 
+from ..experiment.context import Value, segment_of
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import count_of
-from ..experiment.rows import ExperimentRow, Row
-from ..memory.restore import from_beginning
+from ..experiment.records import Changed, Decided, ExperimentRow, Row, Settings
+from ..experiment.watched import ArmLoss, arm_losses
+from ..memory.loader import from_beginning
 from ..store.store import Store
 
 MOST_POINTS = 500
@@ -168,3 +173,240 @@ def _thinned(points: list[Point], most: int) -> list[Point]:
     if len(points) <= most:
         return points
     return [points[round((i + 1) * len(points) / most) - 1] for i in range(most)]
+
+
+# Verdicts by segment: which arm is best for some requests, and which for others. They hold all together.
+#
+# A segment is the values that some fields of the context have together. Each has confidence sequences of its own, with the
+# observations of its decisions. The risk is split in the order in which segments appear: the s-th has the share
+# 6 / (pi^2 s^2), and all shares sum to 1. A segment appears with its first decision, before any loss of it is seen, so its
+# share depends on nothing that it could show. After a certain number of segments all others share one.
+#
+# As a history, this replays the log once and goes on where it stopped. Observations are added in the order of decisions, when
+# the experiment itself adds them. Records of other logs, which were replayed into the experiment, are not counted, nor are
+# decisions that were made before the part of the log that is left.
+
+
+MOST = 1_000  # segments; fewer with many arms, since a segment keeps numbers for each pair of arms
+_FEWEST = 10
+_PAIRS = 100_000  # of arms, in all segments together
+_NAMED = 3  # segments that a sentence names for each arm
+
+
+def share(number: int) -> float:
+    """The share of the risk that the segment has that appeared as this one, 1 for the first.
+
+    >>> round(share(1), 3), round(sum(map(share, range(1, 100_000))), 3)
+    (0.608, 1.0)
+    """
+    return 6.0 / (math.pi * number) ** 2
+
+
+def most_segments(arms: int) -> int:
+    """How many segments have sequences of their own.
+
+    >>> most_segments(2), most_segments(20), most_segments(5_000)
+    (1000, 250, 10)
+    """
+    return min(MOST, max(_FEWEST, _PAIRS // min(arms, 100) ** 2))
+
+
+def checked_by(by: Sequence[str], settings: Settings, learned_by: Sequence[str]) -> tuple[str, ...]:
+    """The fields to tell segments by: those asked for, those that the policy has segments of, or all but numbers."""
+    fields = settings.context
+    if not by:
+        by = learned_by or [name for name, kind in fields.items() if kind != "number"]
+    for name in by:
+        if name not in fields:
+            rule = "is not a field of this experiment"
+            raise Invalid.of("by", name, rule, near_name(name, fields))
+        if fields[name] == "number":
+            rule = "is a number, and each would be a segment of its own"
+            raise Invalid.of("by", name, rule, "choose a text or a boolean")
+    if not by:
+        remedy = "declare a text or a boolean when an experiment is created"
+        raise Invalid(f"by: this experiment has no field to tell segments by; {remedy}")
+    return tuple(dict.fromkeys(by))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentVerdict:
+    """What is known of one segment.
+
+    Attributes:
+        values: the value of each field, None if it was missing; None for all segments that share one.
+        risk: its share of the risk.
+        decisions: how many were made in it.
+        observed: how many losses were seen.
+        verdict: which arm is best in it, as far as that is decided.
+        arms: the mean loss of each arm in it.
+        exploited: the mean loss of what was exploited in it; None if none was observed.
+    """
+
+    values: tuple[Value | None, ...] | None
+    risk: float
+    decisions: int
+    observed: int
+    verdict: Verdict
+    arms: tuple[ArmLoss, ...]
+    exploited: Interval | None
+
+    @property
+    def name(self) -> str:
+        """The segment in a few words."""
+        return "all others" if self.values is None else " / ".join(map(_spoken, self.values))
+
+
+def _spoken(value: Value | None) -> str:
+    return "(none)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentsRecord:
+    """The verdicts of all segments, those with the most losses first.
+
+    Attributes:
+        by: the fields that tell segments apart.
+        text: the verdicts in a sentence.
+        risk: the probability with which any of them may ever be wrong.
+        since: the time from which losses count; None if all do.
+    """
+
+    experiment: str
+    by: tuple[str, ...]
+    text: str
+    state_version: int
+    risk: float
+    drift: bool
+    since: float | None
+    segments: tuple[SegmentVerdict, ...]
+
+
+@dataclass(slots=True)
+class _Segment:
+    values: tuple[Value | None, ...] | None
+    sequences: Sequences
+    decisions: int = 0
+    last: tuple[tuple[int, int, int, int], SegmentVerdict] | None = None
+
+    def judged(self, running: LiveExperiment) -> SegmentVerdict:
+        """Its verdict, which is computed again only after something has changed."""
+        seen, names = self.sequences.observed, tuple(running.names)
+        state = self.decisions, seen + self.sequences.left_out, len(names), len(running.retired)
+        if self.last is None or self.last[0] != state:
+            served = self.sequences.served() if self.sequences.used().any() else None
+            found = SegmentVerdict(
+                self.values, self.sequences.risk, self.decisions, seen, verdict(self.sequences, names),
+                arm_losses(self.sequences, names, running.losses),
+                None if served is None else served.scaled(*running.losses),
+            )  # fmt: skip
+            self.last = state, found
+        return self.last[1]
+
+
+@dataclass(slots=True)
+class Segments:
+    """The segments of one experiment, as far as its log was read."""
+
+    running: LiveExperiment  # after the rows that were read
+    by: tuple[str, ...]
+    since: float | None
+    found: dict[tuple[Value | None, ...] | None, _Segment] = field(default_factory=dict)
+    waiting: dict[str, _Segment] = field(default_factory=dict)  # of decisions that are not in it yet
+
+    @classmethod
+    def start(cls, reader: Store, row: ExperimentRow, by: tuple[str, ...]) -> "Segments":
+        """No segment yet, at the start of the log."""
+        running = from_beginning(reader, row)
+        running.learner._asked(lambda watch, _: setattr(watch, "released", {}))
+        return cls(running, by, running.last_at if running.head > 0 else None)
+
+    def still_holds(self, reader: Store, row: ExperimentRow) -> bool:
+        """Whether the rows that it has not read are there."""
+        base = reader.base(row.id)
+        return base is None or base[0] <= self.running.head
+
+    def read(self, rows: Iterable[Row]) -> None:
+        """Go on with these rows of the log."""
+        running = self.running
+        for row in rows:
+            running.replay(row)
+            if isinstance(row, Decided):
+                segment = self._segment(row)
+                segment.decisions += 1
+                if row.seq in running.pending:
+                    self.waiting[running.pending[row.seq][1].id] = segment
+            elif isinstance(row, Changed):
+                for each in self.found.values():
+                    _follow(each.sequences, running)
+            self._take()
+
+    def _take(self) -> None:
+        """Add what the experiment has added to its own sequences since the last call."""
+        released = self.running.learner._asked(lambda watch, _: watch.released) or {}
+        for key, seen in released.items():
+            segment = self.waiting.pop(key, None)
+            if segment is not None and seen is not None:
+                segment.sequences.add(seen)
+            elif segment is not None:
+                segment.sequences.leave_out()
+        released.clear()
+
+    def _segment(self, row: Decided) -> _Segment:
+        """The segment of a decision."""
+        values: tuple[Value | None, ...] | None = segment_of(row.context, self.by)
+        known = self.found.get(values)
+        if known is not None:
+            return known
+        running = self.running
+        if len(self.found) >= most_segments(len(running.names)):
+            if (rest := self.found.get(None)) is not None:
+                return rest
+            values = None
+        settings = running.settings
+        risk = settings.risk * share(len(self.found) + 1)
+        sequences = Sequences(len(running.names), risk, drift=settings.drift, coupled=running.coupled)
+        _follow(sequences, running)
+        made = self.found[values] = _Segment(values, sequences)
+        return made
+
+    def record(self) -> SegmentsRecord:
+        """The verdicts as they are now."""
+        running = self.running
+        judged = sorted(
+            (each.judged(running) for each in self.found.values()), key=lambda each: -each.observed
+        )
+        settings = running.settings
+        return SegmentsRecord(
+            running.name, self.by, sentence(judged), running.version, settings.risk, settings.drift,
+            self.since, tuple(judged),
+        )  # fmt: skip
+
+
+def _follow(sequences: Sequences, running: LiveExperiment) -> None:
+    """Add and retire arms, so that those left are those of the experiment."""
+    more = len(running.names) - sequences.count
+    if more > 0:
+        sequences.add_arms(more)
+    for gone in set(sequences.live) & set(running.retired):
+        sequences.retire(gone)
+
+
+def sentence(segments: Sequence[SegmentVerdict]) -> str:
+    """Which arm is best where, as far as that is decided."""
+    best: dict[Arm, list[str]] = {}
+    for each in segments:
+        if each.verdict.state == "decided" and each.verdict.best is not None:
+            best.setdefault(each.verdict.best, []).append(each.name)
+    undecided = len(segments) - sum(map(len, best.values()))
+    parts = [f"{arm} is best for {_listed(names)}" for arm, names in best.items()]
+    if not best:
+        return "too early: no segment is decided"
+    if undecided:
+        parts.append(f"{undecided} {'is' if undecided == 1 else 'are'} open")
+    return "; ".join(parts)
+
+
+def _listed(names: list[str]) -> str:
+    first, more = names[:_NAMED], len(names) - _NAMED
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")

@@ -1,22 +1,260 @@
-"""Decisions and their feedback: the calls, and the commands for feedback."""
+"""Decisions and their feedback: the calls, the commands that draw, apply and expire, once for each idempotency key."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import TypeAlias, Unpack
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from decoupled.client import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
-from decoupled.decision import Arm
-from decoupled.errors import LossError, ParameterError, reworded, shown
-from decoupled.learner import Preference, preference_loss
+from decoupled.decision import Arm, Mode
+from decoupled.errors import LossError, ParameterError, near_name, reworded, shown
+from decoupled.learner import Key, Preference, preference_loss
 
 from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply
-from ..experiment.live import Form, LiveExperiment, Loss, T
-from ..experiment.records import DecisionId, DecisionRecord, Feedback, unknown_decision
-from ..experiment.rows import Decided, Settled
+from ..experiment.context import (
+    Annotations,
+    checked_key,
+    hashed_key,
+    stored_advice,
+    stored_baseline,
+    stored_context,
+    stored_tags,
+)
+from ..experiment.live import LiveExperiment, Loss
+from ..experiment.numbered_arms import refuse_if_large
+from ..experiment.records import (
+    MODES,
+    MOST_DECISIONS,
+    Decided,
+    DecisionId,
+    DecisionRecord,
+    Feedback,
+    KeyRow,
+    Settled,
+    unknown_decision,
+)
+from ..experiment.settings import plain_text
 from ..memory.session import Reference, Session
-from .deadlines import expire, sweep
-from .draw import DrawOptions, draw
+
+# Expiring the decisions whose deadline has passed.
+
+
+AT_ONCE = 8  # experiments in one transaction, so that nobody waits long
+
+
+def expire(session: Session, running: LiveExperiment, row: Decided, now: float) -> None:
+    """Settle a pending decision without feedback."""
+    loss = running.settings.expired_loss
+    measured = None if loss is None else running.measured(loss)
+    session.append(running, running.settle(row.seq, "expired", measured, now))
+
+
+def sweep(session: Session, running: LiveExperiment) -> None:
+    """Expire what is due in one experiment."""
+    if running.settings.deadline is None:
+        return
+    now = running.now(session.clock())
+    while (row := running.oldest()) and row.expires_at is not None and now >= row.expires_at:
+        expire(session, running, row, now)
+
+
+def sweep_all(session: Session, after: int) -> int:
+    """Expire what is due in some experiments, those with an id above `after` first, in memory or not.
+
+    Returns the last id; 0 if there are no more. So no experiment that cannot run keeps others from their turn.
+    """
+    due = session.store.expiring(session.clock(), after, AT_ONCE)
+    for running in session.hold(due, unused=True) if due else ():
+        sweep(session, running)
+        expiry = running.first_expiry()
+        if expiry != running.next_expiry:
+            running.next_expiry = expiry
+            session.store.update(running.id, next_expiry=expiry)
+    return due[-1] if len(due) == AT_ONCE else 0
+
+
+# The command that makes decisions, once for each idempotency key.
+
+
+class DrawOptions(TypedDict, total=False):
+    """What decisions to make; `DecideOptions` of the clients says what each means.
+
+    There are `count` of them. `ignore_unknown` drops fields of the context that are not declared, whatever the experiment
+    says. `why` asks for why each was drawn, as far as that is still known.
+    """
+
+    mode: Mode
+    count: int
+    available: Iterable[Arm] | None
+    key: Key | None
+    idempotency_key: str | None
+    tags: Mapping[str, str] | None
+    baseline: Mapping[Any, float] | Sequence[float] | None
+    context: Mapping[str, Any] | None
+    advice: Mapping[str, Any] | None
+    ignore_unknown: bool
+    why: bool
+
+
+def draw(
+    session: Session,
+    *,
+    about: Reference,
+    max_pending: int,
+    options: DrawOptions,
+    made: Sequence[DecisionRecord] = (),
+) -> list[DecisionRecord] | Continuation:
+    """Draw `count` decisions and log them, or return those that the idempotency key made before.
+
+    A slice has one of its own: if the rest is interrupted, the same request again finds what was made, and makes the rest.
+    """
+    running = session.get(about)
+    mode, count, key = options.get("mode", "both"), options.get("count", 1), options.get("key")
+    idempotency_key, available = options.get("idempotency_key"), options.get("available")
+    _check(mode, count, idempotency_key)
+    if available is not None:
+        refuse_if_large(running.name, running.names, "choosing from some of the arms")
+    places = None if available is None else _places(running, available)
+    attached = _attached(running, options)
+    text = None if key is None else _key(running, key, mode)
+    request = ""
+    if idempotency_key:
+        # Salted, so that two requests with the same key cannot be linked where keys are not logged.
+        known = None if text is None else hashed_key(f"{idempotency_key}\n{text}", running.key_secret)
+        request = _digest(mode, count, places, attached, known)
+    wanted = _Wanted(mode, places, attached, text, request, options.get("why", False))
+    done = list(made)
+    while len(done) < count:
+        if len(done) > len(made) and session.others_wait():
+            again = None if places is None else [running.names[each] for each in json.loads(places)]
+            left: DrawOptions = {**options, "available": again}
+            return Continuation(
+                partial(draw, about=about, max_pending=max_pending, options=left, made=done)
+            )
+        part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
+        done += _slice(session, running, wanted, part, min(SLICE, count - len(done)))
+        while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
+            expire(session, running, oldest, running.now(session.clock()))
+    return done
+
+
+def _attached(running: LiveExperiment, options: DrawOptions) -> Annotations:
+    """What the caller attached, as it is stored."""
+    tags, baseline = options.get("tags"), options.get("baseline")
+    context, advice = options.get("context"), options.get("advice")
+    arms, names, declared = running.places, running.names, running.declared
+    if options.get("ignore_unknown"):
+        declared = declared._replace(unknown="ignore")
+    return Annotations(
+        None if tags is None else stored_tags(tags),
+        None if baseline is None else stored_baseline(baseline, arms, running.losses, names),
+        None if context is None else stored_context(context, declared),
+        None if advice is None else stored_advice(advice, running.advisers, arms, names),
+    )
+
+
+class _Wanted(NamedTuple):
+    """What a request asks for, and the digest by which its idempotency key remembers it."""
+
+    mode: Mode
+    places: str | None
+    attached: Annotations
+    key: str | None
+    request: str
+    why: bool
+
+
+def _slice(
+    session: Session, running: LiveExperiment, wanted: _Wanted, key: str | None, count: int
+) -> list[DecisionRecord]:
+    """Draw some decisions, or return those that the idempotency key made before."""
+    mode, places, attached, sticky, request, why = wanted
+    if key is not None:
+        before = session.store.key(running.id, key)
+        if before is not None:
+            return _again(session, running, before, wanted)
+    if running.archived_at is not None:
+        raise Conflict(f"experiment {running.name!r}: is archived and makes no decisions; create another")
+    if running.coupled and mode != "both":
+        rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
+        remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
+        raise Invalid.of("mode", mode, rule, remedy)
+    if running.learner.guardrails.down and running.up(places) == "[]":
+        raise Conflict(
+            f"experiment {running.name!r}: every arm of this decision is down; bring one up again"
+        )
+    sweep(session, running)
+    now = running.now(session.clock())
+    first = running.head + 1
+    rows = [running.draw(mode, places, now, attached, sticky) for _ in range(count)]
+    for row in rows:
+        session.append(running, row)
+    if key is not None:
+        session.store.add_key(KeyRow(running.id, key, request, first, count, now))
+    return [running.record(row, why=why) for row in rows]
+
+
+def _check(mode: str, count: int, idempotency_key: str | None) -> None:
+    if mode not in MODES:
+        rule = "must be 'both', 'exploit' or 'explore'"
+        raise Invalid.of("mode", mode, rule, near_name(mode, MODES))
+    if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
+        rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
+        raise Invalid.of("count", count, rule, "leave it out for a single decision")
+    if idempotency_key is not None:
+        plain_text("idempotency_key", idempotency_key)
+
+
+def _key(running: LiveExperiment, key: Key, mode: Mode) -> str:
+    text = checked_key(key, running.settings.log_keys)
+    if running.coupled:
+        rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
+        raise Invalid(f"key: {rule}; leave it out, or use a decoupled policy such as FTPL")
+    if mode == "explore":
+        raise Invalid("key: mode 'explore' serves no arm, so no key could keep it; leave the key out")
+    return text
+
+
+def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
+    if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
+        rule = "must be a list of arms"
+        raise Invalid.of("available", available, rule, "put the names in a list")
+    places = set()
+    for name in available:
+        place = running.places.get(name) if isinstance(name, (str, int)) else None
+        if place is None or type(name) is not type(running.names[place]):
+            hint = near_name(name, running.places)
+            raise Invalid(f"available: {shown(name)} is not an arm of {running.name!r}; {hint}")
+        places.add(place)
+    if not places:
+        raise Invalid("available = []: names no arm; leave it out if every arm is available")
+    return json.dumps(sorted(places), separators=(",", ":"))
+
+
+@lru_cache(1024)
+def _digest(
+    mode: str, count: int, places: str | None, attached: Annotations, key: str | None = None
+) -> str:
+    return hashlib.sha256(json.dumps([mode, count, places, *attached, key]).encode()).hexdigest()[:32]
+
+
+def _again(
+    session: Session, running: LiveExperiment, before: KeyRow, wanted: _Wanted
+) -> list[DecisionRecord]:
+    if before.request != wanted.request:
+        raise Conflict(
+            f"idempotency key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
+        )
+    rows = session.store.decided(running.id, before.first, before.size)
+    if len(rows) < before.size:
+        raise Conflict(
+            f"idempotency key {before.key!r}: its decisions were dropped by retention; use a new key"
+        )
+    settled = session.store.settled
+    return [running.record(row, settled(running.id, row.seq), why=wanted.why) for row in rows]
+
 
 _OTHER_RANGE = "send one in that range, or create an experiment with another loss_range"
 Item: TypeAlias = tuple[DecisionId | NotFound, Feedback]
@@ -29,25 +267,15 @@ class Decisions:
     def __init__(self, commits: CommitLoop, max_pending: int) -> None:
         self._commits, self._max_pending = commits, max_pending
 
-    def decide(self, tenant: str, name: str, **options: Unpack[DrawOptions]) -> Reply[list[DecisionRecord]]:
-        """Make decisions. The same idempotency key again returns the same decisions."""
-        return self.decide_as(LiveExperiment.record, tenant, name, **options)
-
-    def decide_as(
-        self,
-        form: Form[T],
-        tenant: str,
-        name: str,
-        *,
-        permit: str | None = None,
-        **options: Unpack[DrawOptions],
-    ) -> Reply[list[T]]:
-        """The same, where `form` makes what is returned for each decision.
+    def decide(
+        self, tenant: str, name: str, *, permit: str | None = None, **options: Unpack[DrawOptions]
+    ) -> Reply[list[DecisionRecord]]:
+        """Make decisions. The same idempotency key again returns the same decisions.
 
         With a `permit`, the digest of an API key, only if that key is still valid.
         """
         about, count = Reference("name", tenant, name), options.get("count", 1)
-        run = partial(draw, form=form, about=about, max_pending=self._max_pending, **options)
+        run = partial(draw, about=about, max_pending=self._max_pending, options=options)
         return self._commits.submit(run, about, permit=permit, size=count if type(count) is int else 1)
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
@@ -70,17 +298,10 @@ class Decisions:
 
         An experiment of feedback "preference" takes a `preference` between both arms instead. `permit` is as in `decide`.
         """
-        return self.feedback_as(
-            LiveExperiment.record, tenant, Feedback(id, loss, reward, arm, preference), permit
-        )
-
-    def feedback_as(
-        self, form: Form[T], tenant: str, given: Feedback, permit: str | None = None
-    ) -> Reply[T]:
-        """The same, where `form` makes what is returned, and `permit` is as in `decide_as`."""
-        decision = DecisionId.parse(given.decision)
+        decision = DecisionId.parse(id)
         about = Reference("tag", tenant, decision.tag)
-        run = partial(_apply, form=form, about=about, decision=decision, given=given)
+        given = Feedback(id, loss, reward, arm, preference)
+        run = partial(_apply, about=about, decision=decision, given=given)
         return self._commits.submit(run, about, permit=permit)
 
     def forget(self, tenant: str, id: str) -> Reply[None]:  # noqa: A002
@@ -89,18 +310,14 @@ class Decisions:
         about = Reference("tag", tenant, decision.tag)
         return self._commits.submit(partial(_forget, about=about, decision=decision), about)
 
-    def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
+    def feedback_many(
+        self, tenant: str, items: Sequence[Feedback], permit: str | None = None
+    ) -> Reply[list[Result]]:
         """Give feedback for many decisions, with a result or an error for each; nothing is returned before all is on disk."""
-        return self.feedback_many_as(LiveExperiment.record, tenant, items)
-
-    def feedback_many_as(
-        self, form: Form[T], tenant: str, items: Sequence[Feedback], permit: str | None = None
-    ) -> Reply[list[T | ServiceError]]:
-        """The same, where `form` makes each result."""
         parsed = [_parsed(each) for each in items]
         tags = {each.tag for each, _ in parsed if isinstance(each, DecisionId)}
         about = {tag: Reference("tag", tenant, tag) for tag in tags}
-        run = partial(_apply_many, form=form, about=about, items=parsed)
+        run = partial(_apply_many, about=about, items=parsed)
         waiting = partial(run, wait_for=tuple(about.values()))
         return self._commits.submit(
             waiting, *about.values(), otherwise=run, permit=permit, size=len(parsed)
@@ -123,9 +340,7 @@ def _look(session: Session, *, about: Reference, decision: DecisionId) -> Decisi
     return running.record(*_found(session, running, decision))
 
 
-def _apply(
-    session: Session, *, form: Form[T], about: Reference, decision: DecisionId, given: Feedback
-) -> T:
+def _apply(session: Session, *, about: Reference, decision: DecisionId, given: Feedback) -> DecisionRecord:
     """Apply the loss of the explored arm, once. The same loss again gets the same answer, another is refused."""
     running = _running(session, about, decision)
     if given.arm is not None:
@@ -137,14 +352,14 @@ def _apply(
     now = running.now(session.clock())
     waiting = running.pending.get(decision.seq)
     if waiting is None:
-        return form(running, *_repeated(session, running, decision, loss.value, now))
+        return running.record(*_repeated(session, running, decision, loss.value, now))
     row = waiting[0]
     if row.expires_at is not None and now >= row.expires_at:
         expire(session, running, row, now)
         raise _late(session, running, decision, now)
     settled = running.settle(decision.seq, "observed", loss, now)
     session.append(running, settled)
-    return form(running, row, settled)
+    return running.record(row, settled)
 
 
 def _forget(session: Session, *, about: Reference, decision: DecisionId) -> None:
@@ -185,21 +400,20 @@ def _preferred(session: Session, running: LiveExperiment, decision: DecisionId, 
 def _apply_many(
     session: Session,
     *,
-    form: Form[T],
     about: Mapping[str, Reference],
     items: Sequence[Item],
     wait_for: Iterable[Reference] = (),
-    done: Sequence[T | ServiceError] = (),
-) -> list[T | ServiceError] | Continuation:
+    done: Sequence[Result] = (),
+) -> list[Result] | Continuation:
     session.check_loaded(wait_for)
     results = list(done)
     for id, given in items[len(done) :]:  # noqa: A001
         if len(results) % SLICE == 0 and len(results) > len(done) and session.others_wait():
-            return Continuation(partial(_apply_many, form=form, about=about, items=items, done=results))
+            return Continuation(partial(_apply_many, about=about, items=items, done=results))
         try:
             if isinstance(id, NotFound):
                 raise id
-            results.append(_apply(session, form=form, about=about[id.tag], decision=id, given=given))
+            results.append(_apply(session, about=about[id.tag], decision=id, given=given))
         except StoreError:
             raise
         except ServiceError as error:

@@ -1,4 +1,4 @@
-"""Experiments: creating, showing and archiving them, and changing their arms."""
+"""Experiments: creating, showing and archiving them, and changing their arms, guardrails and budgets."""
 
 import json
 import secrets
@@ -16,9 +16,7 @@ from decoupled.learner import DEFAULT_PENDING, Budget, Guardrails, without_pendi
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
-from ..experiment.annotations import Annotations
-from ..experiment.context import stored_context
-from ..experiment.imported import adopted, digest_of, first_snapshot
+from ..experiment.context import Annotations, new_secret, stored_context
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import (
     as_stored,
@@ -28,14 +26,53 @@ from ..experiment.numbered_arms import (
     most_used,
     refuse_if_large,
 )
-from ..experiment.records import Experiment, ExperimentState, Settings
-from ..experiment.rows import ExperimentRow
-from ..experiment.settings import as_settings, as_text, checked, differences, plain_text
-from ..experiment.sticky import new_secret
+from ..experiment.records import Experiment, ExperimentRow, ExperimentState, Settings
+from ..experiment.settings import (
+    as_settings,
+    as_text,
+    changed_guardrails,
+    checked,
+    checked_budget,
+    differences,
+    plain_text,
+)
+from ..experiment.snapshots import adopted, digest_of, first_snapshot
 from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session
-from .deadlines import sweep
-from .guardrails import change_guardrails, set_budget
+from .decisions import sweep
+
+# The commands that change the guardrails and the budget of an experiment.
+
+
+def change_guardrails(session: Session, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
+    """Change some guardrails; those that are not named stay as they are."""
+    running = session.get(about)
+    now = running.learner.guardrails
+    rules = changed_guardrails(now, changes, running.arms, running.coupled)
+    if rules != now:
+        _log(session, running, "guardrails", rules.to_dict())
+        session.record(
+            "guardrails.change", running.tenant, running.name, old=now.to_dict(), new=rules.to_dict()
+        )
+    return running
+
+
+def set_budget(session: Session, about: Reference, values: Mapping[str, Any]) -> LiveExperiment:
+    """Set the whole budget; without a value there is no limit of that kind."""
+    running = session.get(about)
+    budget = checked_budget(values, running.arms, running.coupled)
+    now = Budget() if running.meter is None else running.meter.budget
+    if budget != now:
+        _log(session, running, "budget", budget.to_dict())
+        session.record("budget.set", running.tenant, running.name, old=now.to_dict(), new=budget.to_dict())
+    return running
+
+
+def _log(session: Session, running: LiveExperiment, kind: str, values: dict[str, Any]) -> None:
+    content = json.dumps(values, sort_keys=True, allow_nan=False)
+    session.append(running, running.change(kind, content, running.now(session.clock())))
+    session.store.update(running.id, **{kind: content})
+
 
 Created: TypeAlias = tuple[Experiment, bool]
 _MOST_ARMS_AUDITED = 1_000

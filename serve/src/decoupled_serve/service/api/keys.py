@@ -1,4 +1,4 @@
-"""API keys as they are stored: only their digests. `decoupled_serve.service.http.admission.auth` makes the keys themselves."""
+"""What operators manage: API keys, of which only digests are stored (`decoupled_serve.service.http.admission` makes them), and the audit trail."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +8,7 @@ from decoupled.client import Conflict, NotFound
 
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
+from ..experiment.records import AuditRecord
 from ..experiment.settings import plain_text
 from ..memory.cache import any_active
 from ..memory.session import Session
@@ -129,3 +130,32 @@ def _known(session: Session, digest: str) -> ApiKey:
         raise NotFound("key: is not known; choose one from the list of keys")
     session.store.count_key_change()
     return found
+
+
+# The audit trail: who changed what. Commands record changes with `Session.record`, in their own transaction.
+
+
+AuditPage: TypeAlias = list[AuditRecord]
+
+
+class Audit:
+    """Read the audit trail."""
+
+    def __init__(self, commits: CommitLoop) -> None:
+        self._commits = commits
+
+    def read(
+        self,
+        tenant: str | None = None,
+        *,
+        subject: str | None = None,
+        action: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> Reply[AuditPage]:
+        """Changes, newest first: of a tenant, or of all tenants if None, from the one before the id `before`."""
+        where = {"tenant": tenant, "subject": subject, "action": action}
+        for name, value in where.items():
+            if value is not None:
+                plain_text(name, value)
+        return self._commits.submit(lambda session: session.store.audit(where, before, limit))

@@ -14,21 +14,17 @@ from typing import TypeAlias
 from decoupled.policies import Policy
 
 from ..analysis import export
-from ..analysis.evaluation import LogEvaluation, evaluate
-from ..analysis.export import LoggedDecision
-from ..analysis.history import History, HistoryRecord
-from ..analysis.segments import Segments, SegmentsRecord, checked_by
+from ..analysis.export import LogEvaluation, LoggedDecision, evaluate
+from ..analysis.history import History, HistoryRecord, Segments, SegmentsRecord, checked_by
 from ..commits.background import Background, in_background, reading
 from ..commits.loop import CommitLoop
-from ..experiment.audited import OPERATOR
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import from_stored, refuse_if_large
-from ..experiment.records import moment
-from ..experiment.rows import Decided, ExperimentRow
+from ..experiment.records import OPERATOR, Decided, ExperimentRow, moment
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
 from ..memory.cache import keep
-from ..memory.restore import from_beginning
+from ..memory.loader import from_beginning
 from ..memory.session import Reference, Session
 from ..store.backup import back_up
 from ..store.store import Store

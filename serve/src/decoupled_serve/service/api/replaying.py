@@ -7,24 +7,216 @@ record counts once.
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
+
+from decoupled.base import is_missing
 from decoupled.client import CLOSED, Conflict, Invalid, StoreError
 from decoupled.decision import Arm
-from decoupled.errors import shown
+from decoupled.errors import DecoupledError, Message, near_name, shown
+from decoupled.inference import Log, columns_of, read_log, wrong_propensities
 from decoupled.learner import unseen_arms
 
-from ..analysis.foreign_log import ForeignRecord, LogFormat, read
+from ...fair_threads import pause
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from ..experiment.context import Declared
+from ..experiment.context import Declared, stored_context
 from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session
-from .deadlines import sweep
+from .decisions import sweep
+
+# A log to replay into an experiment: read from a file, and checked as a whole before any of it is learned.
+#
+# It may be an export of this service, or the log of another system with the same columns.
+
+
+LogFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+ForeignRecord: TypeAlias = tuple[Arm, float, float, str | None]
+_NAMED = 10  # arms that a warning names
+NO_PROPENSITY = (
+    "log the probability with which each arm was explored. A log without it shows how often an arm was tried, not how "
+    "good it is. If every arm was seen in every round, or the policy keeps means, as UCB1 does, pass unrandomised=true"
+)
+COUNTED = (
+    "The replayed losses also count in the intervals and the verdict, which hold only if the propensities are those with "
+    "which the arms were explored, and if whether a loss is missing depends on neither arm nor loss."
+)
+UNRANDOMISED = (
+    "The log was taken as one that left nothing to chance. What was learned from it compares arms only if every arm was "
+    "seen in every round, or if the policy keeps means; the intervals and the verdict count its losses, and no interval "
+    "is claimed to hold for them."
+)
+
+
+class ForeignLog(NamedTuple):
+    """What can be learned from a log.
+
+    Attributes:
+        records: the explored arm, its propensity, its loss, and its context as it is stored, in the order of decisions.
+        rows: the rows of the log.
+        left_out: rows with a loss that could not explore every arm.
+        warnings: what its sender should know.
+    """
+
+    records: list[ForeignRecord]
+    rows: int
+    left_out: int
+    warnings: list[str]
+
+
+def read(
+    path: Path,
+    kind: LogFormat,
+    arms: Sequence[Arm],
+    loss_range: tuple[float, float],
+    *,
+    unrandomised: bool,
+    unseen: Sequence[Arm],
+    declared: Declared | None = None,
+) -> ForeignLog:
+    """Read and check a log; `Invalid` if it cannot be used.
+
+    `unseen` are the arms that the learner knows nothing about. `declared` is what the experiment says of contexts, None if
+    its policy does not learn by them.
+    """
+    try:
+        columns = _columns(path, kind)
+        columns.pop("exploit", None)  # nobody saw its loss
+        for name in ("tags", "baseline"):
+            columns.pop(name, None)
+        given = columns.pop("context", None)
+        if "explore" in columns:
+            columns["explore"] = [_text(each) for each in _listed(columns["explore"])]
+        if unrandomised and "explore" in columns:
+            columns["propensity"] = [None] * len(columns["explore"])
+        log = read_log(columns, loss_range, _texts(arms), patience=0)
+    except DecoupledError as error:  # the sender knows no name of the file
+        raise Invalid(str(error).replace(f"log = {str(path)!r}: ", "log: ")) from None
+    except (OSError, ValueError, KeyError) as error:  # of the libraries that read files
+        raise Invalid(
+            Message(f"log: is not a {kind} file ({error})", "send what its Content-Type says")
+        ) from None
+    _check_arms(log, arms)
+    _check_propensities(log, unrandomised)
+    order = np.argsort(log.made, kind="stable")
+    propensity = np.where(np.isnan(log.propensity), 1.0, log.propensity)[order].tolist()
+    explored = [arms[place] for place in log.explore[order].tolist()]
+    contexts: list[str | None] = [None] * len(explored)
+    if declared is not None and given is not None:
+        contexts = [_context(row, given[row], declared) for row in log.rows[order].tolist()]
+    records = list(zip(explored, propensity, log.given[order].tolist(), contexts, strict=True))
+    return ForeignLog(records, log.size, log.left_out, _warnings(log, arms, unseen, unrandomised))
+
+
+# Reading
+
+
+def _columns(path: Path, kind: LogFormat) -> dict[str, Any]:
+    if kind != "jsonl":
+        return columns_of(path)
+    with path.open(encoding="utf-8") as file:
+        return columns_of([_row(number, line) for number, line in enumerate(file) if line.strip()])
+
+
+def _row(number: int, line: str) -> dict[str, Any]:
+    pause()
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        rule, remedy = "is not a JSON object", "send one object on each line"
+        raise Invalid.of(f"log[{number}]", line.rstrip()[:200], rule, remedy)
+    return row
+
+
+def _listed(column: Any) -> list[Any]:
+    listed: list[Any] = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    return listed
+
+
+def _text(arm: Any) -> str | None:
+    """The name of an arm as an export has it: a column has one type."""
+    if is_missing(arm) or arm == "":
+        return None
+    return str(int(arm)) if isinstance(arm, float) and arm.is_integer() else str(arm)
+
+
+def _texts(arms: Sequence[Arm]) -> list[Arm]:
+    texts: list[Arm] = [str(arm) for arm in arms]
+    if len(set(texts)) < len(texts):
+        raise Invalid(
+            "log: has arms as text, and two arms of the experiment have the same text; rename one"
+        )
+    return texts
+
+
+# Checking
+
+
+def _context(row: int, given: Any, declared: Declared) -> str | None:
+    """The context of a row as it is stored: an object, or its JSON in a file whose columns are texts."""
+    try:
+        found = json.loads(given) if isinstance(given, str) and given else given
+        return None if is_missing(found) or found == "" else stored_context(found, declared)
+    except ValueError:
+        raise Invalid(f"log[{row}].context: is not JSON; give an object, or leave it empty") from None
+    except Invalid as error:
+        raise Invalid(f"log[{row}].{error}") from None
+
+
+def _check_arms(log: Log, arms: Sequence[Arm]) -> None:
+    unknown = np.flatnonzero(log.explore >= len(arms))
+    if len(unknown) > 0:
+        row, name = int(log.rows[unknown[0]]), log.arms[log.explore[unknown[0]]]
+        hint = near_name(name, arms)
+        raise Invalid(f"log[{row}].explore = {shown(name)}: is not an arm of this experiment; {hint}")
+
+
+def _check_propensities(log: Log, unrandomised: bool) -> None:
+    if len(log) == 0:
+        if log.left_out > 0:
+            problem = (
+                f"log: none of the {log.left_out} rows with a loss could explore every arm: their propensities are 1, or "
+                "some arms were not available"
+            )
+            raise Invalid(Message(problem, NO_PROPENSITY))
+        raise Invalid(Message(f"log: has {log.size} rows and no loss", "send rows with a loss"))
+    missing = int(np.isnan(log.propensity).sum())
+    if missing > 0 and not unrandomised:
+        raise Invalid(
+            Message(f"log: {missing} of {len(log)} rows with a loss have no propensity", NO_PROPENSITY)
+        )
+
+
+def _warnings(log: Log, arms: Sequence[Arm], unseen: Sequence[Arm], unrandomised: bool) -> list[str]:
+    notes = [UNRANDOMISED if unrandomised else COUNTED]
+    if log.left_out > 0:
+        notes.append(
+            f"{log.left_out:,} rows with a loss could not explore every arm and are left out: some arms were not "
+            "available, or the propensity is 1."
+        )
+    explored = set(log.explore.tolist())
+    never = [arm for place, arm in enumerate(arms) if place not in explored]
+    unknown = [shown(arm) for arm in never if arm in unseen]
+    if unknown:
+        rest = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        notes.append(
+            f"Nothing is known about {', '.join(unknown[:_NAMED])}{rest}: not in the log, and never observed. Such an arm "
+            "may be exploited at once."
+        )
+    if not unrandomised:
+        for place in sorted(explored):
+            wrong = wrong_propensities(log, place)
+            if wrong is not None:
+                notes.append(f"{wrong[0].upper()}{wrong[1:]}.")
+    return notes
+
 
 T = TypeVar("T")
 AT_ONCE = 500  # records learned in one transaction, so that nobody waits long
@@ -128,12 +320,7 @@ def _look(session: Session, *, about: Reference, digest: str) -> _Target:
 
 
 def _learn(
-    session: Session,
-    *,
-    about: Reference,
-    digest: str,
-    first: int,
-    records: list[ForeignRecord],
+    session: Session, *, about: Reference, digest: str, first: int, records: list[ForeignRecord]
 ) -> int:
     """Learn a slice, and return the row of the experiment's log that holds it."""
     running = _open(session, about)

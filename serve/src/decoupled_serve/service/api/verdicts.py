@@ -9,14 +9,13 @@ from decoupled.decision import Arm
 
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from ..experiment.gates import Gate, gate_of
 from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.request_context import ITSELF, coming_from
-from ..experiment.watched import Judged, WatchedExperiment
+from ..experiment.watched import Gate, Judged, WatchedExperiment, gate_of
 from ..memory.cache import keep
 from ..memory.session import Reference, Session
-from .deadlines import sweep
+from .decisions import sweep
 
 _KEPT = 256  # verdicts, the last one of each experiment
 

@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from decoupled.client import CLOSED, Compiling, NotCompiled, NotFound, StoreError
 
 from ...fair_threads import FairThreads, resting
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from ..memory.compiler import Compiler, needed
 from ..store.store import Store
 from .loop import CommitLoop, as_service_error

@@ -231,7 +231,7 @@ class CommitLoop:
             if isinstance(error, Compiling) and error.job is not None:
                 self._park(command, error)
             elif isinstance(error, Loading) and error.load is not None:  # else the service is being closed
-                self.session.loader.wait(error.load, partial(self._again, command))
+                error.load.wait(partial(self._again, command))
             else:
                 outcomes.append((command.reply, None, error))
 

@@ -1,24 +1,217 @@
-"""Contexts of decisions: what is known of a request before it is decided, by the fields that an experiment declares.
+"""What callers attach to a decision: a key, tags, a baseline, a context and advice; each as the log holds it.
 
-Every policy may have them: they are stored with the decision. A contextual policy learns by them, and by advice, which
-says what other rules would exploit. A replay gives the learner what the log holds, so the learner gets nothing else.
+Every policy may have contexts, by the fields that an experiment declares: they are stored with the decision. A contextual
+policy learns by them, and by advice, which says what other rules would exploit. A replay gives the learner what the log
+holds, so the learner gets nothing else.
 """
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
 from decoupled.base import is_name, name_rule
 from decoupled.client import Invalid
 from decoupled.decision import Arm
-from decoupled.errors import near_name, shown
-from decoupled.learner import LARGEST_NUMBER
+from decoupled.errors import LossError, ParameterError, near_name, shown
+from decoupled.learner import LARGEST_NUMBER, Key, LossRange, key_text
 
-from .annotations import stored
-from .guarding import by_arm
-from .records import FIELD_TYPES, ContextLog, FieldType, UnknownFields
-from .sticky import hashed_key
+from .records import FIELD_TYPES, ContextLog, FieldType, KeyLog, UnknownFields
+
+# Keys of decisions: the same key is served the same arm. Here is what the log holds of them.
+#
+# A key may identify a user, so its text is neither logged nor shown in an error, unless the experiment says so.
+
+
+_SIZE = 16  # bytes of a hash; even among a billion keys, two hardly ever share one
+
+
+def new_secret() -> str:
+    """A new secret to hash the keys of an experiment with."""
+    return secrets.token_hex(32)
+
+
+def checked_key(key: Key, log: KeyLog) -> str:
+    """A key as text; `Invalid`, without the key, if it breaks a rule.
+
+    >>> checked_key(17, "hashed")
+    '17'
+    >>> checked_key("", "hashed")
+    Traceback (most recent call last):
+        ...
+    decoupled.client.service_errors.Invalid: key: has 0 bytes in UTF-8; must have 1 to 1024; use an id, or a hash of a longer text
+    """
+    try:
+        text = key_text(key)
+    except ParameterError as error:
+        raise Invalid(str(error)) from None
+    if log == "plain" and "\0" in text:
+        raise Invalid(
+            "key: has a NUL character; must have none where keys are logged plain; use another id"
+        )
+    return text
+
+
+def hashed_key(text: str, secret: str) -> str:
+    """The keyed hash of a text.
+
+    >>> hashed_key("session-17", "ab") == hashed_key("session-17", "ab") != hashed_key("session-17", "cd")
+    True
+    """
+    return blake2b(text.encode(), digest_size=_SIZE, key=bytes.fromhex(secret)).hexdigest()
+
+
+def logged_key(text: str, log: KeyLog, secret: str) -> str:
+    """What the log holds of a key; an empty text if nothing, so that a replay still knows that there was one."""
+    if log == "hashed":
+        return hashed_key(text, secret)
+    return text if log == "plain" else ""
+
+
+# What callers attach to a decision: tags to find it by, and a baseline, predictions of the losses of its arms.
+#
+# Neither changes what is drawn or learned. Both are stored with the decision as JSON: tags sorted by name, predictions by
+# the places of their arms. A context and advice are attached, too; `context` has their rules.
+
+
+MOST_TAGS = 16
+LONGEST_TAG_NAME = 64
+LONGEST_TAG = 200
+_NAME_RULE = name_rule(LONGEST_TAG_NAME)
+_TAG_RULE = f"must be a string of 1 to {LONGEST_TAG} printable characters"
+_EXAMPLE = "for example {'country': 'de'}"
+
+
+class Annotations(NamedTuple):
+    """The tags, the baseline, the context and the advice of a decision as they are stored; None for none.
+
+    >>> Annotations(tags='{"country":"de"}').baseline is None
+    True
+    """
+
+    tags: str | None = None
+    baseline: str | None = None
+    context: str | None = None
+    advice: str | None = None
+
+
+NOTHING = Annotations()
+
+
+def by_arm(given: Mapping[Any, Any], arms: Collection[Arm]) -> dict[Any, Any]:
+    """A mapping by arm. The names in a JSON object are texts: "7" is the arm 7, unless there is an arm "7"."""
+    return {_named(name, arms): value for name, value in given.items()}
+
+
+def _named(name: Any, arms: Collection[Arm]) -> Any:
+    if (
+        isinstance(name, str)
+        and name not in arms
+        and name.removeprefix("-").isdecimal()
+        and int(name) in arms
+    ):
+        return int(name)
+    return name
+
+
+def checked_tags(tags: object) -> dict[str, str]:
+    """Tags in the order of their names; `Invalid` if they break a limit.
+
+    >>> checked_tags({"device": "phone", "country": "de"})
+    {'country': 'de', 'device': 'phone'}
+    >>> checked_tags({"country": 49})
+    Traceback (most recent call last):
+        ...
+    decoupled.client.service_errors.Invalid: tags.country = 49: must be a string of 1 to 200 printable characters; for example {'country': 'de'}
+    """
+    if not isinstance(tags, Mapping):
+        raise Invalid.of("tags", tags, "must be an object of strings", _EXAMPLE)
+    if len(tags) > MOST_TAGS:
+        rule = f"has {len(tags)} tags, and a decision takes {MOST_TAGS}"
+        raise Invalid.of("tags", dict(tags), rule, "keep those that you filter by")
+    for name, value in tags.items():
+        if not is_name(name, LONGEST_TAG_NAME):
+            raise Invalid.of("tags", name, f"the name of a tag {_NAME_RULE}", _EXAMPLE)
+        if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TAG or not value.isprintable():
+            raise Invalid.of(f"tags.{name}", value, _TAG_RULE, _EXAMPLE)
+    return dict(sorted(tags.items()))
+
+
+def tag_filter(texts: Iterable[str]) -> dict[str, str]:
+    """A filter from texts such as "country:de". A decision matches if it has all of these tags.
+
+    >>> tag_filter(["country:de", "page:a:b"])
+    {'country': 'de', 'page': 'a:b'}
+    """
+    wanted: dict[str, str] = {}
+    for text in texts:
+        name, colon, value = text.partition(":")
+        if not colon:
+            raise Invalid.of("tag", text, "must be NAME:VALUE", "for example country:de")
+        if wanted.setdefault(name, value) != value:
+            rule = f"is wanted as {wanted[name]!r} and as {value!r}, and a decision has a tag once"
+            raise Invalid.of("tag", name, rule, "ask for one of them")
+    return checked_tags(wanted)
+
+
+def stored_tags(tags: object) -> str | None:
+    """Tags as text; None if there are none."""
+    return stored(checked_tags(tags)) if tags else None
+
+
+def stored_baseline(
+    baseline: object, places: Mapping[Arm, int], losses: LossRange, names: Sequence[Arm]
+) -> str | None:
+    """Predictions as text; None if there are none.
+
+    Args:
+        baseline: losses by arm, or a list of one for each arm that can be chosen now.
+        places: the places of those arms.
+        losses: the range that predictions lie in.
+        names: the names of all arms, by their places.
+    """
+    if isinstance(baseline, Mapping):
+        given: dict[Any, Any] = by_arm(baseline, places)
+    elif isinstance(baseline, (list, tuple)):
+        if len(baseline) != len(places):
+            rule = f"must have one loss for each of {len(places)} arms, and has {len(baseline)}"
+            raise Invalid.of("baseline", baseline, rule, "name the arms if only some have one")
+        given = dict(zip(sorted(places, key=places.__getitem__), baseline, strict=True))
+    else:
+        rule = "must be an object of losses by arm, or a list of one loss for each arm"
+        raise Invalid.of("baseline", baseline, rule, "for example {'a': 0.3}")
+    found = {}
+    for name, value in given.items():
+        place = places.get(name) if isinstance(name, (str, int)) else None
+        if place is None or type(name) is not type(names[place]):
+            raise Invalid(f"baseline: {shown(name)} is not an arm; {near_name(name, places)}")
+        try:
+            losses.scaled_as(f"baseline.{name}", value, "leave out the arms that you cannot predict")
+        except LossError as error:
+            raise Invalid(str(error)) from None
+        found[place] = float(value)
+    return stored({str(place): found[place] for place in sorted(found)}) if found else None
+
+
+def shown_tags(text: str | None) -> dict[str, str]:
+    """Stored tags by name."""
+    tags: dict[str, str] = {} if text is None else json.loads(text)
+    return tags
+
+
+def shown_baseline(text: str | None, names: Sequence[Arm]) -> dict[str, float] | None:
+    """Stored predictions by arm; the names are texts, as in every JSON object."""
+    if text is None:
+        return None
+    return {str(names[int(place)]): value for place, value in json.loads(text).items()}
+
+
+def stored(content: Mapping[str, Any]) -> str:
+    """What the caller attached, as the text of a row."""
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 Value: TypeAlias = str | float | bool
 MOST_FIELDS = 64

@@ -7,9 +7,9 @@ replayed, and a replayed row must equal the logged one.
 import json
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,18 +19,20 @@ from decoupled.decision import Arm, Decision, Mode, Served
 from decoupled.learner import Budget, Guardrails, Learner, LossRange, Meter, Told, place_in_stream
 from decoupled.policies import Policy
 
-from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
-from .context import Declared, given_advice, shown_advice, shown_context
+from .context import (
+    NOTHING,
+    Annotations,
+    Declared,
+    given_advice,
+    logged_key,
+    shown_advice,
+    shown_baseline,
+    shown_context,
+    shown_tags,
+)
 from .numbered_arms import Places, is_large
-from .records import DecisionRecord, Settings, Status
-from .rows import Changed, Decided, ExperimentRow, Row, Settled
+from .records import Changed, Decided, DecisionRecord, ExperimentRow, Row, Settings, Settled, Status
 from .settings import as_settings
-from .sticky import logged_key
-
-T = TypeVar("T")
-# What to make of a decision for a caller, such as `LiveExperiment.record`: from its experiment, its row, and the row that
-# settled it if there is one.
-Form: TypeAlias = Callable[["LiveExperiment", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _KEPT_UP = 64  # rows; by their numbers, so that a replay does the same
@@ -106,10 +108,7 @@ class LiveExperiment:
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
         self.declared = Declared(
-            self.settings.context,
-            self.settings.unknown_context,
-            self.settings.log_context,
-            self.key_secret,
+            self.settings.context, self.settings.unknown_context, self.settings.log_context, self.key_secret
         )
         self.contextual = policy.contextual
         self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
@@ -122,7 +121,6 @@ class LiveExperiment:
         )  # fmt: skip
         # Its own tag would be another one in every process, and a replay would not end in the same state.
         self.learner._renew(self.learner._running.stream, self.tag)
-        self.learner._end()
         self.watch()
         if self.settings.guardrails:
             self.learner.guardrails = self.settings.guardrails
@@ -257,12 +255,7 @@ class LiveExperiment:
         return row
 
     def _decided(
-        self,
-        mode: Mode,
-        arms: list[Arm] | None,
-        told: Told,
-        key: str | None,
-        logged: Decided | None,
+        self, mode: Mode, arms: list[Arm] | None, told: Told, key: str | None, logged: Decided | None
     ) -> Decision:
         learner = self.learner
         if mode == "explore":
@@ -413,9 +406,11 @@ class LiveExperiment:
         oldest = None if self.settings.deadline is None else self.oldest()
         return None if oldest is None else oldest.expires_at
 
-    def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
-        """A decision as clients see it."""
-        return decision_record(row, settled, self)
+    def record(self, row: Decided, settled: Settled | None = None, *, why: bool = False) -> DecisionRecord:
+        """A decision as clients see it; if asked for, with why its arm was drawn, as far as that is still known."""
+        pending = self.pending.get(row.seq) if why and row.exploit is not None else None
+        drawn = None if pending is None else pending[1].why
+        return DecisionRecord(*decision_fields(row, settled, self), drawn)
 
 
 class Owner(NamedTuple):
@@ -423,12 +418,19 @@ class Owner(NamedTuple):
 
     tag: str
     name: str
-    names: list[Arm]
+    names: Sequence[Arm]
     policy: str
 
 
 def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment | Owner) -> DecisionRecord:
     """A decision with its outcome."""
+    return DecisionRecord(*decision_fields(row, settled, owner))
+
+
+def decision_fields(
+    row: Decided, settled: Settled | None, owner: LiveExperiment | Owner
+) -> tuple[Any, ...]:
+    """The fields of a `DecisionRecord`, in their order."""
     names = owner.names
     status: Status = "unobserved" if row.explore is None else "pending"
     if settled is not None:
@@ -436,7 +438,7 @@ def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment
     exploit = None if row.exploit is None else names[row.exploit]
     explore = None if row.explore is None else names[row.explore]
     loss, at = (None, None) if settled is None else (settled.loss, settled.at)
-    return DecisionRecord(
+    return (
         f"{owner.tag}-{row.seq}", owner.name, row.mode, exploit, explore, row.propensity, row.weight,
         owner.policy, row.version, row.made_at, row.expires_at, status, loss, at,
         exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,

@@ -1,5 +1,6 @@
-"""The values that go into the service and come out of it: settings, ids, times, records."""
+"""The values that go into the service, out of it, and into its store: settings, ids, times, records and rows."""
 
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -9,10 +10,12 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from decoupled.client import NotFound
-from decoupled.decision import Arm, Mode
+from decoupled.decision import Arm, Mode, Why
 from decoupled.errors import shown
 from decoupled.inference import PATIENCE, Interval
 from decoupled.learner import Budget, Guardrails, Preference
+
+from .request_context import Origin
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 FeedbackKind: TypeAlias = Literal["loss", "preference"]
@@ -200,6 +203,14 @@ class DecisionRecord:
     key: str | None = None
     context: dict[str, Any] | None = field(default=None, hash=False)
     advice: dict[str, Any] | None = field(default=None, hash=False)
+    why: Why | None = field(default=None, hash=False)
+
+    @property
+    def send_feedback(self) -> dict[str, Arm] | None:
+        """What to send back, and where, over HTTP; None if it takes no feedback."""
+        if self.explore is None:
+            return None
+        return {"loss_of": self.explore, "to": f"/v1/decisions/{self.id}/feedback"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +248,179 @@ class ExperimentState:
     regret: Interval | None
     budget_used: tuple[tuple[str, float], ...] = ()
     incumbent_released: bool | None = None
+
+
+# The rows of the log: one for each event in an experiment, numbered 1, 2, 3, ...
+
+
+class Decided(NamedTuple):
+    """A decision was drawn. An arm is given by its place in the list of all arms the experiment ever had.
+
+    `available` is a JSON list of places, None for all arms; `stream` is the random stream before the draw;
+    `version` is the last row that was part of the learned state. `drawn` is what the policy drew if a guardrail, `guard`,
+    chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags` and `baseline` are
+    what the caller attached, and so are `context` and `advice`: see `annotations` and `context`. `key` is what is logged
+    of the key that drew `exploit`, None without one: see `sticky`.
+    """
+
+    seq: int
+    mode: Mode
+    available: str | None
+    exploit: int | None
+    explore: int | None
+    propensity: float | None
+    weight: float | None
+    round: int
+    version: int
+    stream: bytes
+    made_at: float
+    expires_at: float | None
+    drawn: int | None = None
+    guard: str | None = None
+    limited_by: str | None = None
+    tags: str | None = None
+    baseline: str | None = None
+    context: str | None = None
+    advice: str | None = None
+    key: str | None = None
+
+
+class Settled(NamedTuple):
+    """A pending decision was settled: "observed" with its loss, or "expired" (with a loss, or None)."""
+
+    seq: int
+    decision: int
+    kind: str
+    loss: float | None
+    at: float
+
+
+class Changed(NamedTuple):
+    """The experiment itself changed: arms "added" or "retired", its "guardrails" or "budget", it was "archived", or it
+    learned a slice of another log, which was "replayed".
+    """
+
+    seq: int
+    kind: str
+    content: str
+    at: float
+
+
+Row: TypeAlias = Decided | Settled | Changed
+
+
+class ExperimentRow(NamedTuple):
+    """A stored experiment. `head` is its last row, `version` the last row that changed what is learned.
+
+    `guardrails` and `budget` are JSON, None if there are none. A deleted experiment has a `deleted_at` and no name of its
+    own any more. No pending decision expires before `next_expiry`; None if none expires. `key_secret` is what keys are
+    hashed with.
+    """
+
+    id: int
+    tenant: str
+    name: str
+    tag: str
+    settings: str
+    seed: str
+    created_at: float
+    archived_at: float | None
+    arms: str
+    retired: str
+    head: int
+    version: int
+    late: int
+    key_secret: str
+    guardrails: str | None = None
+    budget: str | None = None
+    deleted_at: float | None = None
+    next_expiry: float | None = None
+
+
+class KeyRow(NamedTuple):
+    """The request that used an idempotency key, and the decisions it made: `size` rows from `first`."""
+
+    experiment: int
+    key: str
+    request: str
+    first: int
+    size: int
+    at: float
+
+
+# The audit trail: what was changed, when, by whom, and what it was before.
+
+
+OPERATOR = "local"  # the tenant whose keys also manage the whole instance: metrics, backups, the trail of all tenants
+# Every kind of change.
+ACTIONS = (
+    "experiment.create",
+    "experiment.archive",
+    "experiment.delete",
+    "arms.add",
+    "arms.retire",
+    "guardrails.change",
+    "budget.set",
+    "incumbent.release",
+    "verdict.decide",
+    "log.drop",
+    "log.replay",
+    "key.add",
+    "key.rotate",
+    "key.revoke",
+    "backup.write",
+    "store.restore",
+)
+
+
+class AuditRecord(NamedTuple):
+    """One change. `old` and `new` have what was changed, before and after, as JSON can hold it.
+
+    `subject` is an experiment, the id of a key, or a file. `request`, `caller` and `label` say where the change comes from:
+    see `Origin`.
+    """
+
+    id: int
+    at: float
+    tenant: str
+    action: str
+    subject: str
+    caller: str
+    label: str
+    request: str | None
+    old: Any
+    new: Any
+
+
+# The columns of a change in the store, which gives it its id.
+AUDIT_COLUMNS = (*AuditRecord._fields[1:-2], "old_value", "new_value")
+
+
+def audit_row(
+    at: float, origin: Origin, action: str, tenant: str, subject: str, old: Any = None, new: Any = None
+) -> tuple[Any, ...]:
+    """A change as a row of the store.
+
+    >>> audit_row(1.5, Origin("r-1", "key 3f29", "till"), "arms.add", "local", "models", new=["d"])[2:]
+    ('arms.add', 'models', 'key 3f29', 'till', 'r-1', None, '["d"]')
+    """
+    whose = origin.caller, origin.label, origin.request
+    return at, tenant, action, subject, *whose, _text(old), _text(new)
+
+
+def audit_record(id: int, *row: Any) -> AuditRecord:  # noqa: A002
+    """A stored change as it is shown.
+
+    >>> audit_record(7, 1.5, "local", "arms.add", "models", "key 3f29", "till", "r-1", None, '["d"]').new
+    ['d']
+    """
+    *before, old, new = row
+    return AuditRecord._make((id, *before, _value(old), _value(new)))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, sort_keys=True, allow_nan=False)
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,18 +1,19 @@
-"""Checking settings, and storing them as text with every default written out, so that defaults may change."""
+"""Settings, guardrails and budgets: checked, and settings as text with every default written out, so that defaults may change."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from decoupled.base import LEAST_RISK, as_float, number_in
 from decoupled.client import Invalid, ServiceError
-from decoupled.errors import DecoupledError, argument_of, reworded, shown
+from decoupled.decision import Arm
+from decoupled.errors import DecoupledError, argument_of, near_name, reworded, shown
 from decoupled.learner import ArmNames, Budget, Guardrails, LossRange, checked_patience, randomness
 from decoupled.policies import Ladder, Policy
 
-from .context import with_fields_of
-from .guarding import changed_guardrails, checked_budget
+from . import numbered_arms
+from .context import by_arm, with_fields_of
 from .numbered_arms import as_stored, check_settings, from_stored, is_large
 from .records import (
     CONTEXT_LOGS,
@@ -23,6 +24,56 @@ from .records import (
     UNKNOWN_FIELDS,
     Settings,
 )
+
+# Guardrails and budgets as clients give them: checked against the arms of their experiment.
+
+
+_STANDARD = "plays the standard game and learns from the arm that is served"
+_OTHER_POLICY = "use a decoupled policy such as FTPL"
+_REDUCES = "where every decision explores"
+
+
+def changed_guardrails(
+    now: Guardrails, changes: Mapping[str, Any], arms: Collection[Arm], coupled: bool
+) -> Guardrails:
+    """The guardrails with some of them changed; `Invalid` if the experiment cannot have them."""
+    given = dict(changes)
+    if isinstance(given.get("floors"), Mapping):
+        given["floors"] = by_arm(given["floors"], arms)
+    try:
+        rules = now.updated(**given)
+        if isinstance(arms, range):
+            numbered_arms.check_guardrails(rules, arms)
+        else:
+            rules.check_arms(ArmNames(list(arms)))
+    except ServiceError:
+        raise
+    except DecoupledError as error:
+        raise Invalid(str(error)) from None
+    if coupled and rules.replace_arms:
+        raise Invalid(f"guardrails: the policy {_STANDARD}, so another must not be served; {_OTHER_POLICY}")
+    return rules
+
+
+def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bool) -> Budget:
+    """A budget from its fields; `Invalid` if the experiment cannot have it."""
+    given = dict(values)
+    if isinstance(given.get("cost"), Mapping):
+        given["cost"] = by_arm(given["cost"], arms)
+    try:
+        budget = Budget(**given)
+    except DecoupledError as error:
+        raise Invalid(str(error)) from None
+    if isinstance(arms, range):
+        numbered_arms.check_budget(budget, arms)
+    elif isinstance(budget.cost, Mapping):
+        for name in budget.cost:
+            if name not in arms:
+                raise Invalid.of("cost", name, "is not an arm", near_name(name, arms))
+    if coupled and budget:
+        raise Invalid(f"budget: the policy plays the standard game, {_REDUCES}; {_OTHER_POLICY}")
+    return budget
+
 
 LONGEST_TEXT = 255
 _A_POLICY = 'for example {"name": "FTPL"}'

@@ -1,5 +1,6 @@
 """An experiment as text, and back, so that a restart need not replay the whole log."""
 
+import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,12 +8,23 @@ from typing import Any
 import numpy as np
 
 from decoupled.base import pack_ints, seal, unpack_ints, unseal
-from decoupled.client import ReplayError
-from decoupled.learner import Learner, Meter, as_text, from_columns, to_columns
+from decoupled.client import Invalid, ReplayError
+from decoupled.errors import DecoupledError, UnsupportedError
+from decoupled.inference import Sequences
+from decoupled.learner import (
+    Learner,
+    Meter,
+    Saved,
+    as_text,
+    described,
+    from_columns,
+    to_columns,
+    without_pending,
+)
 
-from .live import REMEDY, LiveExperiment, Tallies, places_of
+from .live import REMEDY, UNLIMITED, LiveExperiment, Tallies, places_of
 from .numbered_arms import as_stored, from_stored
-from .rows import Decided, ExperimentRow
+from .records import Decided, ExperimentRow
 
 SNAPSHOT_FORMAT = "decoupled-experiment"
 SNAPSHOT_VERSION = 1
@@ -90,3 +102,63 @@ def _learner(running: LiveExperiment, content: dict[str, Any], rows: Sequence[De
         fields = (row.round, exploit, explore, row.propensity, row.weight)
         chosen.append(fields if row.drawn is None else (*fields, names[row.drawn], row.guard))
     return from_columns(content["learner"], content["columns"], chosen)
+
+
+# An experiment that starts from a saved learner: its first state is a snapshot before the first row of its log.
+
+
+def digest_of(text: str) -> str:
+    """The digest of a saved learner, by which it is recognised."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def checked_learner(text: str) -> Saved:
+    """What a saved learner says about itself; `Invalid` if it is damaged."""
+    try:
+        return described(text)
+    except DecoupledError as error:
+        raise _refused(error) from None
+
+
+def adopted(text: str) -> str:
+    """A saved learner as an experiment runs it. Its policy must be compiled."""
+    try:
+        return without_pending(text, UNLIMITED, renumbered=True)
+    except DecoupledError as error:
+        raise _refused(error) from None
+
+
+def first_snapshot(row: ExperimentRow, learner: str) -> str:
+    """The snapshot that an experiment starts from, given what `adopted` returned.
+
+    Confidence sequences that the learner kept with the experiment's risk go on. Otherwise losses count from now on, and
+    `watched_since` says so.
+    """
+    running = LiveExperiment(row)
+    settings = running.settings
+    running.learner = found = Learner.from_json(learner)
+    kept = _sequences(found)
+    if kept is not None and (kept.risk, kept.drift) != (settings.risk, settings.drift):
+        found.inference.stop()
+        kept = None
+    if kept is None:
+        running.watch()
+        running.watched_since = row.created_at if found.round > 1 else None
+    elif found._watch is not None:
+        expired = settings.expired_loss
+        found._watch.patience = settings.patience
+        found._watch.expired = None if expired is None else running.losses.scaled(expired)
+    if found.guardrails != settings.guardrails:
+        found.guardrails = settings.guardrails
+    return snapshot(running)
+
+
+def _refused(error: DecoupledError) -> Invalid:
+    return Invalid(f"learner: {str(error).removeprefix('state: ')}")
+
+
+def _sequences(learner: Learner) -> Sequences | None:
+    try:
+        return learner.inference.sequences
+    except UnsupportedError:  # it is not watched
+        return None

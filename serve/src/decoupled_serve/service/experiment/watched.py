@@ -1,4 +1,4 @@
-"""What the confidence sequences of an experiment say: its verdict, the mean loss of each arm, and the regret.
+"""What the confidence sequences of an experiment say: its verdict, the mean loss of each arm, the regret, and gates.
 
 `WatchedExperiment.of` copies what is needed, which is quick. `judged` computes, which takes a while if there are many arms, so it
 runs outside the commit loop.
@@ -6,9 +6,21 @@ runs outside the commit loop.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
+from decoupled.client import Invalid
 from decoupled.decision import Arm
-from decoupled.inference import Interval, Sequences, Verdict, best_looking, compared_rounds, regret, verdict
+from decoupled.errors import near_name, shown
+from decoupled.inference import (
+    Interval,
+    Sequences,
+    Verdict,
+    best_looking,
+    compared_rounds,
+    difference_now,
+    regret,
+    verdict,
+)
 from decoupled.learner import LossRange
 
 from .live import LiveExperiment
@@ -122,3 +134,109 @@ class WatchedExperiment:
             self.incumbent,
             self.incumbent_released,
         )
+
+
+# Gates: may an arm be promoted? Answered by the evidence that verdicts rest on.
+#
+# A gate compares an arm with others by the confidence sequences of their differences, which hold for all pairs of arms at
+# every moment at once. So the probability that a gate ever passes an arm that is worse by more than the margin at that
+# moment is at most the risk of the experiment, however often it is asked, whichever arms and margins it is asked about. If
+# losses may drift, "worse" is about the mean difference until then, in rounds weighted by the chance to explore both arms.
+#
+# A verdict, once decided, stays. A gate asks for the evidence of now: if an arm has become worse since, it closes again.
+
+
+GateState: TypeAlias = Literal["passed", "failed", "waiting"]
+"""What the evidence says about an arm at a gate; see `Gate`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmDifference:
+    """The mean loss of the arm at a gate minus that of another, which is below 0 if the arm is better."""
+
+    arm: Arm
+    difference: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether an arm is shown to be no worse than others by more than a margin.
+
+    Attributes:
+        state: "passed" if every difference lies below the margin, "failed" if one lies above it, else "waiting".
+        margin: how much higher the mean loss of the arm may be, on the experiment's own scale of losses.
+        against: the other arms.
+        risk: the probability, at most, that a gate of this experiment is ever wrong as of the moment at which it is asked.
+        observed: how many losses it is made of.
+        state_version: the last row of the log that was part of it.
+    """
+
+    experiment: str
+    arm: Arm
+    state: GateState
+    margin: float
+    against: tuple[ArmDifference, ...]
+    risk: float
+    observed: int
+    state_version: int
+
+    @property
+    def text(self) -> str:
+        """The state as a sentence."""
+        others = ", ".join(str(each.arm) for each in self.against)
+        by = f" by more than {abs(self.margin):.4g}" if self.margin else ""
+        if self.state == "waiting":
+            ends = "; ".join(
+                f"{each.difference.low:.4g} to {each.difference.high:.4g} against {each.arm}"
+                for each in self.against[:3]
+            )
+            return f"too early: the difference of {self.arm} must lie below {self.margin:.4g} and is {ends}"
+        if self.state == "failed":
+            worst = max(self.against, key=lambda each: each.difference.low)
+            # Beyond a margin below 0, it is not as much better as it must be.
+            word = f"worse than {worst.arm}" if self.margin >= 0 else f"not better than {worst.arm}"
+        elif self.margin > 0:
+            word = f"not worse than {others}"
+        else:
+            word = f"better than {others}"
+        level = f"{100.0 * (1.0 - self.risk):.6g} %, as of round {self.observed:,}"
+        return f"{self.arm} is {word}{by} ({level})"
+
+
+def gate_of(watched: WatchedExperiment, arm: str, against: str | None, margin: float) -> Gate:
+    """The gate for an arm, by the texts of arms; against the incumbent if none is named, or else every other arm."""
+    sequences = watched.sequences
+    places = {str(watched.names[place]): place for place in reversed(sequences.live)}
+    place = _place("arm", arm, places, watched.experiment)
+    if against is None and watched.incumbent is not None and str(watched.incumbent) != arm:
+        against = str(watched.incumbent)
+    others = [each for each in sequences.live if each != place]
+    if against is not None:
+        others = [_place("against", against, places, watched.experiment)]
+    if others == [place]:
+        raise Invalid(f"against = {shown(against)}: is the arm at the gate; name another, or none")
+    found = tuple(
+        ArmDifference(
+            watched.names[other],
+            difference_now(sequences.sums, place, other, sequences.drift).scaled(
+                *watched.losses, difference=True
+            ),
+        )
+        for other in others
+    )
+    state: GateState = "waiting"
+    if all(each.difference.high < margin for each in found):
+        state = "passed"
+    elif any(each.difference.low > margin for each in found):
+        state = "failed"
+    return Gate(
+        watched.experiment, watched.names[place], state, margin, found,
+        sequences.risk, sequences.observed, watched.state_version,
+    )  # fmt: skip
+
+
+def _place(argument: str, arm: str, places: dict[str, int], experiment: str) -> int:
+    if arm not in places:
+        rule = f"is not an arm of {experiment!r}"
+        raise Invalid(f"{argument} = {shown(arm)}: {rule}; {near_name(arm, places)}")
+    return places[arm]

@@ -11,18 +11,14 @@ from decoupled import __version__
 
 from ..console import PATHS, console_routes
 from ..service import DecisionService
-from .admission.auth import Admission
-from .admission.limits import Limits
-from .framework import install
+from .admission import Admission, Limits
+from .framework import completed, install
 from .observe.metrics import Metrics
-from .openapi import completed
-from .routes.audit import audit_routes
 from .routes.decisions import FastRoutes, decision_routes
 from .routes.experiments import experiment_routes
-from .routes.logs import log_routes
-from .routes.moving import moving_routes
+from .routes.logs import log_routes, moving_routes
 from .routes.ofrep import ofrep_routes
-from .routes.operations import DOCUMENT, document_routes, operation_routes
+from .routes.operations import DOCUMENT, audit_routes, document_routes, operation_routes
 from .transport.gateway import PUBLIC, Gateway
 
 if TYPE_CHECKING:
@@ -82,7 +78,7 @@ def create_app(
     install(app)
     routers = (
         experiment_routes(service),
-        decision_routes(service),
+        decision_routes(service, fast),
         log_routes(service, limits),
         moving_routes(service, limits),
         operation_routes(service, metrics.text, backups, mirror),

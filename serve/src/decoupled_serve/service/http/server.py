@@ -18,13 +18,12 @@ from decoupled.base import needed_for
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, Ladder
 
-from ...options.readers import is_loopback as is_loopback
+from ...options.kinds import is_loopback as is_loopback
 from ..api.deletion import DELETE_AFTER
 from ..memory.cache import MOST
 from ..service import open_service
 from ..store.open import is_postgres
-from .admission.admin_key import register_admin_key
-from .admission.limits import Limits
+from .admission import Limits, register_admin_key
 from .app import create_app
 from .observe.log_format import LogFormat, set_up_logging
 from .transport.connection import connections_within

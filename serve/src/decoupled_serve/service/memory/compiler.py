@@ -19,7 +19,7 @@ from decoupled.learner import told_of_compiling
 from decoupled.policies import Policy, warmup
 
 from ..experiment.numbered_arms import MOST_NAMED, count_of
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 
 # Why a policy is compiled: a request waits for it, a stored experiment needs it, or it may be needed later.
 ASKED, STORED, LATER = range(3)
@@ -68,17 +68,59 @@ class _Waiter(NamedTuple):
     until: float
 
 
-class Job:
-    """A policy to compile, and the callbacks that wait for it."""
+class Awaited:
+    """Work in the background that commands wait for: a policy that is compiled, an experiment that is restored."""
+
+    def __init__(self) -> None:
+        self.ended_at: float | None = None
+        self._lock = threading.Lock()
+        self._waiters: list[_Waiter] = []
+
+    def wait(
+        self,
+        then: Callable[[], None],
+        give_up: Callable[[], None] = lambda: None,
+        patience: float | None = None,
+    ) -> None:
+        """Call `then` when it has ended, or `give_up` some time after `patience` seconds."""
+        until = float("inf") if patience is None else time.monotonic() + patience
+        with self._lock:
+            if self.ended_at is None:
+                self._waiters.append(_Waiter(then, give_up, until))
+                return
+        then()
+
+    def dismiss(self, now: float) -> None:
+        """Call `give_up` for those that have waited long enough."""
+        with self._lock:
+            due = [each for each in self._waiters if each.until <= now]
+            self._waiters = [each for each in self._waiters if each.until > now]
+        for each in due:
+            each.give_up()
+
+    def end(self) -> int:
+        """Call those that wait, and return how many there were."""
+        with self._lock:
+            self.ended_at = time.monotonic()
+            waiters, self._waiters = self._waiters, []
+        for each in waiters:
+            try:
+                each.then()
+            except Exception:  # the others must still be called
+                _log.exception("a command that waited failed")
+        return len(waiters)
+
+
+class Job(Awaited):
+    """A policy to compile."""
 
     def __init__(self, code: Code, steps: Iterator[None], number: int) -> None:
+        super().__init__()
         self.code, self.steps, self.number = code, steps, number
         self.urgency = LATER
         self.stored = False  # whether an experiment needed it when the service started
         self.problem: str | None = None
         self.announced_at: float | None = None
-        self.ended_at: float | None = None
-        self.waiters: list[_Waiter] = []
 
 
 class Compiler:
@@ -139,25 +181,17 @@ class Compiler:
     def wait(
         self, job: Job, then: Callable[[], None], give_up: Callable[[], None], patience: float | None
     ) -> None:
-        """Call `then` when a job has ended, or `give_up` some time after `patience` seconds."""
-        until = float("inf") if patience is None else time.monotonic() + patience
-        with self._lock:
-            closed = self._closed
-            if job.ended_at is None and not closed:
-                job.waiters.append(_Waiter(then, give_up, until))
-                return
-        (give_up if closed else then)()
+        """Call `then` when a job has ended, or `give_up` some time after `patience` seconds, or if this is closed."""
+        job.wait(then, give_up, patience)
+        if self._closed:
+            job.dismiss(float("inf"))
 
     def dismiss(self, now: float | None = None) -> None:
         """Call `give_up` for those that have waited long enough."""
-        due = []
         with self._lock:
-            now = time.monotonic() if now is None else now
-            for job in self._jobs.values():
-                due += [each for each in job.waiters if each.until <= now]
-                job.waiters = [each for each in job.waiters if each.until > now]
-        for each in due:
-            each.give_up()
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            job.dismiss(time.monotonic() if now is None else now)
 
     def stored_to_do(self) -> int:
         """How many policies of stored experiments are still to be compiled."""
@@ -210,16 +244,11 @@ class Compiler:
                 f"{job.code.policy} does not compile here ({type(error).__name__}: {reason}); see the service's "
                 "log, and create an experiment with another policy"
             )
-        with self._lock:
-            job.problem, job.ended_at = problem, time.monotonic()
-            if problem is None:
+        job.problem = problem
+        if problem is None:
+            with self._lock:
                 del self._jobs[job.code.form]
-            waiters, job.waiters = job.waiters, []
-        for each in waiters:
-            try:
-                each.then()
-            except Exception:  # the others must still be called
-                _log.exception("a request that waited for %s failed", job.code.policy.label)
+        job.end()
 
 
 def _announcer(job: Job) -> Callable[[], None]:

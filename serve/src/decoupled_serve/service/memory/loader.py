@@ -1,34 +1,86 @@
-"""Restores large experiments, and makes their snapshots, in background threads, while others are served.
+"""Restoring experiments from the store, large ones in background threads, while others are served.
 
 It reads what is committed, over a connection of its own. Whoever needs the experiment waits for it; what another process
 writes in the meantime is replayed afterwards, as for any experiment in memory.
 """
 
 import gc
+import json
+import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 
 from decoupled.client import CLOSED, Loading, ReplayError, ServiceError
+from decoupled.errors import StateError
 
 from ...fair_threads import FairThreads
 from ..experiment.live import LiveExperiment
-from ..experiment.rows import ExperimentRow
+from ..experiment.numbered_arms import from_stored, is_large
+from ..experiment.records import Decided, ExperimentRow
+from ..experiment.snapshots import restore
 from ..store.store import Store
-from .restore import restored
+from .compiler import Awaited
+
+# Restoring experiments from the store: from the newest readable snapshot, or from the start of the log.
 
 
-class Load:
-    """An experiment that is being restored, and the callbacks that wait for it."""
+QUICK_ROWS = 500  # of the log, to replay
+QUICK_TEXT = 200_000  # characters of a snapshot, to parse
+
+_log = logging.getLogger(__name__)
+
+
+def restored(store: Store, row: ExperimentRow) -> LiveExperiment:
+    """The experiment at its newest readable snapshot; the rows after it are still to be replayed."""
+    for seq, text in store.snapshots(row.id):
+        try:
+            if seq <= row.head:
+                return restore(row, text, rows_of(store, row.id))
+        except (StateError, ReplayError) as error:
+            _log.error("experiment %r: its snapshot at row %d is skipped: %s", row.name, seq, error)
+    return from_beginning(store, row)
+
+
+def is_quick(store: Store, row: ExperimentRow) -> bool:
+    """Whether an experiment is restored in a few milliseconds, so that others can wait for it."""
+    if is_large(from_stored(json.loads(row.arms))):
+        return False
+    newest = store.newest_snapshot(row.id)
+    if newest is None:
+        return row.head <= QUICK_ROWS and len(row.arms) <= QUICK_TEXT
+    seq, size = newest
+    return seq <= row.head <= seq + QUICK_ROWS and size <= QUICK_TEXT
+
+
+def from_beginning(store: Store, row: ExperimentRow) -> LiveExperiment:
+    """The experiment at the start of its log: new, or at the snapshot that retention left."""
+    base = store.base(row.id)
+    if base is None:
+        return LiveExperiment(row)
+    try:
+        return restore(row, base[1], rows_of(store, row.id))
+    except StateError as error:
+        raise ReplayError(
+            f"experiment {row.name!r}: the snapshot at the start of its log is damaged ({error})"
+        ) from error
+
+
+def rows_of(store: Store, experiment: int) -> Callable[[Sequence[int]], list[Decided]]:
+    """A function that finds decisions of an experiment by their rows."""
+    return lambda seqs: store.decided_among(experiment, seqs)
+
+
+class Load(Awaited):
+    """An experiment that is being restored."""
 
     def __init__(self, row: ExperimentRow) -> None:
+        super().__init__()
         self.row = row
-        self.ended = False
         self.running: LiveExperiment | None = None
         self.error: ServiceError | None = None
-        self.waiters: list[Callable[[], None]] = []
 
 
 class Loader:
@@ -57,14 +109,6 @@ class Loader:
                 self._threads.start(partial(self._run, load), row.tenant)
         text = f"experiment {row.name!r}: is being restored from its log; ask again in 1 s"
         raise Loading(text, load)
-
-    def wait(self, load: Load, then: Callable[[], None]) -> None:
-        """Call `then` when an experiment is restored, or could not be."""
-        with self._lock:
-            if not load.ended:
-                load.waiters.append(then)
-                return
-        then()
 
     def busy_with(self, experiment: int) -> bool:
         """Whether an experiment is being restored, or could not be."""
@@ -97,15 +141,12 @@ class Loader:
         except Exception as error:  # it is told to those who asked, as any other error of the log
             load.error = ReplayError(f"experiment {load.row.name!r}: {type(error).__name__}: {error}")
             load.error.__cause__ = error
-        with self._lock:
-            load.ended = True
-            waiters, load.waiters = load.waiters, []
-            if load.running is not None:
+        if load.running is not None:
+            with self._lock:
                 self.ended.append(load)
-            elif not waiters:
+        if load.end() == 0 and load.running is None:
+            with self._lock:  # nobody is told, so that the next to ask tries again
                 self._loads.pop(load.row.id, None)
-        for then in waiters:
-            then()
 
     def _restored(self, row: ExperimentRow) -> LiveExperiment:
         with closing(self._store.reader()) as reader, _without_collection():

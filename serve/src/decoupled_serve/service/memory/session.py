@@ -16,17 +16,14 @@ from decoupled.client import (
     StoreError,
 )
 
-from ..experiment.audited import audit_row
 from ..experiment.live import LiveExperiment
-from ..experiment.records import moment
+from ..experiment.records import ExperimentRow, Row, audit_row, moment
 from ..experiment.request_context import ITSELF, ORIGIN, coming_from
-from ..experiment.rows import ExperimentRow, Row
 from ..experiment.snapshots import prepared, snapshot
 from ..store.store import Store
 from .cache import MOST, Cache, KeyCache
 from .compiler import Compiler, needed
-from .loader import Loader
-from .restore import is_quick, restored
+from .loader import Loader, is_quick, restored
 from .traffic import Counts, TrafficCounts, counts_of
 
 _log = logging.getLogger("decoupled.service")

@@ -11,7 +11,7 @@ from decoupled.base import replacing
 from decoupled.client import Conflict, StoreError
 
 from ...fair_threads import resting
-from ..experiment.audited import OPERATOR, audit_row
+from ..experiment.records import OPERATOR, audit_row
 from ..experiment.request_context import ORIGIN
 from .open import is_postgres, open_store
 from .schema import MIGRATIONS, TABLES
@@ -36,7 +36,7 @@ def back_up(store: Store, path: str | os.PathLike[str], *, force: bool = False) 
 
 
 def _check_target(store: Store, target: str, force: bool) -> None:
-    from .sqlite_files import companions, is_used
+    from .sqlite import companions, is_used
 
     exists = os.path.lexists(target)
     if exists and store.path is not None and os.path.samefile(store.path, target):
@@ -93,7 +93,7 @@ def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -
     The new store continues exactly as the old one would have from the moment of the backup. It lacks what was
     acknowledged after that moment. The backup does not change.
     """
-    from .sqlite_files import companions
+    from .sqlite import companions
 
     if not os.path.isfile(path):
         rule, remedy = "does not exist", "give a file that `decoupled backup` wrote"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 from decoupled.client import StoreError
 
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from .schema import MIGRATIONS, RECORD, Dialect, statements
 
 Values: TypeAlias = Sequence[Any]

@@ -12,7 +12,7 @@ from decoupled.client import StoreError
 
 from ...fair_threads import pause
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
-from ..experiment.rows import ExperimentRow
+from ..experiment.records import ExperimentRow
 from .database import Values
 from .schema import POSTGRES, TABLES
 from .store import EXPERIMENTS, Store

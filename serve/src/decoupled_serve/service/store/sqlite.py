@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -11,12 +12,174 @@ import apsw
 from decoupled.client import StoreError
 
 from ...fair_threads import pause
-from ..experiment.rows import ExperimentRow
-from . import sqlite_files
+from ..experiment.records import ExperimentRow
 from .database import Values
 from .schema import SQLITE
-from .sqlite_errors import opening_error
 from .store import EXPERIMENTS, Store
+
+# Error messages for a SQLite file that cannot be opened: the reason, and what to do.
+
+
+_CHECK = "correct the path"
+_PERMIT = "give this user write permission there, or choose another path"
+_REASONS: tuple[tuple[type[apsw.Error], str, str], ...] = (
+    (apsw.NotADBError, "is not a SQLite database", _CHECK),
+    (apsw.CorruptError, "is damaged ({error})", "restore a backup with `decoupled restore`"),
+    (apsw.BusyError, "is locked by another program", "end that program, then try again"),
+    (apsw.LockedError, "is locked by another program", "end that program, then try again"),
+    (apsw.FullError, "cannot be written: the disk is full", "free some space"),
+)
+
+
+def opening_error(called: str, where: str, error: Exception, path: str) -> StoreError:
+    """The error for a file that cannot be opened: the path, the reason and the remedy.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> str(opening_error("store", folder, apsw.CantOpenError(), folder)).removeprefix(f"store = {folder!r}: ")
+    'is a folder; name a file in it'
+    """
+    reason, remedy = _known(error) or _from_path(path) or _unknown(error)
+    return StoreError.of(called, where, reason, remedy)
+
+
+def _from_path(path: str) -> tuple[str, str] | None:
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        return f"the folder {folder!r} does not exist", f"create it, or {_CHECK}"
+    if os.path.isdir(path):
+        return "is a folder", "name a file in it"
+    if os.path.exists(path) and not os.path.isfile(path):
+        return "is not a regular file", _CHECK
+    if not _may_write(folder):
+        return f"{_why(folder)} the folder {folder!r}, where SQLite keeps its log", _PERMIT
+    if os.path.exists(path) and not _may_write(path):
+        return f"{_why(folder)} the file", _PERMIT
+    return None
+
+
+def _why(folder: str) -> str:
+    # Windows cannot be asked.
+    read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
+    return f"{'read-only disk' if read_only else 'permission denied'}: this user cannot read and write"
+
+
+def _may_write(path: str) -> bool:
+    wanted = os.R_OK | os.W_OK | (os.X_OK if os.path.isdir(path) else 0)
+    return os.access(path, wanted, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _known(error: Exception) -> tuple[str, str] | None:
+    for kind, reason, remedy in _REASONS:
+        if isinstance(error, kind):
+            return reason.format(error=error), remedy
+    return None
+
+
+def _unknown(error: Exception) -> tuple[str, str]:
+    if isinstance(error, apsw.IOError):
+        return f"cannot be read or written ({error})", "check the disk and its mount"
+    return f"cannot be opened ({type(error).__name__}: {error})", "examine it with `decoupled doctor`"
+
+
+# The files of a SQLite store: whether they belong together, and whether a program uses them.
+#
+# They are read through SQLite itself: under POSIX, a process that opens and closes a file in any other way loses its
+# locks on that file, and with them the protection of a store that is open here.
+
+
+_ROLLBACK = 1  # in the header of a file that has no write-ahead log
+_LOG_MARKS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+HAS_LOG = 1  # the user version of a file while it has a log
+
+
+def companions(path: str) -> list[str]:
+    """The files that SQLite keeps next to a store in use, and leaves there after a crash."""
+    return [path + end for end in ("-wal", "-shm", "-journal") if os.path.lexists(path + end)]
+
+
+def is_used(path: str) -> bool:
+    """Whether a program has this store open, under this name or another (a hard link).
+
+    Every user of a store in WAL mode holds a lock on the file, so nobody else can lock it exclusively.
+    """
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.pragma("locking_mode", "exclusive")
+            connection.execute("BEGIN EXCLUSIVE; ROLLBACK")
+        finally:
+            connection.close()
+    except apsw.BusyError:
+        return True
+    except apsw.NotADBError:
+        return False
+    except apsw.Error as error:
+        raise opening_error("file", path, error, path) from error
+    return False
+
+
+def in_rollback_mode(path: str) -> bool:
+    """Whether a file has no write-ahead log, as a backup is written."""
+    header = _header(path)
+    return len(header) == 100 and header[18] == _ROLLBACK
+
+
+def mismatch(path: str) -> tuple[str, str] | None:
+    """Why a store has lost its log, or the log next to it belongs to another file, and the remedy; None if they match.
+
+    SQLite does not check this: it applies a log to any file of that name, drops the log if the file is empty, and goes on
+    without one.
+    """
+    log = f"{path}-wal"
+    # Before the header is read: whoever opens a store writes that first, and then makes these.
+    found = [each for each in (log, f"{path}-shm") if os.path.exists(each)]
+    filled = log in found and os.path.getsize(log) > 0
+    header = _header(path)
+    lost = _is_marked(header) and not (os.path.exists(log) and _is_log(log))
+    if lost and _is_marked(_header(path)):  # still: the last of those who use it may be closing it
+        rule = (
+            f"was not closed, and its log {log!r}, which has what was acknowledged last, is lost or damaged"
+        )
+        accept = f"""sqlite3 {path} "PRAGMA user_version = 0\""""
+        return rule, f"put the log back, or restore a backup; to go on with what is left, run: {accept}"
+    if not header:
+        rule = f"is empty or missing, but its log {log!r} is not"
+        remedy = "put the store back next to its log, or restore a backup into a new store"
+        return (rule, remedy) if filled else None
+    if found and header[18] == _ROLLBACK:
+        rule = f"was replaced while it was in use: {found[0]!r} belongs to the file that was there before"
+        return rule, _separate(path)
+    return None
+
+
+def _is_marked(header: bytes) -> bool:
+    return header[60:64] == struct.pack(">I", HAS_LOG) and header[18] != _ROLLBACK
+
+
+def _separate(path: str) -> str:
+    return (
+        "stop the programs that use it, copy these files, and restore a backup into a new store; "
+        f"or, if {path!r} is the right file, move the files that end in -wal and -shm away"
+    )
+
+
+def _header(path: str) -> bytes:
+    if not os.path.isfile(path) or os.path.getsize(path) < 100:
+        return b""
+    file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        return file.xRead(100, 0)
+    finally:
+        file.xClose()
+
+
+def _is_log(path: str) -> bool:
+    """Whether a file begins as a log does. SQLite ignores one that a crash cut off at its start."""
+    with open(path, "rb") as file:
+        head = file.read(12)
+    return len(head) == 12 and head[:4] in _LOG_MARKS
+
 
 # In earlier versions, a WAL that restarts during another connection's checkpoint can lose a commit.
 OLDEST_SAFE = (3, 51, 3)
@@ -64,7 +227,7 @@ class SqliteStore(Store):
             self._open(create)
 
     def _check_files(self, create: bool) -> None:
-        found = sqlite_files.mismatch(self.path)
+        found = mismatch(self.path)
         if found is not None:
             raise StoreError.of(self.called, self.where, *found)
         if not create and not os.path.lexists(self.path):
@@ -72,9 +235,9 @@ class SqliteStore(Store):
 
     def _open(self, create: bool) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        if self._read_only and sqlite_files.in_rollback_mode(self.path):
+        if self._read_only and in_rollback_mode(self.path):
             flags = apsw.SQLITE_OPEN_READONLY
-        in_use = bool(sqlite_files.companions(self.path))
+        in_use = bool(companions(self.path))
         if create:
             _make(self.path)
         self.connection = apsw.Connection(self.path, flags=flags)
@@ -89,8 +252,8 @@ class SqliteStore(Store):
                 new = self.connection.pragma("journal_mode") != "wal"
                 self.connection.pragma("journal_mode", "wal")
                 self.connection.pragma("synchronous", self._synchronous)
-                if new or self.connection.pragma("user_version") != sqlite_files.HAS_LOG:
-                    self._mark(sqlite_files.HAS_LOG)
+                if new or self.connection.pragma("user_version") != HAS_LOG:
+                    self._mark(HAS_LOG)
             # Leave the log as it is; `close` merges it, and a new, empty log is removed on closing.
             if in_use or not self._read_only:
                 self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -231,7 +394,7 @@ class SqliteStore(Store):
             try:
                 self.connection.pragma("journal_mode", "delete")
             except apsw.BusyError:
-                self._mark(sqlite_files.HAS_LOG)
+                self._mark(HAS_LOG)
 
     def copy_to(self, path: str) -> None:
         """Copy the whole file, page by page."""

@@ -5,8 +5,17 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any
 
-from ..experiment.audited import AUDIT_COLUMNS, AuditRecord, audit_record
-from ..experiment.rows import Changed, Decided, ExperimentRow, KeyRow, Row, Settled
+from ..experiment.records import (
+    AUDIT_COLUMNS,
+    AuditRecord,
+    Changed,
+    Decided,
+    ExperimentRow,
+    KeyRow,
+    Row,
+    Settled,
+    audit_record,
+)
 from .database import Database, Values
 
 EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"

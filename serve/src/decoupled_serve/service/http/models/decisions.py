@@ -1,43 +1,19 @@
-"""Decisions and feedback as JSON: the models of their bodies, and the text of a decision.
+"""Decisions and feedback as JSON: the models of their bodies."""
 
-That text is most of what the service says, so it is written by hand; the tests hold it to `decision_out` and to its model.
-"""
-
-import json
-from functools import lru_cache
+from operator import attrgetter
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from decoupled.client import neither_or_both
-from decoupled.decision import Arm as AnyArm
 from decoupled.decision import Mode
 from decoupled.learner import Preference
 
-from ...experiment.annotations import shown_baseline
-from ...experiment.context import shown_advice
-from ...experiment.live import LiveExperiment
 from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Status, moment
-from ...experiment.rows import Decided, Settled
-from ..admission.limits import MOST_FEEDBACK
-from .fields import (
-    Advice,
-    Arm,
-    ContextValue,
-    Loss,
-    Model,
-    Number,
-    Problem,
-    StickyKey,
-    Tags,
-    Whole,
-    fields_of,
-)
+from ..admission import MOST_FEEDBACK
+from .fields import Advice, Arm, ContextValue, Loss, Model, Number, Problem, StickyKey, Tags, Whole
 
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
-_PENDING = '"pending","loss":null,"settled_at":null'
-_UNOBSERVED = '"unobserved","loss":null,"settled_at":null'
-_spell = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class DecideIn(Model):
@@ -257,61 +233,15 @@ class FeedbackBatchOut(BaseModel):
     results: list[FeedbackResult]
 
 
-def decision_out(record: DecisionRecord) -> dict[str, Any]:
-    """A decision as JSON."""
-    explore = record.explore
-    to = None if explore is None else {"loss_of": explore, "to": f"/v1/decisions/{record.id}/feedback"}
-    times = {name: moment(getattr(record, name)) for name in ("made_at", "expires_at", "settled_at")}
-    known = fields_of(record, DecisionOut) | times | {"send_feedback": to}
-    return {name: known[name] for name in DecisionOut.model_fields if name in known}  # `why` is not kept
+_SHOWN = tuple(name for name in DecisionOut.model_fields if name != "why")
+_values = attrgetter(*_SHOWN)
 
 
-def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
-    """A decision as JSON, from its experiment, its row, and the row that settled it if there is one."""
-    (
-        seq, mode, _, exploited, explored, propensity, weight, _, version, _, made_at, expires_at, drew, guard, limited_by,
-        tags, baseline, context, advice, key,
-    ) = row  # fmt: skip
-    names, id = running.names, f"{running.tag}-{seq}"  # noqa: A001
-    exploit = "null" if exploited is None else _spelled(names[exploited])
-    drawn = exploit if drew is None else _spelled(names[drew])
-    if explored is None:
-        explore, to, end = "null", "null", _UNOBSERVED
-    else:
-        explore, end = _spelled(names[explored]), _PENDING
-        to = f'{{"loss_of":{explore},"to":"/v1/decisions/{id}/feedback"}}'
-    if settled is not None:
-        status = "applied" if settled.kind == "observed" else "expired"
-        loss = "null" if settled.loss is None else repr(settled.loss)
-        end = f'"{status}","loss":{loss},"settled_at":"{moment(settled.at)}"'
-    return (
-        f'{{"id":"{id}","experiment":{_spelled(running.name)},"mode":"{mode}","exploit":{exploit},'
-        f'"explore":{explore},"send_feedback":{to},'
-        f'"propensity":{"null" if propensity is None else repr(propensity)},'
-        f'"weight":{"null" if weight is None else repr(weight)},"policy":"{running.policy}",'
-        f'"state_version":{version},"made_at":"{moment(made_at)}",'
-        f'"expires_at":{"null" if expires_at is None else _quoted(moment(expires_at))},"status":{end},'
-        f'"drawn":{drawn},"guard":{"null" if guard is None else _quoted(guard)},'
-        f'"limited_by":{"null" if limited_by is None else _quoted(limited_by)},'
-        f'"tags":{"{}" if tags is None else tags},'
-        f'"baseline":{"null" if baseline is None else _spell(shown_baseline(baseline, names))},'
-        f'"key":{_spell(key) if key else "null"},"context":{"null" if context is None else context},'
-        f'"advice":{"null" if advice is None else _spell(shown_advice(advice, names))}}}'
-    )
-
-
-def decision_text_with_why(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
-    """A decision as JSON, with why its arm was drawn, as far as that is still known."""
-    pending = running.pending.get(row.seq)
-    why = None if pending is None or row.exploit is None else pending[1].why
-    said = "null" if why is None else _spell(why._asdict())
-    return f'{decision_text(running, row, settled)[:-1]},"why":{said}}}'
-
-
-@lru_cache(65_536, typed=True)  # the number 1 and the truth value are equal
-def _spelled(name: AnyArm) -> str:
-    return _spell(name)
-
-
-def _quoted(plain: str | None) -> str:
-    return f'"{plain}"'
+def decision_out(record: DecisionRecord, *, why: bool = False) -> dict[str, Any]:
+    """A decision as JSON; with why it was drawn, if the request asks for it."""
+    found = dict(zip(_SHOWN, _values(record), strict=True))
+    for name in ("made_at", "expires_at", "settled_at"):
+        found[name] = moment(found[name])
+    if why:
+        found["why"] = None if record.why is None else record.why._asdict()
+    return found

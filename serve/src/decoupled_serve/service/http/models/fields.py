@@ -1,16 +1,115 @@
-"""The fields and models that the bodies of several routes share."""
+"""Strict JSON in and out, and the fields and models that the bodies of several routes share."""
 
-from typing import Annotated, Any
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, NoReturn
 
 from fastapi import Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
 
 from decoupled.base import NAME_SHAPE
-from decoupled.learner import MOST_BYTES
+from decoupled.client import BadRequest
+from decoupled.learner import MOST_BYTES, key_text
 
-from ...experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
-from ...experiment.context import LONGEST_VALUE
-from .strict_json import one_rule, sticky_key, truth, whole
+from ...experiment.context import LONGEST_TAG, LONGEST_TAG_NAME, LONGEST_VALUE, MOST_TAGS
+from ...experiment.records import moment
+
+# Strict JSON in and out, and the validators that the models of bodies share.
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("an object has the same name twice")
+    return content
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_each_name_once).decode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def parsed(body: bytes) -> Any:
+    """The content of a body. Refuses NaN, repeated names, lone surrogates and very deep nesting.
+
+    >>> parsed(b'{"loss": 0.25}')
+    {'loss': 0.25}
+    >>> parsed(b'{"loss": 0.25, "loss": 0.75}')
+    Traceback (most recent call last):
+        ...
+    decoupled.client.service_errors.BadRequest: body: is not JSON (an object has the same name twice); send a JSON object in UTF-8
+    """
+    try:
+        text = body.decode("utf-8")
+        content = _decode(text)
+        if "\\u" in text:  # lone surrogates cannot be encoded: a UnicodeEncodeError, which is a ValueError
+            json.dumps(content, ensure_ascii=False).encode("utf-8")
+        return content
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"body: is not JSON ({error}); send a JSON object in UTF-8") from None
+
+
+def encoded(content: Mapping[str, Any]) -> bytes:
+    """Content as JSON for the wire."""
+    return _encode(content).encode()
+
+
+# Validators
+
+
+def sticky_key(value: Any) -> Any:
+    """A key of a decision. The error for a bad one does not show it, because it may be a user's.
+
+    >>> sticky_key(17.0)
+    '17'
+    """
+    return key_text(whole(value))
+
+
+def one_rule(rule: str) -> WrapValidator:
+    """Reports any error in a value as one rule; otherwise each part of a union would report its own."""
+
+    def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise ValueError(rule) from None
+
+    return WrapValidator(validate)
+
+
+def whole(value: Any) -> Any:
+    """A whole number, even if it is written as a float, as JSON allows. Anything else is returned as it is.
+
+    >>> whole(2.0), whole(2.5), whole("2")
+    (2, 2.5, '2')
+    """
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+def truth(value: Any) -> Any:
+    """True as 1 and false as 0, such as for a click. Anything else is returned as it is.
+
+    >>> truth(True), truth(0.5)
+    (1.0, 0.5)
+    """
+    return float(value) if isinstance(value, bool) else value
+
 
 Whole = BeforeValidator(whole)
 KEY_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": MOST_BYTES}, {"type": "integer"}]}
@@ -51,9 +150,25 @@ TagFilter = Annotated[
 Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 
 
-def fields_of(record: object, model: type[BaseModel]) -> dict[str, Any]:
-    """What a record has of the fields of a model, in their order."""
-    return {name: getattr(record, name) for name in model.model_fields if hasattr(record, name)}
+_TIMES = ("at", "since", "created_at", "archived_at")
+
+
+def json_of(record: object, model: type[BaseModel], **more: Any) -> dict[str, Any]:
+    """What a record has of the fields of a model, in their order, as JSON has it; and some fields more."""
+    names = [name for name in model.model_fields if name not in more and hasattr(record, name)]
+    known = {name: _plain(getattr(record, name)) for name in names}
+    return known | {name: moment(known[name]) for name in _TIMES if name in known} | more
+
+
+def _plain(value: Any) -> Any:
+    """Records as objects, tuples as lists, and arms as texts where they are names."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 class Model(BaseModel):

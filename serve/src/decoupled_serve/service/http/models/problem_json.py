@@ -1,6 +1,7 @@
-"""Errors as callers see them: their one shape (RFC 9457)."""
+"""Errors as callers see them: their one shape (RFC 9457), and what Pydantic found wrong in a request."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from decoupled.client import (
@@ -14,6 +15,7 @@ from decoupled.client import (
 )
 
 from ...experiment.request_context import ORIGIN
+from .fields import CHOICES
 
 PROBLEM = b"application/problem+json"
 FAULT = "an error of the service itself, described in its log; try again"
@@ -61,3 +63,30 @@ def headers_of(error: ServiceError) -> list[tuple[bytes, bytes]]:
     if isinstance(error, TooMany):
         return [(b"retry-after", str(error.retry_after).encode())]
     return [(b"retry-after", b"1")] if error.status == 503 else []
+
+
+# Errors that Pydantic found in a request: its messages, and their places. Values are never shown.
+
+
+_LISTED = 20  # errors in a response
+_DETAILED = 2_000  # characters of their messages that its detail repeats
+
+
+def invalid(errors: Sequence[Mapping[str, Any]], *within: str) -> Invalid:
+    """The refusal for a request. Each place starts with the part of the request, such as "body".
+
+    >>> invalid([{"loc": ("items", 3, "loss"), "msg": "Input should be a valid number"}], "body").errors
+    [{'field': 'items.3.loss', 'message': 'items.3.loss: Input should be a valid number'}]
+    """
+    found = []
+    for each in errors[:_LISTED]:
+        part, *place = (str(step) for step in (*within, *each["loc"]) if step not in CHOICES)
+        name = ".".join(place) or part
+        said = each["msg"].removeprefix("Value error, ").removeprefix(f"{name}: ")
+        found.append({"field": name, "message": f"{name}: {said}"})
+    detail, *left = (each["message"] for each in found)
+    while left and len(detail) + len(left[0]) <= _DETAILED:
+        detail += f"; {left.pop(0)}"
+    refusal = Invalid(f"{detail}; and {len(left)} more, in errors" if left else detail)
+    refusal.errors = found
+    return refusal

@@ -1,8 +1,7 @@
-"""The models of experiments, states and logs, with their JSON."""
+"""The models of experiments, guardrails and budgets, with their JSON."""
 
 import json
 import math
-from dataclasses import fields
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -24,11 +23,11 @@ from pydantic import (
 from decoupled.base import NAME_SHAPE, short_labels
 from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
-from decoupled.inference import MOST_PATIENCE, PATIENCE, Interval
+from decoupled.inference import MOST_PATIENCE, PATIENCE
+from decoupled.learner import MOST_IN_A_WINDOW, Guardrails
 from decoupled.policies import Policy
 
 from ...experiment.context import MOST_FIELDS
-from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import as_stored
 from ...experiment.records import (
     LONGEST_DEADLINE,
@@ -41,12 +40,134 @@ from ...experiment.records import (
     FieldType,
     KeyLog,
     UnknownFields,
-    moment,
 )
 from ...experiment.settings import default_policy
-from ..admission.limits import MOST_NAMED, MOST_NUMBERED
-from .fields import CHOICES, Arm, Model, Number, Whole
-from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
+from ...experiment.snapshots import checked_learner
+from ..admission import MOST_NAMED, MOST_NUMBERED
+from .fields import CHOICES, Arm, Model, Number, Whole, json_of, one_rule
+
+# The models of guardrails and budgets, with their JSON.
+
+
+Share = Annotated[Number, Field(ge=0.0, le=1.0)]
+Amount = Annotated[Number, Field(ge=0.0)]
+Seconds = Annotated[Number, Field(gt=0.0)]
+Cost = Annotated[
+    Amount | dict[str, Amount],
+    one_rule("must be a number from 0 on, or an object with such a number by arm"),
+]
+Rate = tuple[Annotated[StrictInt, Field(ge=0, le=MOST_IN_A_WINDOW), Whole], Seconds]
+Allowance = tuple[Amount, Seconds]
+
+
+class GuardrailsIn(Model):
+    """Guardrails to set. Those that are left out stay as they are; null removes a rule."""
+
+    pinned: Arm | None = Field(
+        default=None, description="The arm that every decision exploits: the kill switch.", examples=["a"]
+    )
+    floors: dict[str, Share] | None = Field(
+        default=None,
+        description="The least probability of exploiting each of these arms. They replace all floors.",
+        examples=[{"a": 0.05}],
+    )
+    holdout: Share | None = Field(
+        default=None, description="The share of decisions that exploit `control`.", examples=[0.05]
+    )
+    control: Arm | None = Field(
+        default=None,
+        description="The arm of the hold-out; null draws one of the available arms, all alike.",
+        examples=["a"],
+    )
+    incumbent: Arm | None = Field(
+        default=None,
+        description="The arm to exploit until the observed losses show that another is better.",
+        examples=["a"],
+    )
+    risk: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
+        default=None,
+        description="The probability, at most, that the incumbent is ever left at a moment at which no other arm is better.",
+        examples=[0.05],
+    )
+    drift: StrictBool | None = Field(
+        default=None,
+        description="Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner.",
+        examples=[True],
+    )
+    down: Annotated[list[Arm], Field(max_length=MOST_NAMED)] | None = Field(
+        default=None,
+        description="Arms that are not available until they are taken off this list.",
+        examples=[["c"]],
+    )
+
+    def changes(self) -> dict[str, Any]:
+        """What to change, by the names of `Guardrails`; null means its default."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return {name: _DEFAULTS[name] if value is None else value for name, value in given.items()}
+
+
+_DEFAULTS: dict[str, Any] = {name: getattr(Guardrails(), name) for name in Guardrails.__dataclass_fields__}
+
+
+class GuardrailsOut(BaseModel):
+    """The guardrails of an experiment."""
+
+    pinned: Arm | None
+    floors: dict[str, float]
+    holdout: float
+    control: Arm | None
+    incumbent: Arm | None
+    risk: float
+    drift: bool
+    down: list[Arm]
+
+
+class DownIn(Model):
+    """The arms that are down, such as those that fail a health check; all others are up."""
+
+    arms: Annotated[list[Arm], Field(max_length=MOST_NAMED, examples=[["c"]])]
+
+
+class BudgetIn(Model):
+    """A budget for exploring. What is left out has no limit."""
+
+    share: Share | None = Field(
+        default=None, description="At most this share of the decisions explores.", examples=[0.01]
+    )
+    rate: Rate | None = Field(
+        default=None,
+        description="A number and seconds: at most so many decisions explore in any window of that length.",
+        examples=[[100, 60]],
+    )
+    cost: Cost | None = Field(
+        default=None,
+        description="The price of exploring an arm: one number, or a number for each arm. An arm that is left out "
+        "costs as much as the dearest.",
+        examples=[{"a": 0.2, "b": 3.0}],
+    )
+    total: Amount | None = Field(
+        default=None, description="At most this much is spent in all.", examples=[500]
+    )
+    allowance: Allowance | None = Field(
+        default=None,
+        description="An amount and seconds: at most this much is spent in each period of that length since 1970 (UTC).",
+        examples=[[50, 86400]],
+    )
+
+    def limits(self) -> dict[str, Any]:
+        """The limits, by the names of `Budget`."""
+        return {name: value for name in BudgetIn.model_fields if (value := getattr(self, name)) is not None}
+
+
+class BudgetOut(BaseModel):
+    """The budget of an experiment; null where there is no limit."""
+
+    share: float | None
+    rate: tuple[int, float] | None
+    cost: float | dict[str, float] | None
+    total: float | None
+    allowance: tuple[float, float] | None
+
 
 NAME = f"^{NAME_SHAPE}$"
 AT_EVERY_MOMENT = (
@@ -353,21 +474,14 @@ class RetentionOut(BaseModel):
 def experiment_out(experiment: Experiment) -> dict[str, Any]:
     """An experiment as JSON, without its tenant and its seed."""
     settings = experiment.settings
-    return {
-        "name": experiment.name,
-        "policy": settings.policy, "policy_label": _label(json.dumps(settings.policy)),
-        "arms": as_stored(experiment.arms), "retired": list(experiment.retired),
-        "loss_range": list(settings.loss_range),
-        "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
-        "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),
-        "demo": settings.demo, "feedback": settings.feedback, "risk": settings.risk, "drift": settings.drift,
-        "patience": settings.patience,
-        "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
-        "state_version": experiment.state_version,
-        "status": experiment.status, "problem": experiment.problem, "imported": settings.imported,
-        "log_keys": settings.log_keys, "context": settings.context,
-        "unknown_context": settings.unknown_context, "log_context": settings.log_context,
-    }  # fmt: skip
+    now = {
+        "arms": as_stored(experiment.arms),
+        "guardrails": json_of(experiment.guardrails, GuardrailsOut),
+        "budget": json_of(experiment.budget, BudgetOut),
+        "policy_label": _label(json.dumps(settings.policy)),
+        "deadline_seconds": settings.deadline,
+    }
+    return json_of(settings, ExperimentOut, **now) | json_of(experiment, ExperimentOut, **now)
 
 
 @lru_cache(1024)
@@ -378,13 +492,6 @@ def _label(policy: str) -> str:
         return str(json.loads(policy)["name"])
 
 
-def interval_out(interval: Interval | None) -> dict[str, float] | None:
-    """An interval as JSON."""
-    return None if interval is None else interval._asdict()
-
-
 def state_out(state: ExperimentState) -> dict[str, Any]:
     """A state as JSON."""
-    regret = interval_out(state.regret)
-    values = {each.name: getattr(state, each.name) for each in fields(state)}
-    return {**values, "regret": regret, "budget_used": dict(state.budget_used)}
+    return json_of(state, StateOut, budget_used=dict(state.budget_used))

@@ -14,9 +14,8 @@ from prometheus_client.registry import Collector
 from decoupled import __version__
 from decoupled.client import ServiceError
 
-from ...api.health import ExperimentHealth, Health
 from ...commits.loop import Command
-from ...memory.traffic import Counts
+from ...memory.traffic import Counts, ExperimentHealth, Health
 from ...service import DecisionService
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

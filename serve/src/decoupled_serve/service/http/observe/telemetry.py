@@ -37,7 +37,7 @@ from ...commits.loop import Command
 from ...experiment.records import Feedback
 from ...experiment.request_context import Trace
 from ...service import DecisionService
-from ..admission.auth import Access, Admission
+from ..admission import Access, Admission
 from ..routes.decisions import Begun, FastRoutes, Headers
 from .metrics import BUCKETS, METHODS, SIZES, UNKNOWN, Metrics
 from .telemetry_settings import check_protocol, exports

@@ -1,7 +1,7 @@
 """Routes: decisions and feedback.
 
 Those that carry the traffic, `POST .../decisions`, `PUT .../feedback` and `POST /v1/feedback`, bypass the framework, which
-would cost more than a decision: the gateway finds them here, and to the framework they are only declared.
+would cost more than a decision: the gateway finds them here first. The framework has them, too, and documents them.
 """
 
 import re
@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
 from decoupled.base import is_name
 from decoupled.client import BadRequest, NotFound, ServiceError
@@ -20,12 +21,11 @@ from decoupled.errors import shown
 
 from ...api.listing import DecisionSort
 from ...commits.replies import Reply
-from ...experiment.annotations import tag_filter
-from ...experiment.records import Feedback, Status
+from ...experiment.context import tag_filter
+from ...experiment.records import DecisionRecord, Feedback, Status
 from ...service import DecisionService
-from ..admission.auth import Access, Admission
-from ..admission.limits import LONGEST_KEY
-from ..framework import Reader, StrictRoute
+from ..admission import LONGEST_KEY, Access, Admission
+from ..framework import Reader, StrictRoute, access_of, body_of, refusals
 from ..models.decisions import (
     DecideIn,
     DecisionList,
@@ -35,14 +35,9 @@ from ..models.decisions import (
     FeedbackBatchOut,
     FeedbackIn,
     decision_out,
-    decision_text,
-    decision_text_with_why,
 )
-from ..models.fields import TagFilter
-from ..models.problem_json import problem_of
-from ..models.strict_json import parsed, text_of
-from ..models.validation import invalid
-from ..openapi import body_of, refusals
+from ..models.fields import TagFilter, parsed
+from ..models.problem_json import invalid, problem_of
 from .experiments import After, Limit, Name
 
 M = TypeVar("M", bound=BaseModel)
@@ -63,8 +58,6 @@ Key = Annotated[
         description="The same key and body again return the decisions already made, and draw no others.",
     ),
 ]
-
-ANSWERED = "the gateway answers this route"
 
 
 class Begun(NamedTuple):
@@ -103,20 +96,22 @@ class FastRoutes:
         again = _idempotency_key(headers.get(b"idempotency-key"))
         count = wanted.count or 1
         self._admission.charge(access, count - 1)
-        reply = self._decisions.decide_as(
-            decision_text_with_why if wanted.why else decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available,
+        reply = self._decisions.decide(
+            access.tenant, name, permit=access.permit, mode=wanted.mode, count=count, available=wanted.available,
             key=wanted.key, idempotency_key=again, tags=wanted.tags, baseline=wanted.baseline, context=wanted.context,
-            advice=wanted.advice, permit=access.permit,
+            advice=wanted.advice, why=wanted.why,
         )  # fmt: skip
-        return Begun(reply, 201, _only if wanted.count is None else _listed)
+        return Begun(reply, 201, partial(_made, one=wanted.count is None, why=wanted.why))
 
     def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
         """`PUT /v1/decisions/{id}/feedback`."""
         access.require("decide")
         sent = _validated(FeedbackIn, body)
-        given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
-        reply = self._decisions.feedback_as(decision_text, access.tenant, given, access.permit)
-        return Begun(reply, 200, str.encode)
+        reply = self._decisions.feedback(
+            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference,
+            permit=access.permit,
+        )  # fmt: skip
+        return Begun(reply, 200, lambda applied: to_json(decision_out(applied)))
 
     def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/feedback`."""
@@ -126,27 +121,25 @@ class FastRoutes:
     def give(self, access: Access, given: Sequence[Feedback]) -> Begun:
         """Give the feedback of a batch."""
         self._admission.charge(access, len(given) - 1)
-        reply = self._decisions.feedback_many_as(decision_text, access.tenant, given, access.permit)
+        reply = self._decisions.feedback_many(access.tenant, given, access.permit)
         return Begun(reply, 200, partial(_results, given))
 
 
-def _only(texts: list[str]) -> bytes:
-    return texts[0].encode()
+def _made(records: Sequence[DecisionRecord], *, one: bool, why: bool) -> bytes:
+    shown = [decision_out(each, why=why) for each in records]
+    return to_json(shown[0] if one else {"decisions": shown})
 
 
-def _listed(texts: list[str]) -> bytes:
-    return f'{{"decisions":[{",".join(texts)}]}}'.encode()
+def _results(given: Sequence[Feedback], outcomes: Sequence[DecisionRecord | ServiceError]) -> bytes:
+    return to_json(
+        {"results": [_result(each.decision, found) for each, found in zip(given, outcomes, strict=True)]}
+    )
 
 
-def _results(given: Sequence[Feedback], outcomes: Sequence[str | ServiceError]) -> bytes:
-    texts = [_result(each.decision, outcome) for each, outcome in zip(given, outcomes, strict=True)]
-    return f'{{"results":[{",".join(texts)}]}}'.encode()
-
-
-def _result(id: str, outcome: str | ServiceError) -> str:  # noqa: A002
-    if isinstance(outcome, str):
-        return f'{{"id":{text_of(id)},"status":200,"decision":{outcome}}}'
-    return text_of({"id": id, "status": outcome.status, "problem": problem_of(outcome)})
+def _result(id: str, outcome: DecisionRecord | ServiceError) -> dict[str, Any]:  # noqa: A002
+    if isinstance(outcome, ServiceError):
+        return {"id": id, "status": outcome.status, "problem": problem_of(outcome)}
+    return {"id": id, "status": 200, "decision": decision_out(outcome)}
 
 
 # Bodies
@@ -179,8 +172,13 @@ def _idempotency_key(header: bytes | None) -> str | None:
 # Routes of the framework
 
 
-def decision_routes(service: DecisionService) -> APIRouter:
+def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
     """Make a decision, look at one, and send the loss of its explored arm."""
+
+    async def answered(handler: Handler, request: Request, name: str = "") -> Response:
+        begun = handler(access_of(request), name, dict(request.scope["headers"]), await request.body())
+        return Response(begun.content(await begun.reply), begun.status, media_type="application/json")
+
     router = APIRouter(prefix="/v1", tags=["decisions"], route_class=StrictRoute)
 
     @router.post(
@@ -190,13 +188,13 @@ def decision_routes(service: DecisionService) -> APIRouter:
         responses=refusals(400, 404, 409),
         openapi_extra=body_of(DecideIn, required=False),
     )
-    async def decide(name: Name, key: Key = None) -> Response:
+    async def decide(request: Request, name: Name, key: Key = None) -> Response:
         """Draw a decision: an arm to use (`exploit`) and an arm to try (`explore`).
 
         The loss to send back is that of the *explored* arm. The loss of the exploited arm is suffered and not
         reported; sent in its place, it would teach the learner about the wrong arm.
         """
-        raise AssertionError(ANSWERED)
+        return await answered(fast.decide, request, name)
 
     @router.get("/experiments/{name}/decisions", response_model=DecisionPageOut, responses=refusals(404))
     async def list_decisions(
@@ -232,19 +230,24 @@ def decision_routes(service: DecisionService) -> APIRouter:
         responses=refusals(400, 404, 409, 410),
         openapi_extra=body_of(FeedbackIn),
     )
-    async def put_feedback(id: Id) -> Response:  # noqa: A002
+    async def put_feedback(request: Request, id: Id) -> Response:  # noqa: A002
         """Send the loss (or reward) of the *explored* arm, or a preference. It is applied exactly once.
 
         The same again: 200 and the same body. Another value: 409. After the deadline: 410.
         """
-        raise AssertionError(ANSWERED)
+        return await answered(fast.feedback, request, id)
 
-    @router.post("/feedback", response_model=FeedbackBatchOut, responses=refusals(400))
-    async def post_feedback(body: FeedbackBatchIn) -> Response:
+    @router.post(
+        "/feedback",
+        response_model=FeedbackBatchOut,
+        responses=refusals(400),
+        openapi_extra=body_of(FeedbackBatchIn),
+    )
+    async def post_feedback(request: Request) -> Response:
         """Send the losses of the explored arms of many decisions; each has a result of its own.
 
         The answer comes when all of them are on disk.
         """
-        raise AssertionError(ANSWERED)
+        return await answered(fast.feedback_batch, request)
 
     return router

@@ -1,6 +1,7 @@
 """Routes: experiments and their arms."""
 
-from typing import Annotated
+from dataclasses import fields
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
@@ -11,24 +12,25 @@ from decoupled.learner import Budget, Guardrails
 
 from ...api.listing import ExperimentSort, Filed
 from ...commits.replies import Reply
-from ...experiment.guarding import changed_guardrails, checked_budget
-from ...experiment.imported import checked_learner
 from ...experiment.numbered_arms import numbered
 from ...experiment.records import Experiment, Settings, moment
+from ...experiment.settings import changed_guardrails, checked_budget
+from ...experiment.snapshots import checked_learner
 from ...service import DecisionService
-from ..admission.limits import MOST_LISTED
-from ..framework import Admin, Decider, Reader, StrictRoute
-from ..models.guardrails import BudgetIn, DownIn, GuardrailsIn
+from ..admission import MOST_LISTED
+from ..framework import RETRY_AFTER, Admin, Decider, Reader, StrictRoute, refusals
 from ..models.schemas import (
     NAME,
     ArmsIn,
+    BudgetIn,
     DeletedOut,
+    DownIn,
     ExperimentIn,
     ExperimentList,
     ExperimentOut,
+    GuardrailsIn,
     experiment_out,
 )
-from ..openapi import RETRY_AFTER, refusals
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
 
@@ -70,28 +72,18 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         saved `learner` it goes on from there, bit for bit; decisions that were pending there stay there.
         """
         arms = numbered(body.arms) if isinstance(body.arms, int) else tuple(body.arms)
-        settings = Settings(
-            policy=body.policy,
-            arms=arms,
-            loss_range=(body.loss_range[0], body.loss_range[1]),
-            deadline=body.deadline_seconds,
-            expired_loss=body.expired_loss,
-            demo=body.demo,
-            feedback=body.feedback,
-            guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), arms, False)
-            if body.guardrails is not None
-            else _guardrails_of(body),
-            budget=checked_budget(body.budget.limits(), arms, False)
-            if body.budget is not None
-            else Budget(),
-            risk=body.risk,
-            drift=body.drift,
-            patience=body.patience,
-            log_keys=body.log_keys,
-            context=body.context,
-            unknown_context=body.unknown_context,
-            log_context=body.log_context,
-        )
+        guardrails, budget = body.guardrails, body.budget
+        given: dict[str, Any] = {
+            "arms": arms,
+            "loss_range": (body.loss_range[0], body.loss_range[1]),
+            "deadline": body.deadline_seconds,
+            "guardrails": _guardrails_of(body)
+            if guardrails is None
+            else changed_guardrails(Guardrails(), guardrails.changes(), arms, False),
+            "budget": Budget() if budget is None else checked_budget(budget.limits(), arms, False),
+        }
+        same = {each.name for each in fields(Settings)} & ExperimentIn.model_fields.keys() - given.keys()
+        settings = Settings(**{name: getattr(body, name) for name in same}, **given)
         found, created = await experiments.put(
             access.tenant, name, settings, seed=body.seed, learner=body.learner
         )

@@ -29,14 +29,10 @@ from decoupled.errors import shown
 
 from ...experiment.records import DecisionRecord, Experiment
 from ...service import DecisionService
-from ..admission.auth import Admission
-from ..admission.limits import MOST_FLAGS
-from ..framework import Decider, StrictRoute, as_problem
-from ..models.fields import Arm, Problem
-from ..models.problem_json import log_fault, problem_of
-from ..models.strict_json import parsed, sticky_key
-from ..models.validation import invalid
-from ..openapi import body_of, refusal, refusals
+from ..admission import MOST_FLAGS, Admission
+from ..framework import Decider, StrictRoute, as_problem, body_of, refusal, refusals
+from ..models.fields import Arm, Problem, parsed, sticky_key
+from ..models.problem_json import invalid, log_fault, problem_of
 from .decisions import Key
 
 FlagKey = Annotated[str, Path(description="The name of an experiment.", examples=["checkout"])]

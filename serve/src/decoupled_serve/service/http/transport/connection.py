@@ -23,7 +23,7 @@ from uvicorn.server import ServerState
 from decoupled.client import BadRequest, HeadersTooLarge, ServiceError, TooSlow
 
 from ...experiment.request_context import Origin, coming_from
-from ..admission.limits import LEAST_RATE, Limits
+from ..admission import LEAST_RATE, Limits
 from ..models.problem_json import FAULT
 from .responses import CLOSE, REQUEST_IDS, Header, refusal
 

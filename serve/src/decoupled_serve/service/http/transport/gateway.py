@@ -29,9 +29,7 @@ from decoupled.errors import shown
 
 from ...experiment.request_context import ORIGIN, Origin, Trace
 from ...memory.cache import KEYLESS
-from ..admission.auth import Access, Admission
-from ..admission.body_file import is_streamed
-from ..admission.limits import Limits
+from ..admission import Access, Admission, Limits, is_streamed
 from ..models.problem_json import FAULT, faults, log_fault
 from ..observe.log_format import access_log, log_access
 from ..observe.metrics import METHODS, UNKNOWN, Metrics, Recorder

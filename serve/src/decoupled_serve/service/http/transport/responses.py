@@ -12,8 +12,8 @@ from starlette.types import Message, Send
 from decoupled.client import ServiceError
 
 from ...experiment.request_context import Origin
+from ..models.fields import encoded
 from ..models.problem_json import PROBLEM, headers_of, problem_of
-from ..models.strict_json import encoded
 
 Header: TypeAlias = tuple[bytes, bytes]
 
@@ -97,10 +97,4 @@ def refusal(error: ServiceError, request: str) -> bytes:
 
 
 def _headers(content: bytes, kind: bytes, request: Header, further: Iterable[Header]) -> list[Header]:
-    return [
-        (b"content-type", kind),
-        (b"content-length", b"%d" % len(content)),
-        *ALWAYS,
-        request,
-        *further,
-    ]
+    return [(b"content-type", kind), (b"content-length", b"%d" % len(content)), *ALWAYS, request, *further]

@@ -1,0 +1,166 @@
+"""The public surface: every name has a docstring with an example, which runs as a doctest."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import assert_type
+
+import pytest
+
+import decoupled as dc
+from decoupled.base.lazy import exports
+from decoupled.client import service_errors
+
+ROOT = Path(__file__).parents[2]
+NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
+ENVIRONMENTS = [f"environments.{name}" for name in exports("decoupled.environments")]
+
+
+def lookup(path: str) -> object:
+    found: object = dc
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def test_public_names_have_an_example() -> None:
+    assert [
+        name for name in NAMES + ENVIRONMENTS if ">>>" not in (inspect.getdoc(lookup(name)) or "")
+    ] == []
+
+
+DOORS = (
+    "base",
+    "cli",
+    "client",
+    "environments",
+    "extend",
+    "inference",
+    "learner",
+    "policies",
+    "simulation",
+    "testing",
+)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_public_name_has_a_place_in_the_reference(door: str) -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+    module = import_module(f"decoupled.{door}")
+    names = getattr(module, "__all__", None) or [name for name in vars(module) if name[0] != "_"]
+    generated = {name for name, each in vars(service_errors).items() if inspect.isclass(each)}
+    generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
+    missing = [
+        name
+        for name in names
+        if name[0] != "_"
+        and name not in generated
+        and not inspect.ismodule(getattr(module, name))
+        and f".{name}\n" not in pages
+        and f"`{name}`" not in pages
+    ]
+    assert missing == []
+
+
+def test_learner_methods_are_documented() -> None:
+    methods = inspect.getmembers(dc.Learner, inspect.isroutine)
+    assert [name for name, method in methods if name[0] != "_" and not inspect.getdoc(method)] == []
+
+
+def test_every_public_name_can_be_had() -> None:
+    assert set(exports("decoupled")) < set(dir(dc))
+    assert "__version__" in dir(dc)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        dc.no_such_name  # type: ignore[attr-defined] # noqa: B018
+
+
+def test_names_have_types() -> None:
+    # Mypy reads this as any user's code; where a name has no type it is Any, which is none of these.
+    learner = assert_type(dc.FTPL().start(arms=2, seed=0), dc.Learner)
+    assert_type(learner.decide(), dc.Decision)
+    assert_type(dc.environments.Alternating(arms=2, gap=0.5).arms, int)
+    assert_type(dc.Ladder(), dc.Ladder)
+
+
+@pytest.mark.parametrize("package", ["decoupled", "decoupled.policies", "decoupled.environments"])
+def test_everything_that_is_exported_can_be_imported_with_a_star(package: str) -> None:
+    names: dict[str, object] = {}
+    exec(f"from {package} import *", names)
+    assert names.keys() - {"__builtins__"} == exports(package).keys() - {
+        "Client"
+    }  # needs the extra "service"
+
+
+@pytest.mark.parametrize("family", [dc.Policy, dc.environments.Environment])
+def test_every_class_of_a_list_is_defined_in_the_file_that_its_line_names(family: type[dc.Policy]) -> None:
+    known = family.known()
+    assert {name: known[name].__module__ for name in family.homes} == family.homes
+
+
+@pytest.mark.parametrize("family", [dc.Policy, dc.environments.Environment])
+def test_every_class_is_on_the_list(family: type[dc.Policy]) -> None:
+    package = family.__module__.rpartition(".")[0]
+    read_all(package)
+    # Other tests may define policies of their own.
+    defined = {name for name, cls in family.known().items() if cls.__module__.startswith("decoupled.")}
+    assert defined == family.homes.keys(), f"add a line to the __init__.pyi of {package}"
+
+
+def read_all(package: str) -> None:
+    for module in walk_packages(import_module(package).__path__, f"{package}."):
+        import_module(module.name)
+
+
+@pytest.mark.parametrize("name", dc.Policy.homes)
+def test_policies_can_be_pickled(name: str) -> None:
+    for policy in dc.Policy.known()[name].examples():
+        assert pickle.loads(pickle.dumps(policy)) == policy
+
+
+def test_import_is_lazy() -> None:
+    # The command line's help must not wait for the compiler to load.
+    code = "import sys, decoupled.cli.main; assert 'numba' not in sys.modules and 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_client_comes_with_the_extra_service() -> None:
+    code = """
+import sys
+sys.modules["httpx"] = None  # as if it were not installed
+import decoupled as dc
+from decoupled import *
+assert "FTPL" in dir(dc) and "Client" not in dir(dc)
+try:
+    from decoupled import Client
+except dc.MissingExtraError as error:
+    assert "decoupled.Client: needs the package httpx" in str(error) and "decoupled-bandits[client]" in str(error)
+else:
+    raise SystemExit("there is a client without its packages")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert "Client" in dir(dc)
+    assert dc.Client is import_module("decoupled.client").Client
+
+
+def test_one_policy_is_loaded_without_the_others_whose_names_are_taken() -> None:
+    text = dc.FTPL().start(arms=2, seed=0).to_json()
+    code = f"""
+import sys, decoupled as dc
+assert dc.Learner.from_json({text!r}).round == 1  # which needs no other import
+dc.FTPL().start(arms=2, seed=0)
+read = {{name for name in sys.modules if name.startswith("decoupled.policies.")}}
+needed = ("base", "composed", "ftpl")
+assert read == {{"decoupled.policies." + name for name in needed}}, read
+try:
+    class TopTwo(dc.Policy): ...
+except dc.ParameterError as error:
+    assert "decoupled.policies.top_two has a policy of that name" in str(error)
+else:
+    raise SystemExit("the name was given twice")
+assert {{"TopTwo", "FTPL"}} < dc.Policy.known().keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

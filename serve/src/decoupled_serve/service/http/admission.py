@@ -1,0 +1,361 @@
+"""Who may ask, and how much: limits on what one caller may send, API keys, roles and rates.
+
+A key has 256 random bits. It is shown once, stored as a digest, and compared in constant time. Nobody can guess it, so
+its SHA-256 is enough: a slow hash would protect nothing.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import math
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
+
+from decoupled.base import read_secret
+from decoupled.client import BadRequest, Conflict, Forbidden, TooLarge, TooMany, TooSlow, Unauthorized
+from decoupled.errors import ParameterError, near_name
+
+from ..analysis.history import MOST_POINTS as MOST_POINTS
+from ..api.keys import Keys
+from ..experiment.numbered_arms import MOST_NAMED as MOST_NAMED
+from ..experiment.numbered_arms import MOST_NUMBERED as MOST_NUMBERED
+from ..experiment.records import LONGEST_DEADLINE as LONGEST_DEADLINE
+from ..experiment.records import MOST_DECISIONS as MOST_DECISIONS
+from ..experiment.records import OPERATOR
+from ..memory.cache import KEYLESS, MISSING, REFUSED, keep
+
+# The limits on what one caller may send, and bodies that are too large for memory.
+
+
+MOST_FEEDBACK = 1_000  # items in one batch
+MOST_LISTED = 1_000  # experiments on a page
+MOST_FLAGS = 200  # experiments in a bulk evaluation, each of which makes a decision
+MOST_AT_ONCE = 2  # exports and evaluations of one tenant
+LONGEST_KEY = 255  # characters of an Idempotency-Key
+# Bytes a second of a long body or answer, below which its client is too slow.
+LEAST_RATE = 4_096
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits for one caller.
+
+    Attributes:
+        connections: open at a time; beyond them, the one that waits for a request for longest is closed.
+        headers: bytes of a request's headers.
+        headers_seconds: seconds within which they must arrive.
+        body: bytes of a request's body.
+        body_seconds: seconds within which it must arrive, and in which a client must read some of its answer.
+        replay: bytes of a log that is replayed, which may arrive at `LEAST_RATE` after `body_seconds`.
+        rate: requests a second for each key, where each item of a batch counts as one; 0 for no limit.
+        burst: how many may come at once.
+        bad_keys: wrong keys a second from one address.
+        spool: bytes of exported logs on disk that are not sent yet. A tenant may have as much as is left for others.
+        export_seconds: seconds within which a client must read a log.
+    """
+
+    connections: int = 10_000
+    headers: int = 65_536
+    headers_seconds: float = 20.0
+    body: int = 1_048_576
+    body_seconds: float = 30.0
+    replay: int = 67_108_864
+    rate: float = 10_000.0
+    burst: float = 20_000.0
+    bad_keys: float = 5.0
+    spool: int = 1 << 32
+    export_seconds: float = 600.0
+
+
+# Bodies that are too large for memory: written to a file as they arrive, up to a limit of their own.
+
+
+REPLAY = "/replay"
+
+
+def is_streamed(method: str, path: str) -> bool:
+    """Whether the route reads its body itself.
+
+    >>> is_streamed("POST", "/v1/experiments/models/replay"), is_streamed("GET", "/v1/experiments/models/state")
+    (True, False)
+    """
+    return method == "POST" and path.endswith(REPLAY) and path.startswith("/v1/experiments/")
+
+
+class Paced:
+    """A `receive` that raises `TimeoutError` for a client that is too slow, however little it sends at a time.
+
+    A client may take some seconds for a body, and gains time with every byte: at `LEAST_RATE`, as much as it takes.
+    """
+
+    def __init__(self, receive: Receive, seconds: float) -> None:
+        self._receive, self._seconds, self._left = receive, seconds, seconds
+
+    async def __call__(self) -> Message:
+        """The next message. Only the time that is waited here counts."""
+        now = asyncio.get_running_loop().time
+        start = now()
+        async with asyncio.timeout(self._left):
+            message = await self._receive()
+        gained = len(message.get("body", b"")) / LEAST_RATE
+        self._left = min(self._seconds, self._left + gained - (now() - start))
+        return message
+
+
+async def save_body(request: Request, path: Path, limits: Limits) -> int:
+    """Write the body of a request to a file, and return its size."""
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit():
+        raise BadRequest("Content-Length: must be a whole number")
+    if len(length) > 15 or int(length) > limits.replay:
+        raise _too_large(limits)
+    size = 0
+    try:
+        with path.open("wb") as file:
+            async for part in Request(request.scope, Paced(request.receive, limits.body_seconds)).stream():
+                size += len(part)
+                if size > limits.replay:
+                    raise _too_large(limits)
+                await asyncio.to_thread(file.write, part)
+    except TimeoutError:
+        rule = f"must arrive within {limits.body_seconds:g} s, or at {LEAST_RATE:,} bytes a second"
+        raise TooSlow(f"body: {rule}; send it faster") from None
+    except ClientDisconnect:
+        raise BadRequest("body: was cut off; send it again") from None
+    return size
+
+
+def _too_large(limits: Limits) -> TooLarge:
+    return TooLarge(
+        f"body: must not exceed {limits.replay:,} bytes; split the log, or start the service with a larger --replay-limit"
+    )
+
+
+PREFIX = "dk_"
+ROLES = ("read", "decide", "admin")  # each includes those before it
+REACH = {role: ROLES[: place + 1] for place, role in enumerate(ROLES)}
+_REMEMBERED = 10_000  # keys, and callers with a bucket; those unused for longest go first
+
+
+def new_key() -> str:
+    """A new key of 256 random bits.
+
+    >>> key = new_key()
+    >>> key.startswith("dk_"), len(key)
+    (True, 46)
+    """
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def digest_of(key: str) -> str:
+    """The digest by which a key is stored.
+
+    >>> digest_of("dk_example")[:16]
+    '9c85cfe0efedb48e'
+    """
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def checked_role(role: str) -> str:
+    """A role by its name.
+
+    >>> checked_role("decide")
+    'decide'
+    """
+    if role not in ROLES:
+        raise ParameterError.of("role", role, "is not a role", near_name(role, ROLES))
+    return role
+
+
+class Access(NamedTuple):
+    """The tenant and the role of a request."""
+
+    tenant: str
+    role: str
+    caller: str  # counted by rate limits and named in logs: the id of a key, or an address
+    label: str = ""  # that of the key
+    permit: str | None = None  # what the transaction of a command checks again
+
+    def require(self, role: str) -> None:
+        """Refuse the request unless its role includes `role`."""
+        if role not in REACH[self.role]:
+            raise Forbidden(f"role = {self.role!r}: must be {role!r} or above for this; use such a key")
+
+    def require_operator(self, role: str) -> None:
+        """Refuse the request unless its key may manage the whole instance."""
+        self.require(role)
+        if self.tenant != OPERATOR:
+            raise Forbidden(
+                f"tenant = {self.tenant!r}: must be {OPERATOR!r} for what concerns the whole instance; "
+                "ask its operator"
+            )
+
+
+class Buckets:
+    """A token bucket for each caller.
+
+    >>> now = [0.0]
+    >>> buckets = Buckets(rate=2.0, burst=2.0, clock=lambda: now[0])
+    >>> [buckets.wait("me", 1.0) for _ in range(3)]
+    [0.0, 0.0, 0.5]
+    >>> now[0] = 0.5
+    >>> buckets.wait("me", 1.0)
+    0.0
+    """
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, max(burst, 1.0), clock
+        self._full_at: OrderedDict[str, float] = OrderedDict()
+
+    def wait(self, caller: str, cost: float) -> float:
+        """Take `cost` tokens and return 0, or take none and return the seconds until there are enough.
+
+        A bucket is stored as the time at which it will be full again. A cost above a whole bucket is accepted when
+        the bucket is full, and paid off afterwards.
+        """
+        if self._rate <= 0.0:
+            return 0.0
+        now = self._clock()
+        full_at = max(self._full_at.get(caller, now), now)
+        over = full_at - now + (min(cost, self._burst) - self._burst) / self._rate
+        if over > 1e-9:
+            return over
+        keep(self._full_at, caller, full_at + cost / self._rate, _REMEMBERED)
+        return 0.0
+
+    def take(self, caller: str, cost: float, what: str) -> None:
+        """Take tokens, or refuse with the time to wait."""
+        wait = self.wait(caller, cost)
+        if wait > 0.0:
+            seconds = max(1, math.ceil(wait))
+            raise TooMany(
+                f"{what}: above the limit of {self._rate:g} a second; try again in {seconds} s", seconds
+            )
+
+
+def _anyone(address: str) -> Access:
+    """The access of a request to a service without keys."""
+    return Access(OPERATOR, "admin", f"address {address}", permit=KEYLESS)
+
+
+def _digest_in(authorization: bytes) -> str:
+    scheme, _, key = authorization.decode("latin-1").partition(" ")
+    if scheme.lower() != "bearer" or not key:
+        raise Unauthorized("Authorization: must be 'Bearer KEY'; send a key that decoupled keys add made")
+    return digest_of(key.strip())
+
+
+class Admission:
+    """Admits requests. With `open_to_all`, a request without a key is admin as long as the store has no key."""
+
+    def __init__(
+        self, keys: Keys, limits: Limits, *, open_to_all: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._keys, self._open = keys, open_to_all
+        self._known: OrderedDict[str, Access] = OrderedDict()
+        self._open_seen = False
+        self._requests = Buckets(limits.rate, limits.burst, clock)
+        self._failures = Buckets(limits.bad_keys, 4.0 * limits.bad_keys, clock)
+
+    async def admit(
+        self, authorization: bytes | None, address: str, *, checked_later: bool = False
+    ) -> Access:
+        """The tenant and role of a request, after counting it against the rate limit.
+
+        A key is looked up for each request, unless the transaction that runs the request checks its permit again
+        (`checked_later`): then a key that was valid before is taken to be so.
+        """
+        if authorization is None:
+            access = await self._without_key(address, checked_later)
+        else:
+            access = await self._with_key(_digest_in(authorization), address, checked_later)
+        self._requests.take(access.caller, 1.0, "requests")
+        return access
+
+    def charge(self, access: Access, further: int) -> None:
+        """Count the further items of a batch against the rate limit."""
+        if further > 0:
+            self._requests.take(access.caller, float(further), "decisions and feedback")
+
+    def forget(self, access: Access) -> None:
+        """A permit was found to be no longer valid: look it up next time."""
+        if access.permit == KEYLESS:
+            self._open = False
+        elif access.permit is not None:
+            self._known.pop(access.permit, None)
+
+    async def _without_key(self, address: str, checked_later: bool) -> Access:
+        if self._open and not (checked_later and self._open_seen):
+            # The first key may be added while the service runs; from then on keys are needed.
+            self._open_seen = self._open = not await self._keys.any_active()
+        if not self._open:
+            raise Unauthorized(MISSING)
+        return _anyone(address)
+
+    async def _with_key(self, digest: str, address: str, checked_later: bool) -> Access:
+        known = self._known.get(digest)
+        if known is not None and checked_later:
+            return known
+        access = await self._look_up(digest)
+        if access is None:  # only then: a valid key is never locked out by others behind the same address
+            self._failures.take(address, 1.0, "wrong keys from this address")
+            raise Unauthorized(REFUSED)
+        return access
+
+    async def _look_up(self, digest: str) -> Access | None:
+        found = await self._keys.find(digest)
+        if found is None or found.revoked_at is not None or not hmac.compare_digest(found.digest, digest):
+            self._known.pop(digest, None)
+            return None
+        access = Access(found.tenant, found.role, f"key {found.id}", found.label, digest)
+        keep(self._known, digest, access, _REMEMBERED)
+        return access
+
+
+# The first key of a fresh store, from a file that is mounted into a container.
+
+
+LABEL = "admin key file"
+_LIKE_A_KEY = re.compile(r"[\x21-\x7e]{32,200}")
+_log = logging.getLogger("decoupled.service")
+
+
+def register_admin_key(keys: Keys, path: Path) -> None:
+    """Add the key in a file to a store that lacks it, as an admin key of the operator.
+
+    A key that the store has stays as it is, also if it was revoked. An earlier key of the file stays active, because
+    other replicas may still use it.
+    """
+    name = "--admin-key-file"
+    key = read_secret(name, path)
+    if not _LIKE_A_KEY.fullmatch(key):  # a short one could be guessed
+        rule = "must contain 32 to 200 visible ASCII characters"
+        raise ParameterError(f"{name}: {path} {rule}; write what `decoupled keys new` prints to it")
+    digest = digest_of(key)
+    found = keys.find(digest).result()
+    if found is None:
+        try:
+            keys.add(OPERATOR, "admin", digest, LABEL).result()
+            _log.info("key %s: added from %s", digest[:12], path)
+        except Conflict:
+            pass  # another replica was faster
+    elif found.revoked_at is not None:
+        _log.warning("key %s: is in %s, but was revoked; put another key there", digest[:12], path)
+    elif (found.tenant, found.role) != (OPERATOR, "admin"):
+        _log.warning(
+            "key %s: is in %s, but is the key of tenant %s with the role %s",
+            digest[:12],
+            path,
+            found.tenant,
+            found.role,
+        )
