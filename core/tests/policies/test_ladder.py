@@ -122,8 +122,9 @@ def test_many_arms_have_the_form_with_strata() -> None:
 
 def test_an_arm_that_becomes_good_late_is_found() -> None:
     """Without the uniform share most runs never see it again, and regret grows like the number of rounds."""
-    policies, index = [dc.Ladder(), dc.Ladder(uniform_share=0.0)], [0] * 40_000 + [1] * 16_000
-    world = dc.environments.LossTable([[0.5, 0.6, 0.501], [0.5, 0.0, 0.501]], index, noise="none")
+    policies = [dc.Ladder(), dc.Ladder(uniform_share=0.0)]
+    losses, index = [[0.5, 0.6, 0.501], [0.5, 0.0, 0.501]], [0] * 40_000 + [1] * 16_000
+    world = dc.environments.LossTable(losses, index, noise="none")
     results = dc.simulate(policies, world, 56_000, 40, seed=1, checkpoints=1, workers=1)
     found, unseen = (results.final_regret(each).mean() for each in policies)
     assert found < 400

@@ -1,4 +1,4 @@
-"""Tables compiled by a real LaTeX, and the text of the pages."""
+"""Tables for LaTeX: of a comparison, of claims and of the benchmark, compiled by a real LaTeX."""
 
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,17 @@ from decoupled_lab.report.claims import Claim, Measure
 from decoupled_lab.report.page import claims_table
 from support.made_entries import made_up
 from support.tex import compiled, pdflatex_or_skip
+
+
+@pytest.mark.pages  # drawing the figure takes longest
+def test_a_comparison_writes_its_table(tmp_path: Path) -> None:
+    lab.compare(
+        {"easy_1": dc.simulate([dc.Ladder(), dc.FTPL()], dc.environments.Bernoulli([0.2, 0.7]), 400, 20)},
+        tmp_path,
+        latex=True,
+    )
+    assert (tmp_path / "comparison" / "table.tex").read_text().startswith(r"\begin{table}")
+    assert not (tmp_path / "claims.tex").exists()
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +66,3 @@ def test_the_tables_of_a_benchmark_compile(tmp_path: Path) -> None:
     text = compiled(tmp_path, to_latex(made_up("My_Policy(rate=0.1)")), "booktabs, longtable")
     assert not text or "Drift" in text
     assert "Overfull" not in (tmp_path / "article.log").read_text()  # it fits into the page
-
-
-@pytest.mark.pages  # drawing the figure takes longest
-def test_a_comparison_writes_its_table(tmp_path: Path) -> None:
-    lab.compare(
-        {"easy_1": dc.simulate([dc.Ladder(), dc.FTPL()], dc.environments.Bernoulli([0.2, 0.7]), 400, 20)},
-        tmp_path,
-        latex=True,
-    )
-    assert (tmp_path / "comparison" / "table.tex").read_text().startswith(r"\begin{table}")
-    assert not (tmp_path / "claims.tex").exists()
