@@ -4,7 +4,7 @@ import heapq
 import json
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,29 +198,15 @@ def test_rules_that_change_nothing_give_the_bits_of_the_game(
     }
 
 
-def test_workers_and_blocks_change_no_bit(tmp_path: Path) -> None:
-    how = Traffic(delay=("geometric", 30), missing=0.2, slice=0.7, reported=("noise", 0.3))
-    given: dict[str, Any] = {"horizon": 300, "runs": 40, "seed": 2, "traffic": how}
-    one = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, workers=1, block=40)
-    many = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, workers=4, block=3, out=tmp_path / "out")
-    assert np.array_equal(one.data.regret, many.data.regret)
-    assert np.array_equal(one.data.plays, many.data.plays)
-    for block in sorted((tmp_path / "out" / "blocks").iterdir())[::2]:
-        block.unlink()
-    again = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, out=tmp_path / "out")
-    assert np.array_equal(one.data.regret, again.data.regret)
+def test_another_traffic_is_another_specification(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"horizon": 30, "runs": 4, "out": tmp_path}
+    results = dc.simulate(dc.FTPL(), EASY, **given, traffic=Traffic(delay=("geometric", 30), slice=0.7))
     with pytest.raises(dc.StorageError, match="holds the results of another specification"):
-        dc.simulate(
-            [dc.Exp3(), CENTRED_EXP3],
-            EASY,
-            **{**given, "traffic": replace(how, missing=0.3)},
-            out=tmp_path / "out",
-        )
-    saved = dc.Results.load(tmp_path / "out" / "results.nc")
-    assert saved.specification["delay"] == ["geometric", 30.0]
-    assert saved.world.endswith("delay geometric(30), missing 0.2, slice 0.7, reported noise(0.3)")
-    figure = saved.plot()
-    assert f"{figure.get_suptitle()[: -len(', 40 runs')]}, {figure.axes[0].get_title()}" == saved.world
+        dc.simulate(dc.FTPL(), EASY, **given, traffic=Traffic(delay=("geometric", 30), slice=0.8))
+    assert results.specification["delay"] == ["geometric", 30.0]
+    assert results.world.endswith("delay geometric(30), slice 0.7")
+    figure = results.plot()
+    assert f"{figure.get_suptitle()[: -len(', 4 runs')]}, {figure.axes[0].get_title()}" == results.world
 
 
 def estimates(policy: dc.Policy, traffic: Traffic, rounds: int, runs: int) -> Any:
