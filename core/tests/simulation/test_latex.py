@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.cli.main import app
-from decoupled.simulation.latex import lowest
+from decoupled.simulation.tables import lowest
 from support.tex import compiled, pdflatex_or_skip
 
 EASY = dc.environments.Bernoulli([0.2, 0.7])

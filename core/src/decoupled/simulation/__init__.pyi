@@ -10,7 +10,6 @@ from .intervals import checked_band as checked_band
 from .intervals import described as described
 from .intervals import interval as interval
 from .intervals import t_quantile as t_quantile
-from .naming import Labels as Labels
 from .plan import DEVICES as DEVICES
 from .plan import Plan as Plan
 from .plan import as_rounds as as_rounds
@@ -23,5 +22,6 @@ from .scheduler import BLOCKS as BLOCKS
 from .scheduler import PLAN_FILE as PLAN_FILE
 from .scheduler import RESULTS_FILE as RESULTS_FILE
 from .scheduler import explained as explained
+from .tables import Labels as Labels
 from .traffic import DIRECT as DIRECT
 from .traffic import Traffic as Traffic

@@ -21,9 +21,8 @@ from ..plots import DOTS_PER_INCH, EMBEDDED, NAMES, Panel, Picture, Series, draw
 from ..policies import Policy
 from .intervals import Band, between_quantiles, checked_band, described, half_width, interval, paired
 from .labelled import Labelled
-from .latex import Spread, lowest, regret_table
-from .naming import Labels, renamed
 from .plan import Plan, policy_of
+from .tables import Labels, Spread, lowest, regret_table, renamed
 from .traffic import traffic_of
 
 # They are loaded when they are used, which may be after hours of work, or never.
