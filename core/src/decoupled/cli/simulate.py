@@ -23,8 +23,7 @@ from ..base.validation import one_of
 from ..simulation.api import run_plan
 from ..simulation.cpu import run_block
 from ..simulation.plan import DEVICES, Plan
-from ..simulation.regret_table import REGRET_HEAD, SEGMENT_HEAD, regret_rows
-from ..simulation.results import Results
+from ..simulation.results import REGRET_HEAD, SEGMENT_HEAD, Results, regret_rows
 from ..simulation.scheduler import RESULTS_FILE
 
 TABLE_FILE = "table.tex"

@@ -14,10 +14,10 @@ from .plan import DEVICES as DEVICES
 from .plan import Plan as Plan
 from .plan import as_rounds as as_rounds
 from .plan import make_plan as make_plan
-from .regret_table import REGRET_HEAD as REGRET_HEAD
-from .regret_table import SEGMENT_HEAD as SEGMENT_HEAD
-from .regret_table import regret_rows as regret_rows
+from .results import REGRET_HEAD as REGRET_HEAD
+from .results import SEGMENT_HEAD as SEGMENT_HEAD
 from .results import Results as Results
+from .results import regret_rows as regret_rows
 from .scheduler import BLOCKS as BLOCKS
 from .scheduler import PLAN_FILE as PLAN_FILE
 from .scheduler import RESULTS_FILE as RESULTS_FILE
