@@ -200,7 +200,7 @@ def _bad_arms(eta: float, lead: float, arms: int) -> tuple[float, float]:
 
 def rung_weights() -> Any:
     """How often the recommended ladder plays each rung, where committing pays and where it is punished."""
-    from decoupled_lab.paper.rungs import RUNGS, WORLDS, marks, weights_by_round
+    from decoupled_lab.paper.ladder import RUNGS, WORLDS, marks, weights_by_round
 
     figure, axes = canvas(5.4, panels=2)
     for place, (title, losses_after) in enumerate(WORLDS.items()):
@@ -334,7 +334,7 @@ def context_gains() -> Any:
         markersize=14,
         label="the best arm of each subject, in hindsight",
     )
-    panels[1].set_xlabel("price of the dear model, in wrong answers")
+    panels[1].set_xlabel("price of the expensive model, in wrong answers")
     figure.legend(
         *panels[0].get_legend_handles_labels(), frameon=False, loc="outside upper left", fontsize=SMALL
     )

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from decoupled_lab.benchmark import ratios
-from decoupled_lab.benchmark.ratios import Ratio
+from decoupled_lab.benchmark import statistics
+from decoupled_lab.benchmark.statistics import Ratio
 from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA
 from decoupled_lab.benchmark.table import aligned
 
@@ -26,8 +26,8 @@ NOT_RUN = Ratio(math.nan, math.nan, math.nan)
 
 def row_of(entry: Entry) -> list[Ratio]:
     """The ratios of an entry: overall, and in every group of the suite; NaN in one that did not run."""
-    here = {each["name"]: ratios.of_group(each) for each in entry["groups"]}
-    return [ratios.overall(entry), *(here.get(group, NOT_RUN) for group in GROUPS)]
+    here = {each["name"]: statistics.of_group(each) for each in entry["groups"]}
+    return [statistics.overall(entry), *(here.get(group, NOT_RUN) for group in GROUPS)]
 
 
 def label(entry: Entry) -> str:
@@ -73,7 +73,7 @@ def main_table(board: Sequence[Entry]) -> str:
 
 def ranks(board: Sequence[Entry]) -> Iterator[str]:
     """The rank of each entry: all that it may have, as far as the intervals of the overall ratio overlap."""
-    found = [ratios.overall(entry) for entry in board]
+    found = [statistics.overall(entry) for entry in board]
     for own in found:
         first = 1 + sum(other.high < own.low for other in found)
         last = len(found) - sum(other.low > own.high for other in found)
@@ -81,7 +81,7 @@ def ranks(board: Sequence[Entry]) -> Iterator[str]:
 
 
 def interval_table(board: Sequence[Entry]) -> str:
-    """The 95 % intervals of the same ratios."""
+    """The 95 % intervals of the same statistics."""
     rows = (
         (label(entry), *(interval(each).replace(" to ", DASH) for each in row_of(entry))) for entry in board
     )
@@ -96,15 +96,15 @@ def interval(found: Ratio) -> str:
 def compared(board: Sequence[Entry], group: str) -> Iterator[tuple[Ratio, Entry]]:
     """Every policy's ratio to the recommended one in a group that both have played, run by run."""
     ours = [entry for entry in board if entry["policy"]["name"] == RECOMMENDED][:1]
-    tasks = [task for entry in ours for task in ratios.tasks_of(entry, group)]
+    tasks = [task for entry in ours for task in statistics.tasks_of(entry, group)]
     for entry in board:
-        theirs = ratios.tasks_of(entry, group)
+        theirs = statistics.tasks_of(entry, group)
         if (
             tasks
             and entry not in ours
             and [each["name"] for each in theirs] == [each["name"] for each in tasks]
         ):
-            yield ratios.paired(theirs, tasks), entry
+            yield statistics.paired(theirs, tasks), entry
 
 
 def better_ones(board: Sequence[Entry]) -> Iterator[str]:

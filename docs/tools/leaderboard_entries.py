@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from decoupled.errors import DecoupledError, ParameterError
 from decoupled.policies import Policy
 from decoupled_lab.benchmark import entry as entries
-from decoupled_lab.benchmark import ratios
-from decoupled_lab.benchmark.data import SHAPES
+from decoupled_lab.benchmark import statistics
 from decoupled_lab.benchmark.loading import Source
 from decoupled_lab.benchmark.suite import NEED_DATA, SIZES, SUITE
 from decoupled_lab.benchmark.task import REGRET, SEGMENTS
+from decoupled_lab.benchmark.worlds import SHAPES
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "lab" / "benchmark"
 Entry = Mapping[str, Any]
@@ -41,7 +41,7 @@ def take(folder: Path = BENCHMARK) -> Taken:
         reasons = {file: rule(entry, list(found.values())) for file, entry in found.items()}
         refused |= {file: reason for file, reason in reasons.items() if reason}
         found = {file: entry for file, entry in found.items() if not reasons[file]}
-    ranked = sorted(found.values(), key=lambda entry: (ratios.overall(entry).ratio, identity(entry)))
+    ranked = sorted(found.values(), key=lambda entry: (statistics.overall(entry).ratio, identity(entry)))
     return Taken(
         ranked, [f"{file.relative_to(folder.parent)}: {why}" for file, why in sorted(refused.items())]
     )

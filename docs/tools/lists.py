@@ -15,8 +15,7 @@ from decoupled.environments import Environment
 from decoupled.policies import Policy
 from decoupled_lab.paper import EXPERIMENTS
 from decoupled_lab.theory import bounds, figures
-from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE
-from decoupled_serve.options.option import Option
+from decoupled_serve.options.definitions import CONFIG, MIRROR, SERVE, Option
 
 sys.path.insert(0, str(Path(__file__).parent))
 import leaderboard

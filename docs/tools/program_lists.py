@@ -137,7 +137,8 @@ def mirror_keys(page: str) -> str:
         meanings = dict(
             re.findall(r"^    (\w+): ((?:.+\n?(?:^ {8}.*\n?)*))", inspect.getdoc(kind) or "", re.M)
         )
-        for key, (name, field) in zip(kind.keys(), kind.model_fields.items(), strict=True):
+        for name, field in kind.model_fields.items():
+            key = field.alias or name
             table = f"{place}{key}." in TABLES
             if f"{place}{key}" not in options and not table:
                 meaning = " ".join(meanings[name].split())

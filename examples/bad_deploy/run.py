@@ -20,8 +20,7 @@ from releases import BAD, SECONDS, fails  # noqa: E402
 
 from decoupled.base.arrays import Floats  # noqa: E402
 from decoupled.plots import Picture  # noqa: E402
-from decoupled_lab.report.folder import write_report  # noqa: E402
-from decoupled_lab.report.section import Section  # noqa: E402
+from decoupled_lab.report.page import Section, write_report  # noqa: E402
 
 INCUMBENT = "stable"
 PROMOTED = 0.2  # the part of the day after which the operator of a fixed mirror switches to the best

@@ -20,8 +20,7 @@ from models import MODELS, is_wrong  # noqa: E402
 
 from decoupled.base.arrays import Floats  # noqa: E402
 from decoupled.plots import Picture  # noqa: E402
-from decoupled_lab.report.folder import write_report  # noqa: E402
-from decoupled_lab.report.section import Section  # noqa: E402
+from decoupled_lab.report.page import Section, write_report  # noqa: E402
 
 INCUMBENT = "large"
 POLICIES = {runs.OURS: '"Ladder"', runs.UNIFORM: '"FollowTheLeader"'}

@@ -14,7 +14,7 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.cli.main import app
 from decoupled.kernels.rounds import Table
-from decoupled_lab.bench.textbook import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
+from decoupled_lab.bench.steps import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
 from decoupled_lab.bench.timing import Ratio, race
 
 run = CliRunner().invoke

@@ -13,8 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from decoupled_serve.weights.documents import Nginx
-from decoupled_serve.weights.shares import all_to
+from decoupled_serve.weights.shares import Nginx, all_to
 from decoupled_serve.weights.targets import FileTarget
 from support.mirrors.running import eventually
 from support.pages import ROOT

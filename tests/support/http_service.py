@@ -1,9 +1,10 @@
 """A service on a real loopback socket, in a thread, for tests."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,19 @@ class Service:
     direct: DecisionService
     http: httpx.Client
 
+    @contextmanager
+    def line(self, sent: bytes = b"") -> Iterator[socket.socket]:
+        """A plain connection, on which some bytes were sent."""
+        with socket.create_connection(("127.0.0.1", int(self.url.rsplit(":", 1)[1])), timeout=60) as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.sendall(sent)
+            yield line
+
+    def heard(self, sent: bytes) -> bytes:
+        """All that comes in answer to some bytes, until the service closes the connection."""
+        with self.line(sent) as line:
+            return until_closed(line)
+
     def key(self, role: str, tenant: str = "local") -> dict[str, str]:
         """A fresh key, as a header."""
         key = new_key()
@@ -47,11 +61,20 @@ class Service:
             assert answer.status_code in (200, 202), answer.text
         assert answer.status_code in (200, 201), answer.text
 
-    def decide(self, name: str, **wanted: Any) -> Any:
-        """Decide, without a key."""
-        answer = self.http.post(f"/v1/experiments/{name}/decisions", json=wanted)
+    def decide(self, name: str, headers: dict[str, str] | None = None, **wanted: Any) -> Any:
+        """Decide."""
+        answer = self.http.post(f"/v1/experiments/{name}/decisions", json=wanted, headers=headers)
         assert answer.status_code == 201, answer.text
         return answer.json()
+
+
+def until_closed(line: socket.socket) -> bytes:
+    """All that comes until the service closes the connection; fails if it never does."""
+    heard = b""
+    with suppress(ConnectionResetError):
+        while part := line.recv(65_536):
+            heard += part
+    return heard
 
 
 @cache

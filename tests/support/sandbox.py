@@ -33,17 +33,8 @@ def why_not() -> str | None:
 def _isolated() -> list[str]:
     """The command is the first process of its own process namespace, as in a container. It has the network of all."""
     user = ["--uid", str(USER), "--gid", str(USER)]
-    return [
-        "bwrap",
-        "--unshare-user",
-        *user,
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--as-pid-1",
-        "--die-with-parent",
-        "--cap-drop",
-        "ALL",
-    ]
+    own = ["--unshare-user", *user, "--unshare-pid", "--unshare-ipc", "--as-pid-1"]
+    return ["bwrap", *own, "--die-with-parent", "--cap-drop", "ALL"]
 
 
 def _root() -> list[str]:
@@ -132,7 +123,7 @@ def serving_in(
 def this_python() -> tuple[Sequence[str | Path], dict[str, str]]:
     """The folders and the environment that this interpreter and these packages need in a sandbox."""
     loaded = (decoupled, decoupled_serve, decoupled_lab)
-    packages = [str(Path(each.__file__).resolve().parents[1]) for each in loaded]
+    packages = [str(Path(str(each.__file__)).resolve().parents[1]) for each in loaded]
     folders = {sys.prefix, sys.base_prefix, *packages}
     hidden = sorted(each for each in folders if each.startswith(tuple(f"{top}/" for top in HIDDEN)))
     return hidden, {

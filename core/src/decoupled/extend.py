@@ -15,7 +15,7 @@ from .kernels.dispatch import update as update
 from .kernels.jit import compiled as compiled
 from .kernels.laws.winner_law import winner_law as winner_law
 from .kernels.random.noise import BERNOULLI as BERNOULLI
-from .kernels.random.noise import KINDS as NOISE_KINDS  # noqa: F401 # the name says of what
+from .kernels.random.noise import KINDS as _KINDS
 from .kernels.random.noise import draw_loss as draw_loss
 from .kernels.random.sampling import categorical as categorical
 from .kernels.random.sampling import draw_both as draw_both
@@ -32,3 +32,5 @@ from .kernels.state import SHARED_SCALARS as SHARED_SCALARS
 from .kernels.state import Layout as Layout
 from .kernels.state import State as State
 from .learner.portable import diagnostics as diagnostics
+
+NOISE_KINDS = _KINDS

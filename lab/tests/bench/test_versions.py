@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 import decoupled as dc
-from decoupled_lab.bench import versions
+from decoupled_lab.bench import engine
 from decoupled_lab.cli.bench import run_bench
 from support.pages import ROOT
 
 
 def test_a_checkout_beside_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "CASES", [("FTPL()", 8)])
-    monkeypatch.setattr(versions, "ROUNDS", 100)
-    [line] = versions.measure(ROOT, repetitions=3)
+    monkeypatch.setattr(engine, "CASES", [("FTPL()", 8)])
+    monkeypatch.setattr(engine, "ROUNDS", 100)
+    [line] = engine.measure_against(ROOT, repetitions=3)
     assert line.name == "FTPL(), K = 8"
     assert "same regret" in line.rival
     assert line.lowest <= line.ratio <= line.highest
@@ -21,7 +21,7 @@ def test_a_checkout_beside_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:
     with pytest.raises(dc.ParameterError, match=r"--against = .*: is not a checkout of decoupled; try"):
-        list(versions.measure(tmp_path))
+        list(engine.measure_against(tmp_path))
 
 
 def test_it_is_refused_where_it_would_change_nothing(tmp_path: Path) -> None:
@@ -33,6 +33,6 @@ def test_it_is_refused_where_it_would_change_nothing(tmp_path: Path) -> None:
 
 
 def test_a_version_that_lacks_the_policy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "CASES", [("NoSuchPolicy()", 8)])
+    monkeypatch.setattr(engine, "CASES", [("NoSuchPolicy()", 8)])
     with pytest.raises(dc.UnsupportedError, match=r"NoSuchPolicy\(\) could not be simulated"):
-        list(versions.measure(ROOT, repetitions=3))
+        list(engine.measure_against(ROOT, repetitions=3))

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from decoupled_lab.benchmark import picture, ratios
+from decoupled_lab.benchmark import picture, statistics
 from decoupled_lab.benchmark.suite import GROUPS
 from decoupled_lab.cli.benchmark import write_shown
 from support.made_entries import made_up
@@ -40,7 +40,7 @@ def test_each_group_has_a_point_with_its_interval_in_the_colour_of_its_verdict(
 ) -> None:
     (axes,) = figure.axes
     for row, group in enumerate(entry["groups"]):
-        found = ratios.of_group(group)
+        found = statistics.of_group(group)
         colour = to_hex(picture.VERDICTS[found.verdict])
         assert ([found.ratio], [row], colour) in drawn(figure)
         assert ([found.low, found.high], [row, row], colour) in drawn(figure)

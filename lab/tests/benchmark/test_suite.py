@@ -13,7 +13,7 @@ import decoupled as dc
 from decoupled.environments.base import Adversary
 from decoupled.kernels.random.noise import draw_loss
 from decoupled.simulation.cpu import run_streams
-from decoupled_lab.benchmark import data
+from decoupled_lab.benchmark import worlds
 from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SIZES, SUITE
 from decoupled_lab.benchmark.task import REGRET, SEGMENTS, SWITCHING, TRACKING, Task
 
@@ -34,14 +34,6 @@ def test_both_sizes_have_the_same_tasks_in_the_order_of_the_groups() -> None:
         group for group in GROUPS if group not in NEED_DATA
     ]
     assert all(task.rounds < whole.rounds for task, whole in zip(quick, standard, strict=True))
-
-
-def test_every_task_is_in_the_page() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "benchmark.md").read_text(encoding="utf-8")
-    assert [group for group in GROUPS if f"`{group}`" not in page] == []
-    for task in SUITE.tasks("standard"):
-        if task.group != "held-out":  # which are listed by their kinds
-            assert f"`{task.name}`" in page
 
 
 def small(name: str, rounds: int = 60) -> Task:
@@ -129,7 +121,7 @@ def test_a_file_with_other_values_is_not_taken_for_the_suites(tmp_path: Path) ->
     (tmp_path / "real").mkdir()
     np.savez(tmp_path / "real" / "phishing-01.npz", losses=np.zeros((4, 2)))
     with pytest.raises(dc.ParameterError, match=r"phishing-01\.npz: holds other values than the suite's"):
-        list(data.recorded(tmp_path))
+        list(worlds.recorded(tmp_path))
     assert SUITE.tasks("quick", tmp_path / "real") == SUITE.tasks("quick")  # nothing is at hand there
 
 
@@ -148,8 +140,8 @@ def test_every_column_of_mmlu_is_looked_at(
     np.savez(file, **columns)
     subjects = columns["names"][columns["segment"]]
     text = json.dumps([each.tolist() for each in (columns["wrong"], subjects, columns["length"])])
-    monkeypatch.setattr(data, "MMLU", sha256(text.encode()).hexdigest())
-    assert data.mmlu(tmp_path) is not None
+    monkeypatch.setattr(worlds, "MMLU", sha256(text.encode()).hexdigest())
+    assert worlds.mmlu(tmp_path) is not None
     np.savez(file, **{**columns, changed: columns[changed][::-1]})
     with pytest.raises(dc.ParameterError, match=r"mmlu\.npz: holds other values"):
-        data.mmlu(tmp_path)
+        worlds.mmlu(tmp_path)

@@ -1,16 +1,13 @@
 """The tables of an entry, in Markdown and in LaTeX."""
 
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from decoupled.base.latex import escape
-from decoupled_lab.benchmark import ratios
+from decoupled_lab.benchmark import statistics
 from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, REFERENCES
-from decoupled_lab.benchmark.table import aligned, to_latex, to_markdown
-from decoupled_lab.report import latex
+from decoupled_lab.benchmark.table import to_latex, to_markdown
+from decoupled_lab.report.text import latex as escape
 from support.made_entries import LEVELS, made_up
 
 
@@ -46,7 +43,7 @@ def test_bold_is_what_lies_below_the_reference() -> None:
     for group in entry["groups"]:
         cells = rows_of(text, "group")[group["title"]]
         for name, cell in zip(REFERENCES, cells, strict=True):
-            found = ratios.of_group(group, name)
+            found = statistics.of_group(group, name)
             assert cell.startswith("**") == (found.high < 1.0)
             assert cell.strip("*").startswith(f"{found.ratio:.2f}")
     for task in entry["tasks"]:
@@ -60,32 +57,19 @@ def test_groups_that_did_not_run_have_no_row_and_it_says_so() -> None:
     assert "Tasks that need recorded data did not run." in text
 
 
-def test_zero_has_no_sign() -> None:
-    entry = made_up()
-    entry["tasks"][0]["differences"]["FTPL()"] = {"mean": -0.01, "low": -30.0, "high": 30.0}
-    assert not re.search(r"(?<![\w.])-0(?![.\d])", to_markdown(entry))
-
-
-def test_columns_keep_their_width_whatever_is_in_them() -> None:
-    assert (
-        len({len(line) for line in aligned([("a", "b"), ("longer", "1"), ("c", "1,000")]).splitlines()})
-        == 1
-    )
-
-
 def test_the_rank_leaves_out_what_needs_data() -> None:
-    assert ratios.overall(made_up()) == ratios.overall(made_up(data=False))
-    assert ratios.overall(made_up(levels=(2.0,) * 10)).verdict == "worse"
-    assert ratios.overall(made_up(levels=(0.5,) * 10)).verdict == "better"
+    assert statistics.overall(made_up()) == statistics.overall(made_up(data=False))
+    assert statistics.overall(made_up(levels=(2.0,) * 10)).verdict == "worse"
+    assert statistics.overall(made_up(levels=(0.5,) * 10)).verdict == "better"
 
 
 def test_two_entries_are_compared_run_by_run_as_with_a_reference() -> None:
     one, reference = made_up(), made_up("Ladder()", LEVELS["Ladder()"], noise=0.0)
     for group in one["groups"]:
-        tasks, others = (ratios.tasks_of(entry, group["name"]) for entry in (one, reference))
-        assert ratios.paired(tasks, others) == pytest.approx(ratios.of_group(group, "Ladder()"))
-        assert ratios.of_reference(group, "Ladder()") == pytest.approx(
-            ratios.of_group(
+        tasks, others = (statistics.tasks_of(entry, group["name"]) for entry in (one, reference))
+        assert statistics.paired(tasks, others) == pytest.approx(statistics.of_group(group, "Ladder()"))
+        assert statistics.of_reference(group, "Ladder()") == pytest.approx(
+            statistics.of_group(
                 next(each for each in reference["groups"] if each["name"] == group["name"])
             ).ratio
         )
@@ -96,39 +80,10 @@ def test_latex_has_the_same_rows_and_the_same_in_bold() -> None:
     markdown, tables = to_markdown(entry), to_latex(entry)
     assert all(escape(group["title"]) in tables for group in entry["groups"])
     assert all(escape(task["name"]) in tables for task in entry["tasks"])
-    # The definition of the macro, and a use for each bold cell.
-    assert tables.count(r"\tablebold ") == len(re.findall(r"\| +\*\*", markdown))
+    assert tables.count(r"\textbf{") == len(re.findall(r"\| +\*\*", markdown))
     assert r"My\_Policy(rate=0.1)" in tables
     assert "16 or 64 runs, seed 0" in tables
     for text in (markdown, tables):
         assert len(re.findall(r"\(not corrected for the number of cells\)", text)) == 2
         assert "mean regret" not in text.lower()  # what is counted is another thing in some groups
         assert all(task["unit"] in text for task in entry["tasks"])
-
-
-def test_both_kinds_of_tables_show_the_same_digits() -> None:
-    entry = made_up()
-    for table, of in ((to_markdown(entry), "Drift"), (to_latex(entry), "Drift")):
-        row = next(line for line in table.splitlines() if line.removeprefix("| ").startswith(of))
-        found = next(group for group in entry["groups"] if group["title"] == of)
-        shown = [f"{ratios.of_group(found, name).ratio:.2f}" for name in REFERENCES]
-        assert re.findall(r"[\d.]{4}", re.sub(r"\(.*?\)", "", row)) == shown
-
-
-@pytest.mark.pages
-@pytest.mark.skipif(latex.found() is None, reason="there is no pdflatex with siunitx")
-@pytest.mark.parametrize("article", ["ours", "plain"])
-def test_latex_compiles_and_fits_into_the_page(article: str, tmp_path: Path) -> None:
-    text = latex.document(to_latex(made_up("My_Policy(rate=0.1)")))
-    if article == "plain":
-        text = "".join(line for line in text.splitlines(True) if not line.startswith(r"\addtolength"))
-    (tmp_path / "table.tex").write_text(text)
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "table.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert latex.compile(tmp_path / "table.tex").read_bytes().startswith(b"%PDF")
-    assert not re.findall(r"Overfull \\hbox .*", done.stdout)

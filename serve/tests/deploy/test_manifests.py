@@ -1,4 +1,4 @@
-"""compose.yaml, the Kubernetes manifests, the gates and the systemd unit: valid by their schemas, and consistent with the service."""
+"""The image, compose.yaml, the Kubernetes manifests, the gates and the systemd unit: valid, and consistent with the service."""
 
 import json
 import re
@@ -19,7 +19,8 @@ from support.http_service import openapi_document
 from support.pages import ROOT
 from support.sandbox import USER
 
-SCHEMAS = ROOT / "serve" / "tests" / "deploy" / "schemas"
+SCHEMAS = Path(__file__).parent / "schemas"
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 MANIFESTS = sorted(path for path in KUBERNETES.rglob("*.yaml") if path.name != "kustomization.yaml")
 VARIABLES = {option.variable for option in (CONFIG, *SERVE)}
@@ -44,13 +45,34 @@ def violations(content: Any) -> list[str]:
     return [error.message for error in jsonschema_rs.Draft7Validator(whole).iter_errors(content)]
 
 
+# The image, which a step of the workflow builds and runs
+
+
+def test_the_image_has_the_versions_that_are_tested() -> None:
+    def versions(name: str) -> dict[str, str]:
+        text = (ROOT / "requirements" / f"{name}.txt").read_text()
+        return dict(re.findall(r"^([\w.-]+(?:\[\w+\])?)==(\S+)", text, re.MULTILINE))
+
+    tested = versions("dev")
+    for name in ("image", "wheel"):
+        for package, version in versions(name).items():
+            assert tested[package] == version, package
+    assert not {"numba", "matplotlib", "scipy", "pandas"} & versions("image").keys()
+
+
+def test_the_image_runs_without_privileges_and_has_no_secret() -> None:
+    assert f"\nUSER {USER}:{USER}\n" in DOCKERFILE
+    assert set(re.findall(r"DECOUPLED_\w+", DOCKERFILE)) <= VARIABLES
+    assert not re.search(r"dk_|password|postgresql://|secret|token", DOCKERFILE, re.IGNORECASE)
+
+
 # Compose
 
 
 def test_the_compose_file_is_one_by_the_specification() -> None:
-    known = {
-        name: value for name, value in schema("compose").items() if name not in ("$schema", "id", "source")
-    }
+    known = schema("compose")
+    for name in ("$schema", "id", "source"):
+        known.pop(name, None)
     validator = jsonschema_rs.Draft7Validator(known)
     assert [error.message for error in validator.iter_errors(COMPOSE)] == []
     broken = json.loads(json.dumps(COMPOSE))
@@ -109,11 +131,10 @@ def test_the_schemas_refuse_a_misspelt_key() -> None:
 
 
 def pods() -> list[tuple[str, Any]]:
-    found = [(path.stem, manifest(path)) for path in MANIFESTS]
+    found = {path.stem: manifest(path) for path in MANIFESTS}
+    kinds = ("Deployment", "Job")
     return [
-        (name, each["spec"]["template"]["spec"])
-        for name, each in found
-        if each["kind"] in ("Deployment", "Job")
+        (name, each["spec"]["template"]["spec"]) for name, each in found.items() if each["kind"] in kinds
     ]
 
 
@@ -144,18 +165,15 @@ def test_the_deployment_is_probed_and_drained() -> None:
     pod = deployment["template"]["spec"]
     [container] = pod["containers"]
     assert deployment["replicas"] == 2
-    probes = {
-        name: container[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")
-    }
-    assert probes == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+    probes = {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+    assert {name: container[f"{name}Probe"]["httpGet"]["path"] for name in probes} == probes
     [port] = container["ports"]
-    assert f"EXPOSE {port['containerPort']}\n" in (ROOT / "Dockerfile").read_text()
+    assert f"\nEXPOSE {port['containerPort']}\n" in DOCKERFILE
     assert all(container[f"{name}Probe"]["httpGet"]["port"] == port["name"] for name in probes)
     drain = next(int(each["value"]) for each in container["env"] if each["name"] == "DECOUPLED_DRAIN")
     assert drain == DRAIN
-    assert (
-        pod["terminationGracePeriodSeconds"] > drain + container["lifecycle"]["preStop"]["sleep"]["seconds"]
-    )
+    sleep = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["terminationGracePeriodSeconds"] > drain + sleep
     service = manifest(KUBERNETES / "base" / "service.yaml")["spec"]
     labels = deployment["template"]["metadata"]["labels"]
     assert service["selector"].items() <= labels.items()

@@ -7,15 +7,23 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from decoupled.client import Client
 from decoupled.native.load import why_not as why_no_machine_code
-from decoupled_lab.bench.start import decide_once
 from decoupled_serve.service.http.admission import new_key
 from support.sandbox import Process, Sandbox, serving_in, this_python, why_not
+
+
+def decide_once(port: int, key: str) -> str:
+    """Create an experiment and decide once; the id of the decision."""
+    with Client(f"http://127.0.0.1:{port}", key) as client:
+        client.create("first", arms=["a", "b"])
+        return client.decide("first").id
+
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no sandbox: {why_not()}")
 SERVE = (sys.executable, "-m", "decoupled", "serve", "--port", "0")
@@ -93,7 +101,12 @@ def test_a_container_that_is_stopped_while_it_starts_ends_at_once(sandbox: Sandb
     try:
         with os.fdopen(reading) as information:
             pid = json.loads(information.read())["child-pid"]
-        opened = os.open(gate, os.O_WRONLY)  # waits until the service opens it
+        opened = None
+        while opened is None:  # until the service opens it
+            assert process.poll() is None
+            time.sleep(0.01)
+            with suppress(OSError):
+                opened = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
         # Python looks at signals between two of its own steps. One that comes after the last look and before the system
         # call would wait for what the call waits for, so see that it has begun.
         state = Path(f"/proc/{pid}/stat")

@@ -36,44 +36,37 @@ def refusal(folder: Path, text: str) -> str:
         (ARMS.replace("next", "stable"), "arm.name = 'stable': is there twice"),
         (ARMS.replace("http://127.0.0.1:9002", "ftp://a"), "arm[1].url: url = 'ftp://a': must be an address"),
         (ARMS.replace("http://127.0.0.1:9002", "http://user:word@a"), "without a user"),
-        (ARMS + "colour = 1\n", "arm[1]: colour: is not a key here; known are"),
-        ("lisen = 'a'\n" + ARMS, "lisen: is not a key here; did you mean 'listen'?"),
+        (ARMS + "colour = 1\n", "arm[1].colour: Extra inputs are not permitted"),
+        ("lisen = 'a'\n" + ARMS, "lisen: Extra inputs are not permitted"),
+        ("key = 'a'\n" + ARMS, "key: is not a key here"),
         ("listen = '8080'\n" + ARMS, "listen = '8080': must be an address and a port"),
         ("console = '0.0.0.0:80'\n" + ARMS, "console = '0.0.0.0:80': must be loopback"),
         ("store = 'a.db'\nservice = 'http://a'\n" + ARMS, "store, service: both are given"),
         ("[mirror]\nshare = 1.5\n" + ARMS, "mirror.share = 1.5: must be a number from 0 to 1"),
-        ("[mirror]\nshare = '5%'\n" + ARMS, "mirror.share = '5%': must be a number"),
         ("[mirror]\nrepeat = ['POST']\n" + ARMS, "mirror: repeat = 'POST': must be a method and a path"),
-        ("[mirror]\nrepeat = 'GET /'\n" + ARMS, "mirror.repeat: "),
         ("[mirror]\nqueue = 0\n" + ARMS, "mirror.queue: Input should be greater than or equal to 1"),
         ("[mirror]\nheaders = { 'a b' = 'c' }\n" + ARMS, "mirror.headers.a b.[key]: "),
         (ARMS + 'headers = { X = "${NOT_SET_ANYWHERE}" }\n', "the environment variable NOT_SET_ANYWHERE is not set"),
         (ARMS + 'pass_credentials = ["Accept"]\n', "arm[1].pass_credentials = 'Accept': is not a credential"),
-        (ARMS + 'health = "healthz"\n', "arm[1].health: "),
-        ("[loss]\nstatus = 0\n" + ARMS, "loss: every weight is 0"),
-        ("[loss]\nlatency = { low = 2, high = 1 }\n" + ARMS, "loss.latency: high = 1.0: must be above low = 2"),
-        ("[loss]\nlatency = { low = 2 }\n" + ARMS, "loss.latency.high: Field required"),
-        ("[loss]\nlatency = 1\n" + ARMS, "loss.latency: "),
-        ("[loss]\nbytes = { high = 1e9 }\n" + ARMS, "loss.bytes.high = 1000000000.0: must not exceed mirror.answer_limit"),
-        ("[sticky]\n" + ARMS, "sticky: must have exactly one of header, cookie and json"),
-        ("[sticky]\nheader = 'a'\ncookie = 'b'\n" + ARMS, "sticky: must have exactly one of header, cookie and json"),
-        ("[sticky]\ncookie = 'a;b'\n" + ARMS, "sticky.cookie: "),
-        ("[sticky]\njson = 'user..id'\n" + ARMS, "sticky.json: "),
-        ("[sticky]\nheaders = 'a'\n" + ARMS, "sticky: headers: is not a key here; did you mean 'header'?"),
-        ("[loss.judge]\nweight = 1\n" + ARMS, "loss.judge: must have either python or url"),
-        ("[loss]\nstatus = 1\ngood_status = 404\n" + ARMS, "loss.good_status: "),
-        ("[loss]\nstatus = 1\ngood_status = [9]\n" + ARMS, "loss.good_status[0]: Input should be greater than or equal to 100"),
-        ("[experiment]\npolicy = 'UCB1'\n" + ARMS, "experiment.policy: name = 'UCB1': plays the standard game"),
-        ("[experiment]\npolicy = 'FTPLL'\n" + ARMS, "experiment.policy: name = 'FTPLL': is not a known policy; did you mean 'FTPL'?"),
-        ("[experiment]\npolicy = 3\n" + ARMS, "experiment.policy: "),
-        ("[experiment]\npolicy = { alpha = 3 }\n" + ARMS, "experiment.policy: "),
-        ("[experiment]\nkeep_days = inf\n" + ARMS, "experiment.keep_days: "),
-        ("[experiment]\nseed = true\n" + ARMS, "experiment.seed: "),
-        ("[experiment]\nseed = 1.0\n" + ARMS, "experiment.seed: "),
-        (ARMS + "preserve_host = 'no'\n", "arm[1].preserve_host: "),
         (ARMS + "timeout = '5'\n", "arm[1].timeout: "),
         (ARMS + "json = { day = 2026-01-01 }\n", "arm[1].json.day: "),
-        ("[experiment]\ndeadline_seconds = 0\n" + ARMS, "experiment.deadline_seconds: Input should be greater than 0"),
+        ("[loss]\nstatus = 0\n" + ARMS, "loss: every weight is 0"),
+        ("[loss]\nlatency = { low = 2, high = 1 }\n" + ARMS, "loss.latency: high = 1.0: must be above low = 2"),
+        ("[loss]\nbytes = { high = 1e9 }\n" + ARMS, "loss.bytes.high = 1000000000.0: must not exceed mirror.answer_limit"),
+        ("[loss.judge]\nweight = 1\n" + ARMS, "loss.judge: must have either python or url"),
+        ("[loss]\nstatus = 1\ngood_status = [9]\n" + ARMS, "loss.good_status[0]: Input should be greater than or equal to 100"),
+        ("[sticky]\n" + ARMS, "sticky: must have exactly one of header, cookie and json"),
+        ("[sticky]\nheader = 'a'\ncookie = 'b'\n" + ARMS, "sticky: must have exactly one of header, cookie and json"),
+        ("[sticky]\njson = 'user..id'\n" + ARMS, "sticky.json: "),
+        ("[context]\na = {}\n" + ARMS, "context.a: must have exactly one of header, json, path and method"),
+        ('[context]\na = { header = "X", method = true }\n' + ARMS, "context.a: must have exactly one of"),
+        ('[context]\n"a b" = { method = true }\n' + ARMS, "the name of a field must be"),
+        ("[budget]\ntotal = 5\n" + ARMS, "budget.total = 5: needs the costs of all arms, and 'stable' has none"),
+        ("[budget]\ntotal = -5\n" + ARMS.replace("url", "cost = 1\nurl"), "budget.total = -5: must be"),
+        ("[experiment]\npolicy = 'UCB1'\n" + ARMS, "experiment.policy: name = 'UCB1': plays the standard game"),
+        ("[experiment]\npolicy = 'FTPLL'\n" + ARMS, "experiment.policy: name = 'FTPLL': is not a known policy; did you mean 'FTPL'?"),
+        ("[experiment]\npolicy = { alpha = 3 }\n" + ARMS, "experiment.policy: "),
+        ("[experiment]\nseed = true\n" + ARMS, "experiment.seed: "),
         ("[experiment]\nname = 'a/b'\n" + ARMS, "experiment.name = 'a/b': must be"),
     ],
 )  # fmt: skip
@@ -109,14 +102,8 @@ def test_the_check_warns_if_no_arm_is_authorized(tmp_path: Path, line: str, warn
     file = tmp_path / "mirror.toml"
     file.write_text(ARMS + line)
     said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
-    assert said.exit_code == 0
+    assert (said.exit_code, "401" in said.stdout) == (0, False)
     assert ("every client gets 401" in said.stderr) == warns
-    assert "401" not in said.stdout
-
-
-def test_the_check_finds_a_judge_that_is_not_there(tmp_path: Path) -> None:
-    file = tmp_path / "mirror.toml"
-    file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}")
+    file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}{line}")
     said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
-    assert said.exit_code == 1
-    assert "the module no_such_judge is not found" in said.output
+    assert (said.exit_code, "the module no_such_judge is not found" in said.output) == (1, True)

@@ -1,29 +1,32 @@
 """Losses: what is measured, and what judges say, quickly, slowly or wrongly."""
 
 import asyncio
+import base64
+import gzip
 import json
 import threading
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.client import Retries
 from decoupled.errors import ParameterError
-from decoupled_serve.mirror import judges
+from decoupled_serve.mirror import judges, upstream
 from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
-from decoupled_serve.mirror.exchange import Answer, Request
-from decoupled_serve.mirror.loss import CopyLoss
-from decoupled_serve.mirror.verdict import BadVerdict, loss_of
+from decoupled_serve.mirror.exchange import Answer, Request, expanded
+from decoupled_serve.mirror.judges import BadVerdict, CopyLoss, loss_of
 from support.dropping import Answer as Said
 from support.dropping import answering
-from support.mirrors.running import Fixed, UpstreamProcess, eventually, mirror, write_config
+from support.mirrors.running import Fixed, RunningMirror, Start, eventually
 
-Arms = dict[str, UpstreamProcess]
 ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 GOOD = Answer("next", 200, (), b"ok", 2, latency=0.5, duration=1.0, cost=0.02)
 
@@ -70,17 +73,9 @@ def test_no_whole_answer_has_the_highest_loss_without_asking_a_judge(answer: Ans
 @pytest.mark.parametrize(
     "verdict",
     [
-        1.5,
-        -0.1,
-        float("nan"),
-        "better",
-        {},
-        {"loss": 1, "preference": "tie"},
-        {"preference": 1},
-        [0.5],
-        {"loss": "0.5"},
+        1.5, -0.1, float("nan"), "better", {}, {"loss": 1, "preference": "tie"}, {"preference": 1}, [0.5], {"loss": "0.5"},
     ],
-)
+)  # fmt: skip
 def test_a_verdict_that_means_nothing_is_refused(verdict: object) -> None:
     with pytest.raises(BadVerdict, match="answer"):
         loss_of(verdict)
@@ -129,70 +124,59 @@ VERDICTS = {
 
 
 @contextmanager
-def judged(arms: Arms, folder: Path, lines: str) -> Iterator[tuple[Any, Fixed]]:
-    (folder / "judges_of_tests.py").write_text(JUDGES)
-    backend = Fixed()
-    text = f"{ALL}[loss.judge]\n{lines}\n"
-    with mirror(write_config(folder, arms, text, next='pass_credentials = ["Cookie"]'), backend) as running:
-        yield running, backend
+def judged(start: Start, lines: str) -> Iterator[RunningMirror]:
+    (start.folder / "judges_of_tests.py").write_text(JUDGES)
+    with start(f"{ALL}[loss.judge]\n{lines}\n", next='pass_credentials = ["Cookie"]') as running:
+        yield running
 
 
-def test_a_judge_in_python(arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_in_python(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judges, "_RETRIES", Retries(first=0.01))
-    options = "attempts = 2\ntimeout = 1.0"
-    with judged(arms, tmp_path, f'python = "judges_of_tests:compare"\n{options}') as (running, backend):
+    with judged(start, 'python = "judges_of_tests:compare"\nattempts = 2\ntimeout = 1.0') as running:
         headers = {"Cookie": "id=7", "X-Some": "thing"}
         for function, loss in VERDICTS.items():
-            answer = running.http.get(
-                f"/x?stable=status:200&next=bytes:3&judge={function}", headers=headers
-            )
-            assert answer.text == "stable"
+            target = f"/x?stable=status:200&next=bytes:3&judge={function}"
+            assert running.http.get(target, headers=headers).text == "stable"
             status = running.settled()
-            assert [found for _, found in backend.losses.values()] == ([] if loss is None else [loss]), (
-                function
-            )
-            backend.losses.clear()
+            assert running.losses == ([] if loss is None else [loss]), function
+            running.backend.losses.clear()
     assert (status["learned"]["applied"], status["dropped"]["no_opinion"]) == (4, 1)
     assert status["dropped"]["judge_failed"] == 5
 
 
-def test_judges_that_hang_do_not_end_learning(arms: Arms, tmp_path: Path) -> None:
+def test_judges_that_hang_do_not_end_learning(start: Start) -> None:
     options = "timeout = 1.0\nattempts = 1\nconcurrency = 2\notherwise = 1.0"
-    with judged(arms, tmp_path, f'python = "judges_of_tests:compare"\n{options}') as (running, backend):
+    with judged(start, f'python = "judges_of_tests:compare"\n{options}') as running:
         for function in ("stuck", "stuck", "stuck", "awaited"):
             assert running.http.get(f"/ok?judge={function}").text == "stable"
         running.settled()
-    assert sorted(loss for _, loss in backend.losses.values()) == [0.25, 1.0, 1.0, 1.0]
+    assert sorted(running.losses) == [0.25, 1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(
     ("module", "words"), [("import argparse, sys\nsys.exit(2)\n", "SystemExit: 2"), ("oops", "NameError")]
 )
 def test_a_module_that_cannot_be_loaded_is_named_at_the_start(
-    arms: Arms, tmp_path: Path, module: str, words: str
+    start: Start, module: str, words: str
 ) -> None:
-    (tmp_path / "judge_that_leaves.py").write_text(module)
-    file = write_config(tmp_path, arms, '[loss.judge]\npython = "judge_that_leaves:compare"\n')
-    with pytest.raises(ParameterError, match=words), mirror(file, Fixed()) as running:
+    (start.folder / "judge_that_leaves.py").write_text(module)
+    text = '[loss.judge]\npython = "judge_that_leaves:compare"\n'
+    with pytest.raises(ParameterError, match=words), start(text) as running:
         running.ended.wait(60)
-    checked = CliRunner().invoke(app, ["mirror", "--check", str(file)])
-    assert checked.exit_code == 1
-    assert words in checked.output
+    checked = CliRunner().invoke(app, ["mirror", "--check", str(start.file(text))])
+    assert (checked.exit_code, words in checked.output) == (1, True)
 
 
-def test_a_judge_over_http(arms: Arms, tmp_path: Path) -> None:
+def test_a_judge_over_http(start: Start) -> None:
     said: list[Said] = [
         (200, {}, {"loss": 0.3}), (200, {}, {"preference": "tie"}), (200, {}, b"no JSON"),
         (500, {}, b""), (202, {}, b""), (204, {}, b""),
     ]  # fmt: skip
-    with (
-        answering(*said) as (url, asked),
-        judged(arms, tmp_path, f'url = "{url}"\nattempts = 1') as (running, backend),
-    ):
+    with answering(*said) as (url, asked), judged(start, f'url = "{url}"\nattempts = 1') as running:
         for _ in said:
             running.http.post("/x?stable=ok&next=status:404", content=b"\xff", headers={"Cookie": "id=7"})
             status = running.settled()
-    assert [loss for _, loss in backend.losses.values()] == [0.3, 0.5]
+    assert running.losses == [0.3, 0.5]
     assert (status["learned"]["applied"], status["learned"]["left_to_judge"]) == (2, 1)
     assert (status["dropped"]["judge_failed"], status["dropped"]["no_opinion"]) == (2, 1)
     sent = asked[0].body
@@ -203,27 +187,152 @@ def test_a_judge_over_http(arms: Arms, tmp_path: Path) -> None:
     assert "id=7" not in json.dumps([each.body for each in asked])
 
 
-def test_a_slow_judge_delays_no_client_and_outlives_a_restart(arms: Arms, tmp_path: Path) -> None:
-    ready = threading.Event()
+def test_a_slow_judge_delays_no_client_and_outlives_a_restart(start: Start) -> None:
+    ready, backend = threading.Event(), Fixed()
 
     def respond() -> Said:
         ready.wait(60.0)
         return 200, {}, {"loss": 0.75}
 
     with answering(respond) as (url, asked):
-        with judged(arms, tmp_path, f'url = "{url}"') as (running, backend):
-            file = tmp_path / "mirror.toml"
-            file.write_text(file.read_text().replace("console =", "drain = 1\nconsole ="))
-        with mirror(file, backend) as running:
+        text = f'drain = 1\n{ALL}[loss.judge]\nurl = "{url}"\n'
+        with start(text, backend) as running:
             answers = [running.http.get("/ok?slow-judge").text for _ in range(3)]
             eventually(lambda: len(asked) == 3, "the judge's questions")
         assert answers == ["stable"] * 3
         assert backend.losses == {}
-        before = len(arms["next"].seen())
+        before = len(start.arms["next"].seen())
         ready.set()
-        with mirror(file, backend) as running:
+        with start(text, backend) as running:
             running.settled()
-    assert [loss for _, loss in backend.losses.values()] == [0.75] * 3
-    assert len(arms["next"].seen()) == before, (
-        "copies that have their answer are judged again, not sent again"
-    )
+    assert running.losses == [0.75] * 3
+    assert len(start.arms["next"].seen()) == before, "those with an answer are judged, not sent again"
+
+
+# Compressed answers: what a judge sees of them, and how little of a large one is ever expanded
+
+TEXT = b'{"text": "as long as it is, and no longer"}'
+LIMIT = 1000
+
+
+def raw_deflate(content: bytes) -> bytes:
+    deflating = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return deflating.compress(content) + deflating.flush()
+
+
+def answer(body: bytes, *codings: str, complete: bool = True) -> Answer:
+    headers = (("Content-Type", "application/json"), *(("Content-Encoding", each) for each in codings))
+    return Answer("a", 200, headers, body, len(body), complete=complete)
+
+
+def named(value: object) -> str:
+    return ", ".join(value)[:20] if isinstance(value, tuple) else "body"
+
+
+@pytest.mark.parametrize(
+    ("body", "codings"),
+    [
+        (TEXT, ()),
+        (TEXT, ("identity",)),
+        (gzip.compress(TEXT), ("gzip",)),
+        (gzip.compress(TEXT), ("X-GZip",)),
+        (zlib.compress(TEXT), ("deflate",)),
+        (raw_deflate(TEXT), ("Deflate",)),
+        (gzip.compress(gzip.compress(TEXT)), ("gzip , gzip",)),
+        (gzip.compress(zlib.compress(TEXT)), ("deflate", "gzip")),
+        (raw_deflate(gzip.compress(zlib.compress(TEXT))), ("deflate,gzip, identity", "deflate")),
+    ],
+    ids=named,
+)
+def test_a_judge_sees_what_was_compressed(body: bytes, codings: tuple[str, ...]) -> None:
+    found = expanded(answer(body, *codings), LIMIT)
+    assert (found.body, found.complete, found.size) == (TEXT, True, len(body))
+    assert found.header("content-encoding") in (None, "identity")
+    assert not expanded(answer(body, *codings, complete=False), LIMIT).complete
+
+
+@pytest.mark.parametrize(
+    ("body", "codings"),
+    [
+        (b"\x1b", ("br",)),
+        (gzip.compress(TEXT), ("gzip", "zstd")),
+        (b"not compressed", ("gzip",)),
+        (b"not compressed", ("deflate",)),
+        (gzip.compress(b"not compressed"), ("gzip, gzip",)),
+        (gzip.compress(TEXT)[:-12] + bytes(12), ("gzip",)),
+        (TEXT, ("gzip," * 10_000,)),
+    ],
+    ids=named,
+)
+def test_what_cannot_be_expanded_stays_as_it_is(body: bytes, codings: tuple[str, ...]) -> None:
+    given = answer(body, *codings)
+    assert expanded(given, LIMIT) is given
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_nothing_beyond_the_limit_is_expanded(times: int) -> None:
+    body = gzip.compress(bytes(50_000_000), 9)
+    for _ in range(times - 1):
+        body = gzip.compress(body, 9)
+    bomb = answer(body, ", ".join(["gzip"] * times))
+    tracemalloc.start()
+    try:
+        found = expanded(bomb, 2**20)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.body == bytes(min(2**20, len(found.body)))
+    assert not found.complete
+    assert peak < 6 * 2**20
+
+
+@given(
+    st.binary(max_size=300),
+    st.integers(0, 300),
+    st.sampled_from([gzip.compress, zlib.compress, raw_deflate]),
+)
+def test_an_answer_is_complete_if_all_of_it_is_there(content: bytes, limit: int, compress: Any) -> None:
+    coding = "gzip" if compress is gzip.compress else "deflate"
+    body = compress(content)
+    found = expanded(answer(body, coding), limit)
+    assert (found.body, found.complete) == (content[:limit], len(content) <= limit)
+    cut = expanded(answer(body[:-1], coding), limit)
+    assert not cut.complete or cut.body == body[:-1], "a stream that breaks off is not whole"
+    assert expanded(answer(b"", coding), limit).complete, "as the answer to HEAD"
+    assert not expanded(answer(body + b"more", coding), limit).complete
+
+
+def test_answers_are_expanded_off_the_event_loop_for_those_that_are_judged(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes, on_loop = [], []
+
+    def watched(given: Answer, limit: int) -> Answer:
+        found = expanded(given, limit)
+        try:
+            asyncio.get_running_loop()
+            on_loop.append(given.arm)
+        except RuntimeError:
+            sizes.append(len(found.body))
+        return found
+
+    monkeypatch.setattr(judges, "expanded", watched)
+    monkeypatch.setattr(upstream, "expanded", watched)
+    usage = b'{"usage": {"tokens": 7}, "text": "' + b"a" * 10_000_000 + b'"}'
+    body = gzip.compress(usage, 9)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    bomb = base64.urlsafe_b64encode(head + body).decode()
+    with answering((200, {}, {"loss": 0.25})) as (url, asked):
+        lines = f'[mirror]\nshare = 1.0\nanswer_limit = 50000\n[loss.judge]\nurl = "{url}"\n'
+        priced = {"stable": "prices = { tokens = 1 }", "next": "prices = { tokens = 1 }"}
+        with start(lines, None, **priced) as running:
+            for _ in range(4):
+                assert (
+                    running.http.get(f"/raw:{bomb}", headers={"Accept-Encoding": "gzip"}).content == usage
+                )
+            running.settled()
+    assert running.losses == [0.25] * 4
+    assert (on_loop, set(sizes)) == ([], {50_000})
+    for each in asked:
+        for shown in (each.body["served"], each.body["mirrored"]):
+            assert (len(shown["body"]), shown["complete"], shown["size"]) == (50_000, False, len(body))

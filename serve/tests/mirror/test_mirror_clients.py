@@ -7,23 +7,21 @@ import time
 import tracemalloc
 from contextlib import ExitStack, suppress
 from functools import partial
-from pathlib import Path
 from types import FrameType
 
 import pytest
 
 from decoupled_serve.mirror import server
 from decoupled_serve.service.http.admission import Limits
-from support.mirrors.running import Fixed, UpstreamProcess, connected, eventually, mirror, write_config
+from support.mirrors.running import Start, connected, eventually
 
-Arms = dict[str, UpstreamProcess]
 ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 NONE = "[mirror]\nshare = 0.0\n"
 
 
-def test_an_answer_that_nobody_reads_waits_at_its_arm(arms: Arms, tmp_path: Path) -> None:
+def test_an_answer_that_nobody_reads_waits_at_its_arm(start: Start) -> None:
     count = 16
-    with mirror(write_config(tmp_path, arms, NONE), Fixed()) as running, ExitStack() as opened:
+    with start(NONE) as running, ExitStack() as opened:
         running.http.get("/ok")
         tracemalloc.start()
         opened.callback(tracemalloc.stop)
@@ -44,20 +42,17 @@ def test_an_answer_that_nobody_reads_waits_at_its_arm(arms: Arms, tmp_path: Path
     assert max(sizes) < count * 600_000
 
 
-def test_a_client_that_reads_nothing_for_long_is_cut_off(arms: Arms, tmp_path: Path) -> None:
-    with mirror(write_config(tmp_path, arms, f"client_timeout = 0.2\n{NONE}"), Fixed()) as running:
+def test_a_client_that_reads_nothing_for_long_is_cut_off(start: Start) -> None:
+    with start(f"client_timeout = 0.2\n{NONE}") as running:
         with connected(running.url, window=4096) as client:
             client.sendall(b"GET /bytes:50000000 HTTP/1.1\r\nHost: a\r\n\r\n")
             status = eventually(lambda: (found := running.status())["served"] and found, "its end")
-        eventually(lambda: arms["stable"].open() == 0, "the end of the arm's answer")
+        eventually(lambda: start.arms["stable"].open() == 0, "the end of the arm's answer")
     assert status["served"]["stable"]["client gone"] == 1
 
 
-def test_a_client_that_sends_nothing_for_long_is_told(arms: Arms, tmp_path: Path) -> None:
-    with (
-        mirror(write_config(tmp_path, arms, f"client_timeout = 0.2\n{ALL}"), Fixed()) as running,
-        connected(running.url) as client,
-    ):
+def test_a_client_that_sends_nothing_for_long_is_told(start: Start) -> None:
+    with start(f"client_timeout = 0.2\n{ALL}") as running, connected(running.url) as client:
         client.sendall(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
         answer = b"".join(iter(lambda: client.recv(65536), b""))
         status = running.settled()
@@ -68,10 +63,10 @@ def test_a_client_that_sends_nothing_for_long_is_told(arms: Arms, tmp_path: Path
 
 @pytest.mark.parametrize("length", ["Content-Length: 100000", "Transfer-Encoding: chunked"])
 @pytest.mark.parametrize("kind", ["", "sink = true\n"])
-def test_slow_uploads_do_not_fill_the_mirror(arms: Arms, tmp_path: Path, length: str, kind: str) -> None:
+def test_slow_uploads_do_not_fill_the_mirror(start: Start, length: str, kind: str) -> None:
     """A byte now and then is no progress, in whatever share of a chunk it comes."""
     text = f"clients = 3\nclient_timeout = 0.3\n{kind}{ALL}"
-    with mirror(write_config(tmp_path, arms, text), Fixed()) as running, ExitStack() as opened:
+    with start(text) as running, ExitStack() as opened:
         lines = [opened.enter_context(connected(running.url)) for _ in range(3)]
         for line in lines:
             line.sendall(f"POST /echo HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n".encode())
@@ -88,12 +83,9 @@ def test_slow_uploads_do_not_fill_the_mirror(arms: Arms, tmp_path: Path, length:
             assert line.recv(65536).startswith(b"HTTP/1.1 408")
 
 
-def test_a_long_upload_at_a_fair_pace_is_served(arms: Arms, tmp_path: Path) -> None:
+def test_a_long_upload_at_a_fair_pace_is_served(start: Start) -> None:
     part, count = b"x" * 2_000, 30
-    with (
-        mirror(write_config(tmp_path, arms, f"client_timeout = 0.2\n{NONE}"), Fixed()) as running,
-        connected(running.url) as line,
-    ):
+    with start(f"client_timeout = 0.2\n{NONE}") as running, connected(running.url) as line:
         head = f"POST /ok HTTP/1.1\r\nHost: a\r\nContent-Length: {len(part) * count}\r\n\r\n"
         line.sendall(head.encode())
         for _ in range(count):  # longer than the limit in all
@@ -102,9 +94,9 @@ def test_a_long_upload_at_a_fair_pace_is_served(arms: Arms, tmp_path: Path) -> N
         assert line.recv(65536).startswith(b"HTTP/1.1 200")
 
 
-def test_headers_must_come_soon(arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_must_come_soon(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "Limits", partial(Limits, headers_seconds=0.2))
-    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+    with start(ALL) as running:
         with connected(running.url) as silent:
             assert silent.recv(65536).startswith(b"HTTP/1.1 408")
             assert silent.recv(1) == b""
@@ -116,11 +108,8 @@ def test_headers_must_come_soon(arms: Arms, tmp_path: Path, monkeypatch: pytest.
             assert slow.recv(1) == b""
 
 
-def test_no_more_requests_at_a_time_than_set(arms: Arms, tmp_path: Path) -> None:
-    with (
-        mirror(write_config(tmp_path, arms, f"clients = 1\n{NONE}"), Fixed()) as running,
-        connected(running.url) as first,
-    ):
+def test_no_more_requests_at_a_time_than_set(start: Start) -> None:
+    with start(f"clients = 1\n{NONE}") as running, connected(running.url) as first:
         first.sendall(b"GET /hang HTTP/1.1\r\nHost: a\r\n\r\n")
         eventually(lambda: running.status()["in_flight"] == 1)
         refused = running.http.get("/ok")
@@ -133,7 +122,7 @@ def test_no_more_requests_at_a_time_than_set(arms: Arms, tmp_path: Path) -> None
     assert status["refused"]["busy"] == 1
 
 
-def test_a_request_costs_the_same_however_many_connections_there_are(arms: Arms, tmp_path: Path) -> None:
+def test_a_request_costs_the_same_however_many_connections_there_are(start: Start) -> None:
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -149,7 +138,7 @@ def test_a_request_costs_the_same_however_many_connections_there_are(arms: Arms,
 
     threading.setprofile(count)
     try:
-        with mirror(write_config(tmp_path, arms, NONE), Fixed()) as running, ExitStack() as opened:
+        with start(NONE) as running, ExitStack() as opened:
             cost()
             alone = cost()
             many = [opened.enter_context(connected(running.url)) for _ in range(100)]

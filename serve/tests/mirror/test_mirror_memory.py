@@ -1,14 +1,12 @@
 """The memory of a mirror stays flat, whatever becomes of its copies."""
 
 import asyncio
-import re
-import subprocess
-import sys
 from pathlib import Path
 
-from decoupled_lab.bench.connection import Connection
-from decoupled_lab.bench.service import _memory
-from support.mirrors.running import asking, eventually, upstreams, write_config
+import httpx
+
+from support.memory import memory_of
+from support.mirrors.running import asking, commanded, eventually, upstreams, write_config
 from support.reliability.sizes import SIZES
 
 CLIENTS = 8
@@ -37,15 +35,12 @@ def half(request, served, mirrored):
 
 
 async def load(port: int, count: int) -> None:
-    loop = asyncio.get_running_loop()
     numbers = iter(range(count))
 
     async def client() -> None:
-        _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
-        for number in numbers:
-            status, _ = await connection.ask("GET", TARGETS[number % len(TARGETS)])
-            assert status == 200
-        connection.close()
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as connection:
+            for number in numbers:
+                assert (await connection.get(TARGETS[number % len(TARGETS)])).status_code == 200
 
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
 
@@ -54,27 +49,17 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
     (tmp_path / "judge_of_memory.py").write_text(JUDGE)
     with upstreams("stable", "next") as arms:
         file = write_config(tmp_path, arms, LINES)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "decoupled", "mirror", str(file)],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-        try:
-            assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(2)]
-            console, url = (re.search(r"http://\S+", line)[0] for line in lines)  # type: ignore[index]
+        with commanded(file) as (process, console, url):
             port = int(url.rpartition(":")[2])
             asyncio.run(load(port, SIZES.mirrored // 4))
-            before = _memory(process.pid)
+            before = memory_of(process.pid)
             asyncio.run(load(port, SIZES.mirrored - SIZES.mirrored // 4))
-            after = _memory(process.pid)
+            after = memory_of(process.pid)
             status = eventually(
-                lambda: (found := asking.get(f"{console}/mirror").json())["queue"] == 0 and found
+                lambda: (now := asking.get(f"{console}/mirror").json())["queue"] == 0 and now
             )
-        finally:
-            process.terminate()
-            process.communicate(timeout=60)
     print(
-        f"{SIZES.mirrored:,} requests: {before:.1f} MiB after a quarter, {after:.1f} MiB at the end; {status}"
+        f"{SIZES.mirrored:,} requests: {before:.1f} MiB after a quarter, {after:.1f} at the end; {status}"
     )
     # A mirror that kept the bodies of its copies would gain 100 kB for each of some hundred requests here.
     assert after - before < 15.0

@@ -2,10 +2,12 @@
 
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from decoupled.client import Retries
 from decoupled.client.aio import AsyncClient
@@ -17,9 +19,10 @@ from decoupled_serve.mirror.news import Known
 from decoupled_serve.service.service import open_service
 from support.dropping import answering
 from support.http_service import served
-from support.mirrors.running import Fixed, UpstreamProcess, asking, eventually, mirror, write_config
+from support.mirrors.running import Fixed, Start, asking, eventually, mirror
+from support.prometheus import RULES as ALERTS
+from support.prometheus import promtool
 
-Arms = dict[str, UpstreamProcess]
 DECIDED = Known("next is better than stable (99.9 %)", ("next", "stable"), "stable", True)
 
 
@@ -29,32 +32,28 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(news, "_RETRIES", Retries(first=0.02))
 
 
-def test_everybody_is_told_once(arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_everybody_is_told_once(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     backend = Fixed(verdict=Known("too early", incumbent="stable"))
     with answering((200, {}, b"")) as (url, asked):
-        file = write_config(
-            tmp_path, arms, f'[webhook]\nurl = "{url}"\nheaders = {{ X-Team = "search" }}\n'
-        )
+        file = start.file(f'[webhook]\nurl = "{url}"\nheaders = {{ X-Team = "search" }}\n')
         with caplog.at_level(logging.INFO, "decoupled.mirror"), mirror(file, backend) as running:
-            before = eventually(lambda: (found := running.status())["verdict"] == "too early" and found)
+            before = running.until(lambda status: status["verdict"] == "too early")
             backend.verdict = DECIDED
-            after = eventually(lambda: (found := running.status())["webhook"]["delivered"] == 2 and found)
+            after = running.until(lambda status: status["webhook"]["delivered"] == 2)
             metrics = asking.get(f"{running.console}/mirror/metrics").text
         with mirror(file, backend) as running:  # another start
             eventually(lambda: running.status()["verdict"] == DECIDED.text)
             backend.verdict = Known("stable is better than next (99 %)", ("stable", "next"))
-            eventually(lambda: running.status()["webhook"]["delivered"] == 1)
+            running.until(lambda status: status["webhook"]["delivered"] == 1)
     told = [each.body for each in asked]
     assert (before["decided"], before["released"]) == ({"stable": False, "next": False}, {"stable": False})
     assert (after["decided"], after["released"]) == ({"stable": False, "next": True}, {"stable": True})
     assert 'decoupled_mirror_decided{arm="next"} 1.0' in metrics
     assert 'decoupled_mirror_released{arm="stable"} 1.0' in metrics
     assert 'decoupled_mirror_webhook_total{reason="delivered"} 2.0' in metrics
-    assert {(each["event"], each["arm"]) for each in told[:2]} == {
-        ("decided", "next"),
-        ("released", "stable"),
-    }
-    assert [(each["event"], each["arm"]) for each in told[2:]] == [("decided", "stable")]
+    events = [(each["event"], each["arm"]) for each in told]
+    assert set(events[:2]) == {("decided", "next"), ("released", "stable")}
+    assert events[2:] == [("decided", "stable")]
     assert ("mirror", DECIDED.text) in [(each["experiment"], each["text"]) for each in told]
     lines = running.config.file("events").read_text().splitlines()
     assert sorted(lines) == sorted(json.dumps(each) for each in told)
@@ -63,27 +62,27 @@ def test_everybody_is_told_once(arms: Arms, tmp_path: Path, caplog: pytest.LogCa
 
 
 def test_a_webhook_that_fails_is_asked_again_and_delays_nobody(
-    arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     backend = Fixed(verdict=DECIDED._replace(incumbent=None))
     with answering((500, {}, b""), (302, {}, b""), (200, {}, b"")) as (url, told):
-        file = write_config(tmp_path, arms, f'[webhook]\nurl = "{url}"\nattempts = 2\n')
+        file = start.file(f'[webhook]\nurl = "{url}"\nattempts = 2\n')
         with mirror(file, backend) as running:
             assert running.http.get("/ok").text == "stable"
-            eventually(lambda: running.status()["webhook"]["failed"] == 1)
+            running.until(lambda status: status["webhook"]["failed"] == 1)
             assert len(told) == 2
         assert not running.config.file("events").exists()
         assert "decided was not delivered in 2 attempts (the status 302)" in caplog.text
         with mirror(file, backend) as running:  # the next start tries again
-            eventually(lambda: running.status()["webhook"]["delivered"] == 1)
+            running.until(lambda status: status["webhook"]["delivered"] == 1)
     assert [each.body["event"] for each in told] == ["decided"] * 3
     assert len(running.config.file("events").read_text().splitlines()) == 1
 
 
-def test_a_webhook_that_hangs_does_not_hold_up_the_end(arms: Arms, tmp_path: Path) -> None:
-    file = write_config(tmp_path, arms, f'[webhook]\nurl = "{arms["next"].url}/hang"\n')
+def test_a_webhook_that_hangs_does_not_hold_up_the_end(start: Start) -> None:
+    file = start.file(f'[webhook]\nurl = "{start.arms["next"].url}/hang"\n')
     with mirror(file, Fixed(verdict=DECIDED)) as running:
-        eventually(lambda: arms["next"].open() == 2)
+        eventually(lambda: start.arms["next"].open() == 2)
     assert not running.config.file("events").exists()
 
 
@@ -105,10 +104,10 @@ def trail(entries: list[Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_what_is_learned_is_told_and_recorded(arms: Arms, tmp_path: Path, elsewhere: bool) -> None:
+def test_what_is_learned_is_told_and_recorded(start: Start, tmp_path: Path, elsewhere: bool) -> None:
     with served(tmp_path) as service:
         place = f'service = "{service.url}"\n' if elsewhere else ""
-        file = write_config(tmp_path, arms, place + RULES)
+        file = start.file(place + RULES)
         config = read_config(file)
         embedded = open_service(tmp_path / "store.db")
         backend = Remote(AsyncClient(service.url), config) if elsewhere else Embedded(embedded, config)
@@ -135,3 +134,23 @@ def test_what_is_learned_is_told_and_recorded(arms: Arms, tmp_path: Path, elsewh
     assert status["verdict"].startswith("next is better than stable")
     events = [json.loads(line) for line in config.file("events").read_text().splitlines()]
     assert {each["event"] for each in events} == {"decided", "released"}
+
+
+def test_the_alerts_are_sound_and_about_metrics_that_there_are(start: Start) -> None:
+    [group] = yaml.safe_load((ALERTS / "decoupled-mirror-alerts.yml").read_text())["groups"]
+    with start() as running:
+        text = asking.get(f"{running.console}/mirror/metrics").text
+    exported = set(re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE))
+    named = {name for rule in group["rules"] for name in re.findall(r"decoupled_\w+", rule["expr"])}
+    assert named <= exported
+    tests = yaml.safe_load((ALERTS / "decoupled-mirror-alerts-test.yml").read_text())["tests"]
+    asked = [each for test in tests for each in test["promql_expr_test"]]
+    for fires in (True, False):
+        tested = {
+            re.search(r'alertname="(\w+)"', each["expr"])[1]  # type: ignore[index]
+            for each in asked
+            if bool(each["exp_samples"]) == fires
+        }
+        assert tested == {rule["alert"] for rule in group["rules"]}
+    assert f"{len(group['rules'])} rules found" in promtool("check", "rules", "decoupled-mirror-alerts.yml")
+    promtool("test", "rules", "decoupled-mirror-alerts-test.yml")

@@ -3,7 +3,7 @@
 import inspect
 import itertools
 import string
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
+from decoupled.client import Client
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config import CopyConfig, ExperimentConfig, MirrorConfig
 from decoupled_serve.mirror.config_file import read_config
-from decoupled_serve.options.definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
+from decoupled_serve.options.definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE, Option
 from decoupled_serve.options.kinds import shown_store
-from decoupled_serve.options.option import Option
-from decoupled_serve.options.sources import resolved, serve_file, unknown_variables
+from decoupled_serve.options.sources import read_file, resolved, serve_file, unknown_variables
 from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.server import Serving
 
@@ -30,39 +30,13 @@ url = "http://127.0.0.1:9001"
 name = "next"
 url = "http://127.0.0.1:9002"
 """
-# Two texts for each option, and what they mean.
-TEXTS: dict[str, tuple[tuple[str, Any], tuple[str, Any]]] = {
-    "config": (("a.toml", Path("a.toml")), ("b.toml", Path("b.toml"))),
-    "store": (("a.db", "a.db"), ("postgresql://u:p@h/d", "postgresql://u:p@h/d")),
-    "store-file": (("a", Path("a")), ("b", Path("b"))),
-    "host": (("0.0.0.0", "0.0.0.0"), ("::1", "::1")),
-    "port": (("9000", 9000), ("0", 0)),
-    "tls-certificate": (("a.pem", Path("a.pem")), ("b.pem", Path("b.pem"))),
-    "tls-key": (("a.pem", Path("a.pem")), ("b.pem", Path("b.pem"))),
-    "admin-key-file": (("a", Path("a")), ("b", Path("b"))),
-    "backups": (("a", Path("a")), ("b", Path("b"))),
-    "body-limit": (("2048", 2048), ("4096", 4096)),
-    "rate": (("0", 0.0), ("12.5", 12.5)),
-    "burst": (("1", 1.0), ("99", 99.0)),
-    "experiments-in-memory": (("1", 1), ("99", 99)),
-    "drain": (("1", 1), ("99", 99)),
-    "access-log": (("true", True), ("off", False)),
-    "replay-limit": (("2048", 2048), ("4096", 4096)),
-    "delete-after": (("0", 0.0), ("12.5", 12.5)),
-    "log-format": (("text", "text"), ("json", "json")),
-    "metrics-experiments": (("0", 0), ("50", 50)),
-    "otel": (("true", True), ("off", False)),
-    "sink": (("true", True), ("off", False)),
-    "listen": (("0.0.0.0:80", ("0.0.0.0", 80)), ("[::1]:81", ("::1", 81))),
-    "console": (("127.0.0.1:80", ("127.0.0.1", 80)), ("off", None)),
-    "service": (("http://a", "http://a"), ("https://b", "https://b")),
-    "key-file": (("a", Path("a")), ("b", Path("b"))),
-    "state-folder": (("a", Path("a")), ("b", Path("b"))),
-    "experiment": (("a", "a"), ("b", "b")),
-    "share": (("0.5", 0.5), ("1", 1.0)),
-    "clients": (("1", 1), ("99", 99)),
-    "client-timeout": (("0.5", 0.5), ("99", 99.0)),
-}
+# A text for each kind of option, and what it means.
+TEXTS: dict[str, tuple[str, Any]] = {
+    "": ("off", False), "TEXT": ("::1", "::1"), "NAME": ("b", "b"), "PATH": ("a", Path("a")),
+    "PATH|postgresql://...": ("postgresql://u:p@h/d", "postgresql://u:p@h/d"), "URL": ("https://b", "https://b"),
+    "INTEGER": ("2048", 2048), "NUMBER": ("1", 1.0), "text|json": ("json", "json"),
+    "HOST:PORT": ("[::1]:81", ("::1", 81)), "HOST:PORT|off": ("127.0.0.1:80", ("127.0.0.1", 80)),
+}  # fmt: skip
 OPTIONS = [pytest.param(option, id=f"{group}-{option.name}") for group, some in (("serve", SERVE), ("mirror", MIRROR)) for option in some]  # fmt: skip
 
 
@@ -81,27 +55,19 @@ def file_of(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_a_flag_beats_a_variable_beats_the_file_beats_the_default(option: Option, tmp_path: Path) -> None:
-    from decoupled_serve.options.sources import read_file
-
-    (one, first), (two, second) = TEXTS[option.name]
-    raw = option.kind.parse(one)
-    file = read_file(file_of(tmp_path, written(option, raw)))
-    only = (option if option.fills is None else Option(**{**_fields(option), "fills": None}),)
+    text, meant = TEXTS[option.kind.metavar]
+    file = read_file(file_of(tmp_path, written(option, option.kind.parse(text))))
+    only, flags = (replace(option, fills=None),), {option.identifier: text}
 
     def value(flags: dict[str, Any], environ: dict[str, str], *files: Any) -> tuple[Any, str]:
-        held = resolved(only, flags, environ, *files).held(option.name)
+        held = resolved(only, flags, environ, *files).held[option.name]
         return held.value, held.source
 
     assert value({}, {}) == (option.default, "default")
-    assert value({}, {}, file) == (option.kind.locate(first, tmp_path), "some.toml")
-    assert value({}, {option.variable: two}, file) == (second, option.variable)
-    flags = {option.identifier: one}
-    assert value(flags, {option.variable: two}, file) == (first, option.flag)
+    assert value({}, {}, file) == (option.kind.locate(meant, tmp_path), "some.toml")
+    assert value({}, {option.variable: text}, file) == (meant, option.variable)
+    assert value(flags, {option.variable: "not one"}, file) == (meant, option.flag)
     assert value({}, {option.variable: ""}) == (option.default, "default"), "empty counts as not set"
-
-
-def _fields(option: Option) -> dict[str, Any]:
-    return {each.name: getattr(option, each.name) for each in fields(option)}
 
 
 @pytest.mark.parametrize(
@@ -146,30 +112,12 @@ def test_the_address_of_the_store_can_be_in_a_file(tmp_path: Path) -> None:
         resolved(SERVE, {}, {"DECOUPLED_STORE_FILE": str(secret)})
 
 
-@pytest.mark.parametrize("command", [("serve", "--config"), ("mirror",)])
-def test_a_file_that_is_missing_is_named(command: tuple[str, ...], tmp_path: Path) -> None:
-    file = tmp_path / "nope.toml"
-    result = run(app, ["config", *command, str(file)])
-    assert result.exit_code != 0
-    [line] = result.output.splitlines()
-    assert f"{file}: does not exist; check the path" in line
-
-
 def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
     known = {option.variable for option in (CONFIG, *SERVE, *MIRROR)} | set(OTHER_VARIABLES)
     assert not list(unknown_variables(dict.fromkeys(known, "x")))
     [warning] = unknown_variables({"DECOUPLED_TLS_CERT": "a.pem", "PATH": "/bin"})
     assert warning.startswith("DECOUPLED_TLS_CERT: ")
     assert "did you mean 'DECOUPLED_TLS_CERTIFICATE'?" in warning
-
-
-def test_options_that_share_a_name_share_a_variable_and_a_kind() -> None:
-    by_name = {option.name: option for option in SERVE}
-    for option in MIRROR:
-        if option.name in by_name:
-            assert option.kind.metavar == by_name[option.name].kind.metavar
-    assert len({option.variable for option in SERVE}) == len(SERVE)
-    assert not {option.variable for option in (*SERVE, *MIRROR)} & {"DECOUPLED_DATA", "DECOUPLED_URL"}
 
 
 def test_the_defaults_are_those_of_the_code() -> None:
@@ -205,33 +153,25 @@ def test_every_option_reaches_the_service() -> None:
 def test_every_option_has_a_flag_and_a_variable(
     name: str, options: tuple[Option, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Both of each pair at once is an error.
-    some = [
-        option for option in options if option.fills is None and option.name not in ("service", "key-file")
-    ]
+    some = [each for each in options if each.fills is None and each.name not in ("service", "key-file")]
     file = [str(file_of(tmp_path, ARMS))] if name == "mirror" else []
-    words = [
-        [option.flag]
-        if option.name in ("access-log", "otel", "sink")
-        else [option.flag, TEXTS[option.name][0][0]]
-        for option in some
-    ]
 
     def sources(*flags: str) -> dict[str, str]:
         shown = run(app, ["config", name, *file, *flags])
         assert shown.exit_code == 0, shown.output
-        return {line.split()[0]: line.split()[-1] for line in shown.stdout.splitlines()}
+        found = {line.split()[0]: line.split()[-1] for line in shown.stdout.splitlines()}
+        return {each.name: found[each.name] for each in some}
 
-    found = sources(*(word for each in words for word in each))
-    assert {option.name: found[option.name] for option in some} == {
-        option.name: option.flag for option in some
-    }
-    for option in some:
-        monkeypatch.setenv(option.variable, TEXTS[option.name][1][0])
-    found = sources()
-    assert {option.name: found[option.name] for option in some} == {
-        each.name: each.variable for each in some
-    }
+    words = [[each.flag, *([TEXTS[each.kind.metavar][0]] if each.kind.metavar else [])] for each in some]
+    assert sources(*itertools.chain(*words)) == {each.name: each.flag for each in some}
+    for each in some:
+        monkeypatch.setenv(each.variable, TEXTS[each.kind.metavar][0])
+    assert sources() == {each.name: each.variable for each in some}
+    missing = run(
+        app, ["config", name, *(["--config"] if name == "serve" else []), str(tmp_path / "nope.toml")]
+    )
+    assert missing.exit_code != 0
+    assert "nope.toml: does not exist; check the path" in missing.output
 
 
 @pytest.mark.parametrize(
@@ -258,10 +198,8 @@ def test_what_is_plain_in_an_address_is_shown() -> None:
     assert shown_store("postgresql:///decisions?host=/run") == "postgresql:///decisions"
     for server in ("db.internal", "shop@db:5433", "me%40corp@[::1]:5433,db2", "shop@%2Frun"):
         user, at, host = server.rpartition("@")
-        assert (
-            shown_store(f"postgres://{user}{at and ':se?c:ret@'}{host}/d-1?x=y")
-            == f"postgresql://{server}/d-1"
-        )
+        address = f"postgres://{user}{at and ':se?c:ret@'}{host}/d-1?x=y"
+        assert shown_store(address) == f"postgresql://{server}/d-1"
 
 
 def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,10 +225,8 @@ def test_what_holds_for_a_mirror_is_printed_without_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DECOUPLED_LISTEN", "0.0.0.0:80")
-    file = file_of(
-        tmp_path,
-        f"listen = '127.0.0.1:1'\n[mirror]\nshare = 0.5\nqueue = 7\n{ARMS}headers = {{ X-Key = 'secret' }}\n",
-    )
+    tables = "listen = '127.0.0.1:1'\n[mirror]\nshare = 0.5\nqueue = 7\n"
+    file = file_of(tmp_path, f"{tables}{ARMS}headers = {{ X-Key = 'secret' }}\n")
     shown = run(app, ["config", "mirror", str(file), "--share", "0.25", "--console", "off"])
     assert shown.exit_code == 0, shown.output
     rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
@@ -319,9 +255,7 @@ def test_a_mirror_takes_flags_variables_and_files_with_secrets(
     assert "dk_example" not in repr(config)
     assert config.file("outbox") == tmp_path / "state" / "others-outbox.jsonl"
     monkeypatch.setenv("DECOUPLED_STORE", "some.db")
-    with pytest.raises(
-        ParameterError, match=r"store, service: both are given \(DECOUPLED_STORE and some.toml\)"
-    ):
+    with pytest.raises(ParameterError, match=r"both are given \(DECOUPLED_STORE and some.toml\)"):
         read_config(path)
     path.write_text(ARMS)
     assert read_config(path).store == str(Path.cwd() / "some.db")
@@ -336,8 +270,6 @@ def test_a_mirror_takes_flags_variables_and_files_with_secrets(
 
 
 def test_the_clients_key_can_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from decoupled.client import Client
-
     (tmp_path / "key").write_text("dk_example\n")
     monkeypatch.delenv("DECOUPLED_KEY", raising=False)
     monkeypatch.setenv("DECOUPLED_KEY_FILE", str(tmp_path / "key"))

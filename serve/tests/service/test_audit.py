@@ -1,18 +1,22 @@
-"""The audit trail: every change is in it, with who made it, and nothing else is."""
+"""The audit trail: every change is in it, with who made it, and nothing else is; over HTTP and on the command line, too."""
 
-import threading
-from collections.abc import Callable
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from decoupled.client.errors import Conflict, Invalid, StoreError
+from decoupled.cli.main import app
+from decoupled.client import Client
+from decoupled.client.errors import Conflict, Forbidden, Invalid, StoreError
 from decoupled_serve.service.experiment.records import ACTIONS, AuditRecord, Feedback, Settings
 from decoupled_serve.service.experiment.request_context import ORIGIN, Origin
-from decoupled_serve.service.service import DecisionService
+from decoupled_serve.service.service import DecisionService, open_service
 from decoupled_serve.service.store.backup import restore
-from support.stores import Clock, both_stores, quick_service
+from support.http_service import Service, served
+from support.stores import Clock, Opened, both_stores, full_disk, held, quick_service
 
 TILL = Origin("r-1", "key 3f29c1a0b7de", "till")
 SETTINGS = Settings({"name": "FTPL"}, ("a", "b", "c"))
@@ -62,9 +66,7 @@ CHANGES = [
 
 
 @both_stores
-def test_every_change_is_recorded_with_who_made_it(
-    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
-) -> None:
+def test_every_change_is_recorded_with_who_made_it(opened: Opened, clock: Clock, tmp_path: Path) -> None:
     service = opened()
     change_everything(service, clock, tmp_path)
     found = trail(service)[::-1]
@@ -90,9 +92,7 @@ def test_every_change_is_recorded_with_who_made_it(
     assert "0" * 13 not in repr(found), "never more of a digest than its id"
 
 
-def test_what_changes_nothing_is_not_recorded(
-    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
-) -> None:
+def test_what_changes_nothing_is_not_recorded(opened: Opened, clock: Clock, tmp_path: Path) -> None:
     service = opened()
     change_everything(service, clock, tmp_path)
     before = trail(service)
@@ -114,43 +114,27 @@ def test_what_changes_nothing_is_not_recorded(
     assert trail(service) == before
 
 
-def test_a_change_and_its_record_are_one_transaction(
-    opened: Callable[..., DecisionService], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_and_its_record_are_one_transaction(opened: Opened) -> None:
     service = opened()
-    service.experiments.put("local", "models", SETTINGS).result()
-
-    def full() -> None:
-        raise StoreError("store: the disk is full")
-
-    monkeypatch.setattr(service._session.store, "end", full)
-    with pytest.raises(StoreError):
-        service.experiments.change_guardrails("local", "models", {"pinned": "b"}).result()
-    monkeypatch.undo()
-    assert [each.action for each in trail(service)] == ["experiment.create"]
+    many = Settings({"name": "FTPL"}, tuple(f"arm {i}" for i in range(2_000)))
+    service.experiments.put("local", "models", many).result()
+    with full_disk(service), pytest.raises(StoreError):
+        service.experiments.change_guardrails("local", "models", {"pinned": "arm 1"}).result()
+    [created] = trail(service)
+    assert created.new["arms"] == 2_000, "many arms are recorded by their number"
     assert service.experiments.get("local", "models").result().guardrails.pinned is None
 
 
-def test_requests_that_are_committed_together_keep_their_callers(
-    opened: Callable[..., DecisionService],
-) -> None:
+def test_requests_that_are_committed_together_keep_their_callers(opened: Opened) -> None:
     service = opened()
     names = [f"experiment-{i}" for i in range(8)]
     for name in names:
         service.experiments.put("local", name, SETTINGS).result()
-    begun, held = threading.Event(), threading.Event()
-
-    def hold(session: object) -> None:
-        begun.set()
-        held.wait(60)
-
-    service._commits.submit(hold)
-    assert begun.wait(60), "what comes after it waits, and goes into one transaction"
     replies = []
-    for name in names:
-        ORIGIN.set(Origin(f"request of {name}", "key 1"))
-        replies.append(service.experiments.change_guardrails("local", name, {"pinned": "a"}))
-    held.set()
+    with held(service):
+        for name in names:
+            ORIGIN.set(Origin(f"request of {name}", "key 1"))
+            replies.append(service.experiments.change_guardrails("local", name, {"pinned": "a"}))
     for reply in replies:
         reply.result()
     found = trail(service, action="guardrails.change")
@@ -158,9 +142,7 @@ def test_requests_that_are_committed_together_keep_their_callers(
 
 
 @both_stores
-def test_the_trail_is_read_in_pages_and_filtered(
-    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
-) -> None:
+def test_the_trail_is_read_in_pages_and_filtered(opened: Opened, clock: Clock, tmp_path: Path) -> None:
     service = opened()
     change_everything(service, clock, tmp_path)
     whole = trail(service)
@@ -175,13 +157,6 @@ def test_the_trail_is_read_in_pages_and_filtered(
     ]
     assert {each.subject for each in trail(service, subject="models")} == {"models"}
     assert [each.action for each in trail(service, tenant="local", action="budget.set")] == ["budget.set"]
-
-
-def test_many_arms_are_recorded_by_their_number(opened: Callable[..., DecisionService]) -> None:
-    service = opened()
-    many = Settings({"name": "FTPL"}, tuple(f"arm {i}" for i in range(2_000)))
-    service.experiments.put("local", "many", many).result()
-    assert trail(service)[0].new["arms"] == 2_000
 
 
 def test_a_restored_store_has_the_trail_and_says_that_it_was_restored(
@@ -208,7 +183,7 @@ def test_a_restored_store_has_the_trail_and_says_that_it_was_restored(
     )
 
 
-def test_what_the_service_found_by_itself_is_recorded_once(opened: Callable[..., DecisionService]) -> None:
+def test_what_the_service_found_by_itself_is_recorded_once(opened: Opened) -> None:
     service = opened()
     service.experiments.put("local", "models", Settings({"name": "Ladder"}, ("a", "b")), seed=7).result()
     service.experiments.change_guardrails("local", "models", {"incumbent": "a"}).result()
@@ -229,3 +204,77 @@ def test_what_the_service_found_by_itself_is_recorded_once(opened: Callable[...,
     ]
     values = {each.action: each.old or each.new["decided"] for each in found}
     assert values == {"incumbent.release": "a", "verdict.decide": ["b", "a"]}
+
+
+run = CliRunner().invoke
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Service]:
+    with served(tmp_path, open_to_all=False) as running:
+        yield running
+
+
+def test_a_tenant_sees_its_own_changes_and_the_operator_sees_all(locked: Service) -> None:
+    local, shop = locked.key("admin"), locked.key("admin", "shop")
+    locked.create("mine", local)
+    locked.create("theirs", shop)
+    path = "/v1/experiments/mine/guardrails"
+    locked.http.patch(path, json={"pinned": "red"}, headers=local | {"X-Request-Id": "r-7"})
+
+    def seen(headers: dict[str, str], **params: Any) -> list[tuple[str, str]]:
+        found = locked.http.get("/v1/audit", headers=headers, params=params).json()
+        return [(each["tenant"], each["action"]) for each in found["entries"]]
+
+    own = [("shop", "experiment.create"), ("shop", "key.add")]
+    assert seen(shop) == seen(shop, tenant="shop") == seen(local, tenant="shop") == own
+    assert set(seen(local)) > set(own)
+    assert seen(local, action="key.add", limit=1) == [("shop", "key.add")]
+    newest = locked.http.get("/v1/audit", headers=local, params={"subject": "mine"}).json()["entries"][0]
+    key = locked.direct.keys.list("local").result()[0]
+    assert (newest["action"], newest["request_id"]) == ("guardrails.change", "r-7")
+    assert (newest["caller"], newest["label"]) == (f"key {key.id}", "test")
+    assert (newest["old"].get("pinned"), newest["new"]["pinned"]) == (None, "red")
+    refused = locked.http.get("/v1/audit", headers=shop, params={"tenant": "local"})
+    assert (refused.status_code, refused.json()["title"]) == (403, "Forbidden")
+    assert locked.http.get("/v1/audit", headers=locked.key("decide")).status_code == 403
+    for wrong in ({"action": "key.steal"}, {"limit": 0}, {"before": 0}, {"who": "me"}, {"tenant": "a b"}):
+        assert locked.http.get("/v1/audit", headers=local, params=wrong).status_code == 422, wrong
+
+
+def test_the_client_and_its_command(locked: Service, tmp_path: Path) -> None:
+    key = locked.key("admin")["Authorization"].removeprefix("Bearer ")
+    with Client(locked.url, key) as client:
+        client.create("models", arms=["a", "b"], policy="FTPL")
+        assert client.audit("models")["entries"][0]["action"] == "experiment.create"
+        assert client.audit(action="key.add", limit=1)["next"] is not None
+    (tmp_path / "key").write_text(key)
+    shown = run(
+        app, ["client", "audit", "models", "--url", locked.url, "--key-file", str(tmp_path / "key")]
+    )
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.output)["entries"][0]["subject"] == "models"
+    reader = locked.key("read")["Authorization"].removeprefix("Bearer ")
+    with Client(locked.url, reader) as client, pytest.raises(Forbidden):
+        client.audit()
+
+
+def test_what_the_command_line_does_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    store = tmp_path / "store.db"
+    open_service(store).close()
+    given = ["--store", str(store)]
+    assert run(app, ["keys", "add", *given, "--label", "till"]).exit_code == 0
+    service = open_service(store)
+    [key] = service.keys.list().result()
+    service.close()
+    assert run(app, ["keys", "rotate", key.id, *given]).exit_code == 0
+    assert run(app, ["backup", str(tmp_path / "copy.db"), *given]).exit_code == 0
+    restored = ["--store", str(tmp_path / "restored.db")]
+    assert run(app, ["restore", str(tmp_path / "copy.db"), *restored]).exit_code == 0
+    lines = run(app, ["audit", *restored]).output.splitlines()
+    assert [line.split()[2] for line in lines] == ["store.restore", "key.rotate", "key.add"]
+    assert all("by command line (ada)" in line for line in lines)
+    [line] = run(app, ["audit", key.id, *given, "--action", "key.add"]).output.splitlines()
+    assert line.endswith('nothing -> {"label": "till", "role": "decide"}')
+    assert run(app, ["audit", *given]).output.splitlines()[0].split()[2] == "backup.write"

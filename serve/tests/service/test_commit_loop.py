@@ -1,24 +1,143 @@
-"""Replies for threads and event loops, commits that many share, and what a closed service still does."""
+"""The commit loop: its queue, replies for threads and event loops, commits that many share, and what a closed service still does."""
 
 import asyncio
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import apsw
 import pytest
 
 from decoupled.client.errors import NotFound, StoreError
+from decoupled_serve.service.commits.queue import CommandQueue
 from decoupled_serve.service.commits.replies import Reply, deliver
-from decoupled_serve.service.experiment.records import DecisionRecord, Settings
-from decoupled_serve.service.memory.session import Reference, Session
-from decoupled_serve.service.service import DecisionService, open_service
-from support.stores import quick_service
+from decoupled_serve.service.memory.session import Reference
+from decoupled_serve.service.service import DecisionService
+from support.stores import held, started
 from support.wire import on_loop
 
+
+class Item(NamedTuple):
+    number: int
+    alone: bool = False
+    weight: int = 1
+    lane: str = "one"
+
+
+def numbers(taken: list[Item]) -> list[int]:
+    return [each.number for each in taken]
+
+
+Queue = CommandQueue[Item]
+
+
+def waiting(queue: CommandQueue[Item], number: int) -> threading.Thread:
+    """A thread that waits for so many items."""
+    thread = threading.Thread(target=queue.wait, args=(number, 60.0))
+    thread.start()
+    while queue._awaited != number:  # it is about to wait
+        pass
+    return thread
+
+
+def test_a_wait_ends_with_the_item_that_completes_it() -> None:
+    queue = Queue(32)
+    thread = waiting(queue, 3)
+    for number in range(2):
+        assert queue.put(Item(number))
+        assert queue._awaited == 3
+        assert thread.is_alive()
+    queue.put(Item(2))
+    thread.join(60)
+    assert not thread.is_alive()
+    assert numbers(queue.take(10)) == [0, 1, 2]
+
+
+def test_a_wait_ends_with_the_time_or_with_the_queue() -> None:
+    queue = Queue(32)
+    queue.wait(1, 0.001)
+    queue.put(Item(0))
+    queue.wait(1, 60.0)
+    queue.wait(2, -1.0)
+    thread = waiting(queue, 2)
+    queue.close()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not queue.put(Item(1))
+    assert queue.closed
+    queue.wait(2, 60.0)
+    assert len(queue.take(10)) == 1, "what was put before is still taken"
+
+
+def test_many_threads_put_and_none_is_lost_or_taken_twice() -> None:
+    queue = Queue(32)
+    putting = [
+        threading.Thread(target=lambda k=k: [queue.put(Item(k * 1000 + i)) for i in range(1000)])
+        for k in range(4)
+    ]
+    for thread in putting:
+        thread.start()
+    taken: list[int] = []
+    while len(taken) < 4000:
+        queue.wait(50, 0.0002)
+        taken += [each.number for each in queue.take(100)]
+    assert sorted(taken) == list(range(4000))
+    for k in range(4):
+        mine = [each for each in taken if each // 1000 == k]
+        assert mine == sorted(mine), "the items of one thread stay in order"
+    queue.wait(1, 0.001)
+    assert queue._enough.locked(), "no call is left over"
+
+
+def test_an_item_that_must_be_alone_is_taken_alone() -> None:
+    queue = Queue(32)
+    for number, alone in enumerate((False, False, True, True, False)):
+        queue.put(Item(number, alone))
+    assert [numbers(queue.take(10)) for _ in range(4)] == [[0, 1], [2], [3], [4]]
+
+
+def test_lanes_with_as_much_take_turns_and_none_is_left_out() -> None:
+    queue = Queue(32)
+    for number in range(300):
+        queue.put(Item(number, weight=10, lane=str(number % 100)))
+    taken = [numbers(queue.take(100)) for _ in range(30)]
+    for k in range(0, 30, 10):
+        assert sorted(number % 100 for each in taken[k : k + 10] for number in each) == list(range(100))
+    assert queue.take(100) == []
+
+
+def test_the_rest_of_an_item_comes_before_the_others_of_its_lane() -> None:
+    queue = Queue(32)
+    for number in range(3):
+        queue.put(Item(number))
+    [first] = queue.take(1)
+    queue.close()
+    queue.put_back(first)
+    assert len(queue) == 3
+    assert numbers(queue.take(10)) == [0, 1, 2]
+
+
+def test_an_item_that_comes_as_the_time_ends_leaves_no_call_over() -> None:
+    queue = Queue(32)
+    lock = queue._enough
+
+    class Late:
+        """A lock whose wait ends in vain, just before it is released."""
+
+        release = lock.release
+
+        def acquire(self, timeout: float = -1.0) -> bool:
+            if timeout < 0.0:
+                return lock.acquire()
+            queue.put(Item(0))
+            return False
+
+    queue._enough = Late()  # type: ignore[assignment]
+    queue.wait(1, 0.001)
+    assert lock.locked()
+
+
 T = TypeVar("T")
-PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 ABOUT = Reference("name", "me", "one")
 
 
@@ -86,54 +205,24 @@ def test_a_client_that_is_gone_does_not_matter() -> None:
     assert gone.result() == 1, "what was done stands"
 
 
-def test_a_result_can_be_waited_for_inside_an_event_loop(tmp_path: Path) -> None:
-    """As in a notebook, whose cells run on an event loop."""
-    service = open_service(tmp_path / "store.db")
-
-    async def cell() -> list[object]:
-        return [
-            *service.listing.experiments("me").result(60).items,
-            *(await service.listing.experiments("me")).items,
-        ]
-
-    assert asyncio.run(cell()) == []
-    service.close()
-
-
-def made(address: str, **options: Any) -> DecisionService:
-    service = quick_service(address, **options)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
-    return service
-
-
 @on_loop
 async def test_what_arrives_during_a_commit_is_one_transaction(
     address: str, transactions: Callable[[DecisionService], list[str]]
 ) -> None:
-    service = made(address)
+    service = started(address)
     committed = transactions(service)
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow(session: Session) -> None:
-        begun.set()
-        go_on.wait(60)
-
-    decisions = service.decisions
-    held = service._commits.submit(slow, ABOUT)
-    assert begun.wait(60)
-    replies: list[Reply[Any]] = [decisions.decide("me", "one") for _ in range(20)]
-    go_on.set()
+    with held(service):
+        replies = [service.decisions.decide("me", "one") for _ in range(20)]
     found = await asyncio.gather(*map(value_of, replies))
-    await held
     assert len({each.id for [each] in found}) == 20
-    assert len(committed) == 2
+    assert len(committed) == 1
     with pytest.raises(NotFound):
-        await decisions.decide("me", "two")
+        await service.decisions.decide("me", "two")
 
 
 @on_loop
 async def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
-    service = made(file)
+    service = started(file)
     other = apsw.Connection(file)
     too_late = threading.Event()
 
@@ -156,23 +245,9 @@ async def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> No
     other.close()
 
 
-def test_closing_finishes_the_commit_under_way(file: str) -> None:
-    service = made(file)
-
-    async def main() -> Reply[list[DecisionRecord]]:
-        await service.decisions.decide("me", "one")
-        return service.decisions.decide("me", "one")  # and the loop is closed meanwhile
-
-    reply = asyncio.run(main())
-    service.close()
-    assert len(reply.result(0.0)) == 1
-    again = quick_service(file)
-    assert again.experiments.state("me", "one").result().decisions == 2
-
-
 @on_loop
 async def test_a_service_that_is_closed_says_so(file: str) -> None:
-    service = made(file)
+    service = started(file)
     await service.decisions.decide("me", "one")
     waiting = service.decisions.decide("me", "one")
     service.close()

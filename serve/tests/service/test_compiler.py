@@ -1,8 +1,7 @@
 """A policy that is new to the machine: clients are told that they wait, and nothing else waits."""
 
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from decoupled_serve.service.service import DecisionService
 from support.held_compiler import Held
 from support.http_service import served
 from support.stores import quick_service
+from support.waiting import wait_for
 
 SLOW: dict[str, Any] = {"name": "FTPL"}
 QUICK: dict[str, Any] = {"name": "FollowTheLeader"}
@@ -29,16 +29,6 @@ def held() -> Iterator[Held]:
     compiler = Held()
     yield compiler
     compiler.let_go()
-
-
-@contextmanager
-def service_on(file: str, **options: Any) -> Iterator[DecisionService]:
-    """A service for the length of a block."""
-    service = quick_service(file, **options)
-    try:
-        yield service
-    finally:
-        service.close()
 
 
 def put(service: DecisionService, name: str, policy: dict[str, Any], arms: tuple[str, ...] = ARMS) -> Any:
@@ -63,7 +53,7 @@ def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(file: str
         service.logs.retention("local", "slow", 1.0).result(60)
     assert service.decisions.decide("local", "other").result(60)
     assert put(service, "slow", SLOW).result(60)[1] is False
-    with service_on(file) as twin:  # as after a crash: what was acknowledged is there
+    with closing(quick_service(file)) as twin:  # as after a crash: what was acknowledged is there
         assert twin.experiments.get("local", "slow").result(60).seed == 7
     service.patience = None
     waiting = [
@@ -89,13 +79,13 @@ def test_an_experiment_whose_compilation_was_cut_off_works_after_a_restart(file:
     with pytest.raises(Compiling):
         refused.result(60)
     held.let_go()
-    with service_on(file, compiler=Held()) as again:
+    with closing(quick_service(file, compiler=Held())) as again:
         again._compiler.let_go()  # type: ignore[attr-defined]
         assert again.decisions.decide("local", "slow").result(60)[0].id.endswith("-1")
 
 
 def test_a_restart_compiles_stored_policies_before_offered_ones(file: str) -> None:
-    with service_on(file, compiler=(before := Held())) as service:
+    with closing(quick_service(file, compiler=(before := Held()))) as service:
         before.let_go()
         for name, policy in (("one", QUICK), ("two", SLOW), ("zero", {"name": "Exp3"})):
             put(service, name, policy).result(60)
@@ -104,15 +94,11 @@ def test_a_restart_compiles_stored_policies_before_offered_ones(file: str) -> No
             alone=True,
         ).result()
     held = Held()
-    with service_on(file, compiler=held) as service:
+    with closing(quick_service(file, compiler=held)) as service:
         service.compile_stored([UCB1()])
         assert service.stored_to_compile() > 0
         assert held.begun.wait(60)
-        until = time.monotonic() + 60.0
-        while service.stored_to_compile() > 1:  # the other is done, and may not be counted yet
-            assert time.monotonic() < until
-            time.sleep(0.005)
-        assert service.stored_to_compile() == 1
+        wait_for(lambda: service.stored_to_compile() == 1)  # the other is done, and may not be counted yet
         service.patience = 0.0
         assert put(service, "asked", {"name": "ThompsonSampling"}).result(60)[0].status == "compiling"
         service.patience = None
@@ -130,7 +116,7 @@ def test_a_policy_that_does_not_compile_is_reported_and_retried(
 ) -> None:
     broken = Held(TypeError("no such type\nand much more"))
     broken.let_go()
-    with service_on(file, compiler=broken) as service:
+    with closing(quick_service(file, compiler=broken)) as service:
         found, _ = put(service, "broken", SLOW).result(60)
         assert found.status == "failed"
         assert "FTPL(alpha=3.0, c=2.0, ranking='improved') does not compile" in found.problem
@@ -149,7 +135,7 @@ def test_a_policy_that_does_not_compile_is_reported_and_retried(
 
 
 def test_an_unknown_policy_does_not_affect_other_experiments(file: str) -> None:
-    with service_on(file) as service:
+    with closing(quick_service(file)) as service:
         put(service, "known", QUICK).result(60)
         put(service, "unknown", QUICK).result(60)
         service._commits.submit(
@@ -159,7 +145,7 @@ def test_an_unknown_policy_does_not_affect_other_experiments(file: str) -> None:
             ),
             alone=True,
         ).result()
-    with service_on(file) as service:
+    with closing(quick_service(file)) as service:
         service.compile_stored()
         both = [service.decisions.decide("local", name) for name in ("known", "unknown")]
         assert both[0].result(60)
@@ -173,7 +159,7 @@ def test_more_arms_may_need_another_form_of_the_policy(file: str) -> None:
     growing = {"name": "FTPL", "ranking": "auto"}
     held = Held()
     held.let_go()
-    with service_on(file, compiler=held, patience=0.0) as service:
+    with closing(quick_service(file, compiler=held, patience=0.0)) as service:
         service.patience = None
         put(service, "grows", growing).result(60)
         service.patience = 0.0

@@ -20,7 +20,7 @@ from decoupled.decision import Decision, Mode
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, both_stores, full_disk, killed, quick_service
 
 ARMS = ("a", "b", "c")
 MODES: list[Mode] = ["both", "exploit", "explore"]
@@ -66,15 +66,18 @@ class ServiceMachine(RuleBasedStateMachine):
 
     # The model
 
+    def expire_one(self, each: Made) -> None:
+        due = each.record.expires_at is not None and each.record.expires_at <= self.clock.now
+        if each.status == "pending" and due and each.twin is not None:
+            each.status, each.loss = "expired", self.default
+            if self.default is None:
+                self.learner.forget(each.twin)
+            else:
+                self.learner.observe(each.twin, self.default)
+
     def expire(self) -> None:
         for each in self.made.values():
-            due = each.record.expires_at is not None and each.record.expires_at <= self.clock.now
-            if each.status == "pending" and due and each.twin is not None:
-                each.status, each.loss = "expired", self.default
-                if self.default is None:
-                    self.learner.forget(each.twin)
-                else:
-                    self.learner.observe(each.twin, self.default)
+            self.expire_one(each)
 
     def expected_feedback(self, each: Made, loss: float) -> int:
         if each.status == "unobserved" or (each.status == "applied" and each.loss != loss):
@@ -141,13 +144,7 @@ class ServiceMachine(RuleBasedStateMachine):
         asked = [self.service.decisions.feedback(self.tenant, name, loss=loss) for _ in range(1 + again)]
         each = self.made[name]
         # A decision that is due expires when its feedback comes; others may wait for the sweep.
-        due = each.status == "pending" and (each.record.expires_at or 0.0) <= self.clock.now
-        if due and each.twin is not None:
-            each.status, each.loss = "expired", self.default
-            if self.default is None:
-                self.learner.forget(each.twin)
-            else:
-                self.learner.observe(each.twin, self.default)
+        self.expire_one(each)
         for answer in asked:
             assert status_of(answer) == self.expected_feedback(each, loss)
         self.look()
@@ -189,28 +186,20 @@ class ServiceMachine(RuleBasedStateMachine):
         if cleanly:
             self.service.close()
         else:
-            self.service._commits.close()
-            self.service._session.store.close()
+            killed(self.service)
         self.service = quick_service(self.address, clock=self.clock, snapshot_every=5)
 
     @rule()
     def a_commit_fails(self) -> None:
-        store = self.service._session.store
-        end = store.end
-
-        def fail() -> None:
-            raise StoreError("disk full")
-
-        store.end = fail  # type: ignore[method-assign]
-        asked: list[Reply[Any]] = [
-            self.service.decisions.decide(self.tenant, "one"),
-            self.service.experiments.state(self.tenant, "one"),
-        ]
-        asked += [
-            self.service.decisions.feedback(self.tenant, name, loss=0.5) for name in list(self.made)[:2]
-        ]
-        assert all(isinstance(answer.exception(), StoreError) for answer in asked)
-        store.end = end  # type: ignore[method-assign]
+        with full_disk(self.service):
+            asked: list[Reply[Any]] = [
+                self.service.decisions.decide(self.tenant, "one"),
+                self.service.experiments.state(self.tenant, "one"),
+            ]
+            asked += [
+                self.service.decisions.feedback(self.tenant, name, loss=0.5) for name in list(self.made)[:2]
+            ]
+            assert all(isinstance(answer.exception(), StoreError) for answer in asked)
 
 
 def status_of(answer: Any) -> int:

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 
 from decoupled.client.errors import Conflict, Gone, NotFound
-from decoupled_serve.service.analysis.doctor import examine
-from decoupled_serve.service.api import deletion
+from decoupled_serve.service.api import experiments as deletion
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, both_stores, faults, quick_service
 
 SETTINGS = Settings({"name": "FTPL"}, ("a", "b"))
-UNSAFE = ("disk", "durability")  # of stores for tests
 TABLES = ("decided", "settled", "changed", "snapshots", "request_keys")
 
 
@@ -94,7 +92,7 @@ def test_everything_of_it_is_gone_and_its_name_is_free(
     service.close()
     assert restore(tmp_path / "copy.db", tmp_path / "again.db") == 2, "without the deleted one"
     for store in (address, tmp_path / "again.db"):
-        assert [each.finding for each in examine(store) if not each.good and each.name not in UNSAFE] == []
+        assert faults(store) == []
 
 
 def test_a_crash_in_the_middle_leaves_the_rest_for_the_next_start(
@@ -118,7 +116,7 @@ def test_a_crash_in_the_middle_leaves_the_rest_for_the_next_start(
     left = rows(service)
     assert left > 0
     service.close()
-    assert all(each.good for each in examine(file) if each.name not in UNSAFE), "while some is left"
+    assert faults(file) == [], "while some is left"
 
     monkeypatch.setattr(deletion, "_erase", erase)
     again = quick_service(file)

@@ -14,8 +14,8 @@ from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.experiment.snapshots import prepared
 from decoupled_serve.service.memory import session as sessions
 from decoupled_serve.service.service import DecisionService
-from support.http_service import Service, served
-from support.stores import Clock, quick_service
+from support.http_service import Service
+from support.stores import Clock, Opened, started
 
 ARMS = 20_000
 RECOMMENDED = dc.Ladder()
@@ -35,7 +35,7 @@ def play(service: DecisionService, rounds: int, learner: dc.Learner) -> None:
 
 @pytest.mark.parametrize("every", [10, 10_000])
 def test_a_large_experiment_draws_what_a_learner_draws_also_after_a_restart(
-    opened: Callable[..., DecisionService], every: int
+    opened: Opened, every: int
 ) -> None:
     learner = RECOMMENDED.start(ARMS, seed=7)
     service = opened(snapshot_every=every)
@@ -82,8 +82,7 @@ def test_what_takes_long_happens_in_the_background(
 
     monkeypatch.setattr(LiveExperiment, "__init__", noted)
     monkeypatch.setattr(sessions, "prepared", noting)
-    service = quick_service(file, clock=clock, snapshot_every=10)
-    service.experiments.put("me", "large", LARGE, seed=7).result()
+    service = started(file, LARGE, name="large", clock=clock, snapshot_every=10)
     store = service._session.store
     kept: list[Any] = []
     while not kept:
@@ -94,20 +93,8 @@ def test_what_takes_long_happens_in_the_background(
     assert {name.startswith("decoupled-loads") for name in threads["restored"]} == {True}
 
 
-def test_the_age_of_its_snapshot_begins_when_one_is_made(file: str, clock: Clock) -> None:
-    service = quick_service(file, clock=clock, snapshot_every=10)
-    service.experiments.put("me", "large", LARGE, seed=7).result()
-    clock.now += 500.0
-    for _ in range(6):  # a snapshot is due with the tenth row, and two more follow
-        [made] = service.decisions.decide("me", "large").result()
-        service.decisions.feedback("me", made.id, loss=0.5).result()
-    found = service.health()
-    assert (found.snapshot_rows, found.snapshot_age) == (2, 0.0)
-
-
 def test_what_a_large_experiment_cannot_do_is_refused(file: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "large", LARGE, seed=7).result()
+    service = started(file, LARGE, name="large")
     before = service.decisions.decide("me", "large").result()[0]
     experiments = service.experiments
     refused: list[Callable[[], Any]] = [
@@ -141,28 +128,13 @@ def test_what_a_large_experiment_cannot_do_is_refused(file: str) -> None:
     assert before.id.endswith("-1")
 
 
-@pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with served(tmp_path_factory.mktemp("large")) as service:
-        yield service
-
-
-def test_arms_can_be_given_by_their_number(http: Service) -> None:
+def test_arms_can_be_given_by_their_number(service: Service) -> None:
     policy = {"name": "Ladder"}
-    http.create("large", policy=policy, arms=ARMS)
-    assert http.http.get("/v1/experiments/large").json()["arms"] == ARMS
-    assert http.decide("large")["explore"] in range(ARMS)
-    http.create("small", policy=policy, arms=3)
-    assert http.http.get("/v1/experiments/small").json()["arms"] == [0, 1, 2]
-    assert http.decide("small", available=[2])["explore"] == 2
-    again = http.http.put("/v1/experiments/small", json={"policy": policy, "arms": [0, 1, 2]})
+    service.create("large", policy=policy, arms=ARMS)
+    assert service.http.get("/v1/experiments/large").json()["arms"] == ARMS
+    assert service.decide("large")["explore"] in range(ARMS)
+    service.create("small", policy=policy, arms=3)
+    assert service.http.get("/v1/experiments/small").json()["arms"] == [0, 1, 2]
+    assert service.decide("small", available=[2])["explore"] == 2
+    again = service.http.put("/v1/experiments/small", json={"policy": policy, "arms": [0, 1, 2]})
     assert again.status_code == 200, "the same experiment, with its arms spelled out"
-
-
-@pytest.mark.parametrize(
-    "arms", [1, MOST_NUMBERED + 1, True, 3.5, "3", None, [str(place) for place in range(MOST_NAMED + 1)]]
-)
-def test_other_arms_are_refused(http: Service, arms: Any) -> None:
-    answer = http.http.put("/v1/experiments/other", json={"arms": arms})
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["detail"].startswith("arms: "), answer.json()["detail"][:200]

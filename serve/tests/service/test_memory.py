@@ -2,7 +2,6 @@
 
 import gc
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.memory import loader, session
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, Opened, both_stores, killed, quick_service, started
 
 RECOMMENDED = dc.Ladder().to_dict()
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
@@ -105,9 +104,7 @@ def test_what_comes_back_goes_on_to_the_bit(
 
 
 @both_stores
-def test_deadlines_pass_for_experiments_that_are_not_in_memory(
-    opened: Callable[..., DecisionService], clock: Clock
-) -> None:
+def test_deadlines_pass_for_experiments_that_are_not_in_memory(opened: Opened, clock: Clock) -> None:
     """Those that left it, and those that a service which has just started never had."""
     service = opened(experiments_in_memory=2)
     made = 18
@@ -153,7 +150,7 @@ def test_deadlines_pass_for_experiments_that_are_not_in_memory(
 
 @both_stores
 def test_a_long_restore_holds_up_nobody_else(
-    address: str, opened: Callable[..., DecisionService], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    address: str, opened: Opened, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = quick_service(address, clock=clock)
     for name in ("large", "small"):
@@ -161,8 +158,7 @@ def test_a_long_restore_holds_up_nobody_else(
     service.decisions.decide("me", "large", count=40).result()
     service.decisions.decide("me", "small", count=3).result()
     kept = service.experiments.state("me", "large").result()
-    service._commits.close()  # no snapshot is written
-    service._session.store.close()
+    killed(service)
 
     monkeypatch.setattr(loader, "QUICK_ROWS", 20)
     go, original = threading.Event(), loader.restored
@@ -212,11 +208,9 @@ def test_an_experiment_that_cannot_be_restored_says_so_and_can_be_tried_again(
 def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "large", PLAIN, seed=7).result()
+    service = started(file, PLAIN, name="large")
     service.decisions.decide("me", "large", count=40).result()
-    service._commits.close()
-    service._session.store.close()
+    killed(service)
     monkeypatch.setattr(loader, "QUICK_ROWS", 20)
     begun, go, original = threading.Event(), threading.Event(), loader.restored
 
@@ -236,13 +230,3 @@ def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     go.set()
     closing.join()
     assert "is closed" in str(waiting.exception())
-
-
-def test_names_and_tags_are_remembered_for_a_while(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_MOST_IDS", 10)
-    service = quick_service(file)
-    for place in range(30):
-        service.experiments.put("me", str(place), PLAIN, seed=place).result()
-        [made] = service.decisions.decide("me", str(place)).result()
-        service.decisions.feedback("me", made.id, loss=0.5).result()
-        assert len(service._session._ids) <= 10 + 2

@@ -9,13 +9,11 @@ import pytest
 
 import decoupled as dc
 from decoupled.client.errors import Conflict, Invalid, ServiceError
-from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.api import replaying
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import both_stores, quick_service
+from support.stores import both_stores, faults, quick_service
 
-UNSAFE = ("disk", "durability")  # of stores for tests
 ARMS = ("a", "b", 3)
 SETTINGS = Settings(dc.Ladder().to_dict(), ARMS, loss_range=(0.0, 10.0))
 
@@ -79,7 +77,7 @@ def test_an_experiment_learns_what_a_learner_learns(
     assert replay(later, written(tmp_path, content)).learned == 0, "after a restart, too"
     assert estimates(later) == learner.estimates().tolist()
     later.close()
-    assert [each.finding for each in examine(address) if not each.good and each.name not in UNSAFE] == []
+    assert faults(address) == []
 
 
 def test_an_interrupted_replay_goes_on_where_it_stopped(

@@ -8,17 +8,15 @@ import pytest
 import decoupled as dc
 from decoupled.client.errors import StoreError
 from decoupled_serve.service.analysis.doctor import examine
-from decoupled_serve.service.experiment.records import Decided, Settings, Settled
+from decoupled_serve.service.experiment.records import Decided, Settled
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.store.postgres import PostgresStore
-from support.stores import Clock, quick_service
-
-PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
+from support.stores import FTPL, Clock, full_disk, quick_service, started
 
 
 def test_replicas_take_turns_as_one_learner(postgres: str) -> None:
     services = [quick_service(postgres) for _ in range(3)]
-    services[0].experiments.put("me", "one", PLAIN, seed=7).result()
+    services[0].experiments.put("me", "one", FTPL, seed=7).result()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     for turn in range(30):
         [made] = services[turn % 3].decisions.decide("me", "one").result()
@@ -31,29 +29,21 @@ def test_replicas_take_turns_as_one_learner(postgres: str) -> None:
 
 def test_a_replica_whose_commit_failed_starts_from_the_store(postgres: str) -> None:
     """What it drew and could not keep is forgotten, also where the others have come as far meanwhile."""
-    one, two = quick_service(postgres), quick_service(postgres)
-    one.experiments.put("me", "one", PLAIN, seed=7).result()
-    [first] = one.decisions.decide("me", "one").result()
-    store = one._session.store
-    end = store.end
-
-    def fail() -> None:
-        raise StoreError("the connection broke")
-
-    store.end = fail  # type: ignore[method-assign]
-    assert isinstance(one.decisions.feedback("me", first.id, loss=1.0).exception(), StoreError)
-    store.end = end  # type: ignore[method-assign]
-    two.decisions.feedback("me", first.id, loss=0.25).result()
+    first, second = started(postgres), quick_service(postgres)
+    [made] = first.decisions.decide("me", "one").result()
+    with full_disk(first):
+        assert isinstance(first.decisions.feedback("me", made.id, loss=1.0).exception(), StoreError)
+    second.decisions.feedback("me", made.id, loss=0.25).result()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     learner.observe(learner.decide(), 0.25)
-    assert one.experiments.state("me", "one").result().estimates == tuple(learner.estimates())
+    assert first.experiments.state("me", "one").result().estimates == tuple(learner.estimates())
 
 
 def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
     """Two replicas, each feedback sent to both: one applies it, the other finds it applied."""
     services = [quick_service(postgres, snapshot_every=100) for _ in range(2)]
     for service in services:  # together: one creates, one finds it created
-        service.experiments.put("me", "one", PLAIN, seed=7).result()
+        service.experiments.put("me", "one", FTPL, seed=7).result()
 
     def client(place: int) -> None:
         for turn in range(20):
@@ -108,7 +98,7 @@ def test_a_paused_replica_does_not_block_the_other(
 
     monkeypatch.setattr(postgres_store, "PATIENCE", "300ms")
     one, two = quick_service(postgres), quick_service(postgres)
-    one.experiments.put("me", "one", PLAIN, seed=7).result()
+    one.experiments.put("me", "one", FTPL, seed=7).result()
     begun, asleep = threading.Event(), threading.Event()
 
     def sleep(session: Session) -> None:

@@ -1,6 +1,5 @@
 """What the service counts for operators: what it did, and nothing twice."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from decoupled_serve.service.commits.loop import Command
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.traffic import OTHER, Counts
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores
+from support.stores import Clock, Opened, full_disk
 
 ARMS = ("a", "b")
 
@@ -23,9 +22,7 @@ def counts(service: DecisionService, name: str) -> Counts:
     return service.health().experiments["local", name].counts
 
 
-def test_counts_are_of_what_this_process_did_and_never_fall(
-    opened: Callable[..., DecisionService], clock: Clock
-) -> None:
+def test_counts_are_of_what_this_process_did_and_never_fall(opened: Opened, clock: Clock) -> None:
     first = opened()
     first.watch_experiments(5)
     create(first, "models", deadline=60.0)
@@ -49,26 +46,16 @@ def test_counts_are_of_what_this_process_did_and_never_fall(
     assert second.counters()["decisions"] == 2
 
 
-def test_what_was_not_committed_is_not_counted(
-    opened: Callable[..., DecisionService], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_not_committed_is_not_counted(opened: Opened) -> None:
     service = opened()
     create(service, "models")
     service.decisions.decide("local", "models").result()
-
-    def full() -> None:
-        raise StoreError("store: the disk is full")
-
-    monkeypatch.setattr(service._session.store, "end", full)
-    with pytest.raises(StoreError, match="full"):
+    with full_disk(service), pytest.raises(StoreError, match="full"):
         service.decisions.decide("local", "models").result()
-    monkeypatch.undo()
     assert service.counters()["decisions"] == 1
 
 
-def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(
-    opened: Callable[..., DecisionService],
-) -> None:
+def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(opened: Opened) -> None:
     service = opened()
     service.watch_experiments(2)
     for name, count in (("one", 1), ("two", 2), ("three", 3), ("four", 4), ("one", 10)):
@@ -90,7 +77,7 @@ def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(
     assert service.counters()["decisions"] == 20
 
 
-def test_guardrails_and_budgets_are_counted(opened: Callable[..., DecisionService]) -> None:
+def test_guardrails_and_budgets_are_counted(opened: Opened) -> None:
     service = opened()
     service.watch_experiments(1)
     create(service, "models")
@@ -103,7 +90,7 @@ def test_guardrails_and_budgets_are_counted(opened: Callable[..., DecisionServic
 
 
 def test_each_transaction_is_observed_once_and_housekeeping_is_not(
-    opened: Callable[..., DecisionService], monkeypatch: pytest.MonkeyPatch
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = opened()
     seen: list[tuple[int, float, ServiceError | None]] = []
@@ -121,20 +108,7 @@ def test_each_transaction_is_observed_once_and_housekeeping_is_not(
     assert all(seconds > 0.0 and error is None for _, seconds, error in seen)
 
 
-@both_stores
-def test_the_store_tells_its_size(opened: Callable[..., DecisionService], address: str) -> None:
-    service = opened()
-    create(service, "models")
-    sizes = service._commits.submit(lambda session: session.store.sizes()).result()
-    assert sizes["store"] > 0
-    if not address.startswith("postgresql"):
-        assert sizes["wal"] > 0
-        assert sizes["free"] > 0
-
-
-def test_snapshots_grow_old_until_one_is_written(
-    opened: Callable[..., DecisionService], clock: Clock
-) -> None:
+def test_snapshots_grow_old_until_one_is_written(opened: Opened, clock: Clock) -> None:
     service = opened(snapshot_every=10)
     create(service, "models")
     service.decisions.decide("local", "models", count=4).result()

@@ -2,20 +2,18 @@
 
 import base64
 import json
-import threading
+from functools import partial
 from typing import Any
 
 import pytest
 
 from decoupled.client.errors import Invalid, NotFound, ServiceError, StoreError
 from decoupled_serve.service.commits.replies import Reply
-from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService
 from support.http_service import served
-from support.stores import both_stores, quick_service
+from support.stores import FTPL, both_stores, held, quick_service
 
-PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 UNFINDABLE: tuple[Any, ...] = ("\0", "FT\0PL", "a\ud800")
 
 
@@ -36,97 +34,80 @@ CURSORS = {
 
 
 @pytest.fixture
-def service(address: str) -> DecisionService:
+def direct(address: str) -> DecisionService:
     service = quick_service(address)
     for tenant in ("shop", "bank"):
-        service.experiments.put(tenant, "one", PLAIN, seed=7).result()
+        service.experiments.put(tenant, "one", FTPL, seed=7).result()
     return service
 
 
 def together(service: DecisionService, *reads: Any) -> list[Reply[Any]]:
     """Run functions that submit commands, with a decision before and after, in one transaction. The decisions succeed."""
-    begun, go_on = threading.Event(), threading.Event()
-
-    def hold(session: Session) -> None:
-        begun.set()
-        assert go_on.wait(60)
-
-    service._commits.submit(hold)
-    assert begun.wait(60)
-    decisions = [service.decisions.decide("shop", "one")]
-    replies = [read() for read in reads]
-    decisions.append(service.decisions.decide("bank", "one"))
-    commits = service._commits.commits
-    go_on.set()
+    with held(service):
+        decisions = [service.decisions.decide("shop", "one")]
+        replies = [read() for read in reads]
+        decisions.append(service.decisions.decide("bank", "one"))
     for each in decisions:
         assert len(each.result(60)) == 1
-    assert service._commits.commits > commits
     return replies
 
 
 @both_stores
 def test_what_cannot_be_looked_for_is_refused_before_it_reaches_the_database(
-    service: DecisionService,
+    direct: DecisionService,
 ) -> None:
-    failures = service._commits.failures
+    failures, audit = direct._commits.failures, direct.audit.read
+    lists: Any = direct.listing.experiments
+    reads: list[Any] = [
+        partial(lists, "bank", **{name: text})
+        for text in UNFINDABLE
+        for name in ("policy", "prefix", "after")
+    ]
+    reads += [
+        partial(audit, "bank", **{name: text}) for text in UNFINDABLE for name in ("subject", "action")
+    ]
+    reads += [
+        partial(lists, "bank", after=each, sort=sort) for sort, found in CURSORS.items() for each in found
+    ]
+    reads += [
+        partial(direct.listing.decisions, "bank", "one", after=cursor("-made_at", each))
+        for each in (10**30, 2**63)
+    ]
 
     def refused(read: Any) -> None:
         with pytest.raises(Invalid):
             read()
 
-    for text in UNFINDABLE:
-        for name in ("policy", "prefix", "after"):
-            together(
-                service,
-                lambda text=text, name=name: refused(
-                    lambda: service.listing.experiments("bank", **{name: text})
-                ),
-            )
-        for name in ("subject", "action"):
-            together(
-                service,
-                lambda text=text, name=name: refused(lambda: service.audit.read("bank", **{name: text})),
-            )
-    for sort, cursors in CURSORS.items():
-        for each in cursors:
-            together(
-                service,
-                lambda each=each, sort=sort: refused(
-                    lambda: service.listing.experiments("bank", after=each, sort=sort)
-                ),
-            )
-    for number in (10**30, 2**63):
-        with pytest.raises(Invalid):
-            service.listing.decisions("bank", "one", after=cursor("-made_at", number)).result()
-    assert service._commits.failures == failures
+    together(direct, *(partial(refused, each) for each in reads))
+    assert direct._commits.failures == failures
 
 
 @both_stores
 @pytest.mark.parametrize("value", ["\0", "\ud800", 10**30])
 def test_a_value_that_a_database_cannot_take_fails_its_own_command_alone(
-    service: DecisionService, value: Any
+    direct: DecisionService, value: Any
 ) -> None:
     def look(session: Session) -> Any:
         column = "id" if isinstance(value, int) else "name"
         return session.store.run(f"SELECT name FROM experiments WHERE {column} = ?", (value,))
 
-    [found] = together(service, lambda: service._commits.submit(look))
+    [found] = together(direct, lambda: direct._commits.submit(look))
     error = found.exception(60)
     assert error is None or (isinstance(error, ServiceError) and not isinstance(error, StoreError))
-    assert service.ready()
+    assert direct.ready()
     if isinstance(value, int):
         return
 
     def add(session: Session) -> None:  # which is found out when the rows of all commands are written
         session.record(value, "bank", "one")
 
-    [found] = together(service, lambda: service._commits.submit(add))
+    [found] = together(direct, lambda: direct._commits.submit(add))
     assert not isinstance(found.exception(60), StoreError)
     about = Reference("name", "bank", value)  # which is looked for before any command runs
-    [found] = together(service, lambda: service._commits.submit(lambda session: session.get(about), about))
+    [found] = together(direct, lambda: direct._commits.submit(lambda session: session.get(about), about))
     error = found.exception(60)
     assert isinstance(error, NotFound) or type(error) is ServiceError
-    assert service.ready()
+    assert direct.ready()
 
 
 @both_stores

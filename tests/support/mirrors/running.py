@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,12 +19,13 @@ import httpx
 import uvloop
 
 from decoupled.decision import Mode
-from decoupled_serve.mirror.backend import UNKNOWN, Backend, Routing, Traits
+from decoupled_serve.mirror.backend import UNKNOWN, Backend, Embedded, Routing, Traits
 from decoupled_serve.mirror.config import MirrorConfig
 from decoupled_serve.mirror.config_file import read_config
 from decoupled_serve.mirror.news import Known
 from decoupled_serve.mirror.server import serve
 from decoupled_serve.service.http.server import Serving, listening
+from decoupled_serve.service.service import open_service
 
 UPSTREAM = Path(__file__).parent / "upstream.py"
 PATIENCE = 60.0  # seconds after which a condition that never holds fails a test
@@ -156,6 +157,7 @@ class RunningMirror:
     console: str
     http: httpx.Client
     config: MirrorConfig
+    backend: Any
     end: Callable[[], None]
     ended: threading.Event
 
@@ -164,9 +166,18 @@ class RunningMirror:
         found: dict[str, Any] = asking.get(f"{self.console}/mirror").json()
         return found
 
+    def until(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """The same, once a condition holds for it."""
+        return eventually(lambda: condition(found := self.status()) and found)  # type: ignore[no-any-return]
+
     def settled(self) -> dict[str, Any]:
         """The same, once no copy is waiting."""
-        return eventually(lambda: (found := self.status())["queue"] == 0 and found, "an empty queue")  # type: ignore[no-any-return]
+        return self.until(lambda status: status["queue"] == 0)
+
+    @property
+    def losses(self) -> list[float]:
+        """What a `Fixed` backend has learned, in order."""
+        return [loss for _, loss in self.backend.losses.values()]
 
 
 def write_config(folder: Path, arms: dict[str, UpstreamProcess], text: str = "", **arm_lines: str) -> Path:
@@ -221,9 +232,59 @@ def mirror(config: MirrorConfig | Path, backend: Backend) -> Iterator[RunningMir
 
         try:
             with httpx.Client(base_url=urls[0], timeout=PATIENCE, verify=False) as http:
-                yield RunningMirror(urls[0], urls[1], http, config, end, ended)
+                yield RunningMirror(urls[0], urls[1], http, config, backend, end, ended)
         finally:
             end()
+
+
+@dataclass
+class Start:
+    """Starts mirrors before two upstreams. Called with tables of a configuration, a backend and lines for arms."""
+
+    arms: dict[str, UpstreamProcess]
+    folder: Path
+
+    def __call__(
+        self, text: str = "", backend: Backend | None = None, **arm_lines: str
+    ) -> AbstractContextManager[RunningMirror]:
+        return mirror(self.file(text, **arm_lines), backend or Fixed())
+
+    def file(self, text: str = "", **arm_lines: str) -> Path:
+        return write_config(self.folder, self.arms, text, **arm_lines)
+
+    def config(self, text: str = "", **arm_lines: str) -> MirrorConfig:
+        return read_config(self.file(text, **arm_lines))
+
+    def embedded(self, text: str = "") -> AbstractContextManager[RunningMirror]:
+        """With the decision service of `store`."""
+        return mirror(config := self.config(text), Embedded(open_service(self.store), config))
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store.db"
+
+    def seen(self, mark: str, arm: str = "next") -> list[dict[str, Any]]:
+        """The requests that an arm got with this mark in their target."""
+        return [each for each in self.arms[arm].seen() if mark in each["target"]]
+
+
+@contextmanager
+def commanded(file: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
+    """`decoupled mirror` in a process of its own, with the addresses of its console and its proxy.
+
+    Its log is beside the configuration, with the suffix ".log".
+    """
+    command = [sys.executable, "-m", "decoupled", "mirror", str(file), *words]
+    with (
+        file.with_suffix(".log").open("w") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            console, url = (process.stdout.readline().split()[-1] for _ in range(2))
+            yield process, console, url
+        finally:
+            process.kill()
 
 
 def echoed(response: httpx.Response) -> dict[str, Any]:

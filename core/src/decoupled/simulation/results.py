@@ -304,8 +304,7 @@ class Results:
 
         The columns are the mean, the median and the 99th percentile. The lowest mean is bold if it is significant: the
         mean difference from every other policy, run by run, has an interval below zero, with Bonferroni's correction
-        for the number of others. A column shows two digits of its smallest standard error. `compare(..., latex=True)`
-        makes one table of several environments.
+        for the number of others. A column shows two digits of its smallest standard error.
 
         Args:
             spread: what follows ±: "error" for the standard error, "interval" for half the interval of the mean.

@@ -10,8 +10,7 @@ from decoupled.environments import Alternating
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
 from decoupled.simulation import run_block, simulate
 
-from .start import Reading
-from .timing import Rate
+from .timing import Rate, Reading
 
 ROUNDS = 10_000
 ARMS = (4, 8, 16, 32, 64)

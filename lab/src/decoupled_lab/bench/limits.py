@@ -11,10 +11,8 @@ from pathlib import Path
 
 from decoupled.policies import Ladder
 
-from .connection import Connection, connected, create, running_service
-from .service import Workload, client
-from .start import Reading
-from .timing import Rate
+from .service import Connection, Workload, client, connected, create, running_service
+from .timing import Rate, Reading
 
 WAITING = 100_000  # decisions
 AT_ONCE = 1_000

@@ -15,7 +15,7 @@ import numpy as np
 
 from decoupled.base import Floats
 
-from .connection import connected, server
+from .service import connected, server
 from .timing import Ratio
 
 AT_ONCE = 20  # requests to one side before it is the other's turn

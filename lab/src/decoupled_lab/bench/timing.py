@@ -1,8 +1,11 @@
-"""Times two things in turn, so that a noisy machine affects both equally."""
+"""Times two things in turn, so that a noisy machine affects both equally; the lines of a measurement, and its machine."""
 
 import gc
+import os
+import platform
 import time
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +40,15 @@ class Rate(NamedTuple):
     value: float
     unit: str
     least: float = 0.0
+
+
+class Reading(NamedTuple):
+    """A single measurement with its limit: the lowest of several repetitions, because noise only adds to it."""
+
+    name: str
+    value: float
+    unit: str
+    limit: float
 
 
 def seconds_per_call(function: Callable[[], None], calls: int) -> float:
@@ -74,3 +86,21 @@ def race(
         [[seconds_per_call(each, calls) / count for each, count in sides] for _ in range(repetitions)]
     )
     return Ratio.of(name, rival, pairs)
+
+
+def describe() -> dict[str, object]:
+    """Describe the machine and the versions that affect speed."""
+    return {
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("numba", "numpy", "decoupled-bandits")},
+    }
+
+
+def _version(name: str) -> str | None:
+    """None if it is not installed: machine code that ships runs without Numba."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

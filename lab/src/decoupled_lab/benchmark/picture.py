@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decoupled.base import needed_for
 from decoupled.plots import COLOURS, DOTS_PER_INCH, REPRODUCIBLE, SMALL, WIDTH
 
-from . import ratios
-from .ratios import YARDSTICK
+from . import statistics
+from .statistics import YARDSTICK
 from .suite import REFERENCES
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ def draw(entry: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
 
 def figure(entry: Mapping[str, Any]) -> "Figure":
     """The picture: a row for each group, with regret as a multiple of the yardstick's on a logarithmic axis."""
-    with needed_for("a picture"):
-        from matplotlib.figure import Figure
+    from matplotlib.figure import Figure
 
     groups = entry["groups"]
     title = textwrap.fill(entry["policy"]["name"], 52)
@@ -52,7 +50,7 @@ def figure(entry: Mapping[str, Any]) -> "Figure":
     axes: Any = made.add_axes(place)
     _prepare(axes, [each["title"] for each in groups], *_span(entry))
     for row, group in enumerate(groups):
-        _fill_row(axes, row, group, ratios.tasks_of(entry, group["name"]))
+        _fill_row(axes, row, group, statistics.tasks_of(entry, group["name"]))
     left = 0.1 / WIDTH
     made.text(left, 1.0 - 0.12 / height, title, fontsize=11, fontweight="bold", va="top")
     rest = f"How many times the regret of {YARDSTICK}? ({entry['suite']}"
@@ -68,9 +66,9 @@ def figure(entry: Mapping[str, Any]) -> "Figure":
 
 def _span(entry: Mapping[str, Any]) -> tuple[float, float]:
     """The ends of the axis: ticks that everything lies between."""
-    seen = [ratios.of_task(task) for task in entry["tasks"]]
+    seen = [statistics.of_task(task) for task in entry["tasks"]]
     for group in entry["groups"]:
-        seen += [*ratios.of_group(group), *(ratios.of_reference(group, name) for name in MARKERS)]
+        seen += [*statistics.of_group(group), *(statistics.of_reference(group, name) for name in MARKERS)]
     low = max((tick for tick in TICKS[:6] if tick <= 0.95 * min(seen)), default=0.95 * min(seen))
     high = min((tick for tick in TICKS[7:] if tick >= 1.05 * max(seen)), default=1.05 * max(seen))
     return low, high
@@ -101,13 +99,15 @@ def _prepare(axes: Any, titles: Sequence[str], low: float, high: float) -> None:
 
 def _fill_row(axes: Any, row: int, group: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> None:
     """Tasks as small dots, below them the policy with its interval, then the references; and the number beside them."""
-    found = ratios.of_group(group)
+    found = statistics.of_group(group)
     colour = VERDICTS[found.verdict]
-    each = [ratios.of_task(task) for task in tasks]
+    each = [statistics.of_task(task) for task in tasks]
     dots = {"alpha": 0.55, "markersize": 2.8, "markeredgewidth": 0}
     axes.plot(each, [row - 0.22] * len(each), "o", color=colour, **dots)
     for name, marker in MARKERS.items():
-        axes.plot(ratios.of_reference(group, name), row + 0.3, marker, markersize=3.8, zorder=4, **HOLLOW)
+        axes.plot(
+            statistics.of_reference(group, name), row + 0.3, marker, markersize=3.8, zorder=4, **HOLLOW
+        )
     axes.plot([found.low, found.high], [row, row], "-|", color=colour, linewidth=1.8, markersize=6)
     axes.plot(found.ratio, row, "o", color=colour, markersize=6.5, markeredgecolor="white")
     number = f"{found.ratio:.2f}" if found.ratio < 9.995 else f"{found.ratio:.0f}"

@@ -11,7 +11,6 @@ from decoupled.environments import AdaptiveAlternating, Environment, PunishLast
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo, TsallisINF
 from decoupled.simulation import DIRECT, Traffic
 
-from . import data as recordings
 from . import worlds
 from .task import REGRET, SEGMENTS, SWITCHING, TRACKING, Task
 
@@ -118,7 +117,7 @@ def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
     for kind in ("segments", "numbers", "noise"):
         yield task(f"contexts-{kind}-3", "contexts", worlds.requests(kind), part(6_000), SEGMENTS)
     if data is not None:
-        for name, world, rounds in recordings.recorded(data):
+        for name, world, rounds in worlds.recorded(data):
             yield task(f"recorded-{name}", "recorded", world, part(rounds), of=name)
-        if (questions := recordings.mmlu(data)) is not None:
+        if (questions := worlds.mmlu(data)) is not None:
             yield task("mmlu-2", "mmlu", questions, part(6_000), SEGMENTS, of="mmlu")

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any, NamedTuple
 
-from decoupled.base.latex import Cell, Column, Markup, Row, Table
-
-from . import ratios
+from ..report.text import latex_table
+from . import statistics
 from .statistics import SMOOTHING
 from .suite import REFERENCES
 
@@ -63,7 +62,7 @@ def tasks_to_markdown(entry: Mapping[str, Any]) -> str:
     """The second table alone."""
     rows = [("task", "K", "T", "runs", "unit", "mean", *(f"minus `{name}`" for name in REFERENCES))]
     for head, (own, *found) in _tasks(entry):
-        rows.append((*head, own.markdown_value, *(each.markdown() for each in found)))
+        rows.append((*head, own.number, *(each.markdown() for each in found)))
     return aligned(rows)
 
 
@@ -71,7 +70,7 @@ def groups_to_markdown(entry: Mapping[str, Any], *, intervals: bool = True) -> s
     """The first table alone; without intervals it fits into a terminal."""
     rows = [("group", *(f"`{name}`" for name in REFERENCES))]
     for title, found in _groups(entry):
-        rows.append((title, *(each.markdown() if intervals else each.markdown_value for each in found)))
+        rows.append((title, *(each.markdown() if intervals else each.number for each in found)))
     return aligned(rows)
 
 
@@ -89,31 +88,23 @@ class Shown(NamedTuple):
     bold: bool
 
     @property
-    def markdown_value(self) -> str:
+    def number(self) -> str:
         """The number alone."""
         return f"**{self.digits(self.value)}**" if self.bold else self.digits(self.value)
 
     def markdown(self) -> str:
         """The number and its interval."""
-        return f"{self.markdown_value} ({self.digits(self.low)} to {self.digits(self.high)})"
-
-    def latex(self) -> Cell:
-        """The number alone."""
-        return Cell(self.in_latex(self.value), bold=self.bold)
-
-    def in_latex(self, *values: float, between: str = "") -> Markup:
-        """Numbers with the same digits."""
-        return Markup(between.join(rf"\num{{{each:z.{self.decimals}f}}}" for each in values))
+        return f"{self.number} ({self.digits(self.low)} to {self.digits(self.high)})"
 
     def digits(self, value: float) -> str:
         """A number with as many decimals; 0 has no sign."""
         return f"{value:z,.{self.decimals}f}"
 
 
-def ratio_shown(found: ratios.Ratio) -> Shown:
+def ratio_shown(found: statistics.Ratio) -> Shown:
     """A ratio with its interval, in bold if that lies below 1.
 
-    >>> ratio_shown(ratios.Ratio(0.5, 0.4, 0.62)).markdown(), ratio_shown(ratios.Ratio(12.0, 9.0, 15.0)).markdown()
+    >>> ratio_shown(statistics.Ratio(0.5, 0.4, 0.62)).markdown(), ratio_shown(statistics.Ratio(12.0, 9.0, 15.0)).markdown()
     ('**0.50** (0.40 to 0.62)', '12.0 (9.0 to 15.0)')
     """
     return Shown(*found, 2 if found.ratio < 10.0 else 1, found.verdict == "better")
@@ -136,7 +127,7 @@ def decimals_for(error: float) -> int:
 
 def _groups(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     for group in entry["groups"]:
-        yield group["title"], [ratio_shown(ratios.of_group(group, name)) for name in REFERENCES]
+        yield group["title"], [ratio_shown(statistics.of_group(group, name)) for name in REFERENCES]
 
 
 def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Shown]]]:
@@ -160,32 +151,30 @@ def _units_told(entry: Mapping[str, Any]) -> str:
 
 
 def to_latex(entry: Mapping[str, Any]) -> str:
-    """Both tables in LaTeX, for a paper that loads booktabs, graphicx, longtable and siunitx.
+    """Both tables in LaTeX, for a paper that loads booktabs and longtable.
 
     Below each number is its interval, or half its width, so that the tables fit into a page.
     """
     name, made = entry["policy"]["name"], _made(entry)
-    rows: list[Row] = []
+    groups: list[tuple[str, ...]] = []
     for title, found in _groups(entry):
-        rows.append([title, *(each.latex() for each in found)])
-        rows.append(["", *(each.in_latex(each.low, each.high, between="--") for each in found)])
-    columns = [Column("group", "l"), *(Column(each, "r") for each in REFERENCES)]
-    caption = f"Regret of {name} as a multiple of each reference's: {RATIOS}, with 95 % intervals. Below 1 is better; {BOLD.format(1)}. {made}"
-    groups = Table(columns, rows, caption, "tab:benchmark-groups")
-    rows = []
+        groups.append((title, *(each.number for each in found)))
+        groups.append((" ", *(f"{each.digits(each.low)} to {each.digits(each.high)}" for each in found)))
+    tasks: list[tuple[str, ...]] = []
     for (task, arms, rounds, runs, unit), (own, *found) in _tasks(entry):
-        rows.append([task, own.latex(), *(each.latex() for each in found)])
-        halves = (each.in_latex((each.high - each.low) / 2.0) for each in found)
-        sizes = f"K = {arms}, T = {rounds}, {runs} runs; {unit}"
-        rows.append([sizes, "", *(Markup(rf"\ensuremath{{\pm}}{half}") for half in halves)])
-    columns = [Column("task", "l"), Column("mean", "r")]
-    columns += [Column(each, "r", over="minus") for each in REFERENCES]
-    caption = (
-        f"Means of {name} over runs, and their differences from the references', run by run, with half the width of their "
-        f"95 % intervals. Below 0 is better; {BOLD.format(0)}. Units: {_units_told(entry)}. {made}"
+        tasks.append((task, own.number, *(each.number for each in found)))
+        halves = (f"± {each.digits((each.high - each.low) / 2.0)}" for each in found)
+        tasks.append((f"K = {arms}, T = {rounds}, {runs} runs; {unit}", " ", *halves))
+    of_groups = (
+        f"Regret of {name} as a multiple of each reference's: {RATIOS}, with 95 % intervals. "
+        f"Below 1 is better; {BOLD.format(1)}. {made}"
     )
-    tasks = Table(columns, rows, caption, "tab:benchmark-tasks", long=True, tight=True)
-    return f"{groups.to_latex()}\n{tasks.to_latex()}"
+    of_tasks = (
+        f"Means of {name} over runs, and by how much they differ from the references', run by run, with half the width of "
+        f"their 95 % intervals. Below 0 is better; {BOLD.format(0)}. Units: {_units_told(entry)}. {made}"
+    )
+    first = latex_table(("group", *REFERENCES), groups, of_groups, "tab:benchmark-groups")
+    return f"{first}\n{latex_table(('task', 'mean', *REFERENCES), tasks, of_tasks, 'tab:benchmark-tasks')}"
 
 
 def _made(entry: Mapping[str, Any]) -> str:

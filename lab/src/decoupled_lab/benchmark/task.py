@@ -1,4 +1,4 @@
-"""A task of the benchmark: a world, its size, and what is counted there."""
+"""A task of the benchmark: a world, its size, and what is counted there; and a short trial of a policy, which tells most mistakes within seconds."""
 
 import math
 import zlib
@@ -11,6 +11,7 @@ from decoupled.base import Floats, Ints
 from decoupled.environments import AdaptiveAlternating, ContextTable, Environment, LossTable, PunishLast
 from decoupled.errors import ContractError, UnsupportedError
 from decoupled.extend import NOISE_KINDS
+from decoupled.kernels.jit import is_ours
 from decoupled.policies import Policy
 from decoupled.simulation import DIRECT, Plan, Traffic, as_rounds, make_plan, run_block, world
 
@@ -124,3 +125,34 @@ def _has_law(policy: Policy, arms: int) -> bool:
     except UnsupportedError:
         return False
     return True
+
+
+TRIAL_ROUNDS, TRIAL_ARMS, TRIAL_RUNS = 100, 5, 2
+TRIAL_WORLDS = (
+    (LossTable(np.linspace(0.1, 0.9, TRIAL_ARMS)[None, :], [0]), DIRECT),
+    (PunishLast(TRIAL_ARMS), DIRECT),
+    (LossTable(np.linspace(0.9, 0.1, 2)[None, :], [0]), Traffic(delay=3)),
+)
+
+
+def check_entry(policy: Policy) -> None:
+    """Raise an error if a policy cannot enter: it breaks its contract, or plays another game when it plays again."""
+    if not policy.in_python and not is_ours(policy.params_type, *policy.functions):
+        from decoupled.testing import (  # a second to load, and most entries do not need it
+            Case,
+            check_defined,
+        )
+
+        check_defined(
+            Case(policy, TRIAL_ARMS, TRIAL_ROUNDS, 0)
+        )  # compiled code notices no index out of range
+    for here, traffic in TRIAL_WORLDS:
+        ends = np.array([TRIAL_ROUNDS], np.int64)
+        once, again = (
+            run_block(policy, here, TRIAL_ROUNDS, ends, 0, 0, TRIAL_RUNS, traffic) for _ in range(2)
+        )
+        if once.regret.tolist() != again.regret.tolist() or once.plays.tolist() != again.plays.tolist():
+            raise ContractError(
+                f"{policy.label}: plays another game when it plays the same one again; draw from known.random() alone, "
+                "and keep nothing but the learned arrays"
+            )

@@ -19,8 +19,7 @@ from decoupled.errors import ContractError, DecoupledError
 
 from .loading import Source, told
 from .suite import REFERENCES, SUITE, Size
-from .task import Played
-from .trial import check_entry
+from .task import Played, check_entry
 
 REFUSED = "refused"
 TRIAL = 60.0  # seconds

@@ -9,7 +9,7 @@ from typing import Any
 from decoupled.base import write_atomically
 from decoupled.errors import ParameterError, near_name
 
-from ..bench import engine, gpu, learner, limits, machine, mirror, service, start, versions
+from ..bench import engine, gpu, learner, limits, mirror, service, start, timing
 from ..bench.timing import Rate, Ratio
 
 GROUPS: dict[str, Any] = {
@@ -42,11 +42,11 @@ def run_bench(
         lengthy = service.soak(60.0 * soak) if name == "service" and soak else ()
         measured = GROUPS[name].measure(repetitions)
         if name == "engine" and against is not None:
-            measured = versions.measure(against, repetitions)
+            measured = engine.measure_against(against, repetitions)
         for line in chain(measured, lengthy):
             print(formatted(line), flush=True)
             lines.append({"group": name, "line": line.name, **line._asdict()})
-    write_atomically(out, json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")
+    write_atomically(out, json.dumps({"machine": timing.describe(), "lines": lines}, indent=1) + "\n")
     print(f"\nWritten to {out}")
 
 

@@ -15,14 +15,16 @@ _experiments = ", ".join(
 )
 
 Latex = Annotated[
-    bool, typer.Option("--latex", help="Write tables and a document for LaTeX as well: report.tex.")
+    bool,
+    typer.Option(
+        "--latex", help="Write tables for LaTeX as well: claims.tex, and table.tex beside figures."
+    ),
 ]
 
 
 def reproduce(
     experiments: Annotated[
-        list[str] | None,
-        typer.Argument(help=f"Any of {_experiments}. Default: all."),
+        list[str] | None, typer.Argument(help=f"Any of {_experiments}. Default: all.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute or two.")] = False,
     runs: Annotated[
@@ -66,7 +68,8 @@ def report(
     replication: Annotated[
         bool,
         typer.Option(
-            "--replication", help="Also write a replication report: replication.md, .tex and .pdf."
+            "--replication",
+            help="Also write a replication report: replication.md, and with pandoc .tex and .pdf.",
         ),
     ] = False,
     latex: Latex = False,
@@ -140,8 +143,7 @@ def bench(
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
     soak: Annotated[
-        float,
-        typer.Option(min=0.0, help="With service: extra minutes, to check that memory stays flat."),
+        float, typer.Option(min=0.0, help="With service: extra minutes, to check that memory stays flat.")
     ] = 0.0,
     against: Annotated[
         Path | None,

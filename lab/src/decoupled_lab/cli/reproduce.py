@@ -9,12 +9,8 @@ from rich.table import Table
 from ..paper.replication import write_replication
 from ..paper.runner import read_record
 from ..report.claims import FAILS, HOLDS, UNDECIDED
-from ..report.folder import CLAIMS_FILE, PAGE_FILE
-from ..report.latex import HINT
-from ..report.mathematics import readable
-from ..report.page import counted, decisive
-from ..report.paper_tables import CLAIMS_TABLE_FILE, DOCUMENT_FILE, TABLE_FILE
-from ..report.section import Section
+from ..report.page import CLAIMS_FILE, CLAIMS_TABLE_FILE, PAGE_FILE, TABLE_FILE, Section, counted, decisive
+from ..report.text import readable
 
 
 def print_claims(sections: Sequence[Section], folder: Path, *, latex: bool = False) -> None:
@@ -37,18 +33,13 @@ def print_claims(sections: Sequence[Section], folder: Path, *, latex: bool = Fal
         console.print(warning, style="bold red", markup=False)
     print(f"Figures and data are in {folder}; the claims as data in {folder / CLAIMS_FILE}.")
     if latex:
-        print(
-            f"For LaTeX: {folder / CLAIMS_TABLE_FILE}, {TABLE_FILE} beside the figures, {folder / DOCUMENT_FILE}."
-        )
+        print(f"For LaTeX: {folder / CLAIMS_TABLE_FILE}, and {TABLE_FILE} beside the figures.")
     print(f"The report is {folder / PAGE_FILE}: open it in a browser.")
 
 
 def print_replication(sections: Sequence[Section], folder: Path) -> None:
     """Write the replication report, and say where it is."""
     written = write_replication(folder, read_record(folder), sections)
-    made = [path for path in written if path is not None]
-    print(f"The replication report is {', '.join(map(str, made))}.")
-    if written.pdf is None:
-        print(
-            f"There is no PDF, because pdflatex with siunitx was not found. To make it: {HINT}, then run this again."
-        )
+    print(f"The replication report is {', '.join(map(str, written))}.")
+    if len(written) < 3:
+        print("There is no PDF: install pandoc and a LaTeX such as texlive-xetex, then run this again.")

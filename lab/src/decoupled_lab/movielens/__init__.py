@@ -8,20 +8,10 @@ Intelligent Systems 5(4).
 """
 
 from .files import Source, find, load
-from .fits import fitted
-from .oracle import Oracle, fit_oracle
-from .ratings import Ratings, parse_ratings, read_titles
-from .synthetic import stand_in
+from .oracle import Oracle, fit_oracle, fitted
+from .ratings import Ratings, parse_ratings, read_titles, stand_in
 
 __all__ = [
-    "Oracle",
-    "Ratings",
-    "Source",
-    "find",
-    "fit_oracle",
-    "fitted",
-    "load",
-    "parse_ratings",
-    "read_titles",
-    "stand_in",
-]
+    "Oracle", "Ratings", "Source", "find", "fit_oracle", "fitted", "load", "parse_ratings",
+    "read_titles", "stand_in",
+]  # fmt: skip

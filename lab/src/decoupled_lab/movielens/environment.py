@@ -14,7 +14,7 @@ from decoupled.errors import ParameterError
 from decoupled.extend import NOISE_KINDS, Table
 
 from . import Oracle, find, fitted, read_titles, stand_in
-from .download import TITLE_FILE
+from .files import TITLE_FILE
 from .ratings import MOVIES
 
 _one_at_a_time = Lock()

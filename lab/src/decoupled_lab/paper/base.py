@@ -17,7 +17,7 @@ from decoupled.environments import Adversary, Alternating
 from decoupled.policies.warmup import form
 from decoupled.simulation import BLOCKS, PLAN_FILE, RESULTS_FILE, Plan, Results, run_block, run_plan
 
-from ..report.section import Section
+from ..report.page import Section
 
 Advance: TypeAlias = Callable[[int], None]  # takes the number of finished units of work
 

@@ -19,7 +19,7 @@ from ..bench.steps import running
 from ..movielens.environment import MovieLens
 from ..movielens.ratings import MOVIES
 from ..report.claims import Claim, judged_above, judged_below, mean_of
-from ..report.section import ReportTable, Section
+from ..report.page import ReportTable, Section
 from .base import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import named_panel, named_series, regret_table

@@ -19,9 +19,8 @@ from decoupled.errors import ParameterError, StorageError, near_name
 from decoupled.kernels.jit import cache_folder
 from decoupled.simulation import DEVICES
 
-from ..bench.machine import describe
-from ..report.folder import write_report
-from ..report.section import Section
+from ..bench.timing import describe
+from ..report.page import Section, write_report
 from . import EXPERIMENTS, GROUPS
 from .base import PaperExperiment, Scale
 

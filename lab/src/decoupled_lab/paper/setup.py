@@ -12,7 +12,7 @@ from decoupled.simulation import Results, described
 
 from ..report import comparison
 from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of
-from ..report.section import ReportTable
+from ..report.page import ReportTable
 
 POLICIES: tuple[Policy, ...] = (FTPL(), TsallisINF(), Exp3())
 

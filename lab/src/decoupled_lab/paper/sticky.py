@@ -12,7 +12,7 @@ from decoupled.policies import FTPL, CoupledTsallisINF, Ladder, Policy, TsallisI
 from decoupled.simulation import Plan, Results, Traffic, make_plan
 
 from ..report.claims import Claim, judged_below, judged_within, mean_of, ratio_of
-from ..report.section import ReportTable, Section
+from ..report.page import ReportTable, Section
 from ..theory.bounds import switches as bound_on_switches
 from .base import Scale, Simulated
 

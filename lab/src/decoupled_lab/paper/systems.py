@@ -29,8 +29,7 @@ from decoupled.simulation import Plan, Results, draws_per_round, make_plan, run_
 
 from ..movielens.environment import MovieLens
 from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of
-from ..report.page import short
-from ..report.section import ReportTable, Section
+from ..report.page import ReportTable, Section, short
 from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import ADVERSARIES, BENCHMARKS, regret_ratio

@@ -12,7 +12,7 @@ from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
 from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import Claim, judged_above, mean_of, ratio_of
-from ..report.section import ReportTable, Section
+from ..report.page import ReportTable, Section
 from . import tuned_map
 from .base import HORIZON, Advance, Scale, Simulated, device_code, simulated
 from .setup import BENCHMARKS as INSTANCES

@@ -15,9 +15,9 @@ from decoupled.plots import Heat, Picture
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
 from decoupled.simulation import Plan, make_plan, run_plan
 
-from ..report.section import ReportTable
+from ..report.page import ReportTable
 from .base import HORIZON, Advance, Scale
-from .grid import ARMS, GAPS
+from .published import ARMS, GAPS
 
 RUNS = 100_000
 QUICK_RUNS = 1_000

@@ -17,10 +17,8 @@ from decoupled.simulation import (
     described,
     regret_rows,
 )
-from decoupled.simulation.latex import regret_table as latex_table
 
-from .folder import write_report
-from .section import ReportTable, Section
+from .page import ReportTable, Section, write_report
 
 
 def compare(
@@ -45,7 +43,7 @@ def compare(
         band: what the bands around the curves show, as in `Results.plot`.
         labels: names of the policies, as in `Results.plot`.
         against: the policy, or its label, that the others are compared with run by run.
-        latex: whether to write the table and a whole document for LaTeX as well: comparison/table.tex and report.tex.
+        latex: whether to write a table of each environment for LaTeX as well: comparison/table.tex.
 
     >>> import decoupled as dc, tempfile
     >>> import decoupled_lab as lab
@@ -107,7 +105,15 @@ def regret_table(
     head = (
         REGRET_HEAD + (SEGMENT_HEAD if segments else ()) + (_heads(cells, labels, rivals) if rivals else ())
     )
-    return ReportTable(title, head, tuple(rows), latex_table(cells, names))
+
+    def latex(label: str) -> str:
+        tables = (
+            results.to_latex(labels=names[cell], label=f"{label}-{number}")
+            for number, (cell, results) in enumerate(cells.items(), 1)
+        )
+        return "\n".join(tables)
+
+    return ReportTable(title, head, tuple(rows), latex)
 
 
 def _heads(

@@ -1,17 +1,44 @@
-"""Builds the report as one HTML file: no network, interactive figures, readable anywhere."""
+"""The folder of a report: its sections as one HTML file, readable anywhere without a network, claims.json, every figure with its data, and tables for LaTeX."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from decoupled.plots import COLOURS, WORST, Heat, Panel, Picture, Series
+from decoupled import __version__
+from decoupled.base import write_atomically
+from decoupled.plots import COLOURS, WORST, Heat, Panel, Picture, Series, save_static
 
 from .claims import FAILS, HOLDS, UNDECIDED, Claim, Measure
-from .mathematics import typeset
-from .section import ReportTable, Section
+from .text import latex_table, typeset
+
+
+class ReportTable(NamedTuple):
+    """A small table; the first column names the rows."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    latex: Callable[[str], str] | None = (
+        None  # from a label to its form in a paper, if that is not these words in columns
+    )
+
+
+class Section(NamedTuple):
+    """One experiment in a report."""
+
+    text: str
+    claims: tuple[Claim, ...]
+    pictures: tuple[Picture, ...]
+    tables: tuple[ReportTable, ...] = ()
+    warnings: tuple[str, ...] = ()
+    name: str = ""
+    title: str = ""
+    extent: str = ""  # how much was run: runs and rounds, or repetitions
+
 
 # Plotly's names for the DASHES and MARKERS that matplotlib draws.
 _DASHES = ("solid", "dash", "dashdot", "dot")
@@ -272,3 +299,61 @@ def _series_data(series: Series) -> dict[str, Any]:
 
     band = None if series.band is None else [digits(ends) for ends in series.ends]
     return series._asdict() | {"x": digits(series.x), "y": digits(series.y), "band": band}
+
+
+CLAIMS_FILE = "claims.json"
+PAGE_FILE = "report.html"
+TABLE_FILE, CLAIMS_TABLE_FILE = "table.tex", "claims.tex"
+
+
+def write_report(
+    folder: Path,
+    title: str,
+    lead: str,
+    facts: Mapping[str, str],
+    sections: Sequence[Section],
+    *,
+    latex: bool = False,
+) -> Path:
+    """Write the report; return the path of the page."""
+    for section in sections:
+        for picture in section.pictures:
+            save_static(picture, folder / section.name)
+    claims = [claim.to_dict() for section in sections for claim in section.claims]
+    write_atomically(folder / CLAIMS_FILE, json.dumps(claims, indent=1, allow_nan=False) + "\n")
+    write_atomically(folder / PAGE_FILE, build_page(title, lead, facts, sections))
+    if latex:
+        write_latex(folder, sections)
+    return folder / PAGE_FILE
+
+
+def write_latex(folder: Path, sections: Sequence[Section]) -> None:
+    """Write a file with the tables of each section, and one with a table of all claims."""
+    claims = [claim for section in sections for claim in section.claims]
+    if claims:
+        write_atomically(folder / CLAIMS_TABLE_FILE, claims_table(claims))
+    for section in sections:
+        if section.tables:
+            tables = [table_of(section, each, at) for at, each in enumerate(section.tables, 1)]
+            write_atomically(folder / section.name / TABLE_FILE, "\n".join(tables))
+
+
+def claims_table(claims: Sequence[Claim]) -> str:
+    """The verdicts on claims, each with the measurement that decides it."""
+    rows = [(each.verdict, f"{each.statement} ({each.place})", decisive(each)) for each in claims]
+    caption = (
+        "Verdicts on the claims. A claim holds if all of its 95 % intervals lie on its side of the threshold, which hold "
+        "jointly (Bonferroni). It fails if one lies entirely on the other side; otherwise it is undecided. The measurement "
+        f"is the one that is closest to the threshold, with its interval. Made with decoupled {__version__}."
+    )
+    return latex_table(("Verdict", "Claim", "Measured"), rows, caption, "tab:claims", (0.14, 0.46, 0.3))
+
+
+def table_of(section: Section, table: ReportTable, number: int) -> str:
+    """A table of a section for a paper; its caption begins with the section's title."""
+    label = f"tab:{section.name}" + (f"-{number}" if number > 1 else "")
+    if table.latex is not None:
+        return table.latex(label)
+    extent = f" {section.extent}" if section.extent else ""
+    caption = f"{section.title}. {table.title}.{extent} Made with decoupled {__version__}."
+    return latex_table(table.head, table.rows, caption, label)

@@ -8,24 +8,12 @@
 """
 
 from . import bounds, figures
-from .checking import check, inspect, inspect_round
+from .checking import Report, check, combine, inspect, inspect_round
 from .probabilities import jacobian, slopes, weights
-from .report import Report, combine
 from .steps import Step, steps
 from .survey import survey
 
 __all__ = [
-    "Report",
-    "Step",
-    "bounds",
-    "check",
-    "combine",
-    "figures",
-    "inspect",
-    "inspect_round",
-    "jacobian",
-    "slopes",
-    "steps",
-    "survey",
-    "weights",
-]
+    "Report", "Step", "bounds", "check", "combine", "figures", "inspect", "inspect_round", "jacobian",
+    "slopes", "steps", "survey", "weights",
+]  # fmt: skip

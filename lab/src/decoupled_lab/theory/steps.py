@@ -10,10 +10,7 @@ from decoupled.environments import Environment
 from decoupled.policies import FTPL
 
 from .bounds import first_round_constant, penalty_constant, theorem1
-from .lemmas.penalty import GAPS, UNIFORM, penalty
-from .lemmas.penalty import sides as penalty_sides
-from .lemmas.stability import LEMMA
-from .lemmas.stability import sides as stability_sides
+from .lemmas.paper import GAPS, STABILITY, UNIFORM, penalty, penalty_sides, stability_sides
 from .moment import Moment
 from .trajectory import run
 
@@ -74,7 +71,7 @@ def steps(
         means = trajectory.means[round_ - 1]
         regret += float(moment.moments.law @ means) - float(means[best])
         exact[0] += float(moment.stability @ means)
-        stability = next(sides for sides in stability_sides(moment) if sides.inequality is LEMMA)
+        stability = next(sides for sides in stability_sides(moment) if sides.inequality is STABILITY)
         lemmas[0] += float(np.asarray(stability.right).sum())
     last = first_round_constant(alpha) * np.sqrt(arms) / policy.c
     slow = penalty_constant(alpha) / policy.c * np.sqrt(arms * horizon) + last

@@ -6,12 +6,11 @@ import typer
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
     from . import service
-    from .config import config
-    from .health import health
-    from .mirror import mirror
+    from .mirror import config, mirror
     from .weights import weights
 
-    service.add_to(app)
-    for command in (mirror, weights, health):
+    managing = (service.migrate, service.doctor, service.backup, service.restore, service.audit)
+    for command in (service.serve, *managing, mirror, weights, service.health):
         app.command()(command)
+    app.add_typer(service.keys, name="keys")
     app.add_typer(config, name="config")

@@ -1,17 +1,16 @@
-"""Defines the command `decoupled mirror`."""
+"""Defines the commands `decoupled mirror` and `decoupled config`, which shows the options and where each came from."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from decoupled.cli import report_errors
+from decoupled.cli import aligned, report_errors
 from decoupled.errors import ParameterError
 
-from ..options.definitions import MIRROR
-from ..options.sources import OptionValues, config_path, read_file, resolved
-from .options import takes, warn_of_unknown_variables
-from .starting import ends_on_sigterm, loading
+from ..options.definitions import MIRROR, SERVE
+from ..options.sources import OptionValues, config_path, held_rows, read_file, resolved
+from .options import ends_on_sigterm, loading, takes, takes_serve_options, warn_of_unknown_variables
 
 if TYPE_CHECKING:
     from ..mirror.config import MirrorConfig
@@ -69,3 +68,26 @@ def read(settings: OptionValues, config: str | None) -> "MirrorConfig":
     from ..mirror.config_file import read_config
 
     return read_config(config_file(config), settings)
+
+
+config = typer.Typer(
+    help="Show the options of a command as they hold, and where each value came from.", no_args_is_help=True
+)
+
+
+@config.command("serve")
+@takes_serve_options(SERVE, warn=True)
+def config_serve(settings: OptionValues) -> None:
+    """Show what `decoupled serve` would run with. Passwords are not shown."""
+    typer.echo(aligned(held_rows(SERVE, settings)))
+
+
+@config.command("mirror")
+@takes_mirror_options
+def config_mirror(settings: OptionValues, config: ConfigFile = None) -> None:
+    """Show what `decoupled mirror` would run with, and every other key of its file. Secrets are not shown."""
+    with report_errors():
+        from ..mirror.config_file import file_keys
+
+        read(settings, config)  # raises the errors that starting it would raise
+        typer.echo(aligned([*held_rows(MIRROR, settings), *file_keys(config_file(config))]))

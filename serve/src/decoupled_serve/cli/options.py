@@ -1,16 +1,56 @@
-"""Makes the flags of commands from the definitions of their options."""
+"""What the commands share: flags made from the definitions of their options, and how a long-running one starts."""
 
+import gc
 import inspect
-from collections.abc import Callable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
 from decoupled.cli import flag, report_errors, with_parameters_of
 
-from ..options.definitions import CONFIG, STORES
-from ..options.option import Option
+from ..options.definitions import CONFIG, STORES, Option
 from ..options.sources import OptionValues, config_path, resolved, serve_file, unknown_variables
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Load modules without looking for garbage in between, and never look at what they made again.
+
+    Modules stay for good, so there is no garbage to find; looking for it takes a seventh of the time to start the service.
+    """
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
+
+
+@contextmanager
+def ends_on_sigterm() -> Iterator[None]:
+    """End in order on SIGTERM, until something else handles it.
+
+    The first process of a container ignores signals that it has no handler for, so without one a container that is
+    stopped while it starts would have to be killed.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    if threading.current_thread() is not threading.main_thread():  # which alone may set handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
 
 _BY_VARIABLE = "Variables set the options, too, such as DECOUPLED_STORE for --store. See docs/settings.md."
 Resolve = Callable[[dict[str, Any]], OptionValues]

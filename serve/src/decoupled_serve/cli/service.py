@@ -1,37 +1,28 @@
-"""Runs and manages a service: `serve`, `migrate`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
+"""Runs and manages a service: `serve`, `health`, `migrate`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from decoupled.cli import AuditAction, AuditLimit, AuditSubject, AuditTenant, report_errors
 
-from ..options.definitions import SERVE, STORES
+from ..options.definitions import LISTENING, SERVE, STORES
 from ..options.kinds import shown_store
 from ..options.sources import OptionValues
-from .audit import audit_line
-from .options import takes_serve_options, takes_store
-from .starting import ends_on_sigterm, loading
+from .options import ends_on_sigterm, loading, takes_serve_options, takes_store
 
 if TYPE_CHECKING:
     from ..service.api.keys import ApiKey
+    from ..service.experiment.records import AuditRecord
     from ..service.service import DecisionService
 
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_LONGEST = 200  # characters of a value in a line of the audit trail
 keys = typer.Typer(help="API keys of a store: make, list, rotate, revoke.", no_args_is_help=True)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the service's commands."""
-    app.command()(serve)
-    app.command()(migrate)
-    app.command()(doctor)
-    app.command()(backup)
-    app.command()(restore)
-    app.command()(audit)
-    app.add_typer(keys, name="keys")
 
 
 @takes_serve_options(SERVE, warn=True)
@@ -75,10 +66,8 @@ def migrate(settings: OptionValues) -> None:
         from ..service.store.open import migrated
 
         where, before, after = migrated(settings["store"])
-        done = (
-            "nothing to do" if before == after else "created" if before == 0 else f"updated from {before}"
-        )
-        typer.echo(f"Store {where}: version {after}, {done}")
+        updated = f"updated from {before}" if before else "created"
+        typer.echo(f"Store {where}: version {after}, {'nothing to do' if before == after else updated}")
 
 
 @takes_store
@@ -133,9 +122,31 @@ def audit(
 ) -> None:
     """Show who changed what, newest first, from the store itself."""
     with report_errors(), _opened(settings["store"]) as service:
-        found = service.audit.read(tenant, subject=subject, action=action, limit=limit).result()
-        for entry in found:
+        for entry in service.audit.read(tenant, subject=subject, action=action, limit=limit).result():
             typer.echo(audit_line(entry))
+
+
+def audit_line(entry: "AuditRecord") -> str:
+    """A change as one line.
+
+    >>> from decoupled_serve.service.experiment.records import AuditRecord
+    >>> change = AuditRecord(7, 0.0, "local", "budget.set", "models", "key 3f29", "till", "r-1", {}, {"share": 0.1})
+    >>> audit_line(change)
+    '1970-01-01T00:00:00.000000Z  local  budget.set  models  by key 3f29 (till)  request r-1  {} -> {"share": 0.1}'
+    """
+    from ..service.experiment.records import moment
+
+    who = entry.caller + (f" ({entry.label})" if entry.label else "")
+    request = f"  request {entry.request}" if entry.request is not None else ""
+    what = f"{entry.tenant}  {entry.action}  {entry.subject}"
+    return f"{moment(entry.at)}  {what}  by {who}{request}  {_short(entry.old)} -> {_short(entry.new)}"
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 @contextmanager
@@ -194,9 +205,8 @@ def keys_list(settings: OptionValues) -> None:
 
         for key in service.keys.list().result():
             state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
-            typer.echo(
-                f"{key.id}  {key.tenant}  {key.role}  {key.label!r}  made {moment(key.created_at)}  {state}"
-            )
+            made = f"made {moment(key.created_at)}"
+            typer.echo(f"{key.id}  {key.tenant}  {key.role}  {key.label!r}  {made}  {state}")
 
 
 @keys.command("revoke")
@@ -252,3 +262,46 @@ def checked_tenant(tenant: str) -> str:
     if not is_name(tenant):
         raise ParameterError.of("tenant", tenant, name_rule(), "choose another name")
     return tenant
+
+
+@takes_serve_options(LISTENING)
+def health(
+    settings: OptionValues,
+    url: Annotated[
+        str | None, typer.Option(help="Where the service is. Default: where it listens by its options.")
+    ] = None,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Ask whether it can decide, not just whether it answers.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the answer.")] = 5.0,
+) -> None:
+    """Ask the service on this machine whether it is well; exit with 1 if it is not."""
+    import ssl  # these take longer to load than all the rest of the command line
+    import urllib.error
+    import urllib.request
+
+    target = (url or address_of(settings)).rstrip("/") + ("/readyz" if ready else "/healthz")
+    try:
+        trust = ssl.create_default_context()
+        if url is None:  # the certificate names the service as clients reach it, not the loopback
+            trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+        with urllib.request.urlopen(target, timeout=timeout, context=trust) as answer:
+            typer.echo(f"{target}: {answer.status}")
+    except urllib.error.HTTPError as error:
+        typer.echo(f"{target}: {error.code} {error.read(1000).decode('utf-8', 'replace')}", err=True)
+        raise typer.Exit(1) from None
+    except (OSError, ValueError) as error:
+        typer.echo(f"{target}: no answer ({getattr(error, 'reason', error)})", err=True)
+        raise typer.Exit(1) from None
+
+
+def address_of(settings: OptionValues) -> str:
+    """The address of a service on this machine.
+
+    >>> from decoupled_serve.options.sources import resolved
+    >>> address_of(resolved(LISTENING, {"host": "0.0.0.0", "port": "9000"}, {}))
+    'http://127.0.0.1:9000'
+    """
+    host = ANY_ADDRESS.get(settings["host"], settings["host"])
+    scheme = "http" if settings["tls-certificate"] is None else "https"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings['port']}"

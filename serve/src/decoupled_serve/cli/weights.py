@@ -10,11 +10,10 @@ import typer
 from decoupled.cli import URL, Experiment, KeyFile, Url, connected, report_errors
 from decoupled.errors import ParameterError
 
-from .starting import ends_on_sigterm
+from .options import ends_on_sigterm
 
 if TYPE_CHECKING:
-    from ..weights.documents import Document
-    from ..weights.shares import Shares
+    from ..weights.shares import Document, Shares
     from ..weights.targets import Target
 
 KINDS = ("nginx", "haproxy", "httproute", "json")
@@ -25,37 +24,25 @@ def weights(
     experiment: Experiment,
     to: Annotated[str, typer.Option(help=f"What to write for: {', '.join(KINDS)}.")] = "json",
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file to write, as a whole; the standard output if not given. Not for haproxy."
-        ),
+        Path | None, typer.Option(help="The file to replace; else the standard output. Not for haproxy.")
     ] = None,
     reload: Annotated[
         str | None,
-        typer.Option(
-            help=f"The command to run after the file has changed. For nginx it is `{_RELOAD}`; '' for none.",
-            metavar="COMMAND",
-        ),
+        typer.Option(metavar="COMMAND", help=f"To run after a change. For nginx `{_RELOAD}`; '' for none."),
     ] = None,
     upstream: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What an arm is called there, if not by its name; repeat it for several.",
-            metavar="ARM=NAME",
-        ),
+        typer.Option(metavar="ARM=NAME", help="What an arm is called there; repeat it for several."),
     ] = None,
     by: Annotated[
         str, typer.Option(help="nginx: what it draws by, such as $cookie_session to keep a session's arm.")
     ] = "$request_id",
     socket: Annotated[
-        str | None,
-        typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET"),
+        str | None, typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET")
     ] = None,
     backend: Annotated[
         str | None,
-        typer.Option(
-            help="haproxy: the backend; its servers are the arms. Default: the experiment's name."
-        ),
+        typer.Option(help="haproxy: the backend, whose servers are the arms, if not EXPERIMENT."),
     ] = None,
     gateway: Annotated[
         str | None, typer.Option(help="httproute: the Gateway that the route belongs to.")
@@ -71,8 +58,7 @@ def weights(
     fallback: Annotated[
         str | None,
         typer.Option(
-            help="The arm that gets everything if the service is away and nothing was written yet.",
-            metavar="ARM",
+            metavar="ARM", help="Gets everything if the service is away and nothing was written yet."
         ),
     ] = None,
     url: Url = URL,
@@ -83,8 +69,8 @@ def weights(
     While the service is away the gateway keeps what it has.
     """
     with report_errors("what was written stays"), ends_on_sigterm(), connected(url, key_file) as service:
-        from ..weights.following import Follower
         from ..weights.shares import all_to, shares_of
+        from ..weights.targets import Follower
 
         names = _names(upstream)
 
@@ -125,7 +111,7 @@ def _names(upstreams: list[str] | None) -> dict[str, str]:
 
 
 def _document(to: str, by: str, gateway: str | None, port: int) -> "Document":
-    from ..weights.documents import HttpRoute, Json, Nginx
+    from ..weights.shares import HttpRoute, Json, Nginx
 
     if to == "nginx":
         return Nginx(by)

@@ -1,6 +1,7 @@
 """Decides for the plug-in: with a learner in this process, or with a decision service. No request waits for long."""
 
 import asyncio
+import atexit
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -16,12 +17,13 @@ from decoupled.learner import Guardrails, Learner
 from decoupled.policies import Ladder, Policy
 
 from ..mirror.backend import UNKNOWN, Routing, ServiceCalls, Traits
+from ..mirror.copies import Learning
 from ..mirror.prefetch import Prefetch
-from .saving import SavedSoon
 
 PATIENCE = 0.1  # seconds that a request with a key waits for the service
 REST = 5.0  # seconds without asking for such decisions after one did not come in time
 PATIENT = 10_000  # decisions that a verdict waits for a shadow; fewer begin after one that waits
+SAVE_SECONDS = 1.0  # between a change and the file that has it
 _PAUSE = 1.0  # seconds until the next attempt to reach the service
 _log = logging.getLogger("decoupled.litellm")
 fcntl: Any
@@ -31,17 +33,32 @@ except ImportError:  # Windows
     fcntl = None
 
 
-class Decider(Protocol):
+class Decider(Learning, Protocol):
     """Decides, and takes losses."""
 
     async def draw(self, mode: Mode, available: Sequence[str], about: Traits) -> Routing | None:
         """A decision among these arms; None if there is none now."""
 
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
-        """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
 
-    def forget(self, decision: str) -> None:
-        """Wait no longer for a decision that gets no loss."""
+class SavedSoon:
+    """Something that is saved by a function."""
+
+    def __init__(self, save: Callable[[], None]) -> None:
+        self._save = save
+        self._saving: asyncio.Task[None] | None = None
+        atexit.register(save)
+
+    def changed(self) -> None:
+        """Save it soon, in a thread. Must be called in the event loop."""
+        if self._saving is None or self._saving.done():
+            self._saving = asyncio.create_task(self._save_soon())
+
+    async def _save_soon(self) -> None:
+        await asyncio.sleep(SAVE_SECONDS)
+        try:
+            await asyncio.to_thread(self._save)
+        except OSError as error:  # such as a full disk
+            _log.error("what was learned cannot be saved: %s", error)
 
 
 class InProcess:

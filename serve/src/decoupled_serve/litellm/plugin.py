@@ -17,15 +17,13 @@ from decoupled.errors import ParameterError
 from decoupled.learner import Budget, Guardrails
 from decoupled.policies import Ladder, Policy
 
-from ..mirror.config import LossConfig
+from ..mirror.config import LossConfig, first_problem
 from ..mirror.exchange import Answer
 from ..mirror.judges import judge_of
 from ..mirror.spending import Spending
-from .deciding import Decider, InProcess, OnService
-from .requests import TARGETS, Fields, metadata_of
+from .deciding import Decider, InProcess, OnService, SavedSoon
 from .routing import Mark, Routing
-from .saving import SavedSoon
-from .shadow_arm import SHADOW, ShadowArm, answer_of, failure_of
+from .shadow_arm import SHADOW, TARGETS, Fields, ShadowArm, answer_of, failure_of, metadata_of
 
 MARK = "decoupled"  # its place in LiteLLM's notes about a request
 _log = logging.getLogger("decoupled.litellm")
@@ -217,16 +215,13 @@ def _ordered(deployments: list[dict[str, Any]], arm: str) -> list[dict[str, Any]
         each["litellm_params"].get("order", each.get("model_info", {}).get("order")) for each in deployments
     ]
     some = any(order is not None for order in given)
-    return [
-        each
-        if some and order is None
-        else _with_order(each, 2 * (order or 0) + (0 if _arm(each) == arm else 1))
-        for each, order in zip(deployments, given, strict=True)
-    ]
-
-
-def _with_order(deployment: dict[str, Any], order: int) -> dict[str, Any]:
-    return {**deployment, "litellm_params": {**deployment["litellm_params"], "order": order}}
+    found = []
+    for each, order in zip(deployments, given, strict=True):
+        if not some or order is not None:
+            place = 2 * (order or 0) + (0 if _arm(each) == arm else 1)
+            each = {**each, "litellm_params": {**each["litellm_params"], "order": place}}
+        found.append(each)
+    return found
 
 
 def _notes(kwargs: Fields) -> dict[str, Any]:
@@ -247,6 +242,4 @@ def _checked_loss(loss: LossConfig | Mapping[str, Any]) -> LossConfig:
     try:
         return loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        place = ".".join(("loss", *map(str, found["loc"])))
-        raise ParameterError(f"{place}: {found.get('ctx', {}).get('error', found['msg'])}") from None
+        raise ParameterError(first_problem(error, "loss")) from None

@@ -16,12 +16,10 @@ from ..mirror.copies import Copies, Copy
 from ..mirror.counts import MirrorCounts
 from ..mirror.exchange import Answer, Request
 from ..mirror.headers import CREDENTIALS
-from ..mirror.judges import Judge
-from ..mirror.loss import CopyLoss
+from ..mirror.judges import CopyLoss, Judge
 from ..mirror.spending import Spending
 from .deciding import Decider
-from .requests import Fields, context_of, copied, headers_of
-from .shadow_arm import ShadowArm
+from .shadow_arm import Fields, ShadowArm, context_of, copied, headers_of
 
 OPEN_SECONDS = 600.0  # for an answer to be served; a longer one has no shadow
 
@@ -124,10 +122,8 @@ class Routing:
         elif not serves:
             self.copies.give_up("refused", decision.id)
         else:
-            mark, passed = (
-                decision.id,
-                tuple((each, headers[each]) for each in self._forward if each in headers),
-            )
+            passed = tuple((each, headers[each]) for each in self._forward if each in headers)
+            mark = decision.id
             self._open[mark] = Open(mark, decision.explore, *found, passed, self._clock())
         if decision is not None and serves:
             self._last = decision.exploit

@@ -1,8 +1,12 @@
-"""A connection to one arm. h11 does the framing: what ends a body, what may be reused, what is not HTTP."""
+"""Connections to one arm, and the pool of them.
+
+h11 does the framing: what ends a body, what may be reused, what is not HTTP.
+"""
 
 import asyncio
 import re
 import ssl
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import TypeAlias
 
@@ -12,6 +16,8 @@ import h11
 MOST_UNREAD = 2**16
 # As in the proxy's own server; h11 would take no more than 16 KiB.
 LARGEST_HEAD = 2**16
+# Many servers close an idle connection after 5 s; a request must not be sent into one that is closing.
+IDLE_SECONDS = 4.0
 # Bytes that no header may contain (RFC 9110, 5.5). h11 lets most of them pass.
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _Event: TypeAlias = "h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]"
@@ -124,9 +130,8 @@ class ArmConnection(asyncio.BufferedProtocol):
             if isinstance(event, h11.Response):
                 _check(event)
                 # What declares its length twice may be read in two ways, so nothing follows it (RFC 9112, 6.3).
-                self._last = {b"content-length", b"transfer-encoding"} <= {
-                    name for name, _ in event.headers
-                }
+                names = {name for name, _ in event.headers}
+                self._last = {b"content-length", b"transfer-encoding"} <= names
                 return event
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
                 raise BrokenOff(self._lost or "answered something else than was asked")
@@ -195,3 +200,58 @@ def _check(head: h11.Response) -> None:
     for name, value in head.headers:
         if _CONTROL.search(value):
             raise BrokenOff(f"sent a control character in the header {name.decode('latin-1')}")
+
+
+class Pool:
+    """Hands out connections, the one used last first. Taking one takes as long however many there are.
+
+    Args:
+        address: the host and port of the arm.
+        trust: the certificates to trust; None without TLS.
+        option: an option of every socket; None for none.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        trust: ssl.SSLContext | None,
+        option: tuple[int, int, int] | None = None,
+    ) -> None:
+        self._address, self._trust, self._option = address, trust, option
+        self._idle: deque[ArmConnection] = deque()
+        self._loop = asyncio.get_running_loop()
+
+    def idle(self) -> ArmConnection | None:
+        """A connection that was used before and can be used again; None if there is none."""
+        self._drop_old()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable:
+                return connection
+        return None
+
+    async def new(self, seconds: float) -> ArmConnection:
+        """A new connection; `OSError` or `TimeoutError` if there can be none."""
+        connection = await ArmConnection.open(*self._address, self._trust, seconds)
+        if self._option is not None:
+            connection.set_option(self._option)
+        return connection
+
+    def put(self, connection: ArmConnection) -> None:
+        """Keep a connection for the next request, or close it if it cannot be used again."""
+        if not connection.reusable:
+            connection.close()
+            return
+        connection.idle_since = self._loop.time()
+        self._idle.append(connection)
+        self._drop_old()
+
+    def close(self) -> None:
+        """Close those that are idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _drop_old(self) -> None:
+        oldest = self._loop.time() - IDLE_SECONDS
+        while self._idle and self._idle[0].idle_since < oldest:
+            self._idle.popleft().close()

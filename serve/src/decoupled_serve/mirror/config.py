@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeAlias
@@ -15,15 +14,16 @@ from pydantic import (
     Field,
     JsonValue,
     StrictBool,
+    ValidationError,
     model_validator,
 )
 
 from decoupled.base import read_secret
-from decoupled.errors import Message, ParameterError, near_name
+from decoupled.errors import ParameterError
 from decoupled.learner import Budget
 from decoupled.policies import Policy
 
-from ..options import readers
+from ..options import kinds
 from ..service.experiment.context import checked_fields
 from ..service.experiment.records import FieldType
 from ..service.http.observe.log_format import LogFormat
@@ -51,9 +51,8 @@ def _secret(source: str) -> str:
     path = source.removeprefix("file:")
     if path != source:
         if not os.path.isabs(path):
-            raise ValueError(
-                f"${{{source}}} must have an absolute path; for example ${{file:/run/secrets/key}}"
-            )
+            example = "${file:/run/secrets/key}"
+            raise ValueError(f"${{{source}}} must have an absolute path; for example {example}")
         return read_secret("file", path)
     value = os.environ.get(source)
     if not value:
@@ -72,11 +71,10 @@ def _policy(value: Any) -> Any:
 
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Token: TypeAlias = Annotated[
-    str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-]  # of a header or a cookie
+# The name of a header or a cookie.
+Token: TypeAlias = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
 Dotted: TypeAlias = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]  # such as "user.id"
-Url: TypeAlias = Annotated[str, AfterValidator(partial(readers.url, "url"))]
+Url: TypeAlias = Annotated[str, AfterValidator(partial(kinds.url, "url"))]
 Amount: TypeAlias = Annotated[float, Field(ge=0.0, strict=True, allow_inf_nan=False)]
 Share: TypeAlias = Annotated[Amount, Field(le=1.0)]
 Seconds: TypeAlias = Annotated[Amount, Field(gt=0.0)]
@@ -94,30 +92,12 @@ class TableConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    @classmethod
-    def keys(cls) -> list[str]:
-        """The keys of the table."""
-        return [field.alias or name for name, field in cls.model_fields.items()]
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown_keys(cls, values: object) -> object:
-        if isinstance(values, dict):
-            check_keys(values, cls.keys())
-        return values
-
-
-def check_keys(values: Iterable[str], known: Collection[str]) -> None:
-    """Refuse keys that are not known.
-
-    >>> check_keys(["lisen"], ["listen", "store"])
-    Traceback (most recent call last):
-        ...
-    decoupled.errors.ParameterError: lisen: is not a key here; did you mean 'listen'?
-    """
-    for key in values:
-        if key not in known:
-            raise ParameterError(Message(f"{key}: is not a key here", near_name(key, sorted(known)), key))
+def first_problem(error: ValidationError, place: str = "") -> str:
+    """The first thing that is wrong, with its place. Values may be secrets, so Pydantic does not show them."""
+    found = error.errors(include_url=False, include_input=False)[0]
+    place += "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in found["loc"])
+    return f"{place}: {found['msg'].removeprefix('Value error, ')}".lstrip(".: ")
 
 
 class ArmConfig(TableConfig):
@@ -448,10 +428,9 @@ class MirrorConfig(TableConfig):
         for place, arm in enumerate(self.arms):
             for name in arm.pass_credentials:
                 if name.lower() not in known:  # the setting would have no effect
-                    rule = (
-                        f"is not a credential: those are {', '.join(CREDENTIALS)}, and mirror.credentials"
-                    )
-                    remedy = "all other headers are passed on anyway; leave it out, or add it to mirror.credentials"
+                    known_ones = ", ".join(CREDENTIALS)
+                    rule = f"is not a credential: those are {known_ones}, and mirror.credentials"
+                    remedy = "all other headers are passed on anyway; leave it out, or add it there"
                     raise ParameterError.of(f"arm[{place}].pass_credentials", name, rule, remedy)
         size, limit = self.loss.bytes, self.mirror.answer_limit
         if size is not None and size.high > limit:

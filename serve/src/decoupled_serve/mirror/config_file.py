@@ -16,7 +16,7 @@ from decoupled.errors import DecoupledError, ParameterError
 from ..options.definitions import MIRROR
 from ..options.kinds import STORE, shown, shown_store
 from ..options.sources import FILE, OptionValues, read_file, resolved
-from .config import FieldConfig, LossConfig, MirrorConfig, check_keys
+from .config import FieldConfig, LossConfig, MirrorConfig, first_problem
 from .judge_worker import function_named
 
 
@@ -42,12 +42,14 @@ def read_config(path: str | os.PathLike[str], settings: OptionValues | None = No
     options, held = {option.key for option in MIRROR}, _options(settings)
     try:
         _check_one_backend(settings)
-        check_keys(file.values, (options | {*MirrorConfig.keys()}) - {"key", "folder"})
         tables = {key: value for key, value in file.values.items() if key not in options}
+        for name in {"key", "folder"} & tables.keys():
+            raise ParameterError(f"{name}: is not a key here; see key_file and state_folder")
         config = MirrorConfig.model_validate({**tables, **held, "folder": file.path.parent})
-    except (ValidationError, DecoupledError) as error:
-        what = _first(error) if isinstance(error, ValidationError) else error
-        raise ParameterError(f"{file.path.name}: {what}") from None
+    except ValidationError as error:
+        raise ParameterError(f"{file.path.name}: {first_problem(error)}") from None
+    except DecoupledError as error:
+        raise ParameterError(f"{file.path.name}: {error}") from None
     experiment = config.experiment.model_copy(update={"name": settings["experiment"]})
     # Whoever sends copies to a sink has chosen them already.
     share = 1.0 if config.sink and not settings.given("share") else settings["share"]
@@ -65,19 +67,12 @@ def _check_one_backend(settings: OptionValues) -> None:
 def _options(settings: OptionValues) -> dict[str, Any]:
     """What flags and variables can set, too."""
     found = {each.key: settings[each.name] for each in MIRROR if each.key in MirrorConfig.model_fields}
-    store, key_file = settings.held("store"), settings["key-file"]
+    store, key_file = settings.held["store"], settings["key-file"]
     # A path in a flag or a variable starts from the current folder, one in the file from that of the mirror.
     outside = store.rank > FILE
     found["store"] = STORE.locate(store.value, Path.cwd()) if outside else str(store.raw or store.value)
     found["key"] = None if key_file is None else read_secret(settings.source("key-file"), key_file)
     return found
-
-
-def _first(error: ValidationError) -> str:
-    """The first thing that is wrong, with its place. Values may be secrets, so Pydantic does not show them."""
-    found = error.errors(include_url=False, include_input=False)[0]
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in found["loc"])
-    return f"{place}: {found['msg'].removeprefix('Value error, ')}".lstrip(".: ")
 
 
 def explained(config: MirrorConfig) -> str:
@@ -96,13 +91,11 @@ def explained(config: MirrorConfig) -> str:
     judge = config.loss.judge
     if judge is not None and judge.python is not None:
         function_named(judge.python, config.folder, alone=judge.alone)
-    does = "takes copies" if config.sink else "listens"
+    does, store = "takes copies" if config.sink else "listens", config.service or shown_store(config.store)
     lines = [
-        f"{does} on {listen}, " + ("no console" if console is None else f"console on {shown(console)}")
+        f"{does} on {listen}, " + ("no console" if console is None else f"console on {shown(console)}"),
+        f"decides with experiment {config.experiment.name!r} in {store}",
     ]
-    lines.append(
-        f"decides with experiment {config.experiment.name!r} in {config.service or shown_store(config.store)}"
-    )
     for arm in config.arms:
         passed = f", gets {', '.join(arm.pass_credentials)} of clients" if arm.pass_credentials else ""
         added = f", adds {', '.join(arm.headers)}" if arm.headers else ""

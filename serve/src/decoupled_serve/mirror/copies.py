@@ -16,8 +16,7 @@ from decoupled.client import Retries, ServiceError
 from .config import CopyConfig
 from .counts import MirrorCounts
 from .exchange import Answer, Request
-from .judges import JudgeFailed, Later
-from .loss import CopyLoss
+from .judges import CopyLoss, JudgeFailed, Later
 from .spending import Aside, Spending
 
 _RETRIES = Retries(first=0.5, most=30.0)  # to hand over a loss

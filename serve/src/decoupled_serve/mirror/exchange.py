@@ -1,8 +1,9 @@
-"""Requests and answers, as judges see them and as the queue stores them."""
+"""Requests and answers, as judges see them and as the queue stores them, and how compressed ones are expanded."""
 
 import base64
 import json
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -70,11 +71,8 @@ class Request:
 
     def to_dict(self) -> dict[str, Any]:
         """The request as JSON."""
-        fields = {
-            "method": self.method,
-            "target": self.target,
-            "headers": [list(each) for each in self.headers],
-        }
+        headers = [list(each) for each in self.headers]
+        fields = {"method": self.method, "target": self.target, "headers": headers}
         return fields | body_to_json(self.body)
 
     @classmethod
@@ -149,8 +147,49 @@ class Answer:
         Args:
             content: what `to_dict` returned.
         """
-        others = {
-            name: value for name, value in content.items() if name not in ("body", "body_base64", "headers")
-        }
+        others = {name: content[name] for name in content.keys() - {"body", "body_base64", "headers"}}
         headers = tuple((name, value) for name, value in content["headers"])
         return cls(headers=headers, body=_body_from_json(content), **others)
+
+
+# The windows that zlib is tried with. Some servers send `deflate` without the frame that it should have.
+_WINDOWS = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
+_MOST_CODINGS = 3  # each may take as long as the whole answer
+_DROPPED = ("content-encoding", "content-length")
+
+
+def expanded(answer: Answer, limit: int) -> Answer:
+    """The answer without its codings. It is cut at the limit, as a plain one is, and nothing beyond it is expanded.
+
+    One that is broken, or has a coding other than gzip and deflate, or more than three, stays as it is.
+
+    >>> import gzip
+    >>> small = Answer("a", 200, (("content-encoding", "gzip"),), gzip.compress(bytes(10**6)), complete=True)
+    >>> len(expanded(small, 10**6).body), len(expanded(small, 1000).body), expanded(small, 1000).complete
+    (1000000, 1000, False)
+    """
+    named = ",".join(value for name, value in answer.headers if name.lower() == "content-encoding")
+    codings = [each for each in "".join(named.lower().split()).split(",") if each not in ("", "identity")]
+    if not 1 <= len(codings) <= _MOST_CODINGS or not _WINDOWS.keys() >= set(codings):
+        return answer
+    body, complete = answer.body, answer.complete
+    for coding in reversed(codings):
+        found = _inflated(body, coding, limit)
+        if found is None:
+            return answer
+        body, complete = found[0], complete and found[1]
+    headers = tuple(each for each in answer.headers if each[0].lower() not in _DROPPED)
+    return replace(answer, body=body, headers=headers, complete=complete)
+
+
+def _inflated(body: bytes, coding: str, limit: int) -> tuple[bytes, bool] | None:
+    """At most so many bytes, and whether they are all; None if this is not the coding."""
+    for window in _WINDOWS[coding]:
+        inflating = zlib.decompressobj(window)
+        try:
+            found = inflating.decompress(body, limit + 1)
+        except zlib.error:
+            continue
+        whole = inflating.eof or not body  # an empty answer, such as one to HEAD
+        return found[:limit], whole and not inflating.unused_data and len(found) <= limit
+    return None

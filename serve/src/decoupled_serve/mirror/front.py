@@ -5,6 +5,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -15,18 +16,72 @@ from ..service.experiment.request_context import Origin, coming_from
 from ..service.http.models.fields import encoded
 from ..service.http.models.problem_json import PROBLEM, problem
 from ..service.http.transport.responses import CLOSE, REQUEST_IDS, Response
-from .arrived import Arrived, Refused, arrived
+from .bodies import json_object, parsed
 from .config import MirrorConfig
-from .context import ContextFinder
 from .copies import Copies, Copy
 from .counts import MirrorCounts
 from .exchange import Answer, Request
+from .finders import ContextFinder
 from .headers import Raw, as_text
-from .json_fields import json_object, parsed
 from .prefetch import Prefetch
 from .upstream import Upstream
 
 _log = logging.getLogger("decoupled.mirror")
+
+
+class Refused(Exception):  # noqa: N818
+    """A request that no arm gets. `reason` is how it is counted, `status` what the client is told."""
+
+    def __init__(self, reason: str, status: int, problem: str) -> None:
+        super().__init__(problem)
+        self.reason, self.status = reason, status
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A request.
+
+    Attributes:
+        method: such as "GET".
+        path: as it came, encoded.
+        target: the path and the query, as they came.
+        headers: with names in lower case, without trailers.
+        client: the address of the client, if it is known.
+        scheme: how the client reached the proxy.
+        length: the length of the body as declared.
+        chunked: whether the body comes in chunks instead.
+    """
+
+    method: str
+    path: bytes
+    target: bytes
+    headers: list[tuple[bytes, bytes]]
+    client: str | None
+    scheme: str
+    length: int
+    chunked: bool
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a body follows."""
+        return self.chunked or self.length > 0
+
+
+def arrived(scope: Scope) -> Arrived:
+    """The request of an ASGI scope; `Refused` if it is not for any arm."""
+    headers = scope["headers"]
+    length, chunked = 0, False
+    for name, value in headers:
+        if name == b"upgrade" and b"websocket" in value.lower():
+            told = "websockets are not mirrored; let clients connect to an upstream directly"
+            raise Refused("websocket", 501, told)
+        if name == b"content-length":
+            length = int(value)  # the server has checked it
+        elif name == b"transfer-encoding":
+            chunked = True
+    path, target = scope["raw_path"], scope["decoupled.target"]
+    client = scope["client"][0] if scope.get("client") else None
+    return Arrived(scope["method"], path, target, headers, client, scope["scheme"], length, chunked)
 
 
 class FrontParts(NamedTuple):
@@ -123,9 +178,8 @@ async def refuse(
     given = next((value for name, value in headers if name == b"x-request-id"), None)
     origin = Origin(REQUEST_IDS.of(given))
     with coming_from(origin):
-        _log.log(
-            logging.WARNING if status >= 500 else logging.INFO, "%d: %s", status, detail, exc_info=error
-        )
+        level = logging.WARNING if status >= 500 else logging.INFO
+        _log.log(level, "%d: %s", status, detail, exc_info=error)
         content = encoded(problem(HTTPStatus(status).phrase, status, detail))
     # A body may follow that nobody reads.
     await Response(send, origin).send(status, content, PROBLEM, (CLOSE,) if close else ())

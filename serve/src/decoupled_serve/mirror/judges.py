@@ -1,4 +1,4 @@
-"""Asks a judge about an answer: a function in Python, or an HTTP address."""
+"""Computes the loss of a copy: asks a judge, a function in Python or an HTTP address, and measures the answer."""
 
 import asyncio
 import json
@@ -7,25 +7,63 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 
+from decoupled.base import as_loss
 from decoupled.client import Retries
 from decoupled.errors import DecoupledError, ParameterError
+from decoupled.learner import PREFERENCES, preference_loss
 
-from .config import MIB, JudgeConfig
-from .exchange import Answer, Request
-from .expanding import expanded
-from .verdict import BadVerdict, loss_of
+from .config import MIB, JudgeConfig, LossConfig
+from .exchange import Answer, Request, expanded
 
 START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
-T = TypeVar("T")
+_REMEDY = 'answer {"loss": 0.25} or {"preference": "explore"}'
 _RETRIES = Retries(first=0.5, most=30.0)
+T = TypeVar("T")
+
+
+class BadVerdict(DecoupledError):  # noqa: N818
+    """A judge answered something that is neither a loss nor a preference.
+
+    >>> loss_of({"loss": 7})
+    Traceback (most recent call last):
+        ...
+    decoupled_serve.mirror.judges.BadVerdict: loss = 7: must be a number in [0, 1]; answer {"loss": 0.25} or {"preference": "explore"}
+    """
+
+
+def loss_of(verdict: object) -> float | None:
+    """The loss of the copy that a verdict means; None for no verdict.
+
+    >>> loss_of(0.25), loss_of(True), loss_of("tie"), loss_of({"preference": "explore"}), loss_of(None)
+    (0.25, 1.0, 0.5, 0.0, None)
+    """
+    if verdict is None:
+        return None
+    preferred = isinstance(verdict, str)
+    if isinstance(verdict, Mapping):
+        named = [name for name in ("loss", "preference") if verdict.get(name) is not None]
+        if len(named) != 1:
+            rule = "must have either a loss or a preference"
+            raise BadVerdict.of("verdict", dict(verdict), rule, _REMEDY)
+        verdict = verdict[named[0]]
+        preferred = named == ["preference"] or isinstance(verdict, str)
+    if preferred:
+        for each in PREFERENCES:
+            if verdict == each:
+                return preference_loss(each)
+        raise BadVerdict.of("preference", verdict, f"must be one of {PREFERENCES}", _REMEDY)
+    loss = as_loss(verdict)
+    if loss is None or not 0.0 <= loss <= 1.0:
+        raise BadVerdict.of("loss", verdict, "must be a number in [0, 1]", _REMEDY)
+    return loss
 
 
 class JudgeFailed(DecoupledError):  # noqa: N818
@@ -42,46 +80,62 @@ class Later(Exception):  # noqa: N818
     """The judge sends the loss to the decision service itself, when it has one."""
 
 
-class Judge(Protocol):
-    """Compares two answers, or judges one alone."""
+class Judge:
+    """Compares two answers, or judges one alone, a few at a time. After a failure it is asked again.
+
+    It sees `limit` bytes of an answer. Only what is judged is expanded, in threads.
+    """
+
+    def __init__(self, config: JudgeConfig, limit: int = MIB) -> None:
+        self._config, self._limit = config, limit
+        self._slots = asyncio.Semaphore(config.concurrency)
 
     async def start(self) -> None:
         """Get ready; raises the error if it cannot."""
 
+    async def close(self) -> None:
+        """Release what it holds."""
+
     async def loss(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
     ) -> float | None:
-        """The loss of the mirrored answer; None if the judge has no opinion."""
+        """The loss of the mirrored answer, of the first attempt that succeeds; None if the judge has no opinion.
 
-    async def close(self) -> None:
-        """Release what it holds."""
+        `JudgeFailed` if no attempt succeeds.
+        """
+        problem = ""
+        for attempt in range(self._config.attempts):
+            if attempt:
+                await asyncio.sleep(_RETRIES.pause(attempt))
+            try:
+                async with self._slots:
+                    seen = served and await asyncio.to_thread(expanded, served, self._limit)
+                    found = await asyncio.to_thread(expanded, mirrored, self._limit)
+                    return await self._asked(decision, request, None if self._config.alone else seen, found)
+            except Later:
+                raise
+            except Exception as error:  # a judge is someone else's code
+                problem = f"{type(error).__name__}: {error}"
+        raise JudgeFailed(f"judge: no verdict in {self._config.attempts} attempts ({problem})")
+
+    async def _asked(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> float | None:
+        """The loss of the mirrored answer, of one attempt; `served` is None if the judge does not see it."""
+        raise NotImplementedError
 
 
 def judge_of(config: JudgeConfig, folder: Path, limit: int = MIB) -> Judge:
     """The judge that a configuration names, which sees so many bytes of an answer."""
-    judge: Judge
-    if config.python is not None:
-        judge = PythonJudge(config.python, folder, config)
-    else:
-        assert config.url is not None
-        judge = HttpJudge(config.url, config)
-    return Retrying(judge, config, limit)
+    return HttpJudge(config, limit) if config.python is None else PythonJudge(config, limit, folder)
 
 
 class _Worker:
     """A process that judges one call at a time. Its methods block, and `kill` ends them from another thread."""
 
     def __init__(self, name: str, folder: Path, *, alone: bool) -> None:
-        kind = "alone" if alone else "both"
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "decoupled_serve.mirror.judge_worker",
-            name,
-            str(folder),
-            kind,
-        ]
+        module, kind = "decoupled_serve.mirror.judge_worker", "alone" if alone else "both"
+        command = [sys.executable, "-P", "-m", module, name, str(folder), kind]
         # In a session of its own, so that Ctrl-C ends the mirror, which then finishes what it began.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
@@ -92,9 +146,8 @@ class _Worker:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise BadVerdict(
-                f"judge: its process ended with the status {self._process.wait()}; see the log"
-            )
+            status = self._process.wait()
+            raise BadVerdict(f"judge: its process ended with the status {status}; see the log")
         found: dict[str, Any] = json.loads(line)
         return found
 
@@ -120,11 +173,12 @@ class _Worker:
             pass
 
 
-class PythonJudge:
+class PythonJudge(Judge):
     """Calls a function in processes of their own, one for each call at a time. One that takes too long is ended."""
 
-    def __init__(self, name: str, folder: Path, config: JudgeConfig) -> None:
-        self._name, self._folder, self._alone, self._seconds = name, folder, config.alone, config.timeout
+    def __init__(self, config: JudgeConfig, limit: int, folder: Path) -> None:
+        super().__init__(config, limit)
+        self._folder = folder
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
         # One for each call, and those that wait for a process to end.
@@ -134,14 +188,13 @@ class PythonJudge:
         """Start the first process; `ParameterError` if there is no such function."""
         self._idle.append(await self._started())
 
-    async def loss(
+    async def _asked(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
     ) -> float | None:
-        """The loss that the function returns, or that its preference means."""
         worker = self._idle.pop() if self._idle else await self._started()
-        question = pickle.dumps((request, mirrored) if self._alone else (request, served, mirrored))
+        question = pickle.dumps((request, mirrored) if self._config.alone else (request, served, mirrored))
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._config.timeout):
                 answer = await self._run(worker.ask, question)
         except BaseException:
             self._end(worker)
@@ -158,7 +211,7 @@ class PythonJudge:
         await asyncio.to_thread(self._threads.shutdown)
 
     async def _started(self) -> _Worker:
-        worker = _Worker(self._name, self._folder, alone=self._alone)
+        worker = _Worker(str(self._config.python), self._folder, alone=self._config.alone)
         self._all.add(worker)
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -180,42 +233,33 @@ class PythonJudge:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 
 
-class HttpJudge:
+class HttpJudge(Judge):
     """Sends the answers to an address by POST, as JSON; without the served one if it judges alone.
 
     It answers 200 with a verdict, 204 for no opinion, or 202 if it will send the loss to the decision service itself.
     """
 
-    def __init__(self, url: str, config: JudgeConfig) -> None:
-        self._url, self._alone = url, config.alone
+    def __init__(self, config: JudgeConfig, limit: int) -> None:
+        super().__init__(config, limit)
+        self._url = str(config.url)
         limits = httpx.Limits(max_connections=config.concurrency)
         self._http = httpx.AsyncClient(headers=config.headers, timeout=config.timeout, limits=limits)
-        self._seconds = config.timeout
 
-    async def start(self) -> None:
-        """Nothing: it is asked when it is needed."""
-
-    async def loss(
+    async def _asked(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
     ) -> float | None:
-        """The loss that the address answers, or that its preference means."""
-        content = {
-            "decision": decision,
-            "request": request.to_dict(),
-            "mirrored": mirrored.to_dict(),
-        }
-        if served is not None and not self._alone:
+        content = {"decision": decision, "request": request.to_dict(), "mirrored": mirrored.to_dict()}
+        if served is not None:
             content["served"] = served.to_dict()
-        async with asyncio.timeout(self._seconds):
+        async with asyncio.timeout(self._config.timeout):
             answer = await self._http.post(self._url, json=content)
         if answer.status_code == 202:
             raise Later
         if answer.status_code == 204:
             return None
         if not answer.is_success:
-            raise BadVerdict(
-                f"judge {self._url}: answered with {answer.status_code}; it must be 200, 202 or 204"
-            )
+            rule = "it must be 200, 202 or 204"
+            raise BadVerdict(f"judge {self._url}: answered with {answer.status_code}; {rule}")
         try:
             return loss_of(answer.json())
         except (json.JSONDecodeError, UnicodeDecodeError):
@@ -226,36 +270,76 @@ class HttpJudge:
         await self._http.aclose()
 
 
-class Retrying:
-    """A judge that is asked again after a failure, a few verdicts at a time. Only their answers are expanded, in threads."""
+class CopyLoss:
+    """Computes losses in [0, 1].
 
-    def __init__(self, judge: Judge, config: JudgeConfig, limit: int) -> None:
-        self._judge, self._config, self._limit = judge, config, limit
-        self._slots = asyncio.Semaphore(config.concurrency)
+    A copy without an answer, or whose answer broke off, has the loss 1, whatever the parts are: an arm must not gain
+    by failing.
+    """
 
-    async def start(self) -> None:
-        """Get the judge ready."""
-        await self._judge.start()
+    def __init__(self, config: LossConfig, judge: Judge | None = None) -> None:
+        self._config, self._judge = config, judge
+        terms = (config.latency, config.duration, config.bytes, config.cost, config.judge)
+        self._total = config.status + sum(term.weight for term in terms if term is not None)
 
-    async def loss(
+    @property
+    def takes_served(self) -> bool:
+        """Whether the answer that a client got can stand for a copy to the same arm.
+
+        Not if its duration counts, because a slow client stretches it.
+        """
+        return self._config.duration is None
+
+    async def of(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
     ) -> float | None:
-        """The verdict of the first attempt that succeeds; `JudgeFailed` if none does."""
-        problem = ""
-        for attempt in range(self._config.attempts):
-            if attempt:
-                await asyncio.sleep(_RETRIES.pause(attempt))
-            try:
-                async with self._slots:
-                    seen = served and await asyncio.to_thread(expanded, served, self._limit)
-                    found = await asyncio.to_thread(expanded, mirrored, self._limit)
-                    return await self._judge.loss(decision, request, seen, found)
-            except Later:
-                raise
-            except Exception as error:  # a judge is someone else's code
-                problem = f"{type(error).__name__}: {error}"
-        raise JudgeFailed(f"judge: no verdict in {self._config.attempts} attempts ({problem})")
+        """The loss of the mirrored answer; None if the judge has no opinion."""
+        if failed(mirrored):
+            return 1.0
+        verdict: float | None = 0.0
+        if self._judge is not None and self._config.judge is not None:
+            verdict = await self._judge.loss(decision, request, served, mirrored)
+        return None if verdict is None else self.with_verdict(mirrored, verdict)
 
-    async def close(self) -> None:
-        """Close the judge."""
-        await self._judge.close()
+    def with_verdict(self, mirrored: Answer, verdict: float) -> float:
+        """The loss if the judge's part has this value.
+
+        >>> from decoupled_serve.mirror.config import JudgeConfig
+        >>> loss = CopyLoss(LossConfig(status=1.0, judge=JudgeConfig(python="a:b", weight=3.0)))
+        >>> loss.with_verdict(Answer("a", 200), 1.0)
+        0.75
+        """
+        judge = self._config.judge
+        weight = 0.0 if judge is None else judge.weight
+        parts = self.measured(mirrored) + weight * verdict
+        return 1.0 if failed(mirrored) else min(max(parts / self._total, 0.0), 1.0)
+
+    def measured(self, answer: Answer) -> float:
+        """The weighted sum of the parts that need no judge.
+
+        >>> from decoupled_serve.mirror.config import TermConfig
+        >>> half = LossConfig(status=1.0, latency=TermConfig(high=2.0))
+        >>> CopyLoss(half).measured(Answer("a", 503, latency=1.0))
+        1.5
+        """
+        config, total, status = self._config, 0.0, answer.status
+        if status is None or (status >= config.bad_status and status not in config.good_status):
+            total += config.status
+        for term, value in (
+            (config.latency, answer.latency),
+            (config.duration, answer.duration),
+            (config.bytes, float(answer.size)),
+            (config.cost, answer.cost),
+        ):
+            if term is not None:
+                total += term.weight * (1.0 if value is None else term.at(value))
+        return total
+
+
+def failed(answer: Answer) -> bool:
+    """Whether an answer did not come, or broke off. One that was cut at the limit did come.
+
+    >>> failed(Answer("a", None, problem="cannot be connected to")), failed(Answer("a", 500))
+    (True, False)
+    """
+    return answer.status is None or answer.problem is not None

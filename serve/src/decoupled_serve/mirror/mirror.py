@@ -10,21 +10,19 @@ from typing import Any
 from decoupled.errors import DecoupledError
 from decoupled.learner import Budget
 
-from .arm_health import ArmHealth
 from .backend import Backend
 from .config import MirrorConfig
 from .copies import Copies, keep_copies, take_copies
 from .counts import MirrorCounts, MirrorMetrics
 from .exchange import Answer
 from .front import Front, FrontParts
-from .judges import Judge, judge_of
-from .loss import CopyLoss
+from .judges import CopyLoss, Judge, judge_of
 from .news import News
 from .prefetch import Prefetch
 from .proxy import Proxy
 from .sink import Sink
 from .spending import Spending
-from .upstream import Upstream, trust_of
+from .upstream import ArmHealth, Upstream, trust_of
 
 LOOK_EVERY = 10.0  # seconds between two looks at the verdict
 _EVERY = 10.0  # seconds between two looks at what is due

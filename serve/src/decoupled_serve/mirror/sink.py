@@ -6,10 +6,9 @@ from typing import Any
 from starlette.types import Receive, Send
 
 from ..service.http.transport.connection import GONE
-from .arrived import Arrived
 from .backend import Traits
 from .bodies import ClientDisconnected, Upload, UploadTimeout
-from .front import Front, refuse
+from .front import Arrived, Front, refuse
 
 # Seconds that a copy waits for its decision. Nobody waits for the copy.
 _PATIENCE = 30.0

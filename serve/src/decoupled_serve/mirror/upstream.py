@@ -1,4 +1,4 @@
-"""Sends requests and copies to one arm."""
+"""Sends requests and copies to an arm, and tracks which arms are up."""
 
 import asyncio
 import json
@@ -6,25 +6,24 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import h11
 
-from .arm_connection import ArmConnection
+from .arm_connection import ArmConnection, Pool
 from .arm_connection import BrokenOff as BrokenOff
-from .bodies import Content, Recording, Upload
+from .bodies import Content, Recording, Upload, json_object, with_fields
 from .config import ArmConfig, CopyConfig
-from .costs import stated_cost
-from .exchange import Answer, Request
-from .expanding import expanded
+from .exchange import Answer, Request, expanded
 from .headers import Raw, as_bytes, as_text, for_arm
-from .json_fields import json_object, with_fields
-from .pool import Pool
+from .spending import stated_cost
 
 CONNECT_SECONDS = 5.0
+CHECK_EVERY, CHECK_SECONDS = 5.0, 2.0  # between two health checks of an arm, and for one
 # A huge answer to a copy must not fill buffers that it takes milliseconds to receive and to throw away.
 _SMALL_WINDOW = (socket.SOL_SOCKET, socket.SO_RCVBUF, 2**17)
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -124,20 +123,13 @@ class Upstream:
         if content or request.method not in _SAFE:
             headers.append((b"content-length", str(len(content)).encode()))
         target = request.target.encode("latin-1")
-        start = time.perf_counter()
+        start, seconds = time.perf_counter(), min(self._seconds, self._copy_seconds)
         response: Opened | None = None
         first: float | None = None
         problem: str | None = None
         try:
             async with asyncio.timeout(self._copy_seconds):
-                response = await self._asked(
-                    self._copies,
-                    request.method,
-                    target,
-                    headers,
-                    body,
-                    min(self._seconds, self._copy_seconds),
-                )
+                response = await self._asked(self._copies, request.method, target, headers, body, seconds)
                 first = time.perf_counter()
                 await _record(response, recording)
         except TimeoutError:
@@ -236,20 +228,18 @@ class Upstream:
         seconds: float,
     ) -> Opened:
         try:
-            await connection.send(head, body, seconds)
-            return Opened(pool, connection, await connection.head(seconds), seconds)
+            try:
+                await connection.send(head, body, seconds)
+                return Opened(pool, connection, await connection.head(seconds), seconds)
+            except BaseException:
+                connection.close()
+                raise
         except TimeoutError:
-            connection.close()
             raise NoAnswer(self.name, f"did not answer within {seconds:g} s", 504) from None
         except BrokenOff as error:
-            connection.close()
             raise NoAnswer(self.name, f"gave no valid answer ({error})") from None
         except h11.LocalProtocolError as error:
-            connection.close()
             raise NoAnswer(self.name, f"the request cannot be passed on ({error})", 400) from None
-        except BaseException:
-            connection.close()
-            raise
 
 
 async def _record(response: Opened, recording: Recording) -> None:
@@ -270,3 +260,60 @@ def trust_of(arms: Sequence[ArmConfig]) -> ssl.SSLContext | None:
     import httpx  # loading certificates takes a while
 
     return httpx.create_ssl_context()
+
+
+class ArmHealth:
+    """The arms that are up. `changed` is called with their names, None for all, when that changes.
+
+    If every arm is down, all count as up: a client is better served by an error of an arm than by one of the proxy.
+    """
+
+    def __init__(self, arms: Sequence[Upstream], changed: Callable[[list[str] | None], None]) -> None:
+        self._arms, self._changed = arms, changed
+        self._down: set[str] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def up(self, name: str) -> bool:
+        """Whether an arm is up."""
+        return name not in self._down
+
+    def available(self) -> list[str] | None:
+        """The arms to choose from; None for all."""
+        names = [arm.name for arm in self._arms if arm.name not in self._down]
+        return names if self._down and names else None
+
+    def failed(self, name: str) -> None:
+        """Note that an arm could not be connected to."""
+        self._note(name, up=False)
+
+    async def start(self) -> None:
+        """Check every arm that has a health check, then go on in the background."""
+        await asyncio.gather(*(self._check(arm) for arm in self._arms if arm.config.health is not None))
+        self._tasks = [asyncio.create_task(self._watch(arm)) for arm in self._arms]
+
+    async def stop(self) -> None:
+        """End the checks."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _watch(self, arm: Upstream) -> None:
+        while True:
+            await asyncio.sleep(CHECK_EVERY)
+            if arm.config.health is not None or arm.name in self._down:
+                await self._check(arm)
+
+    async def _check(self, arm: Upstream) -> None:
+        self._note(arm.name, up=await arm.healthy(CHECK_SECONDS))
+
+    def _note(self, name: str, *, up: bool) -> None:
+        if up == (name not in self._down):
+            return
+        if up:
+            self._down.discard(name)
+        else:
+            self._down.add(name)
+        _log.log(logging.INFO if up else logging.WARNING, "arm %r: is %s", name, "up" if up else "down")
+        self._changed(self.available())

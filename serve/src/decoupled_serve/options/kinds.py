@@ -1,15 +1,19 @@
-"""Kinds of options: how a value is written as text, checked, and shown."""
+"""Kinds of options: how a value is written as text, checked, and shown.
 
+A check is called with the name of a setting and its value. It returns the value, or raises an error with the name.
+"""
+
+import ipaddress
 import math
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+from decoupled.base import as_float, is_name, name_rule
 from decoupled.errors import ParameterError, near_name
-
-from . import readers
 
 HIDDEN = "(hidden)"
 AS_POSTGRES = (
@@ -24,10 +28,37 @@ _PLAIN = re.compile(
 )
 # Not a path, but keywords and values, or an address with another scheme.
 _SECRET = re.compile(r"password\s*=|\w\w:/.*@", re.IGNORECASE | re.DOTALL)
+_SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
+_SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
 
 
-def _unmoved(value: Any, folder: Path) -> Any:
-    return value
+# What values mean
+
+
+def is_postgres(address: str | os.PathLike[str]) -> bool:
+    """Whether an address is one of PostgreSQL.
+
+    >>> is_postgres("postgresql://db.internal/decoupled"), is_postgres("decisions.db")
+    (True, False)
+    """
+    return os.fspath(address).startswith(("postgresql://", "postgres://"))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a service that listens on `host`.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+# Showing
 
 
 def shown(value: Any) -> str:
@@ -48,66 +79,6 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-class Kind(NamedTuple):
-    """A kind of value.
-
-    Attributes:
-        metavar: the word for it in help texts; "" for a switch.
-        parse: from the text of a flag or a variable to what a TOML file would hold. Text that cannot be parsed stays
-            text, and `check` refuses it.
-        check: from what a TOML file holds to the value; raises an error with the given name.
-        locate: a value of a file, seen from the folder of the file.
-        show: a value in words, without secrets.
-    """
-
-    metavar: str
-    parse: Callable[[str], object]
-    check: Callable[[str, object], Any]
-    locate: Callable[[Any, Path], Any] = _unmoved
-    show: Callable[[Any], str] = shown
-
-
-def _number_of(text: str) -> object:
-    try:
-        return float(text.replace("_", ""))
-    except ValueError:
-        return text
-
-
-def _whole_of(text: str) -> object:
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-def _switch_of(text: str) -> object:
-    words = {"true": True, "1": True, "yes": True, "on": True}
-    words |= {"false": False, "0": False, "no": False, "off": False}
-    return words.get(text.lower(), text)
-
-
-def _path_of(name: str, value: object) -> Path:
-    return Path(readers.text(name, value))
-
-
-def _beside(value: Path, folder: Path) -> Path:
-    return folder / value
-
-
-def is_postgres(address: str | os.PathLike[str]) -> bool:
-    """Whether an address is one of PostgreSQL.
-
-    >>> is_postgres("postgresql://db.internal/decoupled"), is_postgres("decisions.db")
-    (True, False)
-    """
-    return os.fspath(address).startswith(("postgresql://", "postgres://"))
-
-
-def _store_beside(value: str, folder: Path) -> str:
-    return value if is_postgres(value) else str(folder / value)
-
-
 def shown_store(address: str) -> str:
     """The address of a store without its password; `HIDDEN` if it is not clear where the password ends.
 
@@ -122,32 +93,155 @@ def shown_store(address: str) -> str:
     return f"postgresql://{found[1] or ''}{found[2] or ''}{found[3]}" if found else HIDDEN
 
 
-def _console_of(text: str) -> object:
-    return False if _switch_of(text) is False else text
-
-
 def _shown_console(value: Any) -> str:
     return "off" if value is None else shown(value)
 
 
-TEXT = Kind("TEXT", str, readers.text)
-PATH = Kind("PATH", str, _path_of, _beside)
-STORE = Kind("PATH|postgresql://...", str, readers.text, _store_beside, shown_store)
-SWITCH = Kind("", _switch_of, readers.flag)
-URL = Kind("URL", str, readers.url)
-ADDRESS = Kind("HOST:PORT", str, readers.address)
-CONSOLE = Kind("HOST:PORT|off", _console_of, readers.console, show=_shown_console)
-EXPERIMENT = Kind("NAME", str, readers.experiment_name)
+# Checking
+
+
+def text(name: str, value: object) -> str:
+    """Text that is not empty."""
+    if isinstance(value, str) and value:
+        return value
+    raise ParameterError.of(name, value, "must be text", "put it in quotation marks")
+
+
+def _switch(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ParameterError.of(name, value, "must be true or false", "write it without quotation marks")
+
+
+def url(name: str, value: object) -> str:
+    """An address of HTTP."""
+    found = text(name, value)
+    try:
+        parts = urlsplit(found)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and found.isascii()
+        good = known and not parts.query and parts.username is None and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        rule = "must be an address that begins with http:// or https://, without a user or a query"
+        raise ParameterError.of(name, value, rule, "for example http://127.0.0.1:9001")
+    return found
+
+
+def address(name: str, value: object) -> tuple[str, int]:
+    """An address and a port to listen on.
+
+    >>> address("listen", "[::1]:8080")
+    ('::1', 8080)
+    """
+    host, colon, port = text(name, value).rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        rule = "must be an address and a port"
+        raise ParameterError.of(name, value, rule, 'for example "127.0.0.1:8080"')
+    return host, int(port)
+
+
+def _console(name: str, value: object) -> tuple[str, int] | None:
+    """An address and a port on loopback, or False for none."""
+    if value is False:
+        return None
+    host, port = address(name, value)
+    if not is_loopback(host):
+        rule = "must be loopback: everyone who can reach it can see and change everything"
+        remedy = "use 127.0.0.1, or run `decoupled serve` with keys and give its address as `service`"
+        raise ParameterError.of(name, value, rule, remedy)
+    return host, port
+
+
+def experiment_name(name: str, value: object) -> str:
+    """The name of an experiment."""
+    found = text(name, value)
+    if not is_name(found):
+        raise ParameterError.of(name, value, name_rule(), "choose another name")
+    return found
+
+
+# Kinds
+
+
+class Kind(NamedTuple):
+    """A kind of value.
+
+    Attributes:
+        metavar: the word for it in help texts; "" for a switch.
+        check: from what a TOML file holds to the value; raises an error with the given name.
+        parse: from the text of a flag or a variable to what a TOML file would hold. Text that cannot be parsed stays
+            text, and `check` refuses it.
+        locate: a value of a file, seen from the folder of the file.
+        show: a value in words, without secrets.
+    """
+
+    metavar: str
+    check: Callable[[str, object], Any]
+    parse: Callable[[str], object] = str
+    locate: Callable[[Any, Path], Any] = lambda value, folder: value
+    show: Callable[[Any], str] = shown
+
+
+def _parsed_switch(written: str) -> object:
+    return _SWITCHES.get(written.lower(), written)
+
+
+def _parsed_console(written: str) -> object:
+    return False if _parsed_switch(written) is False else written
+
+
+def _store_beside(value: str, folder: Path) -> str:
+    return value if is_postgres(value) else str(folder / value)
+
+
+TEXT = Kind("TEXT", text)
+PATH = Kind(
+    "PATH", lambda name, value: Path(text(name, value)), locate=lambda value, folder: folder / value
+)
+STORE = Kind("PATH|postgresql://...", text, locate=_store_beside, show=shown_store)
+SWITCH = Kind("", _switch, _parsed_switch)
+URL = Kind("URL", url)
+ADDRESS = Kind("HOST:PORT", address)
+CONSOLE = Kind("HOST:PORT|off", _console, _parsed_console, show=_shown_console)
+EXPERIMENT = Kind("NAME", experiment_name)
 
 
 def whole(low: int, high: int = 2**62) -> Kind:
     """Whole numbers from `low` to `high`."""
-    return Kind("INTEGER", _whole_of, readers.whole(low, high))
+    rule = f"must be a whole number from {low} " + (f"to {high}" if high < 2**62 else "on")
+    return Kind(
+        "INTEGER", _within(low, high, rule, lambda value: value if type(value) is int else None), _as(int)
+    )
 
 
-def number(low: float, high: float = math.inf, *, above: bool = False) -> Kind:
-    """Numbers from `low` to `high`; with `above`, `low` itself is refused."""
-    return Kind("NUMBER", _number_of, readers.number(low, high, above=above))
+def number(low: float, high: float = math.inf) -> Kind:
+    """Numbers from `low` to `high`."""
+    rule = f"must be a number from {low:g} " + (f"to {high:g}" if high < math.inf else "on")
+    return Kind("NUMBER", _within(low, high, rule, as_float), _as(float))
+
+
+def _within(
+    low: float, high: float, rule: str, read: Callable[[object], float | None]
+) -> Callable[[str, object], float]:
+    def check(name: str, value: object) -> float:
+        found = read(value)
+        if found is None or not low <= found <= high:
+            raise ParameterError.of(name, value, rule, "choose another")
+        return found
+
+    return check
+
+
+def _as(kind: Callable[[str], object]) -> Callable[[str], object]:
+    def parse(written: str) -> object:
+        try:
+            return kind(written)
+        except ValueError:
+            return written
+
+    return parse
 
 
 def choice(*choices: str) -> Kind:
@@ -159,10 +253,10 @@ def choice(*choices: str) -> Kind:
     decoupled.errors.ParameterError: --log-format = 'jsn': must be one of text, json; did you mean 'json'?
     """
 
-    def read(name: str, value: object) -> str:
+    def check(name: str, value: object) -> str:
         if value in choices:
             return str(value)
         rule = f"must be one of {', '.join(choices)}"
         raise ParameterError.of(name, value, rule, near_name(value, choices))
 
-    return Kind("|".join(choices), str, read)
+    return Kind("|".join(choices), check)

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +11,7 @@ from decoupled.base import read_secret
 from decoupled.errors import ParameterError, near_name
 
 from ..nested import at
-from .definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
-from .option import PREFIX, Option
+from .definitions import CONFIG, MIRROR, OTHER_VARIABLES, PREFIX, SERVE, Option
 
 DEFAULT, FILE, VARIABLE, FLAG = range(4)  # the stronger source has the higher number
 
@@ -26,8 +25,8 @@ class Held(NamedTuple):
     raw: object = None  # as a TOML file would have it
 
 
-class OptionValues(Mapping[str, Any]):
-    """The values of options by their names, and where each came from.
+class OptionValues(dict[str, Any]):
+    """The values of options by their names, and where each came from: `held`.
 
     >>> from decoupled_serve.options.definitions import SERVE
     >>> settings = resolved(SERVE, {"port": "9000"}, {"DECOUPLED_RATE": "50"})
@@ -38,28 +37,16 @@ class OptionValues(Mapping[str, Any]):
     """
 
     def __init__(self, held: Mapping[str, Held]) -> None:
-        self._held = held
-
-    def __getitem__(self, name: str) -> Any:
-        return self._held[name].value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._held)
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def held(self, name: str) -> Held:
-        """The value with its source."""
-        return self._held[name]
+        super().__init__({name: each.value for name, each in held.items()})
+        self.held = held
 
     def source(self, name: str) -> str:
         """Where a value came from: a flag, a variable, a file, or "default"."""
-        return self._held[name].source
+        return self.held[name].source
 
     def given(self, name: str) -> bool:
         """Whether a value is not just the default."""
-        return self._held[name].rank > DEFAULT
+        return self.held[name].rank > DEFAULT
 
 
 class ConfigFile(NamedTuple):
@@ -74,11 +61,8 @@ def read_file(path: Path) -> ConfigFile:
     try:
         return ConfigFile(path, tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        why = (
-            "does not exist"
-            if isinstance(error, FileNotFoundError)
-            else f"cannot be read: {error.strerror}"
-        )
+        missing = isinstance(error, FileNotFoundError)
+        why = "does not exist" if missing else f"cannot be read: {error.strerror}"
         raise ParameterError(f"{path}: {why}; check the path of the configuration file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path.name}: is not TOML: {error}; fix that line") from None
@@ -151,10 +135,10 @@ def _of_variable(option: Option, raw: object) -> Any:
     try:
         return option.kind.check(option.variable, raw)
     except ParameterError as error:
-        if isinstance(raw, str) and raw.startswith("tcp://"):
-            rule = "Kubernetes sets this variable for a Service of that name"
-            raise error.with_remedy(f"{rule}; set enableServiceLinks: false in the pod") from None
-        raise
+        if not str(raw).startswith("tcp://"):
+            raise
+        rule = "Kubernetes sets this variable for a Service of that name"
+        raise error.with_remedy(f"{rule}; set enableServiceLinks: false in the pod") from None
 
 
 def _filled(option: Option, named: Held, target: Held) -> Held:
@@ -186,3 +170,20 @@ def unknown_variables(environ: Mapping[str, str] = os.environ) -> Iterable[str]:
             known_ones = "`decoupled config serve` lists the options"
             remedy = f"did you mean {PREFIX + close[0]!r}?" if close else known_ones
             yield f"{name}: is not a variable of decoupled and sets nothing; {remedy}"
+
+
+def held_rows(options: Sequence[Option], settings: OptionValues) -> list[tuple[str, ...]]:
+    """What holds and where it came from, without secrets.
+
+    >>> from decoupled_serve.options.definitions import STORES
+    >>> from decoupled.cli import aligned
+    >>> print(aligned(held_rows(STORES, resolved(STORES, {"store": "postgresql://me:secret@db/shop"}, {}))))
+    store       postgresql://me@db/shop  --store
+    store-file  none                     default
+    """
+    rows: list[tuple[str, ...]] = []
+    for option in options:
+        value, source = settings[option.name], settings.source(option.name)
+        empty = value is None and option.default is None
+        rows.append((option.name, "none" if empty else option.kind.show(value), source))
+    return rows

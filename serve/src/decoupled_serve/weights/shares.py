@@ -1,11 +1,21 @@
-"""The share of the traffic that each upstream should get."""
+"""The share of the traffic that each upstream should get, and the files that say so, from which it can be read back.
 
+nginx's `split_clients` takes percentages with two decimals, so every kind of file counts in parts of ten thousand.
+"""
+
+import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from decoupled.errors import ParameterError, UnsupportedError, near_name
 
+PARTS = 10_000
+_ROUTE_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_BY = re.compile(r"[\w$.:@/-]+")
+_NGINX_SHARE = re.compile(r"^ *(?:(\d+\.\d\d)%|(\*)) (\S+);$", re.MULTILINE)
 _ROUNDING = 1e-9
 _UPSTREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -49,16 +59,14 @@ def shares_of(
     """
     arms = [str(arm) for arm in state["arms"]]
     if not state["exploitation"]:
-        raise UnsupportedError(
-            f"experiment {state['experiment']!r}: has too many arms to write their weights; ask for decisions"
-        )
+        rule = "has too many arms to write their weights; ask for decisions"
+        raise UnsupportedError(f"experiment {state['experiment']!r}: {rule}")
     gone = [arm for arm in upstreams if arm not in arms]
     known = set(map(str, retired))
     for arm in gone:
         if arm not in known:
-            raise ParameterError.of(
-                "--upstream", arm, "is not an arm of the experiment", near_name(arm, arms)
-            )
+            rule = "is not an arm of the experiment"
+            raise ParameterError.of("--upstream", arm, rule, near_name(arm, arms))
     problems = [f"arm {arm!r} is retired, and {upstreams[arm]} gets nothing" for arm in gone]
     names: dict[str, str] = {}  # of mapped arms first: no other arm may take the upstream of one
     for arm in sorted(arms, key=lambda each: each not in upstreams):
@@ -114,3 +122,100 @@ def has_moved(now: Mapping[str, float], then: Mapping[str, float], threshold: fl
     """
     names = now.keys() | then.keys()
     return any(abs(now.get(name, 0.0) - then.get(name, 0.0)) > threshold + _ROUNDING for name in names)
+
+
+class Document(ABC):
+    """A kind of file."""
+
+    @abstractmethod
+    def text(self, shares: Shares) -> str:
+        """The file for these shares."""
+
+    @abstractmethod
+    def read(self, text: str) -> dict[str, float]:
+        """The shares in a file; a `ValueError` or a `LookupError` if it is none of this kind."""
+
+
+class Json(Document):
+    """The shares as JSON.
+
+    >>> print(Json().text(Shares("chat", {"small": 0.25, "large": 0.75})))
+    {"experiment": "chat", "weights": {"small": 0.25, "large": 0.75}}
+    <BLANKLINE>
+    """
+
+    def text(self, shares: Shares) -> str:
+        """The file for these shares."""
+        weights = {name: parts / PARTS for name, parts in in_parts(shares, PARTS).items()}
+        return json.dumps({"experiment": shares.experiment, "weights": weights}) + "\n"
+
+    def read(self, text: str) -> dict[str, float]:
+        """The shares in a file."""
+        return {str(name): float(share) for name, share in json.loads(text)["weights"].items()}
+
+
+@dataclass(frozen=True)
+class Nginx(Document):
+    """A `split_clients` block to include in nginx's `http`. Arms keep their order, so that few clients change sides.
+
+    >>> print(Nginx("$request_id").text(Shares("chat", {"small": 0.25, "large": 0.75})))
+    # Written by `decoupled weights chat`.
+    split_clients "$request_id" $decoupled_chat {
+        25.00% small;
+        * large;
+    }
+    <BLANKLINE>
+    """
+
+    by: str
+
+    def __post_init__(self) -> None:
+        if _BY.fullmatch(self.by) is None:
+            rule = "must be variables of nginx, with no spaces, quotes or braces"
+            raise ParameterError.of("--by", self.by, rule, "for example '$cookie_session'")
+
+    def text(self, shares: Shares) -> str:
+        """The file for these shares."""
+        variable = "decoupled_" + re.sub(r"\W", "_", shares.experiment, flags=re.ASCII)
+        *first, (last, _) = [each for each in in_parts(shares, PARTS).items() if each[1] > 0]
+        lines = [f"    {parts / 100:.2f}% {name};" for name, parts in first] + [f"    * {last};"]
+        head = f"# Written by `decoupled weights {shares.experiment}`."
+        return "\n".join((head, f'split_clients "{self.by}" ${variable} {{', *lines, "}", ""))
+
+    def read(self, text: str) -> dict[str, float]:
+        """The shares in a file."""
+        found: dict[str, float] = {}
+        for percent, _, name in _NGINX_SHARE.findall(text):
+            found[name] = round(float(percent) / 100.0 if percent else 1.0 - sum(found.values()), 4)
+        if not found:
+            raise ValueError("has no split_clients block")
+        return found
+
+
+@dataclass(frozen=True)
+class HttpRoute(Document):
+    """A route of the Gateway API, as JSON, which `kubectl apply` takes. Its backends are Services."""
+
+    gateway: str
+    port: int
+
+    def text(self, shares: Shares) -> str:
+        """The file for these shares."""
+        if _ROUTE_NAME.fullmatch(shares.experiment) is None:
+            rule = "must be small letters, digits and '-' to be the name of a route"
+            remedy = "use --to json, and write your own"
+            raise ParameterError.of("EXPERIMENT", shares.experiment, rule, remedy)
+        weights = in_parts(shares, PARTS).items()
+        refs = [{"name": name, "port": self.port, "weight": parts} for name, parts in weights]
+        route = {
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "HTTPRoute",
+            "metadata": {"name": shares.experiment},
+            "spec": {"parentRefs": [{"name": self.gateway}], "rules": [{"backendRefs": refs}]},
+        }
+        return json.dumps(route, indent=1) + "\n"
+
+    def read(self, text: str) -> dict[str, float]:
+        """The shares in a file."""
+        [rule] = json.loads(text)["spec"]["rules"]
+        return {str(each["name"]): each["weight"] / PARTS for each in rule["backendRefs"]}

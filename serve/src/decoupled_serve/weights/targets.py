@@ -1,19 +1,22 @@
-"""Where the shares go: a file, with a command that makes the gateway read it, or HAProxy's runtime socket."""
+"""Keeps a gateway at the shares of an experiment.
+
+They go into a file, with a command that makes the gateway read it, or to HAProxy's runtime socket.
+"""
 
 import csv
 import shlex
 import socket
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from decoupled.base import write_atomically
+from decoupled.client import TEMPORARY, ServiceError
 from decoupled.errors import DecoupledError
 
-from .documents import Document
-from .shares import Shares
+from .shares import Document, Shares, has_moved
 
 _PATIENCE = 30.0  # seconds for a command or an answer
 _MOST_WEIGHT = 256  # of a server of HAProxy
@@ -69,9 +72,9 @@ class FileTarget(Target):
     def is_outdated(self, experiment: str) -> bool:
         """Whether the file would be another one for the shares that it has."""
         there = self.current()
-        return there is None or self.document.text(Shares(experiment, there)) != self.file.read_text(
-            "utf-8"
-        )
+        if there is None:
+            return True
+        return self.document.text(Shares(experiment, there)) != self.file.read_text("utf-8")
 
     def apply(self, shares: Shares) -> None:
         """Write the file, and run the command."""
@@ -143,9 +146,8 @@ class HaProxy(Target):
         said = self._ask(f"show servers state {self.backend}")
         lines = [line.split() for line in said.splitlines() if line.strip() and not line.startswith("#")]
         if len(lines) < 2:
-            raise NotTaken(
-                f"--backend = {self.backend!r}: is not known to HAProxy: {said.strip() or 'no servers'}"
-            )
+            told = said.strip() or "no servers"
+            raise NotTaken(f"--backend = {self.backend!r}: is not known to HAProxy: {told}")
         # After a line with the version of the format: be_id be_name srv_id srv_name srv_addr ... srv_uweight.
         number = lines[1][0]  # a frontend may have the same name
         table = csv.DictReader(self._ask(f"show stat {number} 4 -1").splitlines())
@@ -158,9 +160,8 @@ class HaProxy(Target):
                 talk.sendall(command.encode() + b"\n")
                 return b"".join(iter(lambda: talk.recv(1 << 16), b"")).decode()
         except OSError as error:
-            raise NotTaken(
-                f"HAProxy at {self.address!r}: does not answer ({error}); is its `stats socket` there?"
-            ) from None
+            told = f"does not answer ({error}); is its `stats socket` there?"
+            raise NotTaken(f"HAProxy at {self.address!r}: {told}") from None
 
     def _connected(self) -> socket.socket:
         host, _, port = self.address.rpartition(":")
@@ -186,3 +187,84 @@ def weights_of(shares: Shares) -> dict[str, int]:
     """
     highest = max(shares.of.values())
     return {name: round(_MOST_WEIGHT * share / highest) for name, share in shares.of.items()}
+
+
+@dataclass
+class Follower:
+    """Applies shares that have moved. While the service is away, the gateway keeps what it has.
+
+    Args:
+        look: asks the service for the shares.
+        target: the gateway.
+        threshold: how far a share may be from what the gateway has.
+        fallback: the shares for a gateway that has none while the service is away; None to wait for the service.
+        say: called with each change.
+        warn: called with a problem, once until it is over.
+    """
+
+    look: Callable[[], Shares]
+    target: Target
+    threshold: float
+    fallback: Shares | None
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+    _away: bool = False
+    _problems: tuple[str, ...] = ()
+
+    def once(self, *, always: bool = False, lenient: bool = False) -> None:
+        """Look, and apply what has moved, or anything. A gateway that has nothing gets the fallback before the error.
+
+        If `lenient`, upstreams that the gateway does not have are left out.
+        """
+        try:
+            self._apply(self.look(), always, lenient)
+        except ServiceError as error:
+            if error.status in TEMPORARY and self.fallback is not None and self.target.current() is None:
+                self._apply(self.fallback, always, lenient)
+            raise
+
+    def forever(self, wait: Callable[[], None]) -> None:
+        """Look again after each wait. Only errors that will not pass are raised, such as that of an unknown experiment.
+
+        The first look applies what it finds: a process that was killed may have written a file that nobody has read. Its
+        errors may be those of the options. Later ones, such as of arms that are new, must not leave the gateway alone.
+        """
+        applied = False
+        while True:
+            try:
+                self.once(always=not applied, lenient=True)
+                self._away, applied = False, True
+            except (DecoupledError, OSError) as error:
+                passes = error.status in TEMPORARY if isinstance(error, ServiceError) else applied
+                if not passes and not isinstance(error, NotTaken):
+                    raise
+                if not self._away:
+                    self.warn(f"{error}; the gateway keeps what it has")
+                self._away = True
+            wait()
+
+    def _apply(self, shares: Shares, always: bool, lenient: bool) -> None:
+        try:
+            self._write(shares, always)
+        except NotTaken as error:
+            if not lenient or not error.unknown or not shares.of.keys() - error.unknown:
+                raise
+            told = f"{', '.join(sorted(error.unknown))} left out: {error}"
+            shares = shares.without(error.unknown)._replace(problems=(*shares.problems, told))
+            self._write(shares, always)
+        for problem in shares.problems:
+            if problem not in self._problems:
+                self.warn(problem)
+        self._problems = shares.problems
+
+    def _write(self, shares: Shares, always: bool) -> None:
+        there = self.target.current()
+        moved = always or there is None or self._has_moved(shares, there)
+        if moved or self.target.is_outdated(shares.experiment):
+            self.target.apply(shares)
+            self.say(str(shares))
+
+    def _has_moved(self, shares: Shares, there: dict[str, float]) -> bool:
+        # An upstream that must get nothing, because it is down or retired, is never within the threshold.
+        emptied = any(share > 0.0 and shares.of.get(name, 0.0) == 0.0 for name, share in there.items())
+        return emptied or has_moved(self.target.rounded(shares), there, self.threshold)

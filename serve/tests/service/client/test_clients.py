@@ -1,10 +1,8 @@
 """What only the Python clients have; test_client_contract.py has what every client promises."""
 
-import ast
 import asyncio
 import inspect
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +10,14 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled import client as client_package
-from decoupled.client import (
-    AsyncClient,
-    Client,
-    Retries,
-    Undelivered,
-)
+from decoupled.client import AsyncClient, Client, Retries, Undelivered
 from decoupled.client.errors import Invalid
 from decoupled.errors import ParameterError
 from support.dropping import dropping_proxy, random_outcomes
-from support.http_service import Service, served
+from support.http_service import Service
 
 # Two attempts in three fail: of 200 requests one fails 60 times running once in 10**8 runs.
 HASTY = Retries(attempts=60, first=0.001, most=0.01)
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with served(tmp_path_factory.mktemp("client")) as running:
-        yield running
 
 
 def test_calls_of_the_async_client_run_at_the_same_time(service: Service) -> None:
@@ -95,30 +81,6 @@ def test_both_clients_have_the_same_methods() -> None:
             assert str(two.return_annotation) == str(one.return_annotation).replace("abc.", "abc.Async")
             one, two = (each.replace(return_annotation=None) for each in (one, two))
         assert one == two, name
-
-
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_every_method_has_an_example(kind: type) -> None:
-    for name, method in public(kind).items():
-        assert inspect.getdoc(method), name
-        assert ">>>" in (inspect.getdoc(getattr(Client, name)) or ""), name
-
-
-def test_every_public_name_has_an_example() -> None:
-    assert [
-        name for name in client_package.__all__ if ">>>" not in getattr(client_package, name).__doc__
-    ] == []
-
-
-def test_of_the_server_the_clients_import_the_errors_only() -> None:
-    imported = set[str]()
-    for file in Path(client_package.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.level == 2:
-                imported.add(node.module or "")
-            elif isinstance(node, ast.ImportFrom | ast.Import):
-                assert "service" not in ast.unparse(node)
-    assert imported == {"errors"}
 
 
 POLICIES: list[tuple[Any, dict[str, Any]]] = [

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from support.http_service import Service, openapi_document, served
+from support.http_service import Service, openapi_document
 
 DECIDE = "post-v1-experiments-name-decisions"
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with served(tmp_path_factory.mktemp("reference"), open_to_all=False) as running:
-        running.create("checkout", running.key("admin"))
-        yield running
+SERVED = {"open_to_all": False}
+
+
+def prepare(service: Service) -> None:
+    service.create("checkout", service.key("admin"))
 
 
 @pytest.fixture
@@ -28,8 +28,7 @@ def page(browser: Any, service: Service) -> Iterator[Any]:
     # Chromium logs every refused request; those without a key are part of the tests.
     opened.on("console", lambda said: None if "status of 4" in said.text else complaints.append(said.text))
     opened.on(
-        "request",
-        lambda sent: None if sent.url.startswith(service.url) else complaints.append(sent.url),
+        "request", lambda sent: None if sent.url.startswith(service.url) else complaints.append(sent.url)
     )
     yield opened
     opened.close()
@@ -126,23 +125,6 @@ def test_every_body_has_an_example_that_the_service_takes(page: Any, service: Se
         address = path.replace("{name}", "checkout").replace("{id}", "none-1").replace("{key}", "checkout")
         answer = service.http.request(method, address, json=json.loads(body), headers=admin)
         assert '"errors"' not in answer.text, (path, answer.text)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone_and_can_be_read(page: Any, service: Service, scheme: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.emulate_media(color_scheme=scheme)
-    opened_at(page, service, "put-v1-experiments-name")
-    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    page.locator(".op textarea").last.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ("244, 245, 248" if scheme == "light" else "16, 18, 22") in ground
-    unnamed = page.evaluate(
-        "[...document.querySelectorAll('input, textarea, button')].filter((each) => "
-        "!each.labels?.length && !each.ariaLabel && !each.textContent.trim()).map((each) => each.id)"
-    )
-    assert unnamed == []
 
 
 def test_names_are_text(page: Any, service: Service, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from io import StringIO
 from typing import Any
@@ -55,10 +55,6 @@ async def opened(service: DecisionService, **options: Any) -> AsyncIterator[tupl
         wire.send(request("POST", DECIDE))
         await wire.answer()
         yield http, wire
-
-
-def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(main())
 
 
 def chunked(path: str, *trailers: str, headers: tuple[str, ...] = ()) -> bytes:
@@ -150,17 +146,6 @@ async def test_a_client_that_closes_its_half_gets_its_answer(service: DecisionSe
 
 
 @on_loop
-async def test_what_cannot_be_parsed_is_no_answer_to_what_came_before(service: DecisionService) -> None:
-    async with opened(service) as (http, _):
-        for first in (request("POST", DECIDE), request("GET", "/v1/experiments")):
-            wire = http.connect()
-            wire.send(first + b"NONSENSE\r\n\r\n")
-            assert (await wire.answer()).status in (200, 201)
-            assert wire.closed
-            assert wire.sent == b""
-
-
-@on_loop
 async def test_errors_of_one_connection_are_not_those_of_a_key(
     service: DecisionService, lines: Callable[[], list[dict[str, Any]]]
 ) -> None:
@@ -220,18 +205,6 @@ async def test_what_is_refused_early_counts_for_its_route(service: DecisionServi
     ):
         labels = f'method="{method}",route="{route}",status="{status}"'
         assert f"decoupled_http_requests_total{{{labels}}} 1.0" in counts
-
-
-@on_loop
-async def test_who_leaves_counts_for_the_route_that_was_asked(service: DecisionService) -> None:
-    async with opened(service) as (http, _):
-        wire = http.connect()
-        wire.send(request("PUT", "/v1/experiments/mine", b"{}")[:-1])
-        await asyncio.sleep(0)
-        wire.vanish()
-        await asyncio.gather(*http.state.tasks)
-        labels = 'method="PUT",route="/v1/experiments/{name}",status="499"'
-        assert f"decoupled_http_requests_total{{{labels}}} 1.0" in http.gateway._metrics.text().decode()
 
 
 @on_loop
@@ -300,60 +273,6 @@ async def test_pipelined_requests_are_answered_in_order(service: DecisionService
         assert [answers[k].json["loss"] for k in (0, 2, 4, 5)] == [0.1, 0.2, 0.1, 0.3]
         wire.send(request("POST", DECIDE))
         assert (await wire.answer()).status == 201, "and then it is quick again"
-
-
-def refusals(decision: str) -> dict[str, bytes]:
-    """Requests that are refused, each for a reason of its own, and some that are not."""
-    path = f"/v1/decisions/{decision}/feedback"
-    return {
-        "unknown experiment": request("POST", "/v1/experiments/none/decisions"),
-        "not JSON": request("PUT", path, b"{loss}"),
-        "twice": request("PUT", path, b'{"loss": 0.5, "loss": 0.5}'),
-        "unknown field": request("PUT", path, b'{"lose": 0.5}'),
-        "out of range": request("PUT", path, b'{"loss": 7.5}'),
-        "no body": request("PUT", path),
-        "text": request("PUT", path, b'{"loss": "0.5"}'),
-        "infinite": request("PUT", path, b'{"loss": 1e999}'),
-        "leading zero": request("PUT", path, b'{"loss": 00.5}'),
-        "vertical tab": request("PUT", path, b'\x0b{"loss": 0.5}'),
-        "mode": request("POST", DECIDE, b'{"mode": "neither"}'),
-        "count": request("POST", DECIDE, b'{"count": 0}'),
-        "key": request("POST", DECIDE, b"", "Idempotency-Key: a b"),
-        "origin": request("POST", DECIDE, b"", "Origin: http://example.com"),
-        "host": request("POST", DECIDE).replace(b"localhost", b"example.com"),
-        "media": request("PUT", path, b'{"loss": 0.5}').replace(b"application/json", b"text/plain"),
-        "authorization": request("POST", DECIDE, b"", "Authorization: Basic x"),
-        "key unknown": request("POST", DECIDE, b"", "Authorization: Bearer dk_none"),
-        "a reward": request("PUT", path, b'{"reward": 0.5}'),
-        "the same again": request("PUT", path, b' {"loss" : 0.5 }\n'),
-        "another loss": request("PUT", path, b'{"loss": 1}'),
-    }
-
-
-@on_loop
-async def test_each_refusal_has_its_status_and_what_every_answer_says(service: DecisionService) -> None:
-    expected = {
-        "unknown experiment": 404, "not JSON": 400, "twice": 400, "unknown field": 422, "out of range": 422,
-        "no body": 422, "text": 422, "infinite": 422, "leading zero": 400, "vertical tab": 400, "mode": 422,
-        "count": 422, "key": 400, "origin": 403, "host": 403, "media": 415, "authorization": 401,
-        "key unknown": 401, "a reward": 200, "the same again": 200, "another loss": 409,
-    }  # fmt: skip
-    async with opened(service) as (_, wire):
-        wire.send(request("POST", DECIDE))
-        decision = (await wire.answer()).json["id"]
-        for name, asked in refusals(decision).items():
-            wire.send(asked.replace(b"\r\n\r\n", b"\r\nX-Request-Id: the-same\r\n\r\n", 1))
-            answer = await wire.answer()
-            assert answer.status == expected.pop(name), name
-            kind = b"json" if answer.status < 400 else b"problem+json"
-            for line in (
-                b"type: application/" + kind,
-                b"no-store",
-                b"nosniff",
-                b"x-request-id: the-same",
-            ):
-                assert line in answer.head, name
-    assert expected == {}
 
 
 @on_loop

@@ -2,8 +2,7 @@
 
 import socket
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from decoupled_serve.service.analysis import export
 from decoupled_serve.service.http.admission import Limits
 from support.http_service import Service, served
+from support.waiting import wait_for
 
 SIZE = 32_000_000  # more than sockets take for a client that does not read
 
@@ -39,13 +39,13 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @contextmanager
 def asking(service: Service, key: dict[str, str]) -> Iterator[socket.socket]:
     """A client that asks for a log and reads the start of it."""
-    host, port = service.url.removeprefix("http://").split(":")
-    with socket.socket() as client:
+    lines = [
+        "GET /v1/experiments/one/log HTTP/1.1",
+        "Host: localhost",
+        f"Authorization: {key['Authorization']}",
+    ]
+    with service.line() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.settimeout(60)
-        client.connect((host, int(port)))
-        lines = ["GET /v1/experiments/one/log HTTP/1.1", f"Host: {host}:{port}"]
-        lines.append(f"Authorization: {key['Authorization']}")
         client.sendall("\r\n".join([*lines, "", ""]).encode())
         assert client.recv(16).startswith(b"HTTP/1.1 200")
         yield client
@@ -56,13 +56,6 @@ def status(service: Service, key: dict[str, str]) -> int:
         read = sum(map(len, answer.iter_raw()))
         assert answer.status_code != 200 or read == SIZE
         return answer.status_code
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def keys(service: Service, *tenants: str) -> list[dict[str, str]]:

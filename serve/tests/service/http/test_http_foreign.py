@@ -1,13 +1,13 @@
 """Whatever a caller sends, the answer is ours: no page or message of the server or the framework below us."""
 
-import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import httpx
 import pytest
 
 from decoupled_serve.service.http.admission import Limits
-from support.http_service import Service, served
+from support.http_service import Service
 
 HOST = b"Host: localhost\r\n"
 JSON = b"Content-Type: application/json\r\n"
@@ -26,29 +26,13 @@ NOT_HTTP = [
 ]
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    limits = Limits(headers=8_000, headers_seconds=0.2, body=1_000)
-    with served(tmp_path_factory.mktemp("foreign"), limits=limits) as running:
-        yield running
-
-
-def spoken(service: Service, sent: bytes) -> tuple[int, dict[str, str], bytes]:
-    """The status, the headers and the body of the answer to some bytes, after which the service hangs up."""
-    with socket.create_connection(("127.0.0.1", int(service.url.rsplit(":", 1)[1])), timeout=10) as line:
-        line.sendall(sent)
-        heard = b""
-        while part := line.recv(65_536):
-            heard += part
-    head, _, body = heard.partition(b"\r\n\r\n")
-    first, *rest = head.decode().split("\r\n")
-    headers = dict(each.lower().split(": ", 1) for each in rest)
-    return int(first.split()[1]), headers, body
+SERVED = {"limits": Limits(headers=8_000, headers_seconds=0.2, body=1_000)}
 
 
 def check(status: int, headers: Mapping[str, str], body: bytes) -> str:
     """The detail of a problem of ours."""
     assert headers["content-type"] == "application/problem+json", body
+    assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
     problem = httpx.Response(status, content=body).json()
     always = {"type", "title", "status", "detail", "request_id"}
     assert always <= set(problem) <= always | {"errors"}
@@ -60,28 +44,23 @@ def check(status: int, headers: Mapping[str, str], body: bytes) -> str:
     return detail
 
 
-@pytest.mark.parametrize("sent", NOT_HTTP, ids=range(len(NOT_HTTP)))
-def test_what_is_not_http_is_refused_in_our_words(service: Service, sent: bytes) -> None:
-    status, headers, body = spoken(service, sent)
-    assert status == 400
-    assert "is not well-formed HTTP/1.1" in check(status, headers, body)
+BROKEN = [
+    *((sent, 400, "is not well-formed HTTP/1.1") for sent in NOT_HTTP),
+    (b"GET /healthz HTTP/1.1\r\nHost: loc", 408, "must arrive within 0.2 s"),
+    (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 9_000, 431, "must not exceed 8,000 bytes"),
+]
+
+
+@pytest.mark.parametrize(("sent", "status", "words"), BROKEN, ids=range(len(BROKEN)))
+def test_what_cannot_be_read_is_refused_in_our_words(
+    service: Service, sent: bytes, status: int, words: str
+) -> None:
+    head, _, body = service.heard(sent).partition(b"\r\n\r\n")
+    first, *rest = head.decode().split("\r\n")
+    headers = dict(each.lower().split(": ", 1) for each in rest)
+    assert int(first.split()[1]) == status
+    assert words in check(status, headers, body)
     assert int(headers["content-length"]) == len(body)
-
-
-def test_headers_that_are_late_or_large_are_refused_in_our_words(service: Service) -> None:
-    status, headers, body = spoken(service, b"GET /healthz HTTP/1.1\r\nHost: loc")
-    assert status == 408
-    assert "must arrive within 0.2 s" in check(status, headers, body)
-    status, headers, body = spoken(service, b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 9_000)
-    assert status == 431
-    assert "must not exceed 8,000 bytes" in check(status, headers, body)
-
-
-def test_another_protocol_is_not_spoken_and_plain_http_goes_on(service: Service) -> None:
-    for wish in (b"websocket", b"h2c"):
-        upgrade = b"Upgrade: " + wish + b"\r\nConnection: Upgrade, close\r\n\r\n"
-        status, _, body = spoken(service, b"GET /healthz HTTP/1.1\r\n" + HOST + upgrade)
-        assert (status, body) == (200, b'{"status":"ok"}')
 
 
 @pytest.mark.parametrize(
@@ -169,3 +148,40 @@ def test_parameters_of_every_wrong_kind(service: Service) -> None:
     answer = service.http.post("/v1/experiments/x/decisions?mode=both")
     assert answer.status_code == 422
     check(422, answer.headers, answer.content)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "fields"),
+    [
+        ("PUT", "x", {"arms": ["shh", None]}, ["arms.1"]),
+        ("PUT", "x", {"arms": ["a", "b"], "lossrange": "shh"}, ["lossrange"]),
+        (
+            "PUT",
+            "x",
+            {"arms": ["a", "b"], "deadline_seconds": 0, "seed": "shh"},
+            ["deadline_seconds", "seed"],
+        ),
+        ("PUT", "x", {"arms": ["a", "b"], "budget": {"rate": [5, "shh"]}}, ["budget.rate.1"]),
+        (
+            "POST",
+            "x/decisions",
+            {"key": ["shh"], "tags": {"a b": "shh\n"}},
+            ["key", "tags.a b.[key]", "tags.a b"],
+        ),
+    ],
+)
+def test_an_error_names_every_place_and_no_value(
+    service: Service, method: str, path: str, body: dict[str, Any], fields: list[str]
+) -> None:
+    answer = service.http.request(method, f"/v1/experiments/{path}", json=body)
+    assert answer.status_code == 422
+    assert [each["field"] for each in answer.json()["errors"]] == fields
+    assert "shh" not in answer.text
+    check(422, answer.headers, answer.content)
+
+
+def test_many_errors_are_listed_and_no_id_is_cut(service: Service) -> None:
+    items = [{"decision": "none-1", "loss": 0.5, "x" * 19: 1} for _ in range(15)]
+    problem = service.http.post("/v1/feedback", json={"items": items}).json()
+    assert len(problem["errors"]) == 15
+    assert problem["errors"][14]["field"] == f"items.14.{'x' * 19}"

@@ -1,6 +1,5 @@
 """The OWASP API Security Top 10 of 2023, entry by entry."""
 
-import contextlib
 import hashlib
 import hmac
 import json
@@ -21,7 +20,6 @@ from decoupled_serve.service.http.server import Serving, check
 from support.http_service import FTPL, Service, served
 
 Headers = dict[str, str]
-NAMES = {"{name}": "mine", "{id}": "none-1", "{key}": "mine"}
 
 
 @pytest.fixture
@@ -29,6 +27,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
     (tmp_path / "backups").mkdir()
     with served(tmp_path, open_to_all=False, backups=tmp_path / "backups") as running:
         yield running
+
+
+NAMES = {"{name}": "mine", "{id}": "none-1", "{key}": "mine"}
 
 
 def operations(service: Service, headers: Headers) -> list[tuple[str, str]]:
@@ -43,18 +44,11 @@ def operations(service: Service, headers: Headers) -> list[tuple[str, str]]:
     return found
 
 
-def decide(service: Service, name: str, headers: Headers) -> dict[str, Any]:
-    answer = service.http.post(f"/v1/experiments/{name}/decisions", headers=headers)
-    assert answer.status_code == 201, answer.text
-    decision: dict[str, Any] = answer.json()
-    return decision
-
-
 def test_api1_broken_object_level_authorization(service: Service) -> None:
     # Whatever belongs to another tenant is not there: 404, exactly as for what nobody has.
     mine, theirs = service.key("admin", "shop"), service.key("admin", "bank")
     service.create("mine", mine)
-    decision = decide(service, "mine", mine)["id"]
+    decision = service.decide("mine", mine)["id"]
     service.create("theirs", theirs)
     asked = [
         ("GET", "/v1/experiments/mine", None),
@@ -111,14 +105,7 @@ def test_api2_broken_authentication(
         assert answer.headers["www-authenticate"].startswith("Bearer")
     assert service.http.get("/v1/access", headers=good).status_code == 200
     assert compared, "digests are compared in constant time"
-    for header in (
-        "Bearer",
-        f"Basic {key}",
-        f"Bearer {key}x",
-        f"Bearer {new_key()}",
-        key,
-        "Bearer \xff",
-    ):
+    for header in ("Bearer", f"Basic {key}", f"Bearer {key}x", f"Bearer {new_key()}", key, "Bearer \xff"):
         sent = {"Authorization": header.encode("latin-1")}
         assert service.http.get("/v1/experiments", headers=sent).status_code == 401, header  # type: ignore[arg-type]
     assert service.http.get(f"/v1/experiments?key={key}").status_code == 401, "a key in a query is no key"
@@ -133,20 +120,16 @@ def test_api2_broken_authentication(
     assert len(new_key()) == len("dk_") + 43
 
 
-def test_api2_guessing_is_slowed(tmp_path: Path) -> None:
-    with served(tmp_path, open_to_all=False, limits=Limits(bad_keys=0.5)) as service:
-        good = service.key("read")
-        assert service.http.get("/v1/experiments", headers=good).status_code == 200
-        answers = [
+def test_api2_guessing_is_slowed_and_locks_nobody_out(tmp_path: Path) -> None:
+    with served(tmp_path, open_to_all=False, limits=Limits(bad_keys=0.01)) as service:
+        wrong = [
             service.http.get("/v1/experiments", headers={"Authorization": f"Bearer {new_key()}"})
-            for _ in range(6)
+            for _ in range(5)
         ]
-        assert [each.status_code for each in answers][:2] == [401, 401]
-        assert answers[-1].status_code == 429
-        assert int(answers[-1].headers["retry-after"]) >= 1
-        assert service.http.get("/v1/experiments", headers=good).status_code == 200, (
-            "who has a key is not locked out"
-        )
+        assert [each.status_code for each in wrong] == [401, *[429] * 4]
+        assert int(wrong[-1].headers["retry-after"]) >= 1
+        for role in ("read", "decide", "admin"):  # never seen before, from the same address
+            assert service.http.get("/v1/experiments", headers=service.key(role)).status_code == 200
 
 
 def test_api3_broken_object_property_level_authorization(service: Service) -> None:
@@ -157,7 +140,7 @@ def test_api3_broken_object_property_level_authorization(service: Service) -> No
         answer = service.http.put("/v1/experiments/mine", json={**FTPL, **extra}, headers=admin)
         assert answer.status_code == 422, extra
     service.create("mine", admin, seed=123_456_789)
-    decision = decide(service, "mine", admin)
+    decision = service.decide("mine", admin)
     path = f"/v1/decisions/{decision['id']}/feedback"
     for extra in ({"status": "applied"}, {"explore": "red"}, {"propensity": 1.0}, {"weight": 1e9}):
         assert service.http.put(path, json={"loss": 0.5, **extra}, headers=admin).status_code == 422, extra
@@ -168,7 +151,7 @@ def test_api3_broken_object_property_level_authorization(service: Service) -> No
 
 
 def test_api4_unrestricted_resource_consumption(tmp_path: Path) -> None:
-    limits = Limits(headers_seconds=1.5, body=10_000, body_seconds=0.2, rate=10.0, burst=20.0)
+    limits = Limits(body=10_000, rate=10.0, burst=20.0)  # test_attacks.py has those of time
     with served(tmp_path, open_to_all=False, limits=limits) as service:
         admin = service.key("admin")
         service.create("mine", admin)
@@ -179,35 +162,6 @@ def test_api4_unrestricted_resource_consumption(tmp_path: Path) -> None:
         chunked = iter([b'{"mode": "', *[b"x" * 1_000] * 20, b'"}'])  # no Content-Length to look at
         answer = service.http.post("/v1/experiments/mine/decisions", content=chunked, headers=json_kind)
         assert answer.status_code == 413
-        address = ("127.0.0.1", int(service.url.rsplit(":", 1)[1]))
-        for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\nSlow"):
-            with socket.create_connection(address, timeout=10) as slow:
-                slow.sendall(begun)
-                assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
-                assert slow.recv(1_000) == b"", "and the connection is closed"
-        with socket.create_connection(address, timeout=10) as slow:
-            slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-            answer_so_far = b""
-            while (
-                b"ok" not in answer_so_far.partition(b"\r\n\r\n")[2]
-            ):  # its head and its body may come apart
-                part = slow.recv(4_000)
-                assert part, answer_so_far
-                answer_so_far += part
-            slow.sendall(b"GET /healthz HTTP/1.1\r\n")  # a second request, begun on the same connection
-            assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
-        with socket.create_connection(address, timeout=10) as endless:
-            endless.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
-            with contextlib.suppress(OSError):  # it hangs up in the middle
-                for each in range(1_000):
-                    endless.sendall(f"X-{each}: {'x' * 1_000}\r\n".encode())
-            with contextlib.suppress(ConnectionResetError):
-                assert endless.recv(1_000).startswith(b"HTTP/1.1 431 ")
-        with socket.create_connection(address, timeout=10) as slow:
-            key = admin["Authorization"]
-            head = f"POST /v1/experiments/mine/decisions HTTP/1.1\r\nHost: a\r\nAuthorization: {key}\r\n"
-            slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{{".encode())
-            assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
         for path in (
             "/v1/experiments?limit=1001",
             "/v1/experiments?limit=0",
@@ -264,7 +218,7 @@ def test_api6_unrestricted_access_to_sensitive_business_flows(tmp_path: Path) ->
     with served(tmp_path, open_to_all=False, limits=Limits(rate=5.0, burst=50.0)) as service:
         admin = service.key("admin")
         service.create("mine", admin)
-        decision = decide(service, "mine", admin)
+        decision = service.decide("mine", admin)
         path = f"/v1/decisions/{decision['id']}/feedback"
         for loss, status in ((0.5, 200), (0.5, 200), (0.6, 409)):
             assert service.http.put(path, json={"loss": loss}, headers=admin).status_code == status

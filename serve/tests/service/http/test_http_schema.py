@@ -7,10 +7,11 @@ go through every rule of the document one by one, too.
 import os
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import hypothesis
-import pytest
+import jsonschema_rs
 import schemathesis
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
@@ -30,14 +31,13 @@ SETTINGS = hypothesis.settings(
 )
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    limits = Limits(rate=0.0, bad_keys=1e9)
-    with served(tmp_path_factory.mktemp("schema"), open_to_all=False, limits=limits) as running:
-        running.http.headers.update(running.key("admin"))
-        running.create("known", deadline_seconds=3600)
-        running.create("ended")
-        yield running
+SERVED = {"open_to_all": False, "limits": Limits(rate=0.0, bad_keys=1e9)}
+
+
+def prepare(service: Service) -> None:
+    service.http.headers.update(service.key("admin"))
+    service.create("known", deadline_seconds=3600)
+    service.create("ended")
 
 
 @schemathesis.serializer("application/x-ndjson", "application/vnd.apache.parquet")
@@ -82,3 +82,41 @@ def _meet_something(case: Case, service: Service) -> None:
         case.path_parameters["key"] = "known"
     if "id" in case.path_parameters:
         case.path_parameters["id"] = service.decide("known")["id"]
+
+
+def test_every_example_fits_its_schema() -> None:
+    tried = 0
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        for field, described in schema.get("properties", {}).items():
+            for example in described.get("examples", ()):
+                whole = {**described, "components": DOCUMENT["components"]}
+                assert jsonschema_rs.is_valid(whole, example), (name, field, example)
+                tried += 1
+    assert tried > 50
+
+
+def references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for each in part:
+            yield from references(each)
+
+
+def test_every_reference_leads_to_a_schema_and_every_schema_is_used() -> None:
+    used = {each.rpartition("/")[2] for each in references(DOCUMENT)}
+    assert used == set(DOCUMENT["components"]["schemas"])
+    assert {"DecideIn", "FeedbackIn", "EvaluationIn"} <= used, "bodies that bypass the framework have names"
+
+
+def test_everyone_may_read_it_and_need_not_read_it_twice(tmp_path: Path) -> None:
+    with served(tmp_path, open_to_all=False) as locked:
+        answer = locked.http.get("/v1/openapi.json")
+        assert (answer.status_code, answer.json()) == (200, DOCUMENT)
+        again = locked.http.get("/v1/openapi.json", headers={"If-None-Match": answer.headers["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert locked.http.head("/v1/openapi.json").status_code == 200
+        assert locked.http.get("/docs").status_code == 200
+        assert locked.http.get("/v1/experiments").status_code == 401

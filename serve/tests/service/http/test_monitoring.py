@@ -3,16 +3,16 @@
 import json
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from support.http_service import Service, served
+from support.http_service import Service
 from support.pages import ROOT
-from support.prometheus import RULES, prometheus, promtool, wait_for
+from support.prometheus import RULES, prometheus, promtool
+from support.waiting import wait_for
 
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "decoupled-service.json").read_text())
 METRIC = re.compile(r"\b(?:decoupled|process)_\w+|\bup\b")
@@ -68,29 +68,7 @@ def test_every_rule_has_a_test_that_fires_and_one_that_does_not() -> None:
         assert {"summary", "description"} <= set(rule["annotations"])
 
 
-def test_the_dashboard_is_whole() -> None:
-    ids = [panel["id"] for panel in DASHBOARD["panels"]]
-    assert len(set(ids)) == len(ids)
-    taken: set[tuple[int, int]] = set()
-    for panel in DASHBOARD["panels"]:
-        place = panel["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        }
-        assert not cells & taken, f"{panel['title']} lies on another panel"
-        assert max(x for x, _ in cells) < 24
-        taken |= cells
-        assert panel["type"] == "row" or panel["description"]
-    known = {each["name"] for each in DASHBOARD["templating"]["list"]} | {"__rate_interval"}
-    assert {name for _, text in panels() for name in re.findall(r"\$(\w+)", text)} <= known
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with served(tmp_path_factory.mktemp("scraped"), open_to_all=False, metrics_experiments=1) as running:
-        yield running
+SERVED = {"open_to_all": False, "metrics_experiments": 1}
 
 
 @pytest.fixture(scope="module")

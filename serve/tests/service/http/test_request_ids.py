@@ -3,7 +3,6 @@
 import json
 import logging
 import re
-import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -14,10 +13,12 @@ from decoupled.client import Client, Retries
 from decoupled.client.errors import NotFound, ServiceError, StoreError
 from decoupled.client.feedback import Undelivered
 from decoupled_serve.service.http.admission import Limits
-from decoupled_serve.service.http.observe.log_format import JsonFormatter, TextFormatter
-from decoupled_serve.service.http.transport.responses import RequestIds
+from decoupled_serve.service.http.observe.log_format import JsonFormatter
 from support.http_service import Service, served
+from support.stores import full_disk
+from support.waiting import wait_for
 
+SERVED = {"limits": Limits(headers=4_096, headers_seconds=0.3)}
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
@@ -30,12 +31,8 @@ def _log_requests() -> Iterator[None]:
     log.setLevel(before)
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    limits = Limits(headers=4_096, headers_seconds=0.3)
-    with served(tmp_path_factory.mktemp("ids"), limits=limits) as running:
-        running.create("models")
-        yield running
+def prepare(service: Service) -> None:
+    service.create("models")
 
 
 @pytest.fixture
@@ -52,16 +49,18 @@ def lines() -> Iterator[StringIO]:
 
 def objects(lines: StringIO, logger: str = "", count: int = 0) -> list[dict[str, object]]:
     """The lines of a logger, or of all, once there are that many: a request is logged after its answer is sent."""
-    deadline = time.monotonic() + 10.0
-    while True:
-        found = [json.loads(line) for line in lines.getvalue().splitlines()]
+    found: list[dict[str, object]] = []
+
+    def enough() -> bool:
+        every = [json.loads(line) for line in lines.getvalue().splitlines()]
         # The request by which the service was seen to be up may be logged late.
-        found = [
-            each for each in found if logger in ("", each["logger"]) and each.get("path") != "/healthz"
+        found[:] = [
+            each for each in every if logger in ("", each["logger"]) and each.get("path") != "/healthz"
         ]
-        if len(found) >= count or time.monotonic() > deadline:
-            return found
-        time.sleep(0.005)
+        return len(found) >= count
+
+    wait_for(enough, "lines of the log")
+    return found
 
 
 PATHS = [
@@ -98,22 +97,11 @@ def test_an_id_that_is_not_sane_is_replaced(service: Service, sent: str) -> None
     assert re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", answer.headers["x-request-id"])
 
 
-def test_new_ids_are_unique_among_processes() -> None:
-    ids = RequestIds(), RequestIds()
-    assert len({each.of(None) for each in ids for _ in range(100)}) == 200
-
-
-def test_every_line_of_a_request_has_its_id(
-    service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_line_of_a_request_has_its_id(service: Service, lines: StringIO) -> None:
     headers = {"X-Request-Id": "r-7", "traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
 
-    def full() -> None:
-        raise StoreError("store: the disk is full")
-
-    monkeypatch.setattr(service.direct._session.store, "end", full)
-    assert service.http.post("/v1/experiments/models/decisions", headers=headers).status_code == 503
-    monkeypatch.undo()
+    with full_disk(service.direct):
+        assert service.http.post("/v1/experiments/models/decisions", headers=headers).status_code == 503
     [access] = objects(lines, "decoupled.access", 1)
     found = objects(lines, "decoupled_serve.service.commits.loop")
     [commit] = [each for each in found if "requests" in each]  # and not of the housekeeping
@@ -153,19 +141,6 @@ def test_an_error_of_the_service_itself_is_logged_as_fields(
     assert "Traceback" in exception["stack"]
 
 
-def test_a_line_of_text_ends_with_the_id(service: Service) -> None:
-    text = StringIO()
-    handler = logging.StreamHandler(text)
-    handler.setFormatter(TextFormatter())
-    root = logging.getLogger()
-    root.addHandler(handler)
-    service.http.get("/healthz", headers={"X-Request-Id": "r-8"})
-    service.http.get("/healthz")  # on the same connection, so the first is logged by now
-    root.removeHandler(handler)
-    line = r'INFO decoupled.access: GET "/healthz" 200 [\d.]+ ms - \[request r-8\]$'
-    assert re.search(line, text.getvalue(), re.MULTILINE)
-
-
 def test_a_key_is_named_and_never_shown(tmp_path: Path, lines: StringIO) -> None:
     with served(tmp_path, open_to_all=False) as service:
         key = service.key("admin")
@@ -202,15 +177,10 @@ def test_a_client_raises_with_the_id_of_its_request(service: Service, lines: Str
 def test_every_attempt_of_a_call_has_the_same_id(
     service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full() -> None:
-        raise StoreError("store: the disk is full")
-
-    monkeypatch.setattr(service.direct._session.store, "end", full)
     monkeypatch.setattr("decoupled.client.sync.time.sleep", lambda seconds: None)
     with Client(service.url, retries=Retries(attempts=3, first=0.0)) as client:
-        with pytest.raises(StoreError) as raised:
+        with full_disk(service.direct), pytest.raises(StoreError) as raised:
             client.decide("models")
-        monkeypatch.undo()
         client.decide("models")
     access = objects(lines, "decoupled.access", 4)
     assert [(each["status"], each["request_id"] == raised.value.request_id) for each in access] == [

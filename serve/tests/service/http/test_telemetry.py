@@ -3,8 +3,6 @@
 import os
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,12 +19,12 @@ from opentelemetry.trace import SpanKind, StatusCode
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.client.errors import StoreError
 from decoupled.errors import ParameterError
-from decoupled_serve.service.http.app import create_app
 from decoupled_serve.service.http.observe.telemetry import Telemetry
 from decoupled_serve.service.http.observe.telemetry_settings import check_protocol, exports, is_wanted
 from support.http_service import Service, served
+from support.stores import full_disk, held
+from support.waiting import wait_for
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLED = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
@@ -61,28 +59,21 @@ class Collected:
         }
 
 
-@pytest.fixture(scope="module")
-def collected() -> Collected:
-    return Collected()
+COLLECTED = Collected()
+SERVED = {"telemetry": COLLECTED.telemetry, "metrics_experiments": 5}
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory, collected: Collected) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("otel")
-    with served(folder, telemetry=collected.telemetry, metrics_experiments=5) as running:
-        running.create("models")
-        yield running
+def prepare(service: Service) -> None:
+    service.create("models")
 
 
 DECISIONS, FEEDBACK = "POST /v1/experiments/{name}/decisions", "PUT /v1/decisions/{id}/feedback"
 
 
-def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(
-    service: Service, collected: Collected
-) -> None:
-    collected.spans(service)
+def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(service: Service) -> None:
+    COLLECTED.spans(service)
     made = service.http.post("/v1/experiments/models/decisions", headers=SAMPLED).json()
-    spans = collected.spans(service)
+    spans = COLLECTED.spans(service)
     [request], [decide], [commit] = spans[DECISIONS], spans["decide"], spans["commit"]
     assert request.kind is SpanKind.SERVER
     assert request.parent is not None
@@ -102,31 +93,21 @@ def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(
     assert dict(commit.attributes or {}) == {"db.system.name": "sqlite", "db.operation.batch.size": 1}
 
     sent = service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": 0.5})
-    spans = collected.spans(service)
+    spans = COLLECTED.spans(service)
     assert len(spans[FEEDBACK]) == len(spans["feedback"]) == len(spans["commit"]) == 1
     assert (spans[FEEDBACK][0].attributes or {})["decoupled.request_id"] == sent.headers["x-request-id"]
 
 
-def test_a_commit_links_to_every_request_that_it_answers(service: Service, collected: Collected) -> None:
-    collected.spans(service)
-    begun, held = threading.Event(), threading.Event()
-
-    def hold(session: object) -> None:
-        begun.set()
-        held.wait(60)
-
-    service.direct._commits.submit(hold)
-    assert begun.wait(60), "only what comes after it is one commit of its own"
+def test_a_commit_links_to_every_request_that_it_answers(service: Service) -> None:
+    COLLECTED.spans(service)
     threads = [threading.Thread(target=service.decide, args=("models",)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    limit = time.monotonic() + 50
-    while service.direct._commits.queued() < len(threads) and time.monotonic() < limit:
-        time.sleep(0.001)
-    held.set()
+    with held(service.direct):
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: service.direct._commits.queued() == len(threads))
     for thread in threads:
         thread.join()
-    spans = collected.spans(service)
+    spans = COLLECTED.spans(service)
     [commit] = spans["commit"]
     assert (commit.attributes or {})["db.operation.batch.size"] == 4
     linked = {link.context.span_id for link in commit.links}
@@ -134,43 +115,35 @@ def test_a_commit_links_to_every_request_that_it_answers(service: Service, colle
     assert len(linked) == 4
 
 
-def test_requests_of_the_framework_and_failures_are_spans(
-    service: Service, collected: Collected, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collected.spans(service)
+def test_requests_of_the_framework_and_failures_are_spans(service: Service) -> None:
+    COLLECTED.spans(service)
     assert service.http.get("/v1/experiments/models/state").status_code == 200
     assert service.http.post("/v1/experiments/nobody/decisions").status_code == 404
-    spans = collected.spans(service)
+    spans = COLLECTED.spans(service)
     [state] = spans["GET /v1/experiments/{name}/state"]
     assert state.status.status_code is StatusCode.UNSET
     [decide] = spans["decide"]
     assert (decide.attributes or {})["error.type"] == "NotFound"
     assert decide.status.status_code is StatusCode.UNSET, "the fault is the caller's"
 
-    def full() -> None:
-        raise StoreError("store: the disk is full")
-
-    monkeypatch.setattr(service.direct._session.store, "end", full)
-    assert service.http.post("/v1/experiments/models/decisions").status_code == 503
-    monkeypatch.undo()
-    spans = collected.spans(service)
+    with full_disk(service.direct):
+        assert service.http.post("/v1/experiments/models/decisions").status_code == 503
+    spans = COLLECTED.spans(service)
     for name in (DECISIONS, "decide", "commit"):
         assert spans[name][0].status.status_code is StatusCode.ERROR, name
 
 
-def test_what_is_not_sampled_is_not_recorded_and_still_has_a_trace(
-    service: Service, collected: Collected
-) -> None:
-    collected.spans(service)
+def test_what_is_not_sampled_is_not_recorded_and_still_has_a_trace(service: Service) -> None:
+    COLLECTED.spans(service)
     service.http.post(
         "/v1/experiments/models/decisions", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"}
     )
-    assert not collected.spans(service)
+    assert not COLLECTED.spans(service)
 
 
-def test_metrics_have_the_names_of_the_conventions(service: Service, collected: Collected) -> None:
+def test_metrics_have_the_names_of_the_conventions(service: Service) -> None:
     service.decide("models")
-    found = collected.metrics()
+    found = COLLECTED.metrics()
     [hot] = [
         point
         for point in found["http.server.request.duration"]
@@ -199,19 +172,6 @@ def test_it_is_off_unless_asked_for() -> None:
         exports("traces", {"OTEL_TRACES_EXPORTER": "zipkin"})
     with pytest.raises(ParameterError, match="OTEL_EXPORTER_OTLP_PROTOCOL = 'grpc': must be http/protobuf"):
         check_protocol({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
-
-
-def test_when_it_is_off_nothing_of_it_is_on_the_hot_path(tmp_path: Path) -> None:
-    from decoupled_serve.service.http.routes.decisions import FastRoutes
-    from decoupled_serve.service.service import open_service
-
-    service = open_service(tmp_path / "store.db")
-    try:
-        gateway = create_app(service, open_to_all=True)
-        assert type(gateway._fast) is FastRoutes
-        assert len(service._commits.observers) == 1, "only that of Prometheus"
-    finally:
-        service.close()
 
 
 def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

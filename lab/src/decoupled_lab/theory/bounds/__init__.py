@@ -12,93 +12,74 @@ proofs" of the documentation proves them, and `compare` shows them next to the p
 serving, and `theorem_f1` to `theorem_f3` are about contexts; both have pages of their own.
 """
 
-from .adversarial import first_round_constant, penalty_constant, stability_constant, theorem1
-from .by_losses import largest_spread, largest_step, theorem_d1, theorem_d2, theorem_d3
-from .centred import centred_constant, low_order_term, optimal_c_exploit, theorem_a, theorem_b
-from .comparison import compare, useful_from
-from .constants import curvature_constant, rank_share, rank_sum, ratio_sum, square_sum, winner_constant
-from .constrained import (
+from .centred import (
     Constrained,
+    centred_constant,
     constrained_bracket,
     constrained_constants,
+    low_order_term,
+    optimal_c_exploit,
     papers_bracket,
     self_bounding_factor,
+    theorem_a,
+    theorem_b,
     theorem_c,
 )
+from .comparison import compare, useful_from
+from .constants import (
+    Gate,
+    curvature_constant,
+    rank_share,
+    rank_sum,
+    ratio_sum,
+    square_sum,
+    winner_constant,
+)
 from .contexts import forecaster_regret, shared_terms, theorem_f1, theorem_f2, theorem_f2b, theorem_f3
-from .gates import Gate
 from .ladder import LadderTerms, ladder_terms, theorem_t2, theorem_t2b
-from .others import (
+from .paper import (
+    Tuned,
+    corollary,
+    early_rounds,
+    first_round_constant,
+    gap_constant,
+    leading_constant,
     lower_bound_order,
+    optimal_c,
+    penalty_constant,
     rouyer_seldin,
     rouyer_seldin_order,
+    self_bounding_constant,
+    stability_constant,
+    surrogate_sum_bound,
+    theorem1,
+    theorem2,
     zimmert_seldin,
 )
-from .rungs import mixing_overhead, prior_factor, theorem_e1, theorem_e2, theorem_e3
-from .stochastic import early_rounds, gap_constant, self_bounding_constant, surrogate_sum_bound, theorem2
+from .rungs import (
+    largest_spread,
+    largest_step,
+    mixing_overhead,
+    prior_factor,
+    theorem_d1,
+    theorem_d2,
+    theorem_d3,
+    theorem_e1,
+    theorem_e2,
+    theorem_e3,
+)
 from .switching import late_switch_constant, rate_fall_constant, switch_constant, switches
-from .tuning import Tuned, corollary, leading_constant, optimal_c
 
 __all__ = [
-    "Constrained",
-    "Gate",
-    "LadderTerms",
-    "Tuned",
-    "centred_constant",
-    "compare",
-    "constrained_bracket",
-    "constrained_constants",
-    "corollary",
-    "curvature_constant",
-    "early_rounds",
-    "first_round_constant",
-    "forecaster_regret",
-    "gap_constant",
-    "ladder_terms",
-    "largest_spread",
-    "largest_step",
-    "late_switch_constant",
-    "leading_constant",
-    "low_order_term",
-    "lower_bound_order",
-    "mixing_overhead",
-    "optimal_c",
-    "optimal_c_exploit",
-    "papers_bracket",
-    "penalty_constant",
-    "prior_factor",
-    "rank_share",
-    "rank_sum",
-    "rate_fall_constant",
-    "ratio_sum",
-    "rouyer_seldin",
-    "rouyer_seldin_order",
-    "self_bounding_constant",
-    "self_bounding_factor",
-    "shared_terms",
-    "square_sum",
-    "stability_constant",
-    "surrogate_sum_bound",
-    "switch_constant",
-    "switches",
-    "theorem1",
-    "theorem2",
-    "theorem_a",
-    "theorem_b",
-    "theorem_c",
-    "theorem_d1",
-    "theorem_d2",
-    "theorem_d3",
-    "theorem_e1",
-    "theorem_e2",
-    "theorem_e3",
-    "theorem_f1",
-    "theorem_f2",
-    "theorem_f2b",
-    "theorem_f3",
-    "theorem_t2",
-    "theorem_t2b",
-    "useful_from",
-    "winner_constant",
-    "zimmert_seldin",
-]
+    "Constrained", "Gate", "LadderTerms", "Tuned", "centred_constant", "compare", "constrained_bracket",
+    "constrained_constants", "corollary", "curvature_constant", "early_rounds", "first_round_constant",
+    "forecaster_regret", "gap_constant", "ladder_terms", "largest_spread", "largest_step",
+    "late_switch_constant", "leading_constant", "low_order_term", "lower_bound_order",
+    "mixing_overhead", "optimal_c", "optimal_c_exploit", "papers_bracket", "penalty_constant",
+    "prior_factor", "rank_share", "rank_sum", "rate_fall_constant", "ratio_sum", "rouyer_seldin",
+    "rouyer_seldin_order", "self_bounding_constant", "self_bounding_factor", "shared_terms",
+    "square_sum", "stability_constant", "surrogate_sum_bound", "switch_constant", "switches",
+    "theorem1", "theorem2", "theorem_a", "theorem_b", "theorem_c", "theorem_d1", "theorem_d2",
+    "theorem_d3", "theorem_e1", "theorem_e2", "theorem_e3", "theorem_f1", "theorem_f2", "theorem_f2b",
+    "theorem_f3", "theorem_t2", "theorem_t2b", "useful_from", "winner_constant", "zimmert_seldin",
+]  # fmt: skip

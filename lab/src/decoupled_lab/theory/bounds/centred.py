@@ -1,23 +1,33 @@
-"""Theorems A and B: any adversary, with importance weighting and with centred losses."""
+"""Theorems A to C: any adversary, with importance weighting and with centred losses, and the stochastically constrained regime."""
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base import Floats
+from decoupled.base import Floats, whole_number
+from decoupled.errors import ParameterError
 
-from .arguments import scale_of, shape_of, size_of
 from .constants import (
+    HALF,
+    LEAST_OFF_EVENT,
+    Gate,
     arms_of,
     curvature_constant,
     first_rate,
+    positive_gaps,
     rank_share,
     rank_sum,
+    scale_of,
+    shape_of,
+    size_of,
+    split_of,
     square_sum,
     winner_constant,
 )
-from .gates import HALF, Gate
+from .paper import Tuned, gap_constant, leading_constant
 
 _EXACT = 2**15  # rounds that are summed one by one
 _GROWTH = 1.0005  # after that, blocks of rounds grow by this factor
@@ -89,12 +99,7 @@ def theorem_a(horizon: int, arms: int, alpha: float = 3.0, c_exploit: float = 2.
 
 
 def low_order_term(
-    arms: int,
-    alpha: float = 3.0,
-    c_exploit: float = 0.5,
-    gate: Gate = HALF,
-    *,
-    closed: bool = False,
+    arms: int, alpha: float = 3.0, c_exploit: float = 0.5, gate: Gate = HALF, *, closed: bool = False
 ) -> float:
     r"""$C_{\text{low}}$ of theorem B, which does not depend on the horizon: what the arms below the gate cost.
 
@@ -178,3 +183,214 @@ def theorem_b(
     """
     main = centred_constant(arms, alpha, c_exploit, gate) * math.sqrt(size_of(horizon, arms))
     return main + low_order_term(arms, alpha, c_exploit, gate)
+
+
+class Constrained(NamedTuple):
+    r"""The constants of theorem C, which bound the stability and the penalty of a round.
+
+    Attributes:
+        early: $A_0'$, the factor of $\sqrt{K / t}$ before `first_round`.
+        any_state: $A_0$, the factor of $\sqrt{K / t}$ afterwards.
+        on_event: $A_1$, the factor of $K^{1/(2 \alpha)} t^{-1/2} \sum_i (8 w_i)^{1 - 1/\alpha}$ on $D_t$.
+        first_round: $t_1$, from which on a round may be late.
+
+    >>> from decoupled_lab import theory
+    >>> theory.bounds.constrained_constants(arms=8).first_round
+    274
+    """
+
+    early: float
+    any_state: float
+    on_event: float
+    first_round: int
+
+
+def constrained_constants(
+    arms: int,
+    alpha: float = 3.0,
+    c_exploit: float = 0.5,
+    zeta: float = 0.1,
+    gate: Gate = HALF,
+    *,
+    theta: float | None = None,
+) -> Constrained:
+    r"""The constants $A_0'$, $A_0$, $A_1$ and $t_1$ of theorem C, or of theorem D3 for a given theta.
+
+    With rates that fall with the losses, $n_t \ge \theta t$. So $c_x / \sqrt\theta$ replaces $c_x$ in $t_1$ and
+    in every stability term, and the penalties grow by $(\bar v + \theta) / \sqrt\theta$. The factor of the early rounds
+    stays, because $n_t \ge 1$.
+
+    Args:
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1 and at most 3.
+        c_exploit: the scale $c_x$ of the exploitation rate, above 0.
+        zeta: where the proof calls a round late, above 0 and at most the gate's a.
+        gate: the gate of the estimator.
+        theta: for rates that fall with the losses, the share of the rounds that counts in $n_t$; None for rates that
+            fall with the rounds.
+
+    >>> from decoupled_lab import theory
+    >>> found = theory.bounds.constrained_constants(arms=8)
+    >>> round(found.any_state, 1), round(found.on_event, 1)
+    (21.5, 15.4)
+    """
+    arms, alpha, c = arms_of(arms), shape_of(alpha, 3.0 + 1e-12), scale_of(c_exploit)
+    zeta = split_of(zeta)
+    if zeta > gate.a:
+        rule = f"must be at most the gate's a = {gate.a:g}, so that the leader is fully centred"
+        raise ParameterError.of("zeta", zeta, rule, "the default is 0.1")
+    rate, share, total = first_rate(arms, alpha, c), rank_share(arms, alpha), rank_sum(arms, alpha)
+    curvature, factor = curvature_constant(alpha), gate.fall_factor(alpha)
+    slower, dearer = _slower(alpha, theta)
+    late = math.pow(1.0 + zeta, alpha + 1.0)
+
+    def any_state(growth: float) -> float:
+        drift = 3.0 * square_sum(alpha) * math.pow(arms, 1.0 / alpha - 1.0)
+        stability = c * slower * curvature * growth * (0.5 * factor * share**2 + drift)
+        return stability + dearer * winner_constant(alpha) / c
+
+    others = late * curvature * (0.5 * factor + 3.0 / total)
+    best = 0.5 * alpha * math.pow(1.0 - zeta, -(alpha + 1.0))
+    on_event = c * slower * share * (others + best) + dearer * alpha / ((alpha - 1.0) * c)
+    first = math.ceil((rate * slower * (total + 1.0) / zeta) ** 2)
+    return Constrained(
+        any_state(math.pow(1.0 + rate, alpha + 1.0)), any_state(late), on_event, max(first, 1)
+    )
+
+
+def _slower(alpha: float, theta: float | None) -> tuple[float, float]:
+    """The factors of the stability terms and of the penalties in theorem D3."""
+    if theta is None:
+        return 1.0, 1.0
+    return 1.0 / math.sqrt(theta), (4.0 * (1.0 + square_sum(alpha)) + theta) / math.sqrt(theta)
+
+
+def self_bounding_factor(alpha: float = 3.0) -> float:
+    r"""The factor $k_\alpha = 2^\alpha 8^{\alpha - 1} ((\alpha - 1) / \alpha)^{\alpha - 1} / \alpha$ of theorem C.
+
+    Args:
+        alpha: the shape of the perturbations, above 1 and at most 3.
+
+    >>> from decoupled_lab import theory
+    >>> round(theory.bounds.self_bounding_factor(alpha=3.0), 1)
+    75.9
+    """
+    alpha = shape_of(alpha, 3.0 + 1e-12)
+    share = (alpha - 1.0) / alpha
+    return math.pow(2.0, alpha) * math.pow(8.0, alpha - 1.0) * math.pow(share, alpha - 1.0) / alpha
+
+
+def theorem_c(
+    gaps: Sequence[float],
+    horizon: int | None = None,
+    alpha: float = 3.0,
+    c_exploit: float = 0.5,
+    zeta: float = 0.1,
+    gate: Gate = HALF,
+    *,
+    switch: int | None = None,
+) -> float:
+    r"""Theorem C: regret of the policy of theorem B in the stochastically constrained regime.
+
+    For every $T_0 \ge t_1$ and $\alpha \in (1, 3]$,
+
+    $$\mathrm{Reg}_T \le 4 A_0' \sqrt{K t_1} + 4 A_0 \sqrt{K T_0} + \frac{4 A_0^2 K}{0.1967 \Delta_{\min}}
+    + k_\alpha A_1^\alpha \sqrt{K} \sum_i \Delta_i^{1 - \alpha} \sum_{T_0 < t \le T} t^{-\alpha/2}.$$
+
+    The bound does not depend on $T$ if $\alpha > 2$.
+
+    Args:
+        gaps: the gaps of the other arms, given the past; one 0, for the best arm, is allowed.
+        horizon: the number of rounds, or None for any number, which needs an alpha above 2.
+        alpha: the shape of the perturbations, above 1 and at most 3.
+        c_exploit: the scale of the exploitation rate.
+        zeta: where the proof calls a round late, above 0 and at most the gate's a.
+        gate: the gate of the estimator.
+        switch: $T_0$, from which the proof uses self-bounding; the best one if None.
+
+    >>> from decoupled_lab import theory
+    >>> f"{theory.bounds.theorem_c([0.125] * 7):.3g}", f"{theory.bounds.corollary([0.125] * 7, c=0.182):.3g}"
+    ('1.44e+06', '6.18e+06')
+    """
+    others = positive_gaps(gaps)
+    constants = constrained_constants(len(others) + 1, alpha, c_exploit, zeta, gate)
+    return constrained_bound(others, horizon, alpha, constants, switch)
+
+
+def constrained_bound(
+    gaps: Floats, horizon: int | None, alpha: float, constants: Constrained, switch: int | None
+) -> float:
+    """The bound of theorem C with the constants given."""
+    arms, smallest = len(gaps) + 1, float(gaps.min())
+    early, any_state, on_event, first = constants
+    if horizon is None and alpha <= 2.0:
+        rule = "must be given if alpha is at most 2, where the bound grows with it"
+        raise ParameterError.of("horizon", None, rule, "give the number of rounds")
+    end = math.inf if horizon is None else whole_number("horizon", horizon, 1, "give the number of rounds")
+    slope = self_bounding_factor(alpha) * math.pow(on_event, alpha) * math.sqrt(arms)
+    slope *= float((gaps ** (1.0 - alpha)).sum())
+
+    def bound(start: float) -> float:
+        return 4.0 * any_state * math.sqrt(arms * min(start, end)) + slope * _tail(start, end, alpha)
+
+    if switch is None:
+        # The derivative of 4 A0 sqrt(K T0) - slope T0^(1 - alpha/2) / (1 - alpha/2) vanishes here.
+        best = (slope / (2.0 * any_state * math.sqrt(arms))) ** (2.0 / (alpha - 1.0))
+        start = float(max(first, math.ceil(min(best, 1e300))))
+    else:
+        start = float(whole_number("switch", switch, first, f"t1 is {first}"))
+    fixed = 4.0 * early * math.sqrt(arms * first) + 4.0 * any_state**2 * arms / (LEAST_OFF_EVENT * smallest)
+    return fixed + bound(start)
+
+
+def _tail(start: float, end: float, alpha: float) -> float:
+    """The sum of t^(-alpha/2) over start < t <= end, or the integral that bounds it if it is long."""
+    if end <= start:
+        return 0.0
+    if end - start <= 1e6:
+        return float((np.arange(start + 1.0, end + 1.0) ** (-0.5 * alpha)).sum())
+    power = 1.0 - 0.5 * alpha
+    if power == 0.0:
+        return math.log(end / start)
+    last = 0.0 if math.isinf(end) else math.pow(end, power)
+    return (last - math.pow(start, power)) / power
+
+
+def constrained_bracket(arms: int, c_exploit: float = 0.5, zeta: float = 0.1, gate: Gate = HALF) -> float:
+    r"""The factor of $K / \Delta_{\min}$ in theorem C at $\alpha = 3$: $2 \sqrt{8 k_3 A_0 A_1^3} + 4 A_0^2 / 0.1967$.
+
+    It is the bound at the best $T_0 = k_3 A_1^3 K / (2 A_0 \Delta_{\min}^2)$, up to $O(\sqrt{K t_1})$.
+
+    Args:
+        arms: the number of arms $K$.
+        c_exploit: the scale of the exploitation rate, above 0.
+        zeta: where the proof calls a round late, above 0 and at most the gate's a.
+        gate: the gate of the estimator.
+
+    >>> from decoupled_lab import theory
+    >>> [round(theory.bounds.constrained_bracket(arms), -2) for arms in (8, 64)]
+    [23300.0, 27900.0]
+    """
+    _, any_state, on_event, _ = constrained_constants(arms, 3.0, c_exploit, zeta, gate)
+    root = 2.0 * math.sqrt(8.0 * self_bounding_factor(3.0) * any_state * on_event**3)
+    return root + 4.0 * any_state**2 / LEAST_OFF_EVENT
+
+
+def papers_bracket(zeta: float = 0.1) -> Tuned:
+    r"""The factor of $K / \Delta_{\min}$ in the paper's corollary 3.3, the sum of its two terms, at the c that minimises it.
+
+    Args:
+        zeta: where lemma D.1 splits its cases, in (0, 1).
+
+    >>> from decoupled_lab import theory
+    >>> c, bracket = theory.bounds.papers_bracket()
+    >>> round(c, 3), round(bracket)
+    (0.182, 98384)
+    """
+    scales = np.geomspace(0.01, 10.0, 400)
+    for _ in range(5):
+        sums = [leading_constant(float(c), zeta) + gap_constant(3.0, float(c)) for c in scales]
+        top = int(np.argmin(sums))
+        scales = np.geomspace(scales[max(top - 1, 0)], scales[min(top + 1, len(scales) - 1)], 41)
+    c = float(scales[20])
+    return Tuned(c, leading_constant(c, zeta) + gap_constant(3.0, c))

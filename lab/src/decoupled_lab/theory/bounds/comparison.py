@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .adversarial import theorem1
 from .centred import optimal_c_exploit, theorem_a, theorem_b
 from .ladder import theorem_t2
+from .paper import theorem1
 from .rungs import theorem_e2
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from decoupled.errors import ParameterError
 from decoupled.kernels.laws.contextual_state import PRIORS_AT
 from decoupled.policies import ContextualLadder, Ladder
 
-from .arguments import positive_gaps, size_of
+from .constants import positive_gaps, size_of
 from .ladder import LadderTerms, Numbers, constrained_of, ladder_numbers, terms_of
 from .rungs import prior_factor
 

@@ -12,9 +12,16 @@ from decoupled.base import Floats, number_in
 from decoupled.errors import ParameterError
 from decoupled.policies import Ladder
 
-from .arguments import positive_gaps, size_of
-from .constants import LEAST_OFF_EVENT, arms_of, curvature_constant, rank_sum, winner_constant
-from .constrained import self_bounding_factor
+from .centred import self_bounding_factor
+from .constants import (
+    LEAST_OFF_EVENT,
+    arms_of,
+    curvature_constant,
+    positive_gaps,
+    rank_sum,
+    size_of,
+    winner_constant,
+)
 from .rungs import prior_factor
 
 RECORD = 1.25  # kappa: a surprise so many times larger than all before is paid for as a record
@@ -240,12 +247,7 @@ def terms_of(of: Numbers) -> LadderTerms:
 
 
 def theorem_t2(
-    horizon: int,
-    arms: int,
-    policy: Ladder | None = None,
-    *,
-    width: float = 1.0,
-    in_hindsight: bool = False,
+    horizon: int, arms: int, policy: Ladder | None = None, *, width: float = 1.0, in_hindsight: bool = False
 ) -> float:
     r"""Theorem T2a: the expected regret of `Ladder()` against each fixed arm, with feedback in the same round.
 

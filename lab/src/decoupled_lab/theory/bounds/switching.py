@@ -10,9 +10,16 @@ from decoupled.base import Floats
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy
 
-from .arguments import shape_of, size_of, split_of
-from .constants import LEAST_OFF_EVENT, curvature_constant, first_rate, square_sum
-from .gates import Gate
+from .constants import (
+    LEAST_OFF_EVENT,
+    Gate,
+    curvature_constant,
+    first_rate,
+    shape_of,
+    size_of,
+    split_of,
+    square_sum,
+)
 
 _EXACT = 100_000  # rounds that are summed one by one
 SHARE = 8.0  # lemma L6: on D_t, w is at least (1 + eta u)^-alpha / 8

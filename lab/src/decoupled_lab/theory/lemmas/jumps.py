@@ -1,4 +1,4 @@
-"""Lemmas L3 and L4 of the ladder: the curvature of the potential, and the cost of one jump up or down."""
+"""Lemmas L2 to L4 and L6 of the ladder: a smaller penalty, bounds on w, the curvature of the potential, and the cost of a jump."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,11 +7,34 @@ import numpy as np
 
 from decoupled.base import Floats, Ints
 
-from ..bounds.constants import curvature_constant
-from ..bounds.gates import fall_ratio, jump_factor
+from ..bounds.constants import curvature_constant, fall_ratio, jump_factor, winner_constant
+from ..bounds.switching import SHARE
 from ..inequality import OURS, Inequality, Sides
-from ..moment import Moment
-from ..potential import Potential, divergence, potential
+from ..moment import Moment, Potential, divergence, potential
+from .paper import penalty
+
+UNIFORM = Inequality("E[r_winner - r_best] <= Gamma(1 - 1/alpha) K^(1/alpha)", "ladder, L2", OURS)
+LOWER = Inequality("on D_t: w >= (1 + eta u)^-alpha / 8", "ladder, L6", OURS)
+UPPER = Inequality("w <= max(1 + eta u, rank^(1/alpha))^-alpha", "ladder, L6", OURS)
+SELF_BOUNDING = Inequality(
+    "on D_t: sum (1 + eta u)^(-(alpha + 1)/2) <= sum (8 w)^(1 - 1/alpha)", "ladder, theorem C", OURS
+)
+
+
+def winner_sides(moment: Moment) -> Iterator[Sides]:
+    """The steps of L2 and L6 that need only the state. The second bound of L2 is the first one of lemma 3.5."""
+    alpha, arms, law = moment.alpha, np.arange(moment.arms), moment.moments.law
+    yield Sides(UNIFORM, penalty(moment), winner_constant(alpha) * moment.arms ** (1.0 / alpha))
+    yield Sides(UPPER, law, moment.levels**-alpha, arms)
+    if not moment.on_event:
+        return
+    others = moment.others
+    tails = 1.0 + moment.shifts[others]
+    yield Sides(LOWER, tails**-alpha / SHARE, law[others], arms[others])
+    if alpha <= 3.0:
+        bound = float(((SHARE * law[others]) ** (1.0 - 1.0 / alpha)).sum())
+        yield Sides(SELF_BOUNDING, float((tails ** (-0.5 * (alpha + 1.0))).sum()), bound)
+
 
 CURVATURE = Inequality("alpha (alpha + 1) I <= C1 q^2", "ladder, L3 (1)", OURS)
 FALLEN = Inequality("after a fall: alpha (alpha + 1) I <= rho^(alpha + 1) C1 q^2", "ladder, L3 (2)", OURS)
@@ -34,7 +57,7 @@ class _Jump(NamedTuple):
     after: Potential
 
 
-def sides(moment: Moment) -> Iterator[Sides]:
+def jump_sides(moment: Moment) -> Iterator[Sides]:
     """The steps of L3 and L4, for a few arms of different ranks; L3 (1) for all arms."""
     alpha, arms = moment.alpha, np.arange(moment.arms)
     q = moment.levels ** (-0.5 * (alpha + 1.0))
@@ -88,3 +111,9 @@ def _spread(moment: Moment) -> Ints:
     """The leader, an arm in the middle and the last one."""
     order = np.argsort(moment.estimates, kind="stable")
     return order[np.unique(np.linspace(0, moment.arms - 1, _SOME).astype(np.int64))]
+
+
+def sides(moment: Moment) -> Iterator[Sides]:
+    """The steps of L2 to L4 and L6 that need only the state."""
+    yield from winner_sides(moment)
+    yield from jump_sides(moment)

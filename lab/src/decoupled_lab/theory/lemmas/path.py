@@ -10,7 +10,7 @@ from decoupled.extend import winner_law
 from decoupled.kernels.laws.winner_moments import winner_moments
 
 from ..inequality import OURS, Inequality, Sides
-from ..potential import divergence, potential
+from ..moment import divergence, potential
 from ..trajectory import Trajectory
 from . import switches
 
@@ -21,8 +21,6 @@ WEIGHT = Inequality("|weight * p - 1| <= 1e-12", "section 2.1, unbiased estimate
 COUNTS = Inequality(
     "|sum_t (1[explored] / p - 1)| <= deviation of probability 1e-9", "section 2.1, unbiased estimates"
 )
-
-_FALSE_ALARM = 1e-9
 
 
 def whole(trajectory: Trajectory, zeta: float) -> Iterator[tuple[int, Sides]]:
@@ -96,7 +94,7 @@ def unbiasedness(trajectory: Trajectory, zeta: float) -> Iterator[tuple[int, Sid
     explored = trajectory.explored[:, None] == np.arange(arms)
     sums = (explored / laws - 1.0).sum(axis=0)
     variance, step = (1.0 / laws - 1.0).sum(axis=0), 1.0 / laws.min(axis=0)
-    log = math.log(2.0 * arms / _FALSE_ALARM)
+    log = math.log(2.0 * arms / switches.FALSE_ALARM)
     # Freedman: exceeding x has probability at most exp(-x^2 / (2 (variance + step x / 3))).
     limit = step * log / 3.0 + np.sqrt((step * log / 3.0) ** 2 + 2.0 * variance * log)
     yield horizon, Sides(COUNTS, np.abs(sums), limit, np.arange(arms))

@@ -8,14 +8,13 @@ import numpy as np
 from decoupled.base import Floats
 from decoupled.extend import winner_law
 
-from ..bounds.constants import curvature_constant, rank_sum
-from ..bounds.gates import HALF, Gate
+from ..bounds.constants import HALF, Gate, curvature_constant, rank_sum
 from ..bounds.switching import late_rate_constant, late_switch_constant, rate_fall_cost, switch_constant
-from ..centred_round import CentredRound
 from ..inequality import OURS, Inequality, Sides
 from ..moment import Moment
+from ..rounds import CentredRound
 from ..trajectory import Trajectory
-from .hedge import Hedge, prior_cost
+from .centred import Hedge, prior_cost
 
 LAW = Inequality("|served keys / keys - w| <= deviation of probability 1e-9", "sticky, S1", OURS)
 RISE = Inequality("switches if an arm rises by x <= x C1 q^2", "sticky, S2", OURS)
@@ -68,7 +67,7 @@ _LEAST = (
 )
 _FALLS = (0.02, 1.0 - math.sqrt(0.5))  # the second is that after round 1; no later one is larger
 _KEYS = 200
-_FALSE_ALARM = 1e-9
+FALSE_ALARM = 1e-9
 
 
 def switch_probability(before: Floats, after: Floats, alpha: float) -> float:
@@ -229,7 +228,7 @@ def keyed(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
     alpha, arms = trajectory.alpha, np.arange(trajectory.estimates.shape[1])
     draws = _draws(len(arms), alpha)
     chosen = np.unique(np.geomspace(1.0, trajectory.horizon, 12).round().astype(np.int64))
-    log = math.log(2.0 * len(arms) * len(chosen) / _FALSE_ALARM)
+    log = math.log(2.0 * len(arms) * len(chosen) / FALSE_ALARM)
     for round_ in chosen:
         moment = trajectory.moment(int(round_), 0.1)
         served = np.bincount(np.argmax(draws - moment.shifts, axis=1), minlength=len(arms))

@@ -320,12 +320,7 @@ def _look(session: Session, *, about: Reference, digest: str) -> _Target:
 
 
 def _learn(
-    session: Session,
-    *,
-    about: Reference,
-    digest: str,
-    first: int,
-    records: list[ForeignRecord],
+    session: Session, *, about: Reference, digest: str, first: int, records: list[ForeignRecord]
 ) -> int:
     """Learn a slice, and return the row of the experiment's log that holds it."""
     running = _open(session, about)

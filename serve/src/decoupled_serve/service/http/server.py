@@ -18,8 +18,8 @@ from decoupled.base import needed_for
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, Ladder
 
-from ...options.readers import is_loopback as is_loopback
-from ..api.deletion import DELETE_AFTER
+from ...options.kinds import is_loopback as is_loopback
+from ..api.experiments import DELETE_AFTER
 from ..memory.cache import MOST
 from ..service import open_service
 from ..store.open import is_postgres

@@ -11,18 +11,7 @@ from decoupled.learner import Preference
 
 from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Status, moment
 from ..admission import MOST_FEEDBACK
-from .fields import (
-    Advice,
-    Arm,
-    ContextValue,
-    Loss,
-    Model,
-    Number,
-    Problem,
-    StickyKey,
-    Tags,
-    Whole,
-)
+from .fields import Advice, Arm, ContextValue, Loss, Model, Number, Problem, StickyKey, Tags, Whole
 
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, NoReturn
 
 from fastapi import Query
@@ -23,6 +24,7 @@ from decoupled.client import BadRequest
 from decoupled.learner import MOST_BYTES, key_text
 
 from ...experiment.context import LONGEST_TAG, LONGEST_TAG_NAME, LONGEST_VALUE, MOST_TAGS
+from ...experiment.records import moment
 
 # Strict JSON in and out, and the validators that the models of bodies share.
 
@@ -148,9 +150,25 @@ TagFilter = Annotated[
 Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 
 
-def fields_of(record: object, model: type[BaseModel]) -> dict[str, Any]:
-    """What a record has of the fields of a model, in their order."""
-    return {name: getattr(record, name) for name in model.model_fields if hasattr(record, name)}
+_TIMES = ("at", "since", "created_at", "archived_at")
+
+
+def json_of(record: object, model: type[BaseModel], **more: Any) -> dict[str, Any]:
+    """What a record has of the fields of a model, in their order, as JSON has it; and some fields more."""
+    names = [name for name in model.model_fields if name not in more and hasattr(record, name)]
+    known = {name: _plain(getattr(record, name)) for name in names}
+    return known | {name: moment(known[name]) for name in _TIMES if name in known} | more
+
+
+def _plain(value: Any) -> Any:
+    """Records as objects, tuples as lists, and arms as texts where they are names."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 class Model(BaseModel):

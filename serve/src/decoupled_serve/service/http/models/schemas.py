@@ -2,8 +2,6 @@
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import fields
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -25,8 +23,8 @@ from pydantic import (
 from decoupled.base import NAME_SHAPE, short_labels
 from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
-from decoupled.inference import MOST_PATIENCE, PATIENCE, Interval
-from decoupled.learner import MOST_IN_A_WINDOW, Budget, Guardrails
+from decoupled.inference import MOST_PATIENCE, PATIENCE
+from decoupled.learner import MOST_IN_A_WINDOW, Guardrails
 from decoupled.policies import Policy
 
 from ...experiment.context import MOST_FIELDS
@@ -42,12 +40,11 @@ from ...experiment.records import (
     FieldType,
     KeyLog,
     UnknownFields,
-    moment,
 )
 from ...experiment.settings import default_policy
 from ...experiment.snapshots import checked_learner
 from ..admission import MOST_NAMED, MOST_NUMBERED
-from .fields import CHOICES, Arm, Model, Number, Whole, fields_of, one_rule
+from .fields import CHOICES, Arm, Model, Number, Whole, json_of, one_rule
 
 # The models of guardrails and budgets, with their JSON.
 
@@ -170,21 +167,6 @@ class BudgetOut(BaseModel):
     cost: float | dict[str, float] | None
     total: float | None
     allowance: tuple[float, float] | None
-
-
-def guardrails_out(rules: Guardrails) -> dict[str, Any]:
-    """Guardrails as JSON."""
-    return fields_of(rules, GuardrailsOut) | {"floors": _by_name(rules.floors), "down": list(rules.down)}
-
-
-def budget_out(budget: Budget) -> dict[str, Any]:
-    """A budget as JSON."""
-    cost = _by_name(budget.cost) if isinstance(budget.cost, Mapping) else budget.cost
-    return fields_of(budget, BudgetOut) | {"cost": cost}
-
-
-def _by_name(values: Mapping[Any, float]) -> dict[str, float]:
-    return {str(arm): value for arm, value in values.items()}
 
 
 NAME = f"^{NAME_SHAPE}$"
@@ -492,21 +474,14 @@ class RetentionOut(BaseModel):
 def experiment_out(experiment: Experiment) -> dict[str, Any]:
     """An experiment as JSON, without its tenant and its seed."""
     settings = experiment.settings
-    return {
-        "name": experiment.name,
-        "policy": settings.policy, "policy_label": _label(json.dumps(settings.policy)),
-        "arms": as_stored(experiment.arms), "retired": list(experiment.retired),
-        "loss_range": list(settings.loss_range),
-        "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
-        "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),
-        "demo": settings.demo, "feedback": settings.feedback, "risk": settings.risk, "drift": settings.drift,
-        "patience": settings.patience,
-        "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
-        "state_version": experiment.state_version,
-        "status": experiment.status, "problem": experiment.problem, "imported": settings.imported,
-        "log_keys": settings.log_keys, "context": settings.context,
-        "unknown_context": settings.unknown_context, "log_context": settings.log_context,
-    }  # fmt: skip
+    now = {
+        "arms": as_stored(experiment.arms),
+        "guardrails": json_of(experiment.guardrails, GuardrailsOut),
+        "budget": json_of(experiment.budget, BudgetOut),
+        "policy_label": _label(json.dumps(settings.policy)),
+        "deadline_seconds": settings.deadline,
+    }
+    return json_of(settings, ExperimentOut, **now) | json_of(experiment, ExperimentOut, **now)
 
 
 @lru_cache(1024)
@@ -517,13 +492,6 @@ def _label(policy: str) -> str:
         return str(json.loads(policy)["name"])
 
 
-def interval_out(interval: Interval | None) -> dict[str, float] | None:
-    """An interval as JSON."""
-    return None if interval is None else interval._asdict()
-
-
 def state_out(state: ExperimentState) -> dict[str, Any]:
     """A state as JSON."""
-    regret = interval_out(state.regret)
-    values = {each.name: getattr(state, each.name) for each in fields(state)}
-    return {**values, "regret": regret, "budget_used": dict(state.budget_used)}
+    return json_of(state, StateOut, budget_used=dict(state.budget_used))

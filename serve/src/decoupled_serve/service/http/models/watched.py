@@ -1,16 +1,14 @@
 """The models of verdicts, gates, histories and evaluations, with their JSON."""
 
-from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ...analysis.export import LogEvaluation
 from ...analysis.history import HistoryRecord, SegmentsRecord
 from ...experiment.records import moment
-from ...experiment.watched import ArmLoss, Gate, Judged
-from .fields import Arm
-from .schemas import IntervalOut, interval_out
+from ...experiment.watched import Gate, Judged
+from .fields import Arm, json_of
+from .schemas import IntervalOut
 
 SINCE = "The time from which losses count, if an earlier part of the log was dropped before sequences were kept."
 
@@ -185,48 +183,21 @@ class HistoryOut(BaseModel):
 
 def verdict_out(found: Judged) -> dict[str, Any]:
     """A verdict as JSON."""
-    return {
-        "experiment": found.experiment, **found.verdict.to_dict(),
-        "risk": found.risk, "drift": found.drift, "observed": found.observed, "since": moment(found.since),
-        "state_version": found.state_version,
-        "arms": _arms_out(found.arms),
-        "exploited": interval_out(found.exploited), "regret": interval_out(found.regret),
-        "regret_against": found.regret_against, "compared": found.compared,
-        "incumbent": found.incumbent, "incumbent_released": found.incumbent_released,
-    }  # fmt: skip
-
-
-def _arms_out(arms: tuple[ArmLoss, ...]) -> list[dict[str, Any]]:
-    return [{"arm": each.arm, "observed": each.observed, "loss": interval_out(each.loss)} for each in arms]
+    return json_of(found, VerdictOut, **found.verdict.to_dict())
 
 
 def segments_out(found: SegmentsRecord, limit: int) -> dict[str, Any]:
     """Verdicts by segment as JSON."""
-    segments = [
-        {
-            "segment": None if each.values is None else dict(zip(found.by, each.values, strict=True)),
-            "risk": each.risk, "decisions": each.decisions, "observed": each.observed,
-            **each.verdict.to_dict(), "arms": _arms_out(each.arms), "exploited": interval_out(each.exploited),
-        }
-        for each in found.segments[:limit]
-    ]  # fmt: skip
-    return {
-        "experiment": found.experiment, "by": list(found.by), "text": found.text,
-        "risk": found.risk, "drift": found.drift, "since": moment(found.since), "state_version": found.state_version,
-        "segments": segments, "others": len(found.segments) - len(segments),
-    }  # fmt: skip
+    segments = []
+    for each in found.segments[:limit]:
+        values = None if each.values is None else dict(zip(found.by, each.values, strict=True))
+        segments.append(json_of(each, SegmentOut, segment=values, **each.verdict.to_dict()))
+    return json_of(found, SegmentsOut, segments=segments, others=len(found.segments) - len(segments))
 
 
 def gate_out(found: Gate, when: str) -> dict[str, Any]:
     """A gate as JSON; it is open in one of the states."""
-    return {
-        "experiment": found.experiment, "arm": found.arm, "open": found.state == when,
-        "state": found.state, "text": found.text, "margin": found.margin,
-        "against": [
-            {"arm": each.arm, "difference": interval_out(each.difference)} for each in found.against
-        ],
-        "risk": found.risk, "observed": found.observed, "state_version": found.state_version,
-    }  # fmt: skip
+    return json_of(found, GateOut, open=found.state == when)
 
 
 def history_out(found: HistoryRecord) -> dict[str, Any]:
@@ -248,10 +219,3 @@ def history_out(found: HistoryRecord) -> dict[str, Any]:
         "exploited": [each.all_exploited for each in points], "explored": [each.all_explored for each in points],
         "arms": arms, "others": found.others,
     }  # fmt: skip
-
-
-def evaluation_out(found: LogEvaluation) -> dict[str, Any]:
-    """An evaluation as JSON."""
-    arms = [{**asdict(each), "value": interval_out(each.value)} for each in found.arms]
-    values = {"exploited": interval_out(found.exploited), "drawn": interval_out(found.drawn)}
-    return {**asdict(found), "arms": arms, **values}

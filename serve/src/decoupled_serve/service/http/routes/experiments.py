@@ -1,6 +1,7 @@
 """Routes: experiments and their arms."""
 
-from typing import Annotated
+from dataclasses import fields
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
@@ -71,28 +72,18 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         saved `learner` it goes on from there, bit for bit; decisions that were pending there stay there.
         """
         arms = numbered(body.arms) if isinstance(body.arms, int) else tuple(body.arms)
-        settings = Settings(
-            policy=body.policy,
-            arms=arms,
-            loss_range=(body.loss_range[0], body.loss_range[1]),
-            deadline=body.deadline_seconds,
-            expired_loss=body.expired_loss,
-            demo=body.demo,
-            feedback=body.feedback,
-            guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), arms, False)
-            if body.guardrails is not None
-            else _guardrails_of(body),
-            budget=checked_budget(body.budget.limits(), arms, False)
-            if body.budget is not None
-            else Budget(),
-            risk=body.risk,
-            drift=body.drift,
-            patience=body.patience,
-            log_keys=body.log_keys,
-            context=body.context,
-            unknown_context=body.unknown_context,
-            log_context=body.log_context,
-        )
+        guardrails, budget = body.guardrails, body.budget
+        given: dict[str, Any] = {
+            "arms": arms,
+            "loss_range": (body.loss_range[0], body.loss_range[1]),
+            "deadline": body.deadline_seconds,
+            "guardrails": _guardrails_of(body)
+            if guardrails is None
+            else changed_guardrails(Guardrails(), guardrails.changes(), arms, False),
+            "budget": Budget() if budget is None else checked_budget(budget.limits(), arms, False),
+        }
+        same = {each.name for each in fields(Settings)} & ExperimentIn.model_fields.keys() - given.keys()
+        settings = Settings(**{name: getattr(body, name) for name in same}, **given)
         found, created = await experiments.put(
             access.tenant, name, settings, seed=body.seed, learner=body.learner
         )

@@ -23,14 +23,13 @@ from ...experiment.context import MOST_FIELDS, tag_filter
 from ...service import DecisionService
 from ..admission import MOST_AT_ONCE, MOST_LISTED, MOST_POINTS, REPLAY, Limits, save_body
 from ..framework import Admin, Reader, StrictRoute, refusals
-from ..models.fields import TagFilter, parsed
+from ..models.fields import TagFilter, json_of, parsed
 from ..models.schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
 from ..models.watched import (
     GateOut,
     HistoryOut,
     SegmentsOut,
     VerdictOut,
-    evaluation_out,
     gate_out,
     history_out,
     segments_out,
@@ -124,7 +123,7 @@ def moving_routes(service: DecisionService, limits: Limits) -> APIRouter:
                 )
         finally:
             busy.discard(access.tenant)
-        return JSONResponse({field: getattr(found, field) for field in ReplayOut.model_fields})
+        return JSONResponse(json_of(found, ReplayOut))
 
     return router
 
@@ -269,7 +268,7 @@ def log_routes(service: DecisionService, limits: Limits) -> APIRouter:
         wanted = tag_filter(tag)
         with turns.one(access.tenant):
             found = await logs.evaluate(access.tenant, name, wanted)
-        return JSONResponse(evaluation_out(found))
+        return JSONResponse(json_of(found, EvaluationOut))
 
     @router.get("/verdict", response_model=VerdictOut, responses=refusals(404))
     async def get_verdict(access: Reader, name: Name) -> Response:

@@ -16,11 +16,11 @@ from pydantic import BaseModel, Field
 from decoupled.base import LONGEST_NAME
 from decoupled.client import HOW_LONG, Compiling, Conflict, Forbidden, StoreError
 
-from ...experiment.records import ACTIONS, OPERATOR, AuditRecord, moment
+from ...experiment.records import ACTIONS, OPERATOR, AuditRecord
 from ...service import DecisionService
 from ..admission import MOST_LISTED, REACH
 from ..framework import Admin, StrictRoute, access_of, refusals
-from ..models.fields import fields_of
+from ..models.fields import json_of
 from ..models.schemas import NAME
 
 # Routes: the audit trail.
@@ -83,8 +83,7 @@ def audit_routes(service: DecisionService) -> APIRouter:
 
 def audit_out(entry: AuditRecord) -> dict[str, Any]:
     """A change as JSON."""
-    known = fields_of(entry, AuditEntryOut) | {"at": moment(entry.at), "request_id": entry.request}
-    return {name: known[name] for name in AuditEntryOut.model_fields}
+    return json_of(entry, AuditEntryOut, request_id=entry.request)
 
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"  # of Prometheus

@@ -97,10 +97,4 @@ def refusal(error: ServiceError, request: str) -> bytes:
 
 
 def _headers(content: bytes, kind: bytes, request: Header, further: Iterable[Header]) -> list[Header]:
-    return [
-        (b"content-type", kind),
-        (b"content-length", b"%d" % len(content)),
-        *ALWAYS,
-        request,
-        *further,
-    ]
+    return [(b"content-type", kind), (b"content-length", b"%d" % len(content)), *ALWAYS, request, *further]

@@ -1,0 +1,210 @@
+"""Beyond the paper: which rungs the ladder uses, and an arm that becomes good late, which it would not see again without a uniform share."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from decoupled.base import Floats, Ints
+from decoupled.environments import Alternating, LossTable
+from decoupled.extend import diagnostics
+from decoupled.plots import Panel, Picture, Series
+from decoupled.policies import FTPL, Ladder, Policy
+from decoupled.simulation import Plan, Results, make_plan
+
+from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.page import Section
+from .base import Advance, Recorded, Scale, Simulated
+from .setup import regret_picture, regret_table
+
+RUNGS = ("slow: c = 0.5", "fast: c = 8", "the best mean")
+ARMS, ROUNDS = 8, 3_000
+BENIGN, PUNISHING = "alternating: committing pays", "punish last: committing is punished"
+
+# From the round, the arm exploited last (-1 at first) and a random generator to the losses of all arms.
+Losses: TypeAlias = Callable[[int, int, np.random.Generator], Floats]
+ALTERNATING = Alternating(ARMS, gap=0.125).table(ROUNDS)
+
+
+def alternating_losses(t: int, played: int, draw: np.random.Generator) -> Floats:
+    """The losses of `Alternating(8, 0.125)`."""
+    return np.asarray(draw.random(ARMS) < ALTERNATING.rows[ALTERNATING.row_at[t]], float)
+
+
+def punishing_losses(t: int, played: int, draw: np.random.Generator) -> Floats:
+    """The losses of `PunishLast(8)`."""
+    losses = np.full(ARMS, 0.5)
+    losses[0] = 0.45
+    if played >= 0:
+        losses[played] = 1.0
+    return losses
+
+
+WORLDS: dict[str, Losses] = {BENIGN: alternating_losses, PUNISHING: punishing_losses}
+
+
+def marks() -> Ints:
+    """The rounds after which weights are kept."""
+    return np.unique(np.logspace(0, np.log10(ROUNDS), 60).round().astype(np.int64))
+
+
+def weights_by_round(losses_after: Losses, seed: int) -> Floats:
+    """The weights of the rungs after some of the rounds, marks x rungs; a simulation does not keep them."""
+    learner, draw = Ladder().start(arms=ARMS, seed=seed), np.random.default_rng(seed)
+    wanted, played, kept = set(marks().tolist()), -1, []
+    for t in range(ROUNDS):
+        losses = losses_after(t, played, draw)
+        decision = learner.decide()
+        played = int(decision.exploit or 0)  # the arms are numbers
+        learner.observe(decision, loss=losses[int(decision.explore)])
+        if t + 1 in wanted:
+            inside = diagnostics(learner)
+            kept.append([inside[f"rung_weight_{rung}"] for rung in range(len(RUNGS))])
+    return np.array(kept)
+
+
+class Rungs(Recorded):
+    """Learners, one for each run, whose weights are read as they learn."""
+
+    unit = "runs"
+
+    def runs(self, scale: Scale) -> int:
+        """A learner in Python takes longer than a simulation."""
+        return scale.fewer(10)
+
+    def units(self, scale: Scale) -> int:
+        return len(WORLDS) * self.runs(scale)
+
+    def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
+        weights: dict[str, list[Any]] = {}
+        for world, losses_after in WORLDS.items():
+            weights[world] = []
+            for run in range(self.runs(scale)):
+                weights[world].append(weights_by_round(losses_after, scale.seed + run).tolist())
+                advance(1)
+        return {"weights": weights}
+
+    def weights(self, folder: Path) -> dict[str, Floats]:
+        """For each world, runs x marks x rungs."""
+        return {world: np.array(each) for world, each in self.saved(folder)["weights"].items()}
+
+    def extent(self, folder: Path) -> str:
+        return f"{len(self.weights(folder)[BENIGN])} runs of {ROUNDS:,} rounds in each world."
+
+    def section(self, folder: Path) -> Section:
+        weights = self.weights(folder)
+        rounds = marks().astype(float)
+        panels = tuple(
+            Panel(world, series(rounds, each), "round", "weight of the rung", log_x=True)
+            for world, each in weights.items()
+        )
+        picture = Picture(
+            "rungs",
+            "Weights of the three rungs by round",
+            f"Means of {len(weights[BENIGN])} runs with {ARMS} arms.",
+            panels,
+            columns=2,
+        )
+        text = (
+            "The ladder exploits in three ways: a slow and a fast perturbed leader, and the arm with the smallest mean loss. It learns from the losses seen how often to use each. "
+            "The slow rung hardly commits, which protects against an adversary that punishes committing. Where committing pays, the slow rung should lose its weight."
+        )
+        return Section(text, tuple(claims(weights)), (picture,))
+
+
+def series(rounds: Floats, weights: Floats) -> tuple[Series, ...]:
+    """A curve for each rung."""
+    return tuple(
+        Series(name, rounds, weights[:, :, rung].mean(axis=0), None, rung)
+        for rung, name in enumerate(RUNGS)
+    )
+
+
+def claims(weights: dict[str, Floats]) -> list[Claim]:
+    """The claims about the last round."""
+    statistic = f"weight of the slow rung after {ROUNDS:,} rounds"
+    slow = {world: mean_of(world, each[:, -1, 0]) for world, each in weights.items()}
+    return [
+        judged_below(
+            "rungs-benign",
+            "ours",
+            "On alternating losses, the ladder stops using its slow rung.",
+            statistic,
+            [slow[BENIGN]],
+            0.05,
+        ),
+        judged_above(
+            "rungs-punished",
+            "ours",
+            "Against an adversary that punishes the arm exploited last, the ladder uses almost only its slow rung.",
+            statistic,
+            [slow[PUNISHING]],
+            0.9,
+        ),
+    ]
+
+
+BLOOMER_ARMS = 3
+HORIZONS = (14_000, 56_000)
+OURS, WITHOUT = Ladder(), replace(Ladder(), uniform_share=0.0)
+BLOOMER_POLICIES: tuple[Policy, ...] = (FTPL(), OURS, WITHOUT)
+BLOOMER_NAMES = {FTPL().label: "FTPL", OURS.label: "Ladder()", WITHOUT.label: "Ladder(uniform_share=0)"}
+
+
+def late_bloomer(horizon: int, third: float = 0.5) -> LossTable:
+    """Arm 0 always costs 0.5 and arm 2 as much, or a little more; arm 1 costs 0.6 and, from horizon / 1.4 on, nothing.
+
+    >>> late_bloomer(14).table(14).row_at.tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]
+    """
+    good = horizon - horizon * 10 // 14
+    index = [0] * (horizon - good) + [1] * good
+    return LossTable([[0.5, 0.6, third], [0.5, 0.0, third]], index, noise="none")
+
+
+class LateBloomer(Simulated):
+    """The instance on which the ladder had linear regret before it explored all arms a little."""
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        thirds = {"": 0.5, ", third arm at 0.501": 0.501}
+        return {
+            f"T = {horizon:,}{name}": make_plan(
+                BLOOMER_POLICIES, late_bloomer(horizon, third), horizon, scale.fewer(20), scale.seed, 50
+            )
+            for horizon in HORIZONS[: 1 if scale.quick else None]
+            for name, third in thirds.items()
+        }
+
+    def section(self, folder: Path) -> Section:
+        cells = self.results(folder)
+        more = "Regret is against the best arm of all rounds."
+        picture = regret_picture(
+            "late-bloomer", "An arm that becomes good late", cells, 2, names=BLOOMER_NAMES, more=more
+        )
+        text = (
+            "Arm 1 costs 0.6 for five sevenths of the rounds and nothing afterwards; the others cost 0.5. By then it is explored so seldom that most runs never see it again, and a ladder whose "
+            "baselines count from the least loss <i>seen</i> learns nothing of arms that it does not see. A uniform share of the exploration mends this. Regret below 0 is less loss than the best single arm has."
+        )
+        tables = (regret_table(cells, BLOOMER_NAMES),)
+        return Section(text, tuple(bloomer_claims(cells)), (picture,), tables)
+
+
+def bloomer_claims(cells: dict[str, Results]) -> list[Claim]:
+    """The ladder's regret against sqrt(KT), and what the uniform share is worth."""
+
+    def scaled(results: Results, policy: Policy) -> Floats:
+        share: Floats = results.final_regret(policy) / np.sqrt(
+            BLOOMER_ARMS * results.specification["horizon"]
+        )
+        return share
+
+    ours, without = (
+        [mean_of(name, scaled(results, policy), len(cells)) for name, results in cells.items()]
+        for policy in (OURS, WITHOUT)
+    )
+    return [
+        judged_below("late-bloomer-mended", "ours", "If an arm becomes good late, the regret of Ladder() is below $\\sqrt{KT}$.", "regret over $\\sqrt{KT}$", ours, 1.0),
+        judged_above("late-bloomer-share", "ours", "Without the uniform share it is above that.", "regret over $\\sqrt{KT}$", without, 1.0),
+    ]  # fmt: skip

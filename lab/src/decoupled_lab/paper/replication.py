@@ -1,0 +1,383 @@
+"""A replication report: what a run found about the paper, as one Markdown document.
+
+`replication.md` beside this file is its template: the text about the paper, and how we read it, experiment by
+experiment. Every number comes from the results. Where pandoc is installed, it makes LaTeX and a PDF from the document.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+from decoupled import __version__
+from decoupled.base import write_atomically
+from decoupled.errors import UnsupportedError
+from decoupled.plots import Picture
+
+from ..report.claims import HOLDS, UNDECIDED, Claim
+from ..report.page import KINDS, Section, counted, formatted, needed_runs
+from ..report.text import markdown, markdown_table
+from . import EXPERIMENTS, GROUPS, growth, published
+from .base import Scale
+from .runner import FULL_RUNS, facts, load
+
+NAME = "replication"
+LARGEST = (5, 20)  # columns and rows of a table that is shown here; report.html has the others
+MOST_PARTS = 8  # shown in a cell; claims.json has all
+_QUOTE = re.compile(r"(?<!\w)'(.+?)'(?!\w)")  # not an apostrophe
+_READING = re.compile(r"<!-- ([\w-]+) -->\n")
+_ENDED = "<!-- Below:"  # the end of the document in the template
+
+
+def write_replication(folder: Path, record: dict[str, Any], sections: Sequence[Section]) -> list[Path]:
+    """Write the report beside the results and figures that it shows; return the files, Markdown alone without pandoc."""
+    made = folder / f"{NAME}.md"
+    write_atomically(made, replication(record, sections))
+    others = [made.with_suffix(ending) for ending in (".tex", ".pdf")]
+    for other in others:
+        other.unlink(missing_ok=True)  # it would be that of other results
+    program = shutil.which("pandoc")
+    if program is None:
+        return [made]
+    if not (shutil.which("pdflatex") or shutil.which("xelatex")):
+        others = others[:1]
+    command = [program, made.name, "--from=markdown-implicit_figures", "--shift-heading-level-by=-1", "--standalone"]  # fmt: skip
+    if shutil.which("xelatex"):
+        command.append("--pdf-engine=xelatex")
+    for other in others:
+        done = subprocess.run([*command, f"--output={other.name}"], cwd=folder, capture_output=True, text=True, check=False)  # fmt: skip
+        if done.returncode:
+            raise UnsupportedError(f"pandoc could not write {other}: {done.stderr.strip()[-500:]}")
+    return [made, *others]
+
+
+def template() -> tuple[str, dict[str, str]]:
+    """The document with names in place of what a run fills in, and the readings by the name of their experiment."""
+    text = files(__package__).joinpath(f"{NAME}.md").read_text(encoding="utf-8")
+    document, _, readings = text.partition(_ENDED)
+    _, *found = _READING.split(readings)
+    return document, dict(zip(found[::2], map(str.strip, found[1::2]), strict=True))
+
+
+def replication(record: dict[str, Any], sections: Sequence[Section]) -> str:
+    """The document about a run, from its record and the sections of its report."""
+    judged = sorted_claims(sections)
+    shown = [section for section in sections if section.name not in GROUPS["beyond"]]
+    document, readings = template()
+    parts = {
+        "day": [str(record["when"])[:10]],
+        "abstract": [markdown(abstract(record, judged, shown))],
+        "notices": [f"> **Note.** {markdown(each)}" for each in notices(record, shown)],
+        "experiments": [
+            table(
+                "The experiments and their sizes.",
+                ("experiment", "in the paper", "size"),
+                [
+                    (each.title, EXPERIMENTS[each.name].origin, each.extent.removesuffix("."))
+                    for each in shown
+                ],
+            )
+        ],
+        "adversaries": [readings["adversaries"]] if any(each.name == "baseline" for each in shown) else [],
+        "summary": summary(judged, shown),
+        "papers": claims_of_the_paper(judged, shown, readings),
+        "ours": statements_of_ours(judged, shown, readings),
+        "undecided": open_points(judged, shown),
+        "beyond": [markdown(beyond(judged, sections))],
+        "command": _command(record),
+        "facts": [_facts(record)],
+    }
+    for name, blocks in parts.items():
+        document = document.replace(f"<<{name}>>", "\n\n".join(blocks))
+    values = {"parts": MOST_PARTS, "flat": published.FLAT, "ended": growth.FLAT}
+    document = re.sub(r"<<(\w+)>>", lambda found: f"{values[found[1]]:g}", document)
+    for kind in ("Table", "Figure"):
+        numbers = count(1)
+        document = re.sub(rf"^\*\*{kind}\.\*\*", lambda _: f"**{kind} {next(numbers)}.**", document, flags=re.MULTILINE)  # noqa: B023 # fmt: skip
+    return re.sub(r"\n{3,}", "\n\n", document).rstrip() + "\n"
+
+
+def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table with its caption; it gets its number later."""
+    return f"**Table.** {markdown(caption)}\n\n{markdown_table(head, rows)}"
+
+
+def figures(section: Section, pictures: Sequence[Picture]) -> Iterator[str]:
+    """Figures of a section."""
+    for each in pictures:
+        caption = f"**Figure.** {markdown(f'{each.title}. {each.caption}')}"
+        yield f"![{markdown(each.title)}]({section.name}/{each.name}.png)\n\n{caption}"
+
+
+def listed(items: Iterable[str]) -> str:
+    """A list."""
+    return "\n".join(f"- {markdown(item)}" for item in items)
+
+
+class Numbered(NamedTuple):
+    """A claim with its number in the document, such as C3."""
+
+    number: str
+    claim: Claim
+
+
+class Judged(NamedTuple):
+    """The claims of each experiment, by its name."""
+
+    papers: dict[str, list[Numbered]]
+    ours: dict[str, list[Numbered]]
+    beyond: list[Claim]
+
+    def all_papers(self) -> list[Claim]:
+        """The claims of the paper."""
+        return [each.claim for some in self.papers.values() for each in some]
+
+    def all_ours(self) -> list[Claim]:
+        """The statements of ours."""
+        return [each.claim for some in self.ours.values() for each in some]
+
+
+def sorted_claims(sections: Sequence[Section]) -> Judged:
+    """The claims by whose they are.
+
+    A claim is the paper's if it is about a sentence of the paper and was measured in an experiment of the paper. An
+    experiment of ours judges statements of ours, even if a sentence or a theorem of the paper gave rise to them.
+    """
+    papers: dict[str, list[Numbered]] = {}
+    ours: dict[str, list[Numbered]] = {}
+    beyond: list[Claim] = []
+    counts = {"C": 0, "S": 0}
+    for section in sections:
+        for claim in section.claims:
+            if section.name in GROUPS["beyond"]:
+                beyond.append(claim)
+                continue
+            is_ours = EXPERIMENTS[section.name].origin.startswith("ours") or claim.place.startswith("ours")
+            letter, kept = ("S", ours) if is_ours else ("C", papers)
+            counts[letter] += 1
+            kept.setdefault(section.name, []).append(Numbered(f"{letter}{counts[letter]}", claim))
+    return Judged(papers, ours, beyond)
+
+
+def stated(claim: Claim) -> str:
+    """The statement, and its place in the paper."""
+    place = _QUOTE.sub(r"“\1”", claim.place)
+    return claim.statement if place == "ours" else f"{claim.statement} ({place})"
+
+
+def verdict(claim: Claim) -> str:
+    """The verdict, and for an undecided claim about how many runs would decide it."""
+    more = needed_runs(claim)
+    return f"**{claim.verdict}**{': ' if more else ''}{more}"
+
+
+def measured(claim: Claim) -> str:
+    """The measurement that decides, or all of them if the claim does not simply hold."""
+    if not claim.judged or not claim.parts:
+        return "not measured on the data that the claim is about" if claim.parts else "not measured"
+    worst = claim.parts[0]
+    if len(claim.parts) == 1:
+        found = f"{claim.statistic}: {formatted(worst)}"
+    elif claim.verdict == HOLDS or len(claim.parts) > MOST_PARTS:
+        found = f"{claim.statistic}, the closest of {len(claim.parts)} ({worst.of}): {formatted(worst)}"
+    else:
+        found = f"{claim.statistic}: {'; '.join(f'{part.of}: {formatted(part)}' for part in claim.parts)}"
+    return f"{found}. Claimed: {claim.threshold}"
+
+
+def number_of(claims: Sequence[Claim], word: str) -> str:
+    """How many there are, with the word for them.
+
+    >>> number_of([], "claim")
+    '0 claims'
+    """
+    return f"{len(claims)} {word}{'' if len(claims) == 1 else 's'}"
+
+
+def tally(claims: Sequence[Claim]) -> str:
+    """The verdicts in words.
+
+    >>> claim = Claim("a", "", "", "", "", (), HOLDS)
+    >>> tally([claim, claim, claim._replace(verdict="undecided")])
+    '2 hold, and 1 is undecided'
+    """
+    words = {
+        "hold": ("holds", "hold"),
+        "hold in part": ("holds in part", "hold in part"),
+        "fail": ("fails", "fail"),
+        "undecided": ("is undecided", "are undecided"),
+        "not judged": ("could not be judged", "could not be judged"),
+    }
+    said = [f"{many} {words[kind][many > 1]}" for kind, many in counted(claims).items()]
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])}, and {said[-1]}"
+
+
+def abstract(record: dict[str, Any], judged: Judged, sections: Sequence[Section]) -> str:
+    """The findings, with the numbers of this run."""
+    papers, ours = judged.all_papers(), judged.all_ours()
+    words = [
+        "We repeated the experiments of Kim, Lee and Oh (2026) with a program written from the text of their paper."
+    ]
+    if papers:
+        said = f"We state {number_of(papers, 'claim')} of the paper in a form that can be measured"
+        words += [f"{said}: {tally(papers)}.", f"{by_subject(judged)}."]
+    first = next((section for section in sections if section.name == "adversarial"), None)
+    if first:
+        regrets = [f"{policy} {mean} ({interval})" for policy, mean, interval, *_ in first.tables[0].rows]
+        words.append(
+            f"With alternating losses, K = 8 and gap 0.125, mean regrets with 95 % intervals are {', '.join(regrets)}."
+        )
+    if ours:
+        words.append(f"Of {number_of(ours, 'further statement')} of ours, {tally(ours)}.")
+    scale = next((claim for claim in ours if claim.id == "tuned-scale"), None)
+    if scale:
+        worst = scale.parts[0]
+        words.append(
+            f"One bears on how FTPL's lead is read: “{scale.statement}” Verdict: {scale.verdict}; {scale.statistic}, {worst.of}: {formatted(worst)}."
+        )
+    slips = template()[0].count("**Printed:**")
+    words.append(f"We also list {slips} slips in the text. None of them changes the order of a theorem.")
+    if Scale(**record["scale"]).quick:
+        words.insert(0, "**Quick version, with few runs.**")
+    return " ".join(words)
+
+
+def by_subject(judged: Judged) -> str:
+    """The verdicts on regret and those on time, which depend on the machine."""
+    kinds: dict[str, list[Claim]] = {"regret": [], "time": []}
+    for name, claims in judged.papers.items():
+        kinds["time" if load(name).times else "regret"] += [each.claim for each in claims]
+    said = [f"{len(claims)} about {kind}, {tally(claims)}" for kind, claims in kinds.items() if claims]
+    return f"Of {'; of '.join(said)}"
+
+
+def notices(record: dict[str, Any], sections: Sequence[Section]) -> Iterator[str]:
+    """What a reader must know before everything else."""
+    scale = Scale(**record["scale"])
+    if scale.quick:
+        yield (
+            f"This is the **quick version**: {scale.runs:,} runs or fewer where the paper has {FULL_RUNS:,}. Many claims stay undecided. "
+            "Do not cite its verdicts. `make paper` and `make replication` make the full version."
+        )
+    elif scale.runs < FULL_RUNS:
+        yield f"These results have {scale.runs:,} runs where the paper has {FULL_RUNS:,}."
+    if missing := not_run(sections):
+        yield f"Some experiments of the paper were not run: {', '.join(missing)}."
+    for section in sections:
+        yield from section.warnings
+
+
+def not_run(sections: Sequence[Section]) -> list[str]:
+    """The titles of the paper's experiments that these results lack."""
+    run = {section.name for section in sections}
+    papers = {name: each for name, each in EXPERIMENTS.items() if not each.origin.startswith("ours")}
+    return [each.title for name, each in papers.items() if name not in run]
+
+
+def summary(judged: Judged, sections: Sequence[Section]) -> Iterator[str]:
+    """The verdicts in one table, and what does not simply hold."""
+    titles = {section.name: section.title for section in sections}
+
+    def row(name: str, claims: Sequence[Claim]) -> tuple[str, ...]:
+        number = counted(claims)
+        return (name, *(str(number.get(kind, "")) for kind in KINDS), str(len(claims)))
+
+    rows = [
+        row(f"{titles[name]} ({some[0].number}{f' to {some[-1].number}' if len(some) > 1 else ''})", [each.claim for each in some])
+        for kept in (judged.papers, judged.ours)
+        for name, some in kept.items()
+    ]  # fmt: skip
+    rows.insert(len(judged.papers), row("**All claims of the paper**", judged.all_papers()))
+    rows.append(row("**All statements of ours**", judged.all_ours()))
+    yield table("Verdicts by experiment.", ("", *KINDS, "in all"), rows)
+    others = [each for some in judged.papers.values() for each in some if each.claim.verdict != HOLDS]
+    if others:
+        yield "Claims of the paper that do not hold as stated, or that could not be decided (“The claims of the paper” has the measurements):"
+        yield listed(f"{each.number} ({each.claim.verdict}): {each.claim.statement}" for each in others)
+    elif judged.papers:
+        yield "Every claim of the paper holds."
+
+
+def claims_of_the_paper(
+    judged: Judged, sections: Sequence[Section], readings: dict[str, str]
+) -> Iterator[str]:
+    """A part for each experiment of the paper: reading, claims, figures and small tables."""
+    if judged.papers:
+        yield "## The claims of the paper"
+    for section in sections:
+        claims = judged.papers.get(section.name)
+        if claims is None:
+            continue
+        yield from experiment(section, claims, readings[section.name])
+        if any(each.claim.judged for each in claims):  # otherwise what was measured is not about the paper
+            yield from figures(section, section.pictures)
+            for each in section.tables:
+                if len(each.head) <= LARGEST[0] and len(each.rows) <= LARGEST[1]:
+                    yield table(f"{section.title}: {each.title.lower()}.", each.head, each.rows)
+
+
+def statements_of_ours(
+    judged: Judged, sections: Sequence[Section], readings: dict[str, str]
+) -> Iterator[str]:
+    """A part for each experiment of ours that bears on the paper, with its main figure."""
+    if judged.ours:
+        yield "## Statements of ours"
+    for section in sections:
+        if section.name in judged.ours:
+            of_paper = section.name in judged.papers  # then its reading and figures have been shown
+            reading = "" if of_paper else readings[section.name]
+            yield from experiment(section, judged.ours[section.name], reading)
+            yield from figures(section, () if of_paper else section.pictures[:1])
+
+
+def experiment(section: Section, claims: Sequence[Numbered], reading: str) -> Iterator[str]:
+    """How the paper was read, and the verdicts."""
+    yield f"### {markdown(section.title)}"
+    yield reading
+    head = ("", "claim, and its place", "measured, with 95 % interval", "verdict")
+    rows = [(each.number, stated(each.claim), measured(each.claim), verdict(each.claim)) for each in claims]
+    yield table(f"{section.title}: claims and verdicts.", head, rows)
+
+
+def open_points(judged: Judged, sections: Sequence[Section]) -> Iterator[str]:
+    """What could not be judged in these results, and why."""
+    every = [each for kept in (judged.papers, judged.ours) for some in kept.values() for each in some]
+    open_ones = [each for each in every if not each.claim.judged or each.claim.verdict == UNDECIDED]
+    undecided = [f"{each.number}: {verdict(each.claim)}." for each in open_ones]
+    if missing := not_run(sections):
+        undecided.append(f"Not run in these results: {', '.join(missing)}.")
+    if undecided:
+        yield "In these results:"
+        yield listed(undecided)
+
+
+def beyond(judged: Judged, sections: Sequence[Section]) -> str:
+    """One sentence on what is not about the paper; empty if nothing was run."""
+    if not judged.beyond:
+        return ""
+    titles = [section.title.lower() for section in sections if section.name in GROUPS["beyond"]]
+    return f" The same run judged {number_of(judged.beyond, 'claim')} beyond the paper ({'; '.join(titles)}): {tally(judged.beyond)}. `report.html` and `claims.json` have them."
+
+
+def _command(record: dict[str, Any]) -> Iterator[str]:
+    """The command that makes these results, over several lines if it is long."""
+    scale = Scale(**record["scale"])
+    options = ["--quick"] * scale.quick + [f"--runs {scale.runs}", f"--seed {scale.seed}"]
+    options += [f"--device {scale.device}"] * (scale.device != "cpu")
+    usual = {name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick}
+    names = [] if set(record["experiments"]) == usual else list(record["experiments"])
+    command = " ".join(["decoupled reproduce", *names, *options, "--out results"])
+    lines = wrap(command, 76, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    yield " \\\n".join(lines)
+
+
+def _facts(record: dict[str, Any]) -> str:
+    """Versions, machine and time."""
+    known = {"judged and written by": f"decoupled {__version__}", **facts(record)}
+    rows = [(name, "not recorded" if value == "None" else value) for name, value in known.items()]
+    return table("How these results were made.", ("what", "value"), rows)

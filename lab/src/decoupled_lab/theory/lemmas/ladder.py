@@ -1,0 +1,191 @@
+"""Lemmas L9 to L14 of the ladder: what theorem T2 needs of `Ladder()`, in one round and along a path of its own compiled functions."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from decoupled.base import Floats
+
+from ..bounds.constants import curvature_constant
+from ..bounds.ladder import FALL, RECORD, ladder_numbers
+from ..inequality import OURS, Inequality, Sides
+from ..rounds import LadderRound
+from ..trajectory import LadderPath
+from . import centred, path
+
+SHARE = Inequality("q <= S' p", "ladder, T2 (I4)", OURS)
+GATE = Inequality("eta (b - a) / p <= (1 + eta u) / 2", "ladder, T2 (I5)", OURS)
+BELOW = Inequality("w of rung 1 <= q, with ties that share", "ladder, L12", OURS)
+LOWS = Inequality("sum of losses below all seen <= K / share E[fall of the least]", "ladder, L9", OURS)
+HIGHS = Inequality("sum w (loss - B - r) <= S' E[growth of r]", "ladder, L9", OURS)
+STABILITY = Inequality(
+    "stability of a ladder's round <= jumps + drift + what was not seen", "ladder, L10", OURS
+)
+DRIFT = Inequality("4 r sum d q^2 <= K^(2/3) delta", "ladder, L11", OURS)
+MASS = Inequality("delta <= C_delta r^4 / n", "ladder, L11", OURS)
+STEP = Inequality("4 s^2 + delta without records <= 4 N r^2", "ladder, L11", OURS)
+CHANCE = Inequality("E chance^2 <= min(2 / (rank (rank + 1)), (1 + eta u)^-6)", "ladder, L13", OURS)
+CHANCES = Inequality("sum E chance^2 / q <= Z_W", "ladder, L13", OURS)
+SQUARE = Inequality("E sum pi A^2 <= V_A", "ladder, L13", OURS)
+RANGE = Inequality("|A| <= max(S' K^(2/3), 1 / p_leader)", "ladder, L13", OURS)
+SMALL = Inequality("E sum pi (A - that of the best arm)^2 <= C_A (1 - w_best)", "ladder, L13", OURS)
+ANY = Inequality(
+    "stability of a ladder's round <= eta r^2 sqrt(K) {A0} + what was not seen", "ladder, L14", OURS
+)
+LATE = Inequality(
+    "on D_t, late: stability of a ladder's round <= eta r^2 Y {A1} + what was not seen", "ladder, L14", OURS
+)
+
+_LEAST = 1e-9  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+
+
+def ladder_sides(played: LadderRound) -> Iterator[Sides]:
+    """All inequalities about one round of a ladder, with the losses given."""
+    yield from _hypotheses(played)
+    yield from _unseen(played)
+    yield from _stability(played)
+    yield from _drift(played)
+    if len(played.weights) > 1:
+        yield from _judge(played)
+
+
+def _hypotheses(played: LadderRound) -> Iterator[Sides]:
+    moment, arms = played.moment, np.arange(played.moment.arms)
+    yield Sides(SHARE, played.q, played.numbers.whole * played.p, arms)
+    yield Sides(BELOW, moment.moments.law, played.q, arms)
+    if played.unit > 0.0:
+        falls = moment.eta * (played.b - played.least) / played.p
+        yield Sides(GATE, falls, 0.5 * (1.0 + moment.shifts), arms)
+
+
+def _unseen(played: LadderRound) -> Iterator[Sides]:
+    """L9: both expectations are over the explored arm."""
+    of = played.numbers
+    lows, seen = played.lows, float(played.p @ played.lows)
+    if lows.any():
+        yield Sides(LOWS, float(lows.sum()), of.low_cost * seen)
+    growth = float(played.p @ np.maximum(played.surprises - played.unit, 0.0))
+    if played.highs.any():
+        yield Sides(HIGHS, float(played.moment.moments.law @ played.highs), of.whole * growth)
+
+
+def _stability(played: LadderRound) -> Iterator[Sides]:
+    """L10, and what L14 makes of it."""
+    of, moment, curvature = played.numbers, played.moment, curvature_constant()
+    eta, unit = moment.eta, played.unit
+    jumps = 0.5 * eta * curvature * of.growth * FALL
+    jumps *= float((played.q**2 / played.p) @ played.plain**2)
+    drift = 4.0 * unit * curvature * of.growth * eta * float(played.d @ played.q**2)
+    left, beyond = played.stability, played.unseen
+    if eta * (jumps + drift + beyond) > _LEAST:
+        yield Sides(STABILITY, left, jumps + drift + beyond)
+    if unit == 0.0 or eta * unit < _LEAST:
+        return
+    yield Sides(ANY, left, eta * unit**2 * of.any_state + beyond)
+    if moment.on_event and played.late_for_t2:
+        tails = float(((1.0 + moment.shifts[moment.others]) ** -2.0).sum())
+        yield Sides(LATE, left, eta * unit**2 * tails * of.on_event(moment.zeta) + beyond)
+
+
+def _drift(played: LadderRound) -> Iterator[Sides]:
+    """L11, for one round."""
+    of, unit = played.numbers, played.unit
+    if unit == 0.0:
+        return
+    mass = 4.0 * unit * float(played.d @ played.q**2)
+    yield Sides(DRIFT, mass, of.arms ** (2.0 / 3.0) * played.drift)
+    yield Sides(MASS, played.drift, of.drift_rate * unit**4 / played.count)
+    most = float(played.plain.max())
+    yield Sides(STEP, 4.0 * most**2 + played.drift, 4.0 * of.step * unit**2)
+
+
+def _judge(played: LadderRound) -> Iterator[Sides]:
+    """L13: the mean squares of the judge's estimates, exactly, whatever draws the rungs share."""
+    of, moment, arms = played.numbers, played.moment, np.arange(played.moment.arms)
+    ranks = moment.ranks.astype(np.float64)
+    limit = np.minimum(2.0 / (ranks * (ranks + 1.0)), (1.0 + moment.shifts) ** -6.0)
+    for chances in played.chances:
+        yield Sides(CHANCE, chances, limit * (1.0 + 1e-9), arms)
+        yield Sides(CHANCES, float((chances / played.q).sum()), of.chances)
+    largest = np.where(moment.shifts > 0.0, (1.0 + moment.shifts) ** -3.0, 1.0) / played.p
+    yield Sides(RANGE, float(largest.max()), of.jump, int(np.argmax(largest)))
+    squares = (played.losses - played.b) ** 2 / played.p
+    leads = (arms == played.leader).astype(np.float64)
+    # The mean squares of A, of its distance to 1[j = best], and the laws: one row for each rung.
+    near = played.chances.copy()
+    near[:, moment.best] += 1.0 - 2.0 * played.rung_laws[:, moment.best]
+    about, centred, laws = played.chances, near, played.rung_laws
+    if of.policy.top_two_share > 0.0:
+        about, laws = np.vstack((about, leads)), np.vstack((laws, leads))
+        centred = np.vstack((centred, np.abs(leads - (arms == moment.best))))
+    weights: Floats = played.weights
+    yield Sides(SQUARE, float(weights @ about @ squares), of.variance)
+    lost = 1.0 - laws[:, moment.best]
+    # L13 (iii) centres at the best arm's loss, or at 0 if that arm neither leads by mean nor has q of 1/2.
+    inner = played.leader == moment.best or played.q[moment.best] >= 0.5
+    mean_square = float(weights @ (centred if inner else about) @ squares)
+    yield Sides(SMALL, mean_square, of.small_variance * float(weights @ lost))
+
+
+LAW = Inequality("|Ladder's p - p of T2| <= 1e-12", "ladder, T2", OURS)
+BASELINE = Inequality("|Ladder's b - b of T2| <= 1e-12", "ladder, T2", OURS)
+LEVEL = Inequality("B - a <= r", "ladder, T2 (I1)", OURS)
+COUNT = Inequality("n + 4 s^2 + delta <= n of the next round", "ladder, T2 (I2)", OURS)
+RATE = Inequality("eta (B - a) <= h / 2", "ladder, T2 (I3)", OURS)
+RECORDS = Inequality("sum of records <= kappa / (kappa - 1) r", "ladder, L11", OURS)
+TELESCOPED = Inequality("sum (4 s^2 + delta) / sqrt(n) <= 2 sqrt(n) + 4 N r", "ladder, L11", OURS)
+MASSES = Inequality("sum delta <= sqrt(2 C_delta T) + 8 Z_K K^(-2/3)", "ladder, L11", OURS)
+LARGEST = Inequality("n <= 4 (1 + theta) T + sqrt(2 C_delta T) + 4 + 8 Z_K K^(-2/3)", "ladder, T2a", OURS)
+
+_SLACK = 1e-12  # for sums of many rounds
+
+
+def whole_ladder(found: LadderPath) -> Iterator[tuple[int, Sides]]:
+    """Every inequality about the whole path, with the round that it belongs to."""
+    yield from _path_hypotheses(found)
+    yield from _sums(found)
+    rates = np.array([each.moment.eta for each in found.rounds])
+    yield from path.divergences(np.array(found.estimates), rates, 3.0)
+    if found.policy.rung_count > 1:
+        priors = np.array(found.policy.prior or (1.0,) * found.policy.rung_count)
+        judged = centred.Hedge(
+            np.array([each.weights for each in found.rounds]),
+            np.diff(found.regrets),
+            np.diff(np.array(found.rung_losses), axis=0),
+            priors / priors.sum(),
+            found.policy.hedge_rate,
+        )
+        for sides in centred.hedge_sides(judged):
+            yield len(found.rounds), sides
+
+
+def _path_hypotheses(found: LadderPath) -> Iterator[tuple[int, Sides]]:
+    """(I1) to (I3), and that p and b are those of the proof."""
+    for t, each in enumerate(found.rounds):
+        yield t + 2, Sides(LAW, float(np.abs(found.laws[t] - each.p).max()), 1e-12)
+        yield t + 2, Sides(BASELINE, float(np.abs(found.baselines[t] - each.b).max()), 1e-12)
+        yield t + 2, Sides(LEVEL, each.range, each.unit * (1.0 + 1e-9) + _SLACK)
+        yield t + 2, Sides(RATE, each.moment.eta * each.range, 0.5 * each.numbers.h * (1.0 + 1e-9))
+        s = float(each.surprises[found.explored[t]])
+        grown = found.counts[t] + 4.0 * s**2 + each.drift
+        yield t + 2, Sides(COUNT, grown, found.counts[t + 1] * (1.0 + 1e-9))
+
+
+def _sums(found: LadderPath) -> Iterator[tuple[int, Sides]]:
+    """L11 at every horizon."""
+    of, policy = ladder_numbers(found.rounds[0].moment.arms, found.policy), found.policy
+    records = telescoped = drift = 0.0
+    for t, each in enumerate(found.rounds):
+        arm = found.explored[t]
+        records += float(each.records[arm])
+        telescoped += (4.0 * float(each.plain[arm]) ** 2 + each.drift) / math.sqrt(found.counts[t])
+        drift += each.drift
+        unit, count, played = found.units[t + 1], found.counts[t + 1], t + 1.0
+        if unit == 0.0:
+            continue
+        yield t + 2, Sides(RECORDS, records, RECORD / (RECORD - 1.0) * unit)
+        yield t + 2, Sides(TELESCOPED, telescoped, 2.0 * math.sqrt(count) + 4.0 * of.step * unit)
+        largest = math.sqrt(2.0 * of.drift_rate * played) + 4.0 * of.drift_share
+        yield t + 2, Sides(MASSES, drift, largest)
+        yield t + 2, Sides(LARGEST, count, 4.0 * (1.0 + policy.least_spread) * played + largest + 4.0)

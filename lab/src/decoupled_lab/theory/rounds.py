@@ -1,0 +1,261 @@
+"""One round of the centred estimator (lemma L5) and of `Ladder` (theorem T2): every quantity of the proofs, computed exactly."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from decoupled.base import Floats, Ints
+from decoupled.extend import winner_law
+
+from .bounds.constants import HALF, Gate
+from .bounds.ladder import RECORD, Numbers
+from .moment import Moment, Potential, divergence, potential
+
+
+@dataclass(frozen=True, eq=False)
+class CentredRound:
+    """The state before a round, the losses of all arms in it, and the estimator's parameters.
+
+    `moment` holds the state at the exploitation rate eta, of the first rung if there are several; `eps` is the
+    exploration rate, at most eta; `mean` is B; `rungs` are exploitation rates, of which the smallest is eta.
+    """
+
+    moment: Moment
+    eps: float
+    mean: float
+    losses: Floats
+    gate: Gate = HALF
+    rungs: Sequence[float] = ()
+
+    @cached_property
+    def ranks(self) -> Ints:
+        """1 for the smallest estimate; ties are split by the arm's number, as the lemma allows."""
+        ranks = np.empty(self.moment.arms, np.int64)
+        ranks[np.argsort(self.moment.estimates, kind="stable")] = np.arange(1, self.moment.arms + 1)
+        return ranks
+
+    def _surrogates(self, rate: float) -> Floats:
+        alpha = self.moment.alpha
+        level = np.maximum(1.0 + rate * self.moment.gaps, self.ranks ** (1.0 / alpha))
+        q: Floats = level ** (-0.5 * (alpha + 1.0))
+        return q
+
+    @cached_property
+    def q(self) -> Floats:
+        """The surrogates at the exploitation rate."""
+        return self._surrogates(self.moment.eta)
+
+    @cached_property
+    def explored(self) -> Floats:
+        """The surrogates at the exploration rate."""
+        return self._surrogates(self.eps)
+
+    @property
+    def explored_sum(self) -> float:
+        """Their sum, Q."""
+        return float(self.explored.sum())
+
+    @cached_property
+    def p(self) -> Floats:
+        """The exploration probabilities."""
+        p: Floats = self.explored / self.explored.sum()
+        return p
+
+    @cached_property
+    def b(self) -> Floats:
+        """The baselines that the gate allows."""
+        limit = self.p / self.moment.eta * (self.gate.a + self.gate.delta * self.moment.shifts)
+        b: Floats = np.minimum(self.mean, limit)
+        return b
+
+    @cached_property
+    def d(self) -> Floats:
+        """What the baselines lack, B - b."""
+        return self.mean - self.b
+
+    @property
+    def late(self) -> bool:
+        """Whether eta (Q + 1) <= zeta, from where on theorem C uses self-bounding."""
+        return self.moment.eta * (self.explored_sum + 1.0) <= self.moment.zeta
+
+    @cached_property
+    def rung_laws(self) -> Floats:
+        """The exploitation probabilities of every rung, one row each."""
+        return np.array(
+            [winner_law(rate * self.moment.gaps, self.moment.alpha, False) for rate in self.rungs]
+        )
+
+    def jump(self, arm: int, losses: Floats) -> Potential:
+        """The potential after this arm's observation, from the scaled losses given."""
+        after = losses.copy()
+        after[arm] += self.moment.eta * (self.losses[arm] - self.b[arm]) / self.p[arm]
+        return potential(after, self.moment.alpha)
+
+    @cached_property
+    def stability(self) -> float:
+        """E[D_t / eta_t], exactly: the divergence after every possible observation, weighted by its probability."""
+        eta = self.moment.eta
+        before = potential(self.moment.shifts, self.moment.alpha)
+        drifted = self.moment.shifts + eta * (self.b - self.mean)  # all arms less the common B
+        costs = [divergence(self.jump(arm, drifted), before) for arm in range(self.moment.arms)]
+        return float(self.p @ costs) / eta
+
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
+# Panels in (0, 1) that shrink towards 1, where an arm that is far behind has all that it can win.
+_ENDS = np.concatenate(([0.0], 1.0 - 4.0 ** -np.arange(1.0, 13.0), [1.0]))
+_HALVES = 0.5 * np.diff(_ENDS)
+_AT = (_ENDS[:-1, None] + _HALVES[:, None] * (1.0 + _NODES)).ravel()
+_SHARES = (_HALVES[:, None] * _NODE_WEIGHTS).ravel()
+
+
+def squared_chances(shifts: Floats, alpha: float) -> Floats:
+    r"""The mean square of the probability that an arm wins, given the draws of all others: $\mathbb E \hat w_i^2$.
+
+    With $G_i$ of lemma L3 it is $2 \alpha \int_1^\infty z^{-2 \alpha - 1} G_i(z) dz$, and $z = (1 + y_i) / t$.
+
+    >>> import numpy as np
+    >>> from decoupled_lab.theory.rounds import squared_chances
+    >>> squared_chances(np.zeros(3), 3.0).round(6).tolist()  # the least of two uniform variables, squared
+    [0.166667, 0.166667, 0.166667]
+    """
+    found = np.empty(len(shifts))
+    for arm, shift in enumerate(shifts):
+        excess = (1.0 + shift) / _AT - shift - 1.0  # above the leader's least score
+        rivals = 1.0 - (1.0 + excess[:, None] + np.delete(shifts, arm)) ** -alpha
+        kept = _SHARES * _AT ** (2.0 * alpha - 1.0) * rivals.prod(axis=1)
+        found[arm] = 2.0 * alpha * (1.0 + shift) ** (-2.0 * alpha) * float(kept.sum())
+    return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LadderRound(CentredRound):
+    """The state of a ladder from its second round on, and the losses of all arms in it.
+
+    `mean` is B. `least` is a, the least loss seen; `unit` is r, the largest surprise; `weights` are those of the rungs;
+    `two_best` is v, which sums to 1, and `leader` the arm of the rung on means. `rungs` are the rates of the others.
+    """
+
+    numbers: Numbers
+    least: float
+    unit: float
+    weights: Floats
+    two_best: Floats
+    leader: int
+
+    @property
+    def count(self) -> float:
+        """n, what the rates fall with."""
+        return (self.numbers.h / self.moment.eta) ** 2
+
+    @property
+    def range(self) -> float:
+        """The range of the gate, B - a."""
+        return self.mean - self.least
+
+    @cached_property
+    def q(self) -> Floats:
+        """The surrogates; tied arms share theirs."""
+        return self.moment.surrogates
+
+    @property
+    def explored(self) -> Floats:
+        """The same: the first rung has the rate of exploration."""
+        return self.q
+
+    @property
+    def lent(self) -> float:
+        """g, the share of the two best."""
+        policy = self.numbers.policy
+        return policy.top_two_share * max(float(self.weights[-1]), policy.top_two_floor)
+
+    @cached_property
+    def base(self) -> Floats:
+        """The exploration without the share of the two best."""
+        gamma = self.numbers.policy.uniform_share
+        base: Floats = (1.0 - gamma) * (1.0 - self.lent) * self.q / self.q.sum() + gamma / self.moment.arms
+        return base
+
+    @cached_property
+    def p(self) -> Floats:
+        """The exploration probabilities."""
+        p: Floats = self.base + (1.0 - self.numbers.policy.uniform_share) * self.lent * self.two_best
+        return p
+
+    def gated(self, p: Floats) -> Floats:
+        """The baselines that the gate allows where arms are explored with probabilities p."""
+        if self.unit == 0.0:
+            return np.full(self.moment.arms, self.mean)
+        fall = (1.0 + self.moment.shifts) / (2.0 * self.moment.eta)
+        b: Floats = np.minimum(self.mean, self.least + p * fall)
+        return b
+
+    @cached_property
+    def b(self) -> Floats:
+        """The baselines."""
+        return self.gated(self.p)
+
+    @cached_property
+    def d(self) -> Floats:
+        """What the baselines lack of the highest."""
+        d: Floats = self.b.max() - self.b
+        return d
+
+    @cached_property
+    def drift(self) -> float:
+        """delta, what the drift of the baselines adds to n."""
+        missing = self.b.max() - self.gated(self.base)
+        unit = 4.0 * min(1.0, 2.0 * self.unit) * math.pow(self.moment.arms, -2.0 / 3.0)
+        return unit * float((self.q**2) @ missing)
+
+    # Losses: what was not yet seen, and the rest.
+
+    @property
+    def surprises(self) -> Floats:
+        """By how much the loss of every arm differs from its baseline."""
+        s: Floats = np.abs(self.losses - self.b)
+        return s
+
+    @property
+    def lows(self) -> Floats:
+        """By how much a loss is below all that was seen."""
+        return np.maximum(self.least - self.losses, 0.0)
+
+    @property
+    def highs(self) -> Floats:
+        """By how much a loss is above B + r."""
+        return np.maximum(self.losses - self.mean - self.unit, 0.0)
+
+    @property
+    def records(self) -> Floats:
+        """The surprises upwards that are records."""
+        return np.where(
+            (self.losses >= self.b) & (self.surprises > RECORD * self.unit), self.surprises, 0.0
+        )
+
+    @property
+    def plain(self) -> Floats:
+        """The surprises without records, and without what is below all that was seen."""
+        fall = np.maximum(self.b - np.maximum(self.losses, self.least), 0.0)
+        return np.where(self.losses >= self.b, self.surprises * (self.records == 0.0), fall)
+
+    @property
+    def unseen(self) -> float:
+        """What losses beyond all that was seen add to the stability of the round, by lemma L10."""
+        law = self.moment.moments.law
+        beyond = float(law @ self.highs) + self.numbers.record_factor * float(law @ self.records)
+        return float(self.lows.sum()) + beyond
+
+    @property
+    def late_for_t2(self) -> bool:
+        """Whether eta r (kappa S' + 1) <= zeta."""
+        return self.moment.eta * self.unit * (RECORD * self.numbers.whole + 1.0) <= self.moment.zeta
+
+    @cached_property
+    def chances(self) -> Floats:
+        """E w_hat^2 of every perturbed rung, one row each."""
+        shifts = (rate * self.moment.gaps for rate in self.rungs)
+        return np.array([squared_chances(each, self.moment.alpha) for each in shifts])
