@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.client import Client
-from decoupled.client.service_errors import Conflict, Forbidden, Invalid, StoreError
+from decoupled.client.errors import Conflict, Forbidden, Invalid, StoreError
 from decoupled_serve.service.experiment.records import ACTIONS, AuditRecord, Feedback, Settings
 from decoupled_serve.service.experiment.request_context import ORIGIN, Origin
 from decoupled_serve.service.service import DecisionService, open_service

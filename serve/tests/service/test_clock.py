@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from decoupled.client.service_errors import Gone
+from decoupled.client.errors import Gone
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import Decided, DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService

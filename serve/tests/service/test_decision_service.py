@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, Invalid, NotFound
+from decoupled.client.errors import Conflict, Invalid, NotFound
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.experiment.settings import as_text, checked, differences
 from support.stores import FTPL, Clock, Opened, both_stores

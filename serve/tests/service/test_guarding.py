@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, Invalid
+from decoupled.client.errors import Conflict, Invalid
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, Invalid
+from decoupled.client.errors import Conflict, Invalid
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService
 from support.stores import both_stores, faults, quick_service

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Invalid, NotFound
+from decoupled.client.errors import Invalid, NotFound
 from decoupled_serve.service.api import listing
 from decoupled_serve.service.api.listing import ExperimentSort
 from decoupled_serve.service.experiment.records import Settings

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import ReplayError, ServiceError, StoreError
+from decoupled.client.errors import ReplayError, ServiceError, StoreError
 from decoupled.learner import seeds
 from decoupled_serve.service.analysis import doctor
 from decoupled_serve.service.analysis.doctor import examine

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Invalid, NotFound, ServiceError, StoreError
+from decoupled.client.errors import Invalid, NotFound, ServiceError, StoreError
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService

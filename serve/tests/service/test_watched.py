@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled_serve.service.analysis.history import MOST_ARMS, MOST_POINTS
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.experiment.watched import Judged

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, Invalid, NotFound, StoreError
+from decoupled.client.errors import Conflict, Invalid, NotFound, StoreError
 from decoupled.inference import lower_mean
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.analysis.export import COLUMNS, TIMES, LoggedDecision, evaluate

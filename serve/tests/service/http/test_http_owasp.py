@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from decoupled.client import Client, Retries
-from decoupled.client.service_errors import ServiceError
+from decoupled.client.errors import ServiceError
 from decoupled.errors import ParameterError
 from decoupled_serve.service.http.admission import Limits, new_key
 from decoupled_serve.service.http.server import Serving, check

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from decoupled.base.names import is_name
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled.errors import ParameterError
 from decoupled_serve.cli.service import checked_tenant
 from decoupled_serve.options.kinds import experiment_name

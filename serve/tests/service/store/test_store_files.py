@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from decoupled.cli.main import app
-from decoupled.client.service_errors import Conflict, StoreError
+from decoupled.client.errors import Conflict, StoreError
 from decoupled_serve.service.analysis.doctor import Check, examine
 from decoupled_serve.service.service import DecisionService, open_service
 from decoupled_serve.service.store import schema
