@@ -16,7 +16,8 @@ from decoupled_serve.mirror.exchange import Answer, Request
 from decoupled_serve.mirror.judges import CopyLoss
 from decoupled_serve.mirror.prefetch import MOST
 from decoupled_serve.mirror.repeatable import normal_path
-from support.mirrors.running import Fixed, Start, connected, echoed, eventually, mirror
+from support.mirrors.running import Fixed, Start, connected, echoed, mirror
+from support.waiting import wait_for
 
 SHARE = "[mirror]\nshare = 1.0\n"
 
@@ -145,7 +146,7 @@ def test_what_a_restart_does_to_copies_does_not_depend_on_their_arm(start: Start
     backend = Fixed()
     with mirror(file, backend) as running:
         running.http.get("/x?stable=ok&next=hang&on-its-way", headers={"Cookie": "id=7"})
-        eventually(lambda: start.seen("on-its-way"))
+        wait_for(lambda: start.seen("on-its-way"))
         running.http.get("/x?stable=ok&next=ok&waiting")
         running.http.get("/x?stable=ok&next=ok&waiting", headers={"Cookie": "id=7"})
     assert (backend.losses, backend.closed) == ({}, True)
@@ -176,9 +177,9 @@ def test_an_answer_counts_also_if_its_client_has_left(start: Start, explore: str
         for count, path in enumerate(("/x?stable=slow:0.3&next=ok", "/x?stable=hang&next=ok"), 1):
             leaving = connected(running.url)
             leaving.sendall(f"GET {path}&leaving HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-            eventually(lambda: start.arms["stable"].open() == 1, "the request")
+            wait_for(lambda: start.arms["stable"].open() == 1, "the request")
             leaving.close()
-            eventually(partial(learned, count), "its loss")
+            wait_for(partial(learned, count), "its loss")
         status = running.settled()
     losses = running.losses
     if explore == "stable":

@@ -4,8 +4,9 @@ import asyncio
 from pathlib import Path
 
 from decoupled_lab.bench.service import Connection, _memory
-from support.mirrors.running import asking, commanded, eventually, upstreams, write_config
+from support.mirrors.running import asking, commanded, upstreams, write_config
 from support.reliability.sizes import SIZES
+from support.waiting import wait_for
 
 CLIENTS = 8
 # Copies that are answered, that hang, break off or are cut; and a judge that fails for some of them.
@@ -56,9 +57,7 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
             before = _memory(process.pid)
             asyncio.run(load(port, SIZES.mirrored - SIZES.mirrored // 4))
             after = _memory(process.pid)
-            status = eventually(
-                lambda: (now := asking.get(f"{console}/mirror").json())["queue"] == 0 and now
-            )
+            status = wait_for(lambda: (now := asking.get(f"{console}/mirror").json())["queue"] == 0 and now)
     print(
         f"{SIZES.mirrored:,} requests: {before:.1f} MiB after a quarter, {after:.1f} at the end; {status}"
     )
