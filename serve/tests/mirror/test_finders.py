@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Conflict, StoreError
+from decoupled.client.errors import Conflict, StoreError
 from decoupled_serve.mirror.backend import Embedded
 from decoupled_serve.mirror.bodies import parsed
 from decoupled_serve.mirror.config import FieldConfig, StickyConfig

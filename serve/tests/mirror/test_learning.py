@@ -17,7 +17,7 @@ import pytest
 
 from decoupled.client import Retries
 from decoupled.client.aio import AsyncClient
-from decoupled.client.service_errors import Compiling, Conflict, Invalid
+from decoupled.client.errors import Compiling, Conflict, Invalid
 from decoupled_serve.mirror.backend import Embedded, Remote, Routing
 from decoupled_serve.mirror.config import MirrorConfig
 from decoupled_serve.service.service import open_service

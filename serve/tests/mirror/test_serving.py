@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client.errors import StoreError
 from decoupled_serve.service.http.observe.log_format import TextFormatter
 from support.mirrors.running import Fixed, Start, UpstreamProcess, connected, echoed, upstreams
 from support.waiting import wait_for

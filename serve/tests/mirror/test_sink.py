@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client.errors import StoreError
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config_file import explained
 from decoupled_serve.mirror.copies import take_copies

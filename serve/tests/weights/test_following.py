@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.client.errors import Unreachable
-from decoupled.client.service_errors import NotFound
+from decoupled.client.errors import NotFound, Unreachable
 from decoupled.errors import ParameterError, UnsupportedError
 from decoupled_serve.weights.shares import (
     PARTS,
