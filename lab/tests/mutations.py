@@ -64,6 +64,7 @@ CONTRACTS = {
 }
 # The nearest tests of a file or folder, where they are not in the test file of the same name.
 NEAREST = {
+    "movielens/": "lab/tests/test_movielens.py",
     "kernels/laws/contextual": "core/tests/policies/test_contextual.py",
     "kernels/late.py": "core/tests/simulation/test_traffic.py",
     "kernels/laws/leader_tiered.py": "core/tests/policies/test_ftpl_strata.py core/tests/policies/test_ties.py",
@@ -79,6 +80,13 @@ NEAREST = {
     "simulation/gpu/memory.py": "core/tests/simulation/gpu/test_gpu_planning.py",
     "simulation/gpu/": "core/tests/simulation/gpu",
 }
+
+
+def path_of(root: Path, file: str) -> Path:
+    """The file of a mistake in a copy of the repository: in core, or in lab."""
+    return (
+        root / ("lab/src/decoupled_lab" if file.startswith("movielens/") else "core/src/decoupled") / file
+    )
 
 
 def nearest(file: str) -> list[str]:
@@ -207,15 +215,14 @@ MISTAKES = [
     ("kernels/betting.py", "(1.0 + pairs.bets[k] * part)", "(1.02 + pairs.bets[k] * part)"),
     ("kernels/betting.py", "pairs.gains[slot, explored] -= part", "pairs.gains[slot, explored] -= 0.98 * part"),
     ("policies/base.py", "np.argmin(self.layout", "np.argmax(self.layout"),
-    ("learner/name_index.py", "left - np.cumsum(leaves)[left]", "left"),
     ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),
     ("environments/adaptive_alternating.py", "1 if exploit == int(params.best) else 0", "0 if exploit == int(params.best) else 1"),
-    ("environments/movielens/environment.py", "rows = 1.0 - oracle", "rows = 0.98 - oracle"),
-    ("environments/movielens/environment.py", "default_rng(self.seed)", "default_rng(0)"),
-    ("environments/movielens/biases.py", "np.full(1 + users + movies, penalty)", "np.full(1 + users + movies, 1.02 * penalty)"),
-    ("environments/movielens/factors.py", "] += penalty", "] += 1.02 * penalty"),
-    ("environments/movielens/oracle.py", "argsort(ratings.times,", "argsort(-ratings.times,"),
-    ("environments/movielens/files.py", "if digest == publication.sha256:", "if digest:"),
+    ("movielens/environment.py", "rows = 1.0 - oracle", "rows = 0.98 - oracle"),
+    ("movielens/environment.py", "default_rng(self.seed)", "default_rng(0)"),
+    ("movielens/oracle.py", "np.full(1 + users + movies, penalty)", "np.full(1 + users + movies, 1.02 * penalty)"),
+    ("movielens/oracle.py", "] += penalty", "] += 1.02 * penalty"),
+    ("movielens/oracle.py", "argsort(ratings.times,", "argsort(-ratings.times,"),
+    ("movielens/files.py", "if digest == publication.sha256:", "if digest:"),
     ("base/sigint.py", "if not _compiling(frame)", "if True"),
     ("base/sigint.py", "if drop_waiting():", "if drop_waiting() and False:"),
     ("base/sigint.py", "timer.cancel()", "pass"),
@@ -258,7 +265,10 @@ def noticed_by(copy: Path, tests: Sequence[str], limit: float) -> str | None:
     """The first test that fails, or None. A run that does not end fails too: a broken sampler may reject for ever."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", *NO_PLUGINS, *tests]
     # A cache of its own: other copies break other kernels, and all of it is removed with the copy.
-    apart = {"NUMBA_CACHE_DIR": str(copy / "numba"), "PYTHONPATH": str(copy / "core/src")}
+    apart = {
+        "NUMBA_CACHE_DIR": str(copy / "numba"),
+        "PYTHONPATH": os.pathsep.join(str(copy / each) for each in ("core/src", "lab/src")),
+    }
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             command, cwd=copy, env={**os.environ, **apart, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -283,7 +293,7 @@ def noticed_by(copy: Path, tests: Sequence[str], limit: float) -> str | None:
 
 def tried(mistake: Mistake, copy: Path, limit: float) -> Found:
     """Make a mistake in a copy, run the tests, and undo it."""
-    path = copy / "core/src/decoupled" / mistake.file
+    path = path_of(copy, mistake.file)
     source = path.read_text() if path.exists() else ""
     if mistake.right not in source:
         return Found("NOT FOUND", mistake.right)
@@ -301,7 +311,7 @@ def tried(mistake: Mistake, copy: Path, limit: float) -> Found:
 
 def digest() -> str:
     """The sources and the tests as they are."""
-    files = sorted(path for room in ("core", "tests") for path in (ROOT / room).rglob("*.py"))
+    files = sorted(path for room in ("core", "lab", "tests") for path in (ROOT / room).rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 

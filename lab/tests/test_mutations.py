@@ -4,9 +4,6 @@ import ast
 import runpy
 from pathlib import Path
 
-import decoupled
-
-SOURCES = Path(decoupled.__file__).parent
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "lab/tests/mutations.py"))
 
@@ -14,7 +11,7 @@ SCRIPT = runpy.run_path(str(ROOT / "lab/tests/mutations.py"))
 def test_every_mistake_can_be_made_and_leaves_a_program() -> None:
     assert len(set(SCRIPT["MISTAKES"])) == len(SCRIPT["MISTAKES"])
     for file, right, wrong in SCRIPT["MISTAKES"]:
-        source = (SOURCES / file).read_text()
+        source = SCRIPT["path_of"](ROOT, file).read_text()
         assert right in source, (file, right)
         assert ast.dump(ast.parse(source.replace(right, wrong))) != ast.dump(ast.parse(source)), (
             file,

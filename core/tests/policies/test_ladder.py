@@ -10,7 +10,6 @@ from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.random.hashed import secret_of
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import EVENTS, State
-from decoupled_lab.paper.ladder import late_bloomer
 from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Floats
 from support.twins.ftpl import pareto_law_by_quad
@@ -125,9 +124,9 @@ def test_many_arms_have_the_form_with_strata() -> None:
 def test_an_arm_that_becomes_good_late_is_found() -> None:
     """Without the uniform share most runs never see it again, and regret grows like the number of rounds."""
     policies = [dc.Ladder(), dc.Ladder(uniform_share=0.0)]
-    results = dc.simulate(
-        policies, late_bloomer(56_000, 0.501), 56_000, 40, seed=1, checkpoints=1, workers=1
-    )
+    losses, index = [[0.5, 0.6, 0.501], [0.5, 0.0, 0.501]], [0] * 40_000 + [1] * 16_000
+    world = dc.environments.LossTable(losses, index, noise="none")
+    results = dc.simulate(policies, world, 56_000, 40, seed=1, checkpoints=1, workers=1)
     found, unseen = (results.final_regret(each).mean() for each in policies)
     assert found < 400
     assert unseen > 1_000  # or the test could not fail

@@ -13,7 +13,6 @@ from decoupled.kernels.random.stream import below
 from decoupled.simulation.baselines import LinUCB, PerSegment
 from decoupled.simulation.contextual import draws_of
 from decoupled.simulation.toml import read_specification
-from decoupled_lab.report.comparison import regret_table
 
 ROUNDS, SEED = 300, 5
 DATA = Path(os.environ.get("DECOUPLED_DATA") or "nowhere") / "context" / "mmlu.npz"
@@ -110,7 +109,6 @@ def test_results_have_both_regrets_and_do_not_depend_on_workers(tmp_path: Path) 
     assert line["gain"] == -line["mean"]
     assert np.isclose(line["segment_regret"], line["mean"] + np.mean(available))
     assert one.short_labels[-1] == "LinUCB(segments=('subject',))"
-    assert regret_table("", {"made up": one}).head[-2:] == ("gain", "regret against segments")
 
 
 def test_in_the_given_order_a_blind_policy_meets_an_ordinary_table() -> None:

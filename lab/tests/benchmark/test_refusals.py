@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import decoupled as dc
 from decoupled.simulation.cpu import run_block
 from decoupled_lab.benchmark import processes
 from decoupled_lab.benchmark.loading import Source
-from decoupled_lab.benchmark.processes import Pool, Process, same_everywhere
+from decoupled_lab.benchmark.processes import Pool, Process
 from decoupled_lab.benchmark.run import run
 from decoupled_lab.benchmark.suite import SUITE, Size
 from decoupled_lab.benchmark.task import check_entry
@@ -102,12 +101,6 @@ def test_a_base_class_is_no_policy_of_its_own(tmp_path: Path) -> None:
 def test_calls_that_make_no_policy(call: str, message: str) -> None:
     with pytest.raises(dc.ParameterError, match=rf"^policy = .*{message}"):
         Source(call).load()
-
-
-def test_calls_within_calls() -> None:
-    assert Source("Forgetting(Ladder(mean_rate=0.2), period=100)").load() == dc.Forgetting(
-        dc.Ladder(mean_rate=0.2), period=100
-    )
 
 
 @pytest.mark.parametrize(
@@ -213,14 +206,6 @@ def test_a_policy_in_python_has_a_process_for_each_task(
         assert pool._started == made[-1:]
 
 
-def test_columns_that_the_contexts_do_not_have() -> None:
-    [task] = [task for task in SUITE.tasks("quick") if task.name == "contexts-noise-3"]
-    with pytest.raises(
-        dc.ParameterError, match=r"segments = 'team': is not a column .*'segment', 'band', 'x'"
-    ):
-        task.plan(dc.ContextualLadder(segments=("team",)))
-
-
 @pytest.mark.parametrize(
     ("line", "limit", "message"),
     [
@@ -274,14 +259,6 @@ def test_what_is_kept_of_a_policy_depends_on_its_parameters_and_not_on_its_label
     ]
     assert checked[0]["name"] == checked[1]["name"] == "Mine()"
     assert [each["parameters"]["rate"] for each in checked] == [0.1, 0.2]
-
-
-def test_what_is_switched_off_here_already_is_switched_off_in_a_worker(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    inside = import_module("numpy._core._multiarray_umath")
-    monkeypatch.setattr(inside, "__cpu_features__", {})
-    assert same_everywhere()["NPY_DISABLE_CPU_FEATURES"].split() == list(inside.__cpu_dispatch__)
 
 
 def test_files_and_objects_that_are_none(tmp_path: Path) -> None:

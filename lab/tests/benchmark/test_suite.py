@@ -36,14 +36,6 @@ def test_both_sizes_have_the_same_tasks_in_the_order_of_the_groups() -> None:
     assert all(task.rounds < whole.rounds for task, whole in zip(quick, standard, strict=True))
 
 
-def test_every_task_is_in_the_page() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "benchmark.md").read_text(encoding="utf-8")
-    assert [group for group in GROUPS if f"`{group}`" not in page] == []
-    for task in SUITE.tasks("standard"):
-        if task.group != "held-out":  # which are listed by their kinds
-            assert f"`{task.name}`" in page
-
-
 def small(name: str, rounds: int = 60) -> Task:
     return replace(QUICK[name], rounds=rounds, runs=3)
 

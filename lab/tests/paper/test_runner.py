@@ -43,11 +43,6 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     return quick_run(tmp_path_factory)
 
 
-@pytest.fixture(scope="module")
-def claims(quick: Quick) -> dict[str, dict[str, Any]]:
-    return {claim["id"]: claim for claim in json.loads((quick.folder / "claims.json").read_text())}
-
-
 def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: Quick) -> None:
     folder, output = quick.folder, quick.output
     assert all(f"] {name}:" in output for name, each in EXPERIMENTS.items() if each.in_quick)
@@ -57,25 +52,6 @@ def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: Quick) ->
     assert "make paper" in tail
     assert "√(KT)" in tail  # a terminal does not typeset formulas
     assert "$" not in tail
-
-
-def test_claims_have_all_that_readers_need(claims: dict[str, dict[str, Any]]) -> None:
-    for claim in claims.values():
-        keys = "id place statement statistic threshold measured interval verdict"
-        assert set(keys.split()) <= set(claim)
-        assert re.match("holds|fails|undecided|not judged", claim["verdict"])
-        low, high = claim["interval"]
-        assert low <= claim["measured"] <= high
-
-
-def test_at_least_these_claims_are_judged(claims: dict[str, dict[str, Any]]) -> None:
-    lowest = ("adversarial", "stochastic-easy", "stochastic-hard", "grid", "movielens", "tuned")
-    assert {f"{name}-lowest" for name in lowest} <= set(claims)
-    assert {"runtime-slope", "runtime-slope-sorting", "conic-compiled", "conic-textbook"} <= set(claims)
-    assert {"stochastic-flattens", "baseline-wins", "baseline-collapses"} <= set(claims)
-    assert {"horizon-constant", "horizon-root"} <= set(claims)
-    assert len(claims["grid-lowest"]["parts"]) == 32
-    assert len(claims["movielens-lowest"]["parts"]) == 8
 
 
 def test_every_section_says_how_much_was_run_for_it(quick: Quick) -> None:
@@ -326,11 +302,6 @@ def test_every_figure_is_drawn_within_the_page(shown: Watched) -> None:
         assert figures.nth(number).locator(".scatterlayer .trace").count() > 0
     width = shown.page.evaluate("document.documentElement.scrollWidth")
     assert width <= shown.page.viewport_size["width"]
-
-
-def test_no_button_of_plotly_covers_a_legend_on_a_phone(shown: Watched) -> None:
-    on_phone = shown.page.viewport_size["width"] < 640
-    assert (shown.page.locator(".modebar").count() == 0) is on_phone
 
 
 def visible(shown: Watched, figure: str) -> list[bool]:

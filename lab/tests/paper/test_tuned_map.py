@@ -32,45 +32,6 @@ def test_the_documented_map_is_whole_and_survives_its_file(tmp_path: Path) -> No
     assert copy.read_text() == DATA.read_text()
 
 
-def test_the_winners_that_the_documentation_names() -> None:
-    points = tuned_map.read(DATA)
-    places = {(p.arms, p.gap) for p in points}
-    least = {
-        place: min((p for p in points if (p.arms, p.gap) == place), key=lambda p: p.mean)
-        for place in places
-    }
-    assert [place for place in places if least[place].policy != "FTPL"] == [(64, 0.125)]
-    assert sorted(p.alpha for p in least.values()) == [3.0, 8.0, 8.0, 8.0] + 12 * [12.0]
-    assert max(p.standard_error / p.mean for p in points) < 0.0042
-
-    def least_of(policy: str, place: tuple[int, float], alphas: set[float]) -> float:
-        here = (p for p in points if p.policy == policy and (p.arms, p.gap) == place)
-        return min(p.mean for p in here if p.alpha in alphas)
-
-    like = {
-        place: {p.alpha for p in points if p.policy == "FTRL" and (p.arms, p.gap) == place}
-        for place in places
-    }
-    rivals = {
-        place: min(least_of("FTRL", place, like[place]), least_of("EXP3", place, {tuned_map.INFINITE}))
-        for place in places
-    }
-    assert sum(least_of("FTPL", place, like[place]) < rivals[place] for place in places) == 12
-
-    def beyond(policy: str, alpha: float, c: float) -> list[float]:
-        chosen = [p for p in points if (p.policy, p.alpha, p.c) == (policy, alpha, c)]
-        return sorted(p.mean / least[p.arms, p.gap].mean for p in chosen)
-
-    everywhere = beyond("FTPL", 8.0, 0.7)
-    assert len(everywhere) == 16
-    assert everywhere[-1] == pytest.approx(1.11, abs=0.005)
-    paper = beyond("FTPL", 3.0, 2.0)
-    assert paper[0] == pytest.approx(1.02, abs=0.005)
-    assert paper[-1] == pytest.approx(1.28, abs=0.005)
-    assert beyond("FTRL", 3.0, 5.6)[-1] == pytest.approx(1.35, abs=0.005)
-    assert beyond("EXP3", tuned_map.INFINITE, 5.6)[-1] == pytest.approx(1.35, abs=0.005)
-
-
 def test_maps_are_reported() -> None:
     points = tuned_map.read(DATA)
     pictures = tuned_map.maps(points)

@@ -4,11 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import decoupled as dc
 import decoupled_lab as lab
 from decoupled.plots import drawable
+from decoupled_lab.report.comparison import regret_table
 
 
 def test_a_comparison_has_its_page_figure_and_data(tmp_path: Path) -> None:
@@ -124,3 +126,11 @@ def test_a_report_says_where_policies_met_other_losses(tmp_path: Path) -> None:
 def test_a_single_policy_has_no_differences(tmp_path: Path) -> None:
     results = dc.simulate(dc.FTPL(), EASY, horizon=100, runs=5, seed=3)
     assert "difference from" not in lab.compare({"easy": results}, tmp_path).read_text()
+
+
+def test_with_contexts_there_are_gain_and_regret_against_segments() -> None:
+    draw = np.random.default_rng(0)
+    context = {"subject": draw.choice(["a", "b"], 100).tolist()}
+    world = dc.environments.ContextTable(draw.random((100, 2)).round(), context, ["subject"])
+    results = dc.simulate(dc.FTPL(), world, 50, 2)
+    assert regret_table("", {"made up": results}).head[-2:] == ("gain", "regret against segments")

@@ -36,13 +36,6 @@ def test_the_constants_are_those_of_the_theorem() -> None:
     assert late_rate_constant(64) == pytest.approx(C1 * math.log(64.0) / 0.1967, rel=1e-3)
 
 
-def test_what_a_gate_adds() -> None:
-    assert HALF.switch_factor(3.0) == pytest.approx(14.0 / 3.0)
-    assert bounds.Gate(1.5, 0.5).switch_factor(3.0) == pytest.approx(4.0**4)
-    # A rise and the drift cost 2 at least, however strict the gate.
-    assert bounds.switch_constant(3.0, bounds.Gate(0.01, 0.01)) == pytest.approx(2.0 * C1 * Z)
-
-
 @pytest.mark.parametrize(("alpha", "printed"), [(3.0, 1.375), (2.5, 1.094), (2.0, 0.848)])
 def test_the_constant_of_the_falling_rates(alpha: float, printed: float) -> None:
     found = bounds.rate_fall_constant(alpha)
@@ -102,12 +95,6 @@ def test_other_policies_have_no_bound(policy: dc.Policy, why: str) -> None:
         bounds.switches(1_000, 8, policy)
 
 
-def test_sizes_are_checked() -> None:
-    for arguments in ((0, 8), (10, 1)):
-        with pytest.raises(dc.ParameterError, match=r"horizon|arms"):
-            bounds.switches(*arguments)
-
-
 def drawn_move(rng: np.random.Generator, place: int) -> tuple[np.ndarray, np.ndarray, float]:
     """A state, a state after some move of all arms, and alpha."""
     arms, alpha = int(rng.integers(2, 9)), float(rng.uniform(1.1, 6.0))
@@ -159,13 +146,6 @@ def test_rungs_of_drawn_keys() -> None:
             ((places[0] != places[1]).mean(), cumulated_change(before, after)),
         ):
             assert abs(share - p) <= 5.0 * math.sqrt(p * (1.0 - p) / keys) + 1e-4
-
-
-def test_cumulated_weights_move_more_keys_than_the_race() -> None:
-    # Half of the weight goes from the first rung past the second to the third.
-    before, after = np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.5, 0.5])
-    assert cumulated_change(before, after) == 1.0
-    assert race_change(before, after) == pytest.approx(2.0 / 3.0)  # 2 TV / (1 + TV)
 
 
 def test_a_key_switches_less_than_fresh_draws_do_along_a_path() -> None:

@@ -9,8 +9,6 @@ import pytest
 from decoupled_lab import theory
 from support.phone import smallest_on_a_phone
 
-ROOT = Path(__file__).parents[3]
-PICTURES = sorted(ROOT.glob("docs/figures/theory-*"))
 PLAIN = ["plot_event", "plot_exponent", "plot_slope", "plot_stability_step", "plot_tail", "plot_tuning"]
 NAMES = [
     *(f"theory.{name}" for name in theory.__all__ if not inspect.ismodule(getattr(theory, name))),
@@ -35,17 +33,6 @@ def test_a_violation_is_drawn_right_of_the_line(tmp_path: Path) -> None:
     assert np.max(np.asarray(failing.get_xdata(), float)) > 1.0
     (holding,) = [line for line in axes.get_lines() if line.get_label() == "claimed"]
     assert np.max(np.asarray(holding.get_xdata(), float)) <= 1.0 + 1e-9
-
-
-def test_the_pages_pictures_are_small_and_shown() -> None:
-    page = (ROOT / "docs" / "theory.md").read_text()
-    assert len(PICTURES) == 9
-    for picture in PICTURES:
-        assert picture.stat().st_size < (350_000 if "tightness" in picture.name else 150_000)
-        assert f"(figures/{picture.name})" in page
-    ours = ROOT / "docs" / "figures" / "ladder-tightness.png"
-    assert ours.stat().st_size < 350_000
-    assert f"(figures/{ours.name})" in (ROOT / "docs" / "ladder.md").read_text()
 
 
 def test_public_names_have_an_example() -> None:

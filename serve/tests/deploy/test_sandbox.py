@@ -14,9 +14,16 @@ import pytest
 
 from decoupled.client import Client
 from decoupled.native.load import why_not as why_no_machine_code
-from decoupled_lab.bench.start import decide_once
 from decoupled_serve.service.http.admission import new_key
 from support.sandbox import Process, Sandbox, serving_in, this_python, why_not
+
+
+def decide_once(port: int, key: str) -> str:
+    """Create an experiment and decide once; the id of the decision."""
+    with Client(f"http://127.0.0.1:{port}", key) as client:
+        client.create("first", arms=["a", "b"])
+        return client.decide("first").id
+
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no sandbox: {why_not()}")
 SERVE = (sys.executable, "-m", "decoupled", "serve", "--port", "0")

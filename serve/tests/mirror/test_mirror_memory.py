@@ -3,7 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from decoupled_lab.bench.service import Connection, _memory
+import httpx
+
+from support.memory import memory_of
 from support.mirrors.running import asking, commanded, eventually, upstreams, write_config
 from support.reliability.sizes import SIZES
 
@@ -33,15 +35,12 @@ def half(request, served, mirrored):
 
 
 async def load(port: int, count: int) -> None:
-    loop = asyncio.get_running_loop()
     numbers = iter(range(count))
 
     async def client() -> None:
-        _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
-        for number in numbers:
-            status, _ = await connection.ask("GET", TARGETS[number % len(TARGETS)])
-            assert status == 200
-        connection.close()
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as connection:
+            for number in numbers:
+                assert (await connection.get(TARGETS[number % len(TARGETS)])).status_code == 200
 
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
 
@@ -53,9 +52,9 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
         with commanded(file) as (process, console, url):
             port = int(url.rpartition(":")[2])
             asyncio.run(load(port, SIZES.mirrored // 4))
-            before = _memory(process.pid)
+            before = memory_of(process.pid)
             asyncio.run(load(port, SIZES.mirrored - SIZES.mirrored // 4))
-            after = _memory(process.pid)
+            after = memory_of(process.pid)
             status = eventually(
                 lambda: (now := asking.get(f"{console}/mirror").json())["queue"] == 0 and now
             )

@@ -111,23 +111,21 @@ def _service_seconds() -> float:
             return time.perf_counter() - start
 
 
-def decide_once(port: int, key: str | None = None) -> str:
-    """Create an experiment and decide once; return the id of the decision."""
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+def decide_once(port: int) -> None:
+    """Create an experiment and decide once."""
+    headers = {"Content-Type": "application/json"}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("PUT", "/v1/experiments/first", json.dumps({"arms": ["a", "b"]}), headers)
         _answer(connection)
         connection.request("POST", "/v1/experiments/first/decisions", headers=headers)
-        return str(_answer(connection)["id"])
+        _answer(connection)
     finally:
         connection.close()
 
 
-def _answer(connection: http.client.HTTPConnection) -> dict[str, object]:
+def _answer(connection: http.client.HTTPConnection) -> None:
     answer = connection.getresponse()
     body = answer.read()
     if answer.status not in (200, 201):
         raise ConnectionError(f"{answer.status} {body[:500]!r}")
-    found: dict[str, object] = json.loads(body)
-    return found

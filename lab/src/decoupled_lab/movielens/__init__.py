@@ -12,14 +12,6 @@ from .oracle import Oracle, fit_oracle, fitted
 from .ratings import Ratings, parse_ratings, read_titles, stand_in
 
 __all__ = [
-    "Oracle",
-    "Ratings",
-    "Source",
-    "find",
-    "fit_oracle",
-    "fitted",
-    "load",
-    "parse_ratings",
-    "read_titles",
-    "stand_in",
-]
+    "Oracle", "Ratings", "Source", "find", "fit_oracle", "fitted", "load", "parse_ratings",
+    "read_titles", "stand_in",
+]  # fmt: skip

@@ -14,17 +14,6 @@ from .steps import Step, steps
 from .survey import survey
 
 __all__ = [
-    "Report",
-    "Step",
-    "bounds",
-    "check",
-    "combine",
-    "figures",
-    "inspect",
-    "inspect_round",
-    "jacobian",
-    "slopes",
-    "steps",
-    "survey",
-    "weights",
-]
+    "Report", "Step", "bounds", "check", "combine", "figures", "inspect", "inspect_round", "jacobian",
+    "slopes", "steps", "survey", "weights",
+]  # fmt: skip

@@ -445,17 +445,9 @@ def plot_steps(found: Sequence[Step], title: str = "", path: Target = None) -> F
 
 
 __all__ = [
-    "draw_all",
-    "plot_bounds",
-    "plot_event",
-    "plot_exponent",
-    "plot_slope",
-    "plot_stability_step",
-    "plot_steps",
-    "plot_tail",
-    "plot_tightness",
-    "plot_tuning",
-]
+    "draw_all", "plot_bounds", "plot_event", "plot_exponent", "plot_slope", "plot_stability_step",
+    "plot_steps", "plot_tail", "plot_tightness", "plot_tuning",
+]  # fmt: skip
 
 
 def draw_all(folder: str | os.PathLike[str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled_lab.bench.service import _memory
+from support.memory import memory_of
 from support.reliability.asking import Asking
 from support.reliability.serving import Server, serving
 from support.reliability.sizes import SIZES
@@ -53,11 +53,11 @@ def test_memory_is_flat_over_many_experiments(tmp_path: Path) -> None:
     options = ("--experiments-in-memory", str(KEPT))
     with serving(tmp_path / "store.db", tmp_path / "service.log", further=options) as server:
         use(server, 0, count // 5, create=True)
-        before = _memory(server.pid)
+        before = memory_of(server.pid)
         use(server, count // 5, count, create=True)
-        after = _memory(server.pid)
+        after = memory_of(server.pid)
         use(server, 0, count, create=False)
-        again = _memory(server.pid)
+        again = memory_of(server.pid)
         print(
             f"{count:,} experiments, {KEPT:,} in memory: {before:.0f} MiB after a fifth of them, {after:.0f} after all, "
             f"{again:.0f} after all were used again"
@@ -69,5 +69,5 @@ def test_memory_is_flat_over_many_experiments(tmp_path: Path) -> None:
         while metric(server, "decoupled_decisions_expired_total") < 2 * count:
             server.check_alive()  # every deadline passes, though hardly any of the experiments is in memory
         assert metric(server, "decoupled_decisions_experiments") <= KEPT
-        print(f"all {2 * count:,} deadlines have passed: {_memory(server.pid):.0f} MiB")
+        print(f"all {2 * count:,} deadlines have passed: {memory_of(server.pid):.0f} MiB")
         assert server.troubles() == []

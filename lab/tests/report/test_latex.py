@@ -1,7 +1,11 @@
-"""Tables of regret for a paper: what is bold, what the caption says, and which way round they are."""
+"""Tables for LaTeX: escaping, numbers that keep their digits, what is bold, and that a real LaTeX compiles them."""
 
+# ruff: noqa: RUF001 # it is about characters that look like others
+
+import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +14,91 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 import decoupled_lab as lab
+from decoupled.base import tex_text
+from decoupled.base.latex import Cell, Column, Markup, Table, escape
 from decoupled.cli.main import app
-from decoupled.simulation.latex import lowest, regret_table
+from decoupled.simulation.latex import lowest
+from decoupled_lab.benchmark.table import to_latex
+from decoupled_lab.report.claims import Claim, Measure
+from decoupled_lab.report.page import claims_table
+from support.made_entries import made_up
+from support.tex import compiled, pdflatex_or_skip
+
+# ruff: noqa: RUF001 # it is about characters that look like others
+
+
+COLUMNS = [Column("Policy", "l"), Column("Regret")]
+
+
+def body(table: Table) -> list[str]:
+    """The rows between the rules."""
+    return table.to_latex().partition("\\midrule\n")[2].partition("\\bottomrule")[0].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("my_policy", r"my\_policy"),
+        ("5 % & #1 $x$ {y}", r"5\,\% \& \#1 \$x\$ \{y\}"),
+        (r"a\b^c~d", r"a\textbackslash{}b\textasciicircum{}c\textasciitilde{}d"),
+        ("α ≤ Ω", r"\ensuremath{\alpha} \ensuremath{\le} \ensuremath{\Omega}"),
+        ("λ × Α ± ο", r"\ensuremath{\lambda} \ensuremath{\times} \ensuremath{\mathrm{A}} \ensuremath{\pm} \ensuremath{o}"),
+        ("∆ µ ⋅", r"\ensuremath{\Delta} \ensuremath{\mu} \ensuremath{\cdot}"),
+        ("K² x₁", r"K\ensuremath{^{2}} x\ensuremath{_{1}}"),
+        ("Erdős, naïve", r"Erd\H{o}s, na\"{\i}ve"),
+        ("e\u0301", r"\'{e}"),  # two characters for one
+        ("a--b", "a-{}-b"),  # not a dash
+        ("[x]*", "{[}x{]}{*}"),  # not an argument of the row's end
+        ("日", "{[}U+65E5{]}"),
+        ("a\nb\tc", "a b c"),
+        ("\x00", "{[}U+0000{]}"),
+    ],
+)  # fmt: skip
+def test_texts_are_escaped(text: str, expected: str) -> None:
+    assert escape(text) == expected
+
+
+def test_escaped_text_is_plain_and_nothing_of_it_is_lost() -> None:
+    for number in [*range(0x2600), *range(0x1F300, 0x1F320)]:
+        if not 0xD800 <= number < 0xE000:
+            shown = escape(chr(number))
+            assert shown.isascii(), hex(number)
+            assert shown.count("{") == shown.count("}") or number in (0x7B, 0x7D)
+            assert shown or number in (0x200D,), hex(number)
+    assert escape(Markup(r"\LaTeX")) == r"\LaTeX"
+    assert len(tex_text.escape("a" * 1000)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (None, "{--}"),
+        (math.nan, "{--}"),
+        (Cell(math.nan, 1.0, bold=True), "{--}"),
+        (Cell(None, bold=True), "{--}"),
+        (math.inf, r"{\ensuremath{\infty}}"),
+        (3, "3"),
+        (np.int64(2**53 + 1), "9007199254740993"),
+        (0.1, "0.1"),
+        (np.float64(0.1), "0.1"),
+        (-2.5, "-2.5"),
+        (1e-9, "0.000000001"),
+        (0.1 + 0.2, r"{\num{0.30000000000000004}}"),
+        (1e300, r"{\num{1e+300}}"),
+        ("not a number", "{not a number}"),
+        (Cell("text", bold=True), r"{\tablebold text}"),
+        (Cell(12.345, 0.678), r"12.35 \pm 0.68"),
+        (Cell(12.345, 0.0996), r"12.35 \pm 0.10"),
+        (Cell(12345.6, 432.1), r"12346 \pm 432"),
+        (Cell(12.345, 0.0), r"12.345 \pm 0"),
+        (Cell(12.345, math.nan), "12.345"),
+        (Cell(-0.001, 0.2), r"0.00 \pm 0.20"),
+        (Cell(1.5, 0.25, bold=True), r"\tablebold 1.50 \pm 0.25"),
+    ],
+)
+def test_cells_of_a_column_of_numbers(cell: Cell | float | str | None, expected: str) -> None:
+    assert body(Table(COLUMNS, [["a", cell]], "", "tab:a")) == [rf"a & {expected} \\"]
+
 
 EASY = dc.environments.Bernoulli([0.2, 0.7])
 PUNISHER = dc.environments.PunishLast(arms=2)
@@ -118,25 +205,6 @@ def test_switches_have_a_column() -> None:
     assert "{99th percentile} & {Switches of a key}" in table
 
 
-def test_there_are_more_rows_than_columns() -> None:
-    results = simulated()
-    few = regret_table({"one": results, "two": results})
-    assert [column.head for column in few.columns] == ["Policy", "one", "two"]
-    assert [row[0] for row in few.rows] == results.names()
-    many = regret_table({str(number): results for number in range(4)})
-    assert [column.head for column in many.columns] == ["Environment", *results.names()]
-    assert [row[0] for row in many.rows] == ["0", "1", "2", "3"]
-    # The same cells, the other way round.
-    assert list(many.rows[0][1:]) == [row[1] for row in few.rows]
-
-
-def test_absent_policies_are_dashes_and_different_extents_are_told() -> None:
-    other = dc.simulate(dc.FTPL(), EASY, horizon=100, runs=4, seed=5)
-    table = regret_table({"one": simulated(), "two": other}).to_latex()
-    assert re.search(r"^Ladder & .* & \{--\} \\\\$", table, re.MULTILINE)
-    assert "the runs (one: 20 runs of 400 rounds, seed 3; two: 4 runs of 100 rounds, seed 5)." in table
-
-
 @pytest.mark.pages  # drawing the figure takes longest
 def test_a_comparison_writes_its_table(tmp_path: Path) -> None:
     lab.compare({"easy_1": simulated()}, tmp_path, latex=True)
@@ -158,3 +226,63 @@ def test_simulate_writes_a_table_and_a_figure_with_its_fonts(tmp_path: Path) -> 
     figure = (folder / "regret.pdf").read_bytes()
     assert b"/Type3" not in figure
     assert b"/FontFile2" in figure  # TrueType, embedded
+
+
+# ruff: noqa: RUF001 # it is about characters that look like others
+
+
+@pytest.fixture(scope="module")
+def pdflatex() -> str:
+    return pdflatex_or_skip()
+
+
+@pytest.mark.usefixtures("pdflatex")
+def test_every_known_character_compiles(tmp_path: Path) -> None:
+    known = [*tex_text._SPECIAL, *tex_text._FORMULAS, *tex_text._TEXT, *tex_text._CAPITALS]
+    letters = [
+        chr(number) for number in [*range(0x20, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2300)]
+    ]
+    body = "\n".join(f"{escape(each)}\\par" for each in dict.fromkeys([*known, *letters]))
+    everything = Table(
+        [Column("".join(known), "l")], [["".join(known)]], "".join(known), "tab:a"
+    ).to_latex()
+    text = compiled(tmp_path, f"{everything}\n{body}")
+    assert not text or "α" in text
+
+
+@pytest.mark.usefixtures("pdflatex")
+def test_long_tables_break_over_pages(tmp_path: Path) -> None:
+    claim = Claim(
+        "a",
+        "Section 4",
+        r"It is of order $\sqrt{KT}$.",
+        "",
+        "above 0",
+        (Measure("K = 8", 1.0, 0.5, 1.5, 9),),
+        "holds",
+    )
+    text = compiled(tmp_path, claims_table([claim] * 60), "booktabs, longtable")
+    if text:
+        assert text.count("\f") > 1
+        assert text.count("Verdict ") == text.count("\f")  # a head on every page
+        assert text.count("claimed: above 0; K = 8") == 60
+
+
+@pytest.mark.usefixtures("pdflatex")
+def test_the_tables_of_a_comparison_compile(tmp_path: Path) -> None:
+    worlds: dict[str, Any] = {
+        "easy_1, Δ = 0.5": dc.environments.Bernoulli([0.2, 0.7]),
+        "punish 100 %": dc.environments.PunishLast(arms=2),
+    }
+    found = {name: dc.simulate([dc.Ladder(), dc.Exp3()], world, 400, 20) for name, world in worlds.items()}
+    lab.compare(found, tmp_path, title="Mine & yours", latex=True)
+    tables = (tmp_path / "comparison" / "table.tex").read_text()
+    text = compiled(tmp_path, tables, "booktabs, siunitx")
+    assert not text or text.count("99th percentile") == 2
+
+
+@pytest.mark.usefixtures("pdflatex")
+def test_the_tables_of_a_benchmark_compile(tmp_path: Path) -> None:
+    text = compiled(tmp_path, to_latex(made_up("My_Policy(rate=0.1)")), "booktabs, longtable")
+    assert not text or "Drift" in text
+    assert "Overfull" not in (tmp_path / "article.log").read_text()  # it fits into the page
