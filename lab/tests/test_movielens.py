@@ -336,7 +336,12 @@ def test_a_fit_is_kept_and_a_damaged_or_foreign_one_is_made_anew(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fits: list[Ratings] = []
-    monkeypatch.setattr(oracle, "fit_oracle", lambda ratings: fits.append(ratings) or fit_oracle(ratings))
+
+    def counted(ratings: Ratings) -> Oracle:
+        fits.append(ratings)
+        return fit_oracle(ratings)
+
+    monkeypatch.setattr(oracle, "fit_oracle", counted)
     content = as_file(SMALL)
     first = fitted(content)
     (kept,) = tmp_path.rglob("fit-*.npz")
