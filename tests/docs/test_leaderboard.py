@@ -71,7 +71,7 @@ def test_policies_whose_intervals_overlap_share_ranks(monkeypatch: pytest.Monkey
         "c": Ratio(0.8, 0.65, 0.9),
         "d": Ratio(2.0, 1.9, 2.1),
     }
-    monkeypatch.setattr(leaderboard.ratios, "overall", found.get)
+    monkeypatch.setattr(leaderboard.statistics, "overall", found.get)
     assert list(leaderboard.ranks(list(found))) == ["1–2", "1–3", "2–3", "4"]  # noqa: RUF001
 
 
