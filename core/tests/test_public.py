@@ -13,7 +13,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.lazy import exports
-from decoupled.client import service_errors
+from decoupled.client import errors
 
 ROOT = Path(__file__).parents[2]
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
@@ -52,7 +52,7 @@ def test_every_public_name_has_a_place_in_the_reference(door: str) -> None:
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
     module = import_module(f"decoupled.{door}")
     names = getattr(module, "__all__", None) or [name for name in vars(module) if name[0] != "_"]
-    generated = {name for name, each in vars(service_errors).items() if inspect.isclass(each)}
+    generated = {name for name, each in vars(errors).items() if inspect.isclass(each)}
     generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
     missing = [
         name

@@ -334,7 +334,7 @@ def context_gains() -> Any:
         markersize=14,
         label="the best arm of each subject, in hindsight",
     )
-    panels[1].set_xlabel("price of the dear model, in wrong answers")
+    panels[1].set_xlabel("price of the expensive model, in wrong answers")
     figure.legend(
         *panels[0].get_legend_handles_labels(), frameon=False, loc="outside upper left", fontsize=SMALL
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from decoupled.client import service_errors as errors
+from decoupled.client import errors
 from decoupled.environments import Environment
 from decoupled.policies import Policy
 from decoupled_lab.paper import EXPERIMENTS
@@ -69,7 +69,7 @@ def _service_errors(page: str) -> str:
             for name, each in vars(errors).items()
             if isinstance(each, type)
             and issubclass(each, errors.ServiceError)
-            and each.__module__ == errors.__name__
+            and name not in ("Unreachable", "UndeliveredFeedback")  # the page of the clients has these
         ),
         page,
     )

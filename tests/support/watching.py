@@ -12,7 +12,7 @@ import numpy as np
 from decoupled.base.arrays import Bools, Floats, Ints
 from decoupled.decision import Decision
 from decoupled.environments import Alternating
-from decoupled.inference import pairs, shares
+from decoupled.inference import pairs
 from decoupled.inference.boundary import log_wealth, log_wealth_of_difference
 from decoupled.inference.sums import Sums
 from decoupled.kernels.rounds import Table
@@ -132,7 +132,7 @@ def ever_wrong_difference(values: Floats, truth: Floats, risk: float) -> Bools:
 
 def arms_wrong(run: Run, risk: float) -> bool:
     """Whether an arm, or what was exploited, is ever outside its interval, with weights."""
-    share = shares.of_arms(Sums.start(run.arms))[1] / 2.0
+    share = Sums.start(run.arms).share_of_arms()[1] / 2.0
     served = (run.explore == run.exploit) * run.weight
     truth = np.take_along_axis(run.means, run.exploit[:, None], axis=1)
     for loss, means, used in ((run.loss, run.means, truth), (1.0 - run.loss, 1.0 - run.means, 1.0 - truth)):
@@ -144,7 +144,7 @@ def arms_wrong(run: Run, risk: float) -> bool:
 
 def stationary_wrong(run: Run, risk: float) -> bool:
     """Whether an arm is ever outside the interval made of the losses seen of it."""
-    share = float(shares.of_arms(Sums.start(run.arms))[0][0]) / 2.0
+    share = float(Sums.start(run.arms).share_of_arms()[0][0]) / 2.0
     for arm in range(run.arms):
         seen = run.explore == arm
         for loss, means in ((run.loss, run.means), (1.0 - run.loss, 1.0 - run.means)):
@@ -165,7 +165,7 @@ def bets_wrong(run: Run, values: Floats, weights: Floats, risk: float) -> bool:
     """Whether bets on these values ever win so much that the true difference of two arms is outside its interval."""
     first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
     truth = np.cumsum(weights * (run.means[:, first] - run.means[:, second]), axis=0)
-    share = float(shares.of_pairs(Sums.start(run.arms), np.array([1]), 0)[0])
+    share = float(Sums.start(run.arms).share_of_pairs(np.array([1]), 0)[0])
     goal, won = -np.log(risk * share), np.full(values.shape, -np.inf)
     for bet, prior in zip(pairs.BETS, np.log(pairs.PRIOR), strict=True):
         won = np.logaddexp(won, prior + np.cumsum(np.log1p(bet * values), axis=0) - bet * truth)
@@ -174,7 +174,7 @@ def bets_wrong(run: Run, values: Floats, weights: Floats, risk: float) -> bool:
 
 def against_served_wrong(run: Run, risk: float) -> bool:
     """Whether the difference of an arm and what was exploited is ever outside its interval, with weights."""
-    share = shares.of_served_difference(Sums.start(run.arms))
+    share = Sums.start(run.arms).share_of_served_difference()
     loss, gain = run.explored(run.weight * run.loss), run.explored(run.weight * (1.0 - run.loss))
     apart = np.arange(run.arms) != run.exploit[:, None]
     same = ((run.explore == run.exploit) * run.weight)[:, None]

@@ -20,9 +20,9 @@ from .errors import UnsupportedError as UnsupportedError
 from .inference import Evaluation as Evaluation
 from .inference import evaluate as evaluate
 from .learner.budget import Budget as Budget
+from .learner.budget import Meter as Meter
 from .learner.guardrails import Guardrails as Guardrails
-from .learner.meter import Meter as Meter
-from .learner.preferences import preference_loss as preference_loss
+from .learner.losses import preference_loss as preference_loss
 from .policies import *  # noqa: F403 # Learner as well: loading a saved one needs the policies known by name
 from .policies.python import PythonPolicy as PythonPolicy
 from .simulation import Results as Results

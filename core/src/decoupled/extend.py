@@ -31,6 +31,6 @@ from .kernels.state import ROUND as ROUND
 from .kernels.state import SHARED_SCALARS as SHARED_SCALARS
 from .kernels.state import Layout as Layout
 from .kernels.state import State as State
-from .learner.diagnostics import diagnostics as diagnostics
+from .learner.portable import diagnostics as diagnostics
 
 NOISE_KINDS = _KINDS

@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import decoupled as dc
-from decoupled.base.labels import LONGEST, short_labels
+from decoupled.base.names import LONGEST, short_labels
 
 EVERY = [policy for kind in dc.Policy.known().values() for policy in kind.examples()]
 LONG = dc.FTPL(alpha=2.0, c=1.0, ranking="sorting", estimator="centred", c_exploit=0.5, kappa=0.4, lam=0.3)

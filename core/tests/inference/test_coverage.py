@@ -17,7 +17,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.inference import Sequences, boundary, pairs
-from decoupled.inference.differences import difference_now
+from decoupled.inference.comparisons import difference_now
 from support import watching
 from support.watching import (
     Run,

@@ -11,10 +11,10 @@ import pytest
 
 import decoupled as dc
 from decoupled.inference import Interval, Sequences, regret, verdict
-from decoupled.inference.differences import difference_now
+from decoupled.inference.comparisons import difference_now
 from decoupled.inference.pairs import BETS, MOST, PRIOR
-from decoupled.inference.regrets import best_looking
 from decoupled.inference.sums import Observation
+from decoupled.inference.verdicts import best_looking
 
 GOAL = -np.log(
     0.05 * 0.9 / 6

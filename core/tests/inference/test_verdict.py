@@ -157,7 +157,7 @@ def test_many_arms_are_compared_with_the_best_of_them_only(monkeypatch: pytest.M
     found = verdict(sequences)
     assert (found.basis, found.best) == ("running", 40)
     assert found.out
-    monkeypatch.setattr("decoupled.inference.evidence._RIVALS", 1_000)
+    monkeypatch.setattr("decoupled.inference.comparisons._RIVALS", 1_000)
     assert verdict(sequences) == found
 
 

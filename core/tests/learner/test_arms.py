@@ -14,8 +14,7 @@ import decoupled as dc
 from decoupled import testing
 from decoupled.extend import diagnostics
 from decoupled.kernels.state import MOST_PAIRED_ARMS
-from decoupled.learner.arm_ids import Serials
-from decoupled.learner.arms import ArmNames
+from decoupled.learner.arms import ArmNames, Serials
 from decoupled.policies.ftpl import MANY_ARMS
 from support.centred_ftpl import CENTRED_FTPL
 from support.policies import forms
@@ -88,7 +87,7 @@ def test_what_stays_is_as_if_the_others_had_never_been(policy: dc.Policy) -> Non
     for name, row in content["learned"].items():
         alone._running.layout.row(alone._running.state, name)[:] = row
     alone._running.state.scalars[0] = learner.round
-    alone._running.entries.init(*alone._running.flat)
+    alone._running.calls.init()
     assert learner.estimates().tolist() == alone.estimates().tolist()
     for law in ("exploitation_probabilities", "exploration_probabilities"):
         np.testing.assert_array_equal(getattr(learner, law)(), getattr(alone, law)())

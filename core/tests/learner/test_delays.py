@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.base.packed import pack_ints
-from decoupled.base.signed_json import seal, unseal
+from decoupled.base.packed import pack_ints, seal, unseal
 from decoupled.inference import Sequences
 from decoupled.inference.sums import Observation
-from decoupled.learner.columns import as_text, from_columns, to_columns
+from decoupled.learner.portable import as_text, from_columns, to_columns
 
 Delay = Callable[[int, bool, random.Random], int | None]
 

@@ -11,7 +11,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.decision import GuardedDecision
-from decoupled.learner.columns import place_in_stream
+from decoupled.learner.portable import place_in_stream
 from support.policies import forms
 from support.statistics import chi_square_p
 

@@ -299,7 +299,7 @@ def test_the_order_of_ties_is_drawn_by_the_seed_once_and_new_arms_have_a_place_i
 
 def test_a_state_without_an_order_gets_one_and_keeps_it() -> None:
     """Older states have none, and keep what their pending decisions are judged with by explored arm."""
-    from decoupled.base.signed_json import seal, unseal
+    from decoupled.base.packed import seal, unseal
     from decoupled.learner.saving import FORMAT, VERSION, WRITER
 
     learner, _, _ = tied(dc.Ladder(), 30)

@@ -8,7 +8,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.learner.preferences import PREFERENCES, Preference
+from decoupled.learner.losses import PREFERENCES, Preference
 
 ARMS = 4
 LOSSES = np.array([0.3, 0.55, 0.6, 0.95])

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.base.signed_json import seal
+from decoupled.base.packed import seal
 from support.policies import forms
 
 

@@ -10,7 +10,7 @@ import pytest
 import decoupled as dc
 from decoupled.inference import Sequences, regret
 from decoupled.kernels.betting import LAW_ROUNDS, OTHER_ROUNDS, ROUNDS
-from decoupled.learner.columns import as_text, from_columns, to_columns
+from decoupled.learner.portable import as_text, from_columns, to_columns
 
 COST = {"a": 0.2, "b": 0.5, "c": 0.8, "d": 0.1}
 

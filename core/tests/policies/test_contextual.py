@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.learner.columns import as_text, from_columns, to_columns
+from decoupled.learner.portable import as_text, from_columns, to_columns
 from support.interrupts import at_every_point
 from support.statistics import chi_square_p
 from support.twins.contextual import ContextualTwin, moments

@@ -231,9 +231,9 @@ def test_a_prior_has_a_number_for_each_rung(given: dict[str, Any], argument: str
 def assert_same_laws(learner: dc.Learner, twin: Twin) -> None:
     exploration = learner.exploration_probabilities()
     exploitation = learner.exploitation_probabilities()
-    if learner.policy in KNOWING or not cast(dc.Policy, learner.policy).coupled:
+    if learner.policy in KNOWING or not learner.policy.coupled:
         np.testing.assert_allclose(exploration, twin.exploration_law(), rtol=1e-12, atol=0)
-    if cast(dc.Policy, learner.policy).coupled:
+    if learner.policy.coupled:
         assert exploration.tolist() == exploitation.tolist()
     np.testing.assert_allclose(exploitation, twin.exploitation_law(), rtol=0, atol=1e-9)
     assert abs(exploration.sum() - 1.0) < 1e-12
@@ -291,7 +291,7 @@ def assert_draws_follow(learner: dc.Learner, twin: Twin, draws: int) -> None:
 def assert_kernels_follow(learner: dc.Learner, twin: Twin, name: str) -> None:
     """Like `assert_draws_follow`, without the learner around the compiled functions: ten times the draws in less time."""
     running, stream = learner._running, new_stream(np.random.SeedSequence(seed_for(name, learner.policy)))
-    played = play(cast(dc.Policy, running.policy), running.state, stream, 200_000)
+    played = play(running.policy, running.state, stream, 200_000)
     assert_pairs_follow(played.exploits, played.explores, learner, twin)
 
 
@@ -300,7 +300,7 @@ def assert_pairs_follow(exploits: Ints, explores: Ints, learner: dc.Learner, twi
     pairs = ARMS * exploits + explores
     counts = np.bincount(pairs, minlength=ARMS * ARMS).reshape(ARMS, ARMS)
     law = np.outer(twin.exploitation_law(), twin.exploration_law())
-    if cast(dc.Policy, learner.policy).coupled:
+    if learner.policy.coupled:
         law = np.diag(twin.exploitation_law())
     assert chi_square_p(counts, law) > LEVEL
 
@@ -461,7 +461,7 @@ def assert_same_laws_on(places: list[int], learner: dc.Learner, twin: Twin) -> N
     assert not np.delete(exploration, places).any()
     assert not np.delete(exploitation, places).any()
     # Where a solution is good to 1e-12 without the missing arms it is taken as it stands.
-    if learner.policy in KNOWING or not cast(dc.Policy, learner.policy).coupled:
+    if learner.policy in KNOWING or not learner.policy.coupled:
         np.testing.assert_allclose(exploration[sorted(places)], part.exploration_law(), rtol=1e-11)
     np.testing.assert_allclose(exploitation[sorted(places)], part.exploitation_law(), rtol=0, atol=1e-9)
 

@@ -145,7 +145,7 @@ def test_what_is_pending_is_small_with_very_many_arms() -> None:
     learner = policy.start(arms=100_000, seed=4)
     running = learner._running
     running.layout.row(running.state, "estimates")[:] = np.linspace(0.0, 1e-6, 100_000)  # no two tie
-    running.entries.init(*running.flat)
+    running.calls.init()
     for _ in range(3_000):
         learner.observe(learner.decide(), loss=1.0)
     learner.decide(count=50)

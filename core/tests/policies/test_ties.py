@@ -74,7 +74,7 @@ def started_from(policy: dc.FTPL, estimates: list[float]) -> dc.Learner:
     running = learner._running
     running.layout.row(running.state, "estimates")[:] = estimates
     running.state.scalars[0] = 5
-    running.entries.init(*running.flat)
+    running.calls.init()
     return learner
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from decoupled.base import Floats, is_missing, needed_for, whole_number
 from decoupled.decision import Arm
 from decoupled.errors import ParameterError
-from decoupled.learner import Arms, Context, Learner, RunnablePolicy, Seed, checked_name, refuse_context
+from decoupled.learner import Arms, Context, Learner, Seed, checked_name, refuse_context
 from decoupled.policies import Ladder, Policy
 
 with needed_for("decoupled_lab.sklearn"):
@@ -211,9 +211,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         return policy
 
 
-def _rows(
-    policy: RunnablePolicy, arms: Any, losses: Any, propensities: Any, contexts: Any
-) -> list[dict[str, Any]]:
+def _rows(policy: Policy, arms: Any, losses: Any, propensities: Any, contexts: Any) -> list[dict[str, Any]]:
     """The log as records of `Learner.replay`."""
     explored = _column("arms", arms)
     if isinstance(propensities, Real):

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -156,6 +156,15 @@ def wait_for(found: Any, what: str) -> Any:
     raise AssertionError(f"not within a minute: {what}")
 
 
+def saved(file: Path, rounds: int) -> dc.Learner:
+    """The learner in a file, once it has learned so much."""
+
+    def learned() -> Any:
+        return file.exists() and (found := dc.Learner.load(file)).round >= rounds and found
+
+    return cast(dc.Learner, wait_for(learned, f"a learner in round {rounds}"))
+
+
 def ask(
     proxy: httpx.Client, group: str, prompt: str, headers: dict[str, str] | None = None, **fields: Any
 ) -> httpx.Response:
@@ -184,14 +193,7 @@ def test_serves_the_better_model_and_sends_nothing_twice(
         assert len(set(asked)) == len(asked)
         assert set(asked) <= {"small", "large"}  # "other" is in the group, and not an arm
     assert {each["mirrored"]["arm"] for each in seen} == {"openai/small", "openai/large"}
-    learner = wait_for(
-        lambda: (
-            (folder / "chat.json").exists()
-            and (found := dc.Learner.load(folder / "chat.json")).round == 61
-            and found
-        ),
-        "the file with 60 losses",
-    )
+    learner = saved(folder / "chat.json", 61)
     small, large = learner.exploitation_probabilities()
     assert small > 0.9 > large
     assert ask(proxy, "chat", "last").json()["choices"][0]["message"]["content"] == "I am small."
@@ -303,14 +305,7 @@ def test_a_failing_model_has_the_loss_1_and_a_shadow_does_not_trouble_clients(
             assert "small" in answer.text
         assert models.of("failing ").count("small") == 12
         wait_for(lambda: "large" in models.of("failing "), "a shadow that failed")
-        learner = wait_for(
-            lambda: (
-                (folder / "failing.json").exists()
-                and (found := dc.Learner.load(folder / "failing.json")).round > 12
-                and found
-            ),
-            "all losses",
-        )
+        learner = saved(folder / "failing.json", 13)
     finally:
         models.failing.clear()
     # No cooldown because of a shadow, no retry of one.
@@ -400,12 +395,9 @@ def test_a_failing_shadow_cools_no_deployment_down(models: StubModels) -> None:
     keys = {"api_base": models.url, "api_key": "sk-operator"}
     deployments = [{"model_name": "cool", "litellm_params": {"model": arm, **keys}} for arm in arms]
     router = litellm.Router(model_list=deployments, num_retries=0, allowed_fails=0, cooldown_time=60)
-    settings: dict[str, Any] = {
-        "guardrails": dc.Guardrails(pinned=arms[0]),
-        "policy": dc.FollowTheLeader(),
-        "seed": 1,
-    }
-    plugin = Plugin("cool", arms, {"status": 1.0}, budget=dc.Budget(), router=router, **settings)
+    pinned, policy = dc.Guardrails(pinned=arms[0]), dc.FollowTheLeader()
+    settings: dict[str, Any] = {"guardrails": pinned, "policy": policy, "seed": 1, "router": router}
+    plugin = Plugin("cool", arms, {"status": 1.0}, budget=dc.Budget(), **settings)
 
     async def steps() -> list[str]:
         for number in range(8):
@@ -436,19 +428,10 @@ def test_the_configuration_of_the_example_names_its_arms(tmp_path: Path) -> None
 
 
 def test_the_example_runs_and_judges_its_claims(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        str(EXAMPLE / "run.py"),
-        "--requests",
-        "16",
-        "--runs",
-        "1",
-        "--out",
-        str(tmp_path / "runs.jsonl"),
-    ]
+    options = ["--requests", "16", "--runs", "1", "--out", str(tmp_path / "runs.jsonl")]
+    command = [sys.executable, str(EXAMPLE / "run.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert (
-        done.stdout.count("undecided") == 10
-    )  # one run has no interval, so nothing can be claimed from it
+    # One run has no interval, so nothing can be claimed from it.
+    assert done.stdout.count("undecided") == 10
     assert (tmp_path / "runs.jsonl").read_text().count("\n") == 1

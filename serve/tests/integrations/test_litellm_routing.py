@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -103,113 +103,96 @@ class Noting(Judge):
         return 0.25
 
 
-def routing_of(
-    router: Any, decider: Any, judge: Noting | None = None, budget: dc.Budget | None = None, **options: Any
-) -> Routing:
-    loss = options.pop("loss", None) or LossConfig(judge=JudgeConfig(python="a:b"))
-    arms = [ShadowArm(name, "chat", lambda: router, 5.0) for name in ARMS]
-    return Routing(arms, decider, loss, judge or Noting(), Spending(budget or dc.Budget(), ARMS), **options)
+class Group:
+    """A model group whose router, decider and judge are made up."""
 
+    def __init__(self, decider: Any = None, *, fails: Exception | None = None, **options: Any) -> None:
+        loss = options.pop("loss", None) or LossConfig(judge=JudgeConfig(python="a:b"))
+        budget = options.pop("budget", None) or dc.Budget()
+        self.router, self.judge = MadeUpRouter(fails), Noting()
+        self.decider = Alternating() if decider is None else decider
+        arms = [ShadowArm(name, "chat", lambda: self.router, 5.0) for name in ARMS]
+        self.routing = Routing(arms, self.decider, loss, self.judge, Spending(budget, ARMS), **options)
 
-def run(steps: Callable[[], Awaitable[Any]], routing: Routing) -> Any:
-    async def all_of_it() -> Any:
-        found = await steps()
-        await settled(routing)
-        return found
+    async def serve(
+        self, request: Any = None, messages: Any = HI, target: str = CHAT, by: Answer = SERVED
+    ) -> str:
+        arm, mark = await self.routing.choose(request or {}, messages, ARMS)
+        self.routing.served(mark, target, lambda: by)
+        return arm
 
-    return asyncio.run(all_of_it())
+    async def settled(self) -> None:
+        while self.routing.copies._running:
+            await asyncio.sleep(0.001)
 
+    def run(self, steps: Awaitable[Any]) -> Any:
+        async def all_of_it() -> Any:
+            found = await steps
+            await self.settled()
+            return found
 
-async def settled(routing: Routing) -> None:
-    while routing.copies._running:
-        await asyncio.sleep(0.001)
-
-
-async def served(
-    routing: Routing, request: dict[str, Any], messages: Any = HI, target: str = CHAT, by: Answer = SERVED
-) -> str:
-    arm, mark = await routing.choose(request, messages, ARMS)
-    routing.served(mark, target, lambda: by)
-    return arm
+        return asyncio.run(all_of_it())
 
 
 def test_a_shadow_is_sent_judged_and_learned() -> None:
-    router, decider, judge = MadeUpRouter(), Alternating(), Noting()
-    routing = routing_of(router, decider, judge)
+    group = Group()
     request = {"temperature": 0.2, "api_key": "k", "user": "ann", "stream": True, "metadata": {}}
-    assert run(lambda: served(routing, request), routing) == "small"
-    [asked] = router.asked
+    assert group.run(group.serve(request)) == "small"
+    [asked] = group.router.asked
     assert (asked["arm"], asked["model"], asked["temperature"]) == ("large", "chat", 0.2)
     assert (asked["stream"], asked["num_retries"], asked["disable_fallbacks"]) == (False, 0, True)
     assert not {"api_key", "user", "extra_headers"} & asked.keys()
-    assert decider.learned == [("d1", "large", 0.25)]
-    [(shown, _, mirrored)] = judge.shown
+    assert group.decider.learned == [("d1", "large", 0.25)]
+    [(shown, _, mirrored)] = group.judge.shown
     assert (shown.json()["messages"], mirrored.cost, mirrored.json()) == (HI, 0.25, {"text": "ok"})
 
 
-def test_the_served_answer_stands_for_a_shadow_to_the_same_arm() -> None:
-    router, decider = MadeUpRouter(), Alternating(explore="small")
-    routing = routing_of(router, decider, budget=dc.Budget(cost=1.0, total=10.0))
-    run(lambda: served(routing, {}), routing)
-    assert router.asked == []
-    assert decider.learned == [("d1", "small", 0.25)]
-    assert routing.spent == 0.0
+BROKEN = failure_of("small", 1.0, RuntimeError("broken"))
 
 
-@pytest.mark.parametrize("problem", [RuntimeError("broken"), ValueError("no deployments"), TimeoutError()])
-@pytest.mark.parametrize("explore", ARMS)
-def test_a_model_that_fails_has_the_loss_1_whether_it_served_or_had_a_shadow(
-    explore: str, problem: Exception
+@pytest.mark.parametrize(
+    ("explore", "fails", "by", "loss"),
+    [
+        ("small", None, SERVED, 0.25),  # what was served stands for a shadow
+        ("small", None, replace(SERVED, duration=5.1), 1.0),  # longer than a shadow may take
+        ("small", None, BROKEN, 1.0),
+        ("large", None, BROKEN, 0.25),  # a request that fails has a shadow as any other
+        # Also one that the router did not send: it would depend on the model which of them count.
+        *(
+            ("large", error, SERVED, 1.0)
+            for error in (RuntimeError("broken"), ValueError("none"), TimeoutError())
+        ),
+    ],
+)
+def test_the_loss_whether_a_model_served_or_had_a_shadow(
+    explore: str, fails: Exception | None, by: Answer, loss: float
 ) -> None:
-    """Also a shadow that the router did not send: it would depend on the model which of them count."""
-    decider = Alternating(explore)
-    routing = routing_of(MadeUpRouter(problem), decider)
-    run(lambda: served(routing, {}, by=failure_of("small", 1.0, problem)), routing)
-    assert decider.learned == [("d1", explore, 1.0)]
+    group = Group(Alternating(explore), fails=fails, budget=dc.Budget(cost=1.0, total=10.0))
+    group.run(group.serve(by=by))
+    assert group.decider.learned == [("d1", explore, loss)]
+    assert len(group.router.asked) == (explore == "large")
+    assert (group.routing.spent == 0.0) == (explore == "small" or fails is not None)
+    assert all(served is by for _, served, _ in group.judge.shown)
 
 
-def test_a_request_that_fails_has_a_shadow_as_any_other() -> None:
-    decider, judge = Alternating(), Noting()
-    routing = routing_of(MadeUpRouter(), decider, judge)
-    run(lambda: served(routing, {}, by=failure_of("small", 1.0, RuntimeError("broken"))), routing)
-    assert decider.learned == [("d1", "large", 0.25)]
-    assert judge.shown[0][1].problem == "RuntimeError: broken"
-
-
-def test_a_served_answer_that_took_longer_than_a_shadow_may_is_none() -> None:
-    decider = Alternating(explore="small")
-    routing = routing_of(MadeUpRouter(), decider)
-    run(lambda: served(routing, {}, by=replace(SERVED, duration=5.1)), routing)
-    assert decider.learned == [("d1", "small", 1.0)]
-
-
-def test_money_is_charged_by_real_prices() -> None:
-    decider = Alternating()
-    routing = routing_of(MadeUpRouter(), decider, budget=dc.Budget(cost=0.1, total=0.6))
-
-    async def steps() -> None:
-        for _ in range(5):
-            await served(routing, {})
-            await settled(routing)
-
-    run(steps, routing)
-    # 0.1 is set aside, then 0.25 paid: 0.25, 0.5, and the next would exceed 0.6.
-    assert [mode for mode, _ in decider.drawn] == ["both", "both", "exploit", "exploit", "exploit"]
-    assert routing.spent == 0.5
-
-
-def test_money_of_requests_that_failed_is_given_back() -> None:
-    decider = Alternating()
-    routing = routing_of(MadeUpRouter(), decider, budget=dc.Budget(cost=0.1, total=0.6))
+def test_money_is_charged_by_real_prices_and_given_back_for_requests_that_failed() -> None:
+    group = Group(budget=dc.Budget(cost=0.1, total=0.6))
 
     async def steps() -> None:
         for _ in range(20):
-            _, mark = await routing.choose({}, HI, ARMS)
-            routing.not_served(mark)
+            _, mark = await group.routing.choose({}, HI, ARMS)
+            group.routing.not_served(mark)
+        assert (group.routing.spent, group.routing.counts.dropped["client_gone"]) == (0.0, 20)
+        assert group.decider.forgotten == [f"d{number}" for number in range(1, 21)]
+        for _ in range(5):
+            await group.serve()
+            await group.settled()
 
-    run(steps, routing)
-    assert (routing.spent, routing.counts.dropped["client_gone"]) == (0.0, 20)
-    assert decider.forgotten == [f"d{number}" for number in range(1, 21)]
+    group.run(steps())
+    # 0.1 is set aside, then 0.25 paid: 0.25, 0.5, and the next would exceed 0.6.
+    modes = [mode for mode, _ in group.decider.drawn[20:]]
+    assert modes == ["both"] * 2 + ["exploit"] * 3
+    assert group.routing.spent == 0.5
 
 
 class Waiting(Alternating):
@@ -231,74 +214,70 @@ class Waiting(Alternating):
 
 def test_requests_at_once_do_not_exceed_the_budget() -> None:
     """What each may cost, that of the dearest model, is set aside before the first of them waits."""
-    decider = Waiting()
-    routing = routing_of(
-        MadeUpRouter(), decider, budget=dc.Budget(cost={"small": 0.01, "large": 0.25}, total=1.0)
-    )
-    run(lambda: asyncio.gather(*(served(routing, {}) for _ in range(100))), routing)
-    assert sorted(mode for mode, _ in decider.drawn) == ["both"] * 4 + ["exploit"] * 96
-    assert (routing.spent, len(decider.learned)) == (1.0, 4)
+    group = Group(Waiting(), budget=dc.Budget(cost={"small": 0.01, "large": 0.25}, total=1.0))
+
+    async def steps() -> None:
+        await asyncio.gather(*(group.serve() for _ in range(100)))
+
+    group.run(steps())
+    assert sorted(mode for mode, _ in group.decider.drawn) == ["both"] * 4 + ["exploit"] * 96
+    assert (group.routing.spent, len(group.decider.learned)) == (1.0, 4)
 
 
 def test_what_was_set_aside_is_given_back_if_there_is_no_decision() -> None:
-    decider = Waiting(fails=3)
-    routing = routing_of(MadeUpRouter(), decider, budget=dc.Budget(cost=0.25, total=1.0))
+    group = Group(Waiting(fails=3), budget=dc.Budget(cost=0.25, total=1.0))
 
     async def steps() -> None:
-        cancelled = asyncio.create_task(served(routing, {}))
-        failing = [asyncio.create_task(served(routing, {})) for _ in range(3)]
+        cancelled = asyncio.create_task(group.serve())
+        failing = [asyncio.create_task(group.serve()) for _ in range(3)]
         await asyncio.sleep(0)
         cancelled.cancel()
         found = await asyncio.gather(cancelled, *failing, return_exceptions=True)
         assert [type(each) for each in found] == [asyncio.CancelledError, *[RuntimeError] * 2, str]
-        await asyncio.gather(*(served(routing, {}) for _ in range(10)))
+        await asyncio.gather(*(group.serve() for _ in range(10)))
 
-    run(steps, routing)
-    assert (routing.spent, len(decider.learned)) == (1.0, 4)
-    assert len(routing.copies) == 0
+    group.run(steps())
+    assert (group.routing.spent, len(group.decider.learned)) == (1.0, 4)
+    assert len(group.routing.copies) == 0
 
 
 def test_requests_that_never_end_are_given_up() -> None:
     now = [0.0]
-    routing = routing_of(
-        MadeUpRouter(), Alternating(), budget=dc.Budget(cost=0.1, total=1.0), clock=lambda: now[0], queue=3
-    )
+    group = Group(budget=dc.Budget(cost=0.1, total=1.0), clock=lambda: now[0], queue=3)
 
     async def steps() -> None:
         for _ in range(3):
-            await routing.choose({}, HI, ARMS)
+            await group.routing.choose({}, HI, ARMS)
         now[0] = 601.0
-        await routing.choose({}, HI, ARMS)
+        await group.routing.choose({}, HI, ARMS)
 
-    run(steps, routing)
-    assert (round(routing.spent, 9), routing.counts.dropped["client_gone"]) == (0.1, 3)
+    group.run(steps())
+    assert (round(group.routing.spent, 9), group.routing.counts.dropped["client_gone"]) == (0.1, 3)
 
 
 def test_a_key_comes_from_its_header_and_headers_are_forwarded_by_name() -> None:
-    router, decider, judge = MadeUpRouter(), Alternating(), Noting()
-    routing = routing_of(
-        router, decider, judge, session_header="X-Session-Id", forward_headers=["X-Tenant", "Cookie"]
-    )
+    group = Group(session_header="X-Session-Id", forward_headers=["X-Tenant", "Cookie"])
     headers = {"x-session-id": "s1", "x-tenant": "blue", "cookie": "sid=1", "authorization": "Bearer k"}
-    run(lambda: served(routing, {"metadata": {"headers": headers}}), routing)
-    assert decider.drawn == [("both", "s1")]
-    assert router.asked[0]["extra_headers"] == {"x-tenant": "blue", "cookie": "sid=1"}
-    assert judge.shown[0][0].headers == (("x-tenant", "blue"),)
+    group.run(group.serve({"metadata": {"headers": headers}}))
+    assert group.decider.drawn == [("both", "s1")]
+    assert group.router.asked[0]["extra_headers"] == {"x-tenant": "blue", "cookie": "sid=1"}
+    assert group.judge.shown[0][0].headers == (("x-tenant", "blue"),)
 
 
 def test_a_context_comes_from_the_metadata_that_the_client_sent() -> None:
-    decider = Alternating()
-    routing = routing_of(MadeUpRouter(), decider, context=["subject", "tokens"])
+    group = Group(context=["subject", "tokens"])
     sent = {"subject": "law", "tokens": 31, "secret": "s"}
 
     async def steps() -> None:
-        await served(routing, {"metadata": {"requester_metadata": sent, "tokens": 7}})  # a chat
-        await served(routing, {"litellm_metadata": {"requester_metadata": sent}, "metadata": sent})
-        await served(routing, {"metadata": sent})  # without the proxy
-        await served(routing, {"metadata": {"subject": ["law"]}})
+        await group.serve({"metadata": {"requester_metadata": sent, "tokens": 7}})  # a chat
+        await group.serve({"litellm_metadata": {"requester_metadata": sent}, "metadata": sent})
+        await group.serve({"metadata": sent})  # without the proxy
+        await group.serve({"metadata": {"subject": ["law"]}})
 
-    run(steps, routing)
-    assert decider.contexts == [{"subject": "law", "tokens": 31}] * 3 + [{"subject": None, "tokens": None}]
+    group.run(steps())
+    assert group.decider.contexts == [{"subject": "law", "tokens": 31}] * 3 + [
+        {"subject": None, "tokens": None}
+    ]
 
 
 def test_a_learner_is_told_the_key_and_the_context() -> None:
@@ -328,24 +307,21 @@ def test_a_service_decides_and_learns(tmp_path: Path, monkeypatch: pytest.Monkey
         async def steps() -> tuple[str, int, int]:
             async with AsyncClient(service.url) as client:
                 decider = OnService(client, "router", partial(client.create, "router", arms=ARMS))
-                routing = routing_of(MadeUpRouter(), decider, session_header="X-Session-Id")
-                first = await served(routing, {})
+                group = Group(decider, session_header="X-Session-Id")
+                first = await group.serve()
                 while decider.starting:
                     await asyncio.sleep(0.01)
                 keyed = {"metadata": {"headers": {"x-session-id": "s1"}}}
                 # What is learned may move a key, so nothing is until all are served.
-                kept = [await routing.choose(keyed, HI, ARMS) for _ in range(5)]
+                kept = [await group.routing.choose(keyed, HI, ARMS) for _ in range(5)]
                 for _, mark in kept:
-                    routing.served(mark, CHAT, lambda: SERVED)
+                    group.routing.served(mark, CHAT, lambda: SERVED)
                 for _ in range(5):
-                    await served(routing, {})
-                await settled(routing)
+                    await group.serve()
+                await group.settled()
                 await decider.close()
-                return (
-                    first,
-                    len({arm for arm, _ in kept}),
-                    routing.counts.learned["applied"] + routing.counts.repeated,
-                )
+                counts = group.routing.counts
+                return first, len({arm for arm, _ in kept}), counts.learned["applied"] + counts.repeated
 
         # The first request finds no decision, and others may overtake the draws ahead; all that are drawn are learned.
         assert asyncio.run(steps()) == ("small", 1, 11)
@@ -355,26 +331,23 @@ def test_a_service_that_is_away_holds_up_nothing() -> None:
     async def steps() -> None:
         async with AsyncClient("http://127.0.0.1:9", retries=Retries(attempts=1)) as client:
             decider = OnService(client, "router", partial(client.create, "router", arms=ARMS))
-            routing = routing_of(MadeUpRouter(), decider)
-            assert [await served(routing, {}) for _ in range(3)] == ["small"] * 3
-            assert routing.counts.repeated == 3
+            group = Group(decider)
+            assert [await group.serve() for _ in range(3)] == ["small"] * 3
+            assert group.routing.counts.repeated == 3
             await decider.close()
 
     asyncio.run(steps())
 
 
 def test_streamed_requests_have_no_shadow_where_time_counts() -> None:
-    decider = Alternating()
-    routing = routing_of(
-        MadeUpRouter(), decider, loss=LossConfig(status=1.0, duration=TermConfig(high=1.0))
-    )
+    group = Group(loss=LossConfig(status=1.0, duration=TermConfig(high=1.0)))
 
     async def steps() -> None:
-        await served(routing, {"stream": True})
-        await served(routing, {})
+        await group.serve({"stream": True})
+        await group.serve()
 
-    run(steps, routing)
-    assert [mode for mode, _ in decider.drawn] == ["exploit", "both"]
+    group.run(steps())
+    assert [mode for mode, _ in group.decider.drawn] == ["exploit", "both"]
 
 
 def test_without_a_decision_the_arm_before_serves_or_the_first() -> None:
@@ -382,22 +355,21 @@ def test_without_a_decision_the_arm_before_serves_or_the_first() -> None:
         async def draw(self, mode: str, available: Any, about: Traits) -> Decision | None:
             return Decision("d", "large", None) if available == ["large"] else None
 
-    routing = routing_of(MadeUpRouter(), Nothing())
+    group = Group(Nothing())
 
     async def steps() -> list[str]:
         return [
-            (await routing.choose({}, HI, available))[0] for available in (ARMS, ["large"], ARMS, ["small"])
+            (await group.routing.choose({}, HI, some))[0] for some in (ARMS, ["large"], ARMS, ["small"])
         ]
 
-    assert run(steps, routing) == ["small", "large", "large", "small"]
+    assert group.run(steps()) == ["small", "large", "large", "small"]
 
 
 def test_other_kinds_of_calls_are_given_up() -> None:
-    router, decider = MadeUpRouter(), Alternating()
-    routing = routing_of(router, decider)
-    run(lambda: served(routing, {}, target=RESPONSES), routing)
-    assert (router.asked, decider.learned, routing.counts.dropped["refused"]) == ([], [], 1)
-    assert decider.forgotten == ["d1"]
+    group = Group()
+    group.run(group.serve(target=RESPONSES))
+    assert (group.router.asked, group.decider.learned, group.decider.forgotten) == ([], [], ["d1"])
+    assert group.routing.counts.dropped["refused"] == 1
 
 
 @pytest.mark.parametrize(
@@ -422,11 +394,8 @@ def test_the_copy_is_of_the_request_as_it_came() -> None:
 
 
 def test_raw_headers_are_preferred() -> None:
-    request = {
-        "secret_fields": {"raw_headers": {"Cookie": "a"}},
-        "metadata": {"headers": {"cookie": "***"}},
-    }
-    assert headers_of(request) == {"cookie": "a"}
+    raw = {"raw_headers": {"Cookie": "a"}}
+    assert headers_of({"secret_fields": raw, "metadata": {"headers": {"cookie": "***"}}}) == {"cookie": "a"}
 
 
 def test_a_learner_is_saved_and_loaded_with_the_arms_of_today(tmp_path: Path) -> None:

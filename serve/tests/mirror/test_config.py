@@ -102,14 +102,8 @@ def test_the_check_warns_if_no_arm_is_authorized(tmp_path: Path, line: str, warn
     file = tmp_path / "mirror.toml"
     file.write_text(ARMS + line)
     said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
-    assert said.exit_code == 0
+    assert (said.exit_code, "401" in said.stdout) == (0, False)
     assert ("every client gets 401" in said.stderr) == warns
-    assert "401" not in said.stdout
-
-
-def test_the_check_finds_a_judge_that_is_not_there(tmp_path: Path) -> None:
-    file = tmp_path / "mirror.toml"
-    file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}")
+    file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}{line}")
     said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
-    assert said.exit_code == 1
-    assert "the module no_such_judge is not found" in said.output
+    assert (said.exit_code, "the module no_such_judge is not found" in said.output) == (1, True)

@@ -49,18 +49,13 @@ def test_credentials_go_only_where_they_are_meant_to(start: Start, monkeypatch: 
     extra = 'credentials = ["X-Tenant-Token"]\nheaders = { X-Mirrored = "1" }\n'
     stable = 'pass_credentials = ["Authorization"]'
     next_ = 'headers = { Authorization = "Bearer ${NEXT_KEY}" }\npass_credentials = ["Cookie"]'
-    sent = {
-        "Authorization": "Bearer of-the-client",
-        "Cookie": "id=7",
-        "X-Api-Key": "k",
-        "X-Tenant-Token": "t",
-    }
+    sent = {"Authorization": "Bearer of-client", "Cookie": "id=7", "X-Api-Key": "k", "X-Tenant-Token": "t"}
     with start(SHARE + extra, stable=stable, next=next_) as running:
         served = dict(echoed(running.http.get("/echo?secrets", headers=sent))["headers"])
         running.settled()
     [copy] = start.seen("secrets")
     copied = dict(copy["headers"])
-    assert served["authorization"] == "Bearer of-the-client"
+    assert served["authorization"] == "Bearer of-client"
     assert not {"cookie", "x-api-key", "x-tenant-token", "x-mirrored"} & served.keys()
     assert copied["authorization"] == "Bearer secret-of-next"
     assert copied["cookie"] == "id=7"
@@ -154,10 +149,8 @@ def test_what_a_restart_does_to_copies_does_not_depend_on_their_arm(start: Start
         running.http.get("/x?stable=ok&next=ok&waiting")
         running.http.get("/x?stable=ok&next=ok&waiting", headers={"Cookie": "id=7"})
     assert (backend.losses, backend.closed) == ({}, True)
-    unused = backend.forgotten
-    assert {"d-9", "d-10"} <= set(unused), (
-        "the two that waited; four to serve and to mirror are drawn after eight"
-    )
+    # The two that waited; four to serve and to mirror are drawn after eight.
+    assert {"d-9", "d-10"} <= set(backend.forgotten)
     queue = running.config.file("queue")
     assert queue.stat().st_mode & 0o777 == 0o600
     assert "id=7" not in queue.read_text()

@@ -6,26 +6,18 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import h11
 import pytest
 
-from support.mirrors.running import Fixed, UpstreamProcess, connected, mirror, upstreams, write_config
+from support.mirrors.running import Start, UpstreamProcess, connected, upstreams
 
 Headers = list[tuple[str, str]]
 LINES = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\nheaders = { X-Mirrored = "1" }\n'
 HOP_BY_HOP = {
-    "connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "proxy-connection",
-    "expect",
-}
+    "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "proxy-connection", "expect",
+}  # fmt: skip
 WITHHELD = {"authorization", "x-api-key", "x-mirrored"}
 FORWARDED = {"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
 NAMES = (
@@ -33,17 +25,8 @@ NAMES = (
     "X-Forwarded-For", "X-Forwarded-Proto", "TE", "Keep-Alive", "If-None-Match", "Range", "X-Http-Method", "x_under",
 )  # fmt: skip
 VALUES = (
-    "1",
-    "",
-    "a, b",
-    'W/"x"',
-    "bytes=0-9",
-    "caf\xe9",
-    "x" * 300,
-    "10.0.0.7",
-    "two  spaces",
-    "tab\there",
-)
+    "1", "", "a, b", 'W/"x"', "bytes=0-9", "caf\xe9", "x" * 300, "10.0.0.7", "two  spaces", "tab\there",
+)  # fmt: skip
 
 
 @dataclass
@@ -58,11 +41,8 @@ class Case:
     trailers: Headers = field(default_factory=list)
 
     def wire(self) -> bytes:
-        lines = [
-            f"{self.method} {self.target} HTTP/1.1",
-            *(f"{name}: {value}" for name, value in self.headers),
-        ]
-        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        lines = [f"{name}: {value}" for name, value in self.headers]
+        head = "\r\n".join([f"{self.method} {self.target} HTTP/1.1", *lines, "", ""]).encode("latin-1")
         if self.chunks is None:
             return head + self.body
         parts = b"".join(b"%x;ext=1\r\n%s\r\n" % (len(each), each) for each in self.chunks if each)
@@ -82,10 +62,8 @@ def answer(chance: random.Random) -> bytes:
     elif framing == "chunks":
         lines.append("Transfer-Encoding: chunked")
         half = len(body) // 2
-        parts = [part for part in (body[:half], body[half:]) if part]
-        body = (
-            b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\nX-Trailer: 1\r\n\r\n"
-        )
+        parts = [b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:half], body[half:]) if part]
+        body = b"".join(parts) + b"0\r\nX-Trailer: 1\r\n\r\n"
     elif framing == "close":
         lines.append("Connection: close")
     first = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" if chance.random() < 0.2 else b""
@@ -103,9 +81,8 @@ def case(chance: random.Random, number: int) -> Case:
     headers = [("Host", "shop.example")]
     headers += [(name, chance.choice(VALUES)) for name in chance.sample(NAMES, chance.randrange(6))]
     if chance.random() < 0.2:
-        headers.append(
-            ("Connection", chance.choice(("keep-alive", "X-Some, cookie", "content-length", "host")))
-        )
+        named = chance.choice(("keep-alive", "X-Some, cookie", "content-length", "host"))
+        headers.append(("Connection", named))
     body, chunks, trailers = b"", None, list[tuple[str, str]]()
     if method not in ("GET", "HEAD", "OPTIONS"):
         body = chance.randbytes(chance.choice((0, 1, 20, 3000, 70_000 if number % 20 == 0 else 5)))
@@ -190,38 +167,33 @@ def direct() -> Iterator[UpstreamProcess]:
         yield found["stable"]
 
 
-def test_requests_and_answers(
-    arms: dict[str, UpstreamProcess], direct: UpstreamProcess, tmp_path: Path
-) -> None:
-    chance = random.Random(31)
-    file = write_config(tmp_path, arms, LINES, stable='pass_credentials = ["Cookie"]', next='pass_credentials = ["Cookie"]')  # fmt: skip
-    with mirror(file, Fixed()) as running:
+def test_requests_and_answers(start: Start, direct: UpstreamProcess) -> None:
+    chance, passed = random.Random(31), 'pass_credentials = ["Cookie"]'
+    with start(LINES, stable=passed, next=passed) as running:
         lines = (Line(direct.url), Line(running.url))
         for number in range(200):
             asked = case(chance, number)
             without, through = (line.ask(asked, chance) for line in lines)
             assert through[0] == without[0], asked
             assert through[2] == without[2], asked
-            framing = {"content-length"} if "content-length" not in dict(without[1]) else set[str]()
-            assert [each for each in shown(through[1]) if each[0] not in framing] == shown(without[1]), (
-                asked
-            )
+            framing = {"content-length"} - dict(without[1]).keys()
+            kept = [each for each in shown(through[1]) if each[0] not in framing]
+            assert kept == shown(without[1]), asked
             if number % 25 == 24:
                 for line in lines:
                     line.close()
         for line in lines:
             line.close()
         status = running.settled()
-    seen, served = direct.seen(), [as_arrived(each) for each in arms["stable"].seen()]
+    seen, served = direct.seen(), [as_arrived(each) for each in start.arms["stable"].seen()]
     assert served == [expected(each) for each in seen]
     assert status["failed"] == {}
-    copies = {each["target"]: each for each in arms["next"].seen()}
+    copies = {each["target"]: each for each in start.arms["next"].seen()}
     assert len(copies) > 100
     for each in served:
         if (copy := copies.get(each["target"])) is not None:
-            headers = [
-                pair for pair in copy["headers"] if pair[0] not in ("host", "content-length", "x-mirrored")
-            ]
+            changed = ("host", "content-length", "x-mirrored")
+            headers = [pair for pair in copy["headers"] if pair[0] not in changed]
             assert headers == [pair for pair in each["headers"] if pair[0] != "content-length"]
             assert ("x-mirrored", "1") in copy["headers"]
             assert (copy["method"], copy["body"]) == (each["method"], each["body"])
@@ -262,12 +234,10 @@ BROKEN = [
 ]
 
 
-def test_requests_that_are_not_well_formed(
-    arms: dict[str, UpstreamProcess], direct: UpstreamProcess, tmp_path: Path
-) -> None:
+def test_requests_that_are_not_well_formed(start: Start, direct: UpstreamProcess) -> None:
     """No part of one is another request for an arm: it is refused, or it is what it is for the arm itself."""
     refused = set[int]()
-    with mirror(write_config(tmp_path, arms, "[mirror]\nshare = 0.0\n"), Fixed()) as running:
+    with start("[mirror]\nshare = 0.0\n") as running:
         for number, broken in enumerate(BROKEN):
             after = f"GET /after?{number} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode()
             wire = f"POST /echo?{number} HTTP/1.1\r\nHost: a\r\n".encode() + broken + after
@@ -277,14 +247,12 @@ def test_requests_that_are_not_well_formed(
             else:
                 assert answer[9:12] == expected[9:12] != b"", broken
         running.settled()
-    without, through = (
-        [
-            (each["method"], each["target"], each["body"])
-            for each in upstream.seen()
-            if each["target"].partition("?")[2].isdigit()
-        ]
-        for upstream in (direct, arms["stable"])
-    )
+
+    def arrived(upstream: UpstreamProcess) -> list[tuple[str, ...]]:
+        found = [(each["method"], each["target"], each["body"]) for each in upstream.seen()]
+        return [each for each in found if each[1].partition("?")[2].isdigit()]
+
+    without, through = arrived(direct), arrived(start.arms["stable"])
     assert through == [each for each in without if int(each[1].partition("?")[2]) not in refused]
     passed = [broken for number, broken in enumerate(BROKEN) if number not in refused]
     assert [broken.partition(b":")[0] for broken in passed] == [b"Transfer-Encoding", b"Upgrade", b"\r\n"]

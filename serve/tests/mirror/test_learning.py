@@ -17,7 +17,7 @@ import pytest
 
 from decoupled.client import Retries
 from decoupled.client.aio import AsyncClient
-from decoupled.client.service_errors import Compiling, Conflict, Invalid
+from decoupled.client.errors import Compiling, Conflict, Invalid
 from decoupled_serve.mirror.backend import Embedded, Remote, Routing
 from decoupled_serve.mirror.config import MirrorConfig
 from decoupled_serve.service.service import open_service
@@ -45,9 +45,8 @@ def remote(start: Start, text: str) -> Iterator[tuple[RunningMirror, httpx.Clien
     """A mirror whose service is elsewhere, and a client of the service."""
     with served(start.folder) as service:
         config = start.config(f'service = "{service.url}"\n{text}')
-        with mirror(
-            config, Remote(AsyncClient(service.url, outbox=config.file("outbox")), config)
-        ) as running:
+        backend = Remote(AsyncClient(service.url, outbox=config.file("outbox")), config)
+        with mirror(config, backend) as running:
             yield running, service.http
 
 

@@ -73,17 +73,9 @@ def test_no_whole_answer_has_the_highest_loss_without_asking_a_judge(answer: Ans
 @pytest.mark.parametrize(
     "verdict",
     [
-        1.5,
-        -0.1,
-        float("nan"),
-        "better",
-        {},
-        {"loss": 1, "preference": "tie"},
-        {"preference": 1},
-        [0.5],
-        {"loss": "0.5"},
+        1.5, -0.1, float("nan"), "better", {}, {"loss": 1, "preference": "tie"}, {"preference": 1}, [0.5], {"loss": "0.5"},
     ],
-)
+)  # fmt: skip
 def test_a_verdict_that_means_nothing_is_refused(verdict: object) -> None:
     with pytest.raises(BadVerdict, match="answer"):
         loss_of(verdict)
@@ -214,9 +206,7 @@ def test_a_slow_judge_delays_no_client_and_outlives_a_restart(start: Start) -> N
         with start(text, backend) as running:
             running.settled()
     assert running.losses == [0.75] * 3
-    assert len(start.arms["next"].seen()) == before, (
-        "copies with an answer are judged again, not sent again"
-    )
+    assert len(start.arms["next"].seen()) == before, "those with an answer are judged, not sent again"
 
 
 # Compressed answers: what a judge sees of them, and how little of a large one is ever expanded

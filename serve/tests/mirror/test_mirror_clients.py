@@ -52,10 +52,7 @@ def test_a_client_that_reads_nothing_for_long_is_cut_off(start: Start) -> None:
 
 
 def test_a_client_that_sends_nothing_for_long_is_told(start: Start) -> None:
-    with (
-        start(f"client_timeout = 0.2\n{ALL}") as running,
-        connected(running.url) as client,
-    ):
+    with start(f"client_timeout = 0.2\n{ALL}") as running, connected(running.url) as client:
         client.sendall(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
         answer = b"".join(iter(lambda: client.recv(65536), b""))
         status = running.settled()
@@ -88,10 +85,7 @@ def test_slow_uploads_do_not_fill_the_mirror(start: Start, length: str, kind: st
 
 def test_a_long_upload_at_a_fair_pace_is_served(start: Start) -> None:
     part, count = b"x" * 2_000, 30
-    with (
-        start(f"client_timeout = 0.2\n{NONE}") as running,
-        connected(running.url) as line,
-    ):
+    with start(f"client_timeout = 0.2\n{NONE}") as running, connected(running.url) as line:
         head = f"POST /ok HTTP/1.1\r\nHost: a\r\nContent-Length: {len(part) * count}\r\n\r\n"
         line.sendall(head.encode())
         for _ in range(count):  # longer than the limit in all
@@ -115,10 +109,7 @@ def test_headers_must_come_soon(start: Start, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_more_requests_at_a_time_than_set(start: Start) -> None:
-    with (
-        start(f"clients = 1\n{NONE}") as running,
-        connected(running.url) as first,
-    ):
+    with start(f"clients = 1\n{NONE}") as running, connected(running.url) as first:
         first.sendall(b"GET /hang HTTP/1.1\r\nHost: a\r\n\r\n")
         eventually(lambda: running.status()["in_flight"] == 1)
         refused = running.http.get("/ok")

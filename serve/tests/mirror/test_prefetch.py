@@ -38,9 +38,8 @@ def test_what_is_held_follows_the_traffic_and_taking_never_waits() -> None:
         assert backend.drawn == sum(FEWEST.values())
         backend.open.clear()
         burst = [prefetch.take("exploit") for _ in range(60)]
-        assert [each is not None for each in burst] == [True] * FEWEST["exploit"] + [False] * (
-            60 - FEWEST["exploit"]
-        )
+        ready = FEWEST["exploit"]
+        assert [each is not None for each in burst] == [True] * ready + [False] * (60 - ready)
         await settled()
         backend.open.set()
         await settled()
@@ -93,10 +92,8 @@ def test_decisions_for_arms_that_went_down_are_not_used() -> None:
         assert backend.available == ["next"]
         await prefetch.stop()
         # Nothing waits for the losses of those to mirror: of all arms, and of those that are up.
-        drawn = FEWEST["exploit"] + FEWEST["both"]
-        assert backend.forgotten[: FEWEST["both"]] == [
-            f"d-{number}" for number in range(FEWEST["exploit"], drawn)
-        ]
+        first = [f"d-{FEWEST['exploit'] + number}" for number in range(FEWEST["both"])]
+        assert backend.forgotten[: FEWEST["both"]] == first
         assert len(backend.forgotten) == 2 * FEWEST["both"]
 
     asyncio.run(scenario())

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client.errors import StoreError
 from decoupled_serve.service.http.observe.log_format import TextFormatter
 from support.mirrors.running import Fixed, Start, UpstreamProcess, connected, echoed, eventually, upstreams
 
@@ -36,10 +36,7 @@ def test_headers_that_an_arm_names_as_its_own_end_at_the_proxy(start: Start) -> 
 
 
 def test_events_arrive_one_by_one(start: Start) -> None:
-    with (
-        start(ALL) as running,
-        running.http.stream("GET", "/x?stable=events:2:0.2&next=ok") as answer,
-    ):
+    with start(ALL) as running, running.http.stream("GET", "/x?stable=events:2:0.2&next=ok") as answer:
         parts = answer.iter_raw()
         first = next(parts)
         # The second event is written later, so the first was not held back.
@@ -180,8 +177,6 @@ def test_an_error_of_the_mirror_has_the_id_of_its_request(
     assert "websockets are not mirrored" in fresh.json()["detail"]
     assert named.json()["request_id"] == named.headers["x-request-id"] == "checkout-7"
     assert fresh.json()["request_id"] == fresh.headers["x-request-id"] != "not sane"
-    assert (
-        "502: arm 'stable': gave no valid answer (closed the connection) [request checkout-7]"
-        in caplog.text
-    )
+    told = "502: arm 'stable': gave no valid answer (closed the connection) [request checkout-7]"
+    assert told in caplog.text
     assert f"[request {fresh.json()['request_id']}]" in caplog.text

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import StoreError
+from decoupled.client.errors import StoreError
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config_file import explained
 from decoupled_serve.mirror.copies import take_copies
@@ -62,10 +62,7 @@ def test_the_answer_waits_for_no_arm_and_what_is_not_explored_is_counted(start: 
             assert post("/x?next=hang&sink-hangs", content=b"a").status_code == 202
         eventually(lambda: accounted(running.status()) == 8, "every copy accounted for")
         status = running.status()
-        assert (
-            status["not_mirrored"] | {"queue_full": 3, "too_large": 1, "budget": 1}
-            == status["not_mirrored"]
-        )
+        assert {"queue_full": 3, "too_large": 1, "budget": 1}.items() <= status["not_mirrored"].items()
         assert status["dropped"]["too_large"] == 1, "its length was not declared"
         assert (status["received"], status["queue"]) == (8, 2)
     # The one that was on its way must not arrive twice; the one that waited for it is sent later.

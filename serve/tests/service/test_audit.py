@@ -1,7 +1,7 @@
 """The audit trail: every change is in it, with who made it, and nothing else is; over HTTP and on the command line, too."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,13 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.client import Client
-from decoupled.client.service_errors import Conflict, Forbidden, Invalid, StoreError
+from decoupled.client.errors import Conflict, Forbidden, Invalid, StoreError
 from decoupled_serve.service.experiment.records import ACTIONS, AuditRecord, Feedback, Settings
 from decoupled_serve.service.experiment.request_context import ORIGIN, Origin
 from decoupled_serve.service.service import DecisionService, open_service
 from decoupled_serve.service.store.backup import restore
 from support.http_service import Service, served
-from support.stores import Clock, both_stores, full_disk, held, quick_service
+from support.stores import Clock, Opened, both_stores, full_disk, held, quick_service
 
 TILL = Origin("r-1", "key 3f29c1a0b7de", "till")
 SETTINGS = Settings({"name": "FTPL"}, ("a", "b", "c"))
@@ -66,9 +66,7 @@ CHANGES = [
 
 
 @both_stores
-def test_every_change_is_recorded_with_who_made_it(
-    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
-) -> None:
+def test_every_change_is_recorded_with_who_made_it(opened: Opened, clock: Clock, tmp_path: Path) -> None:
     service = opened()
     change_everything(service, clock, tmp_path)
     found = trail(service)[::-1]
@@ -94,9 +92,7 @@ def test_every_change_is_recorded_with_who_made_it(
     assert "0" * 13 not in repr(found), "never more of a digest than its id"
 
 
-def test_what_changes_nothing_is_not_recorded(
-    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
-) -> None:
+def test_what_changes_nothing_is_not_recorded(opened: Opened, clock: Clock, tmp_path: Path) -> None:
     service = opened()
     change_everything(service, clock, tmp_path)
     before = trail(service)
@@ -118,7 +114,7 @@ def test_what_changes_nothing_is_not_recorded(
     assert trail(service) == before
 
 
-def test_a_change_and_its_record_are_one_transaction(opened: Callable[..., DecisionService]) -> None:
+def test_a_change_and_its_record_are_one_transaction(opened: Opened) -> None:
     service = opened()
     many = Settings({"name": "FTPL"}, tuple(f"arm {i}" for i in range(2_000)))
     service.experiments.put("local", "models", many).result()
@@ -129,9 +125,7 @@ def test_a_change_and_its_record_are_one_transaction(opened: Callable[..., Decis
     assert service.experiments.get("local", "models").result().guardrails.pinned is None
 
 
-def test_requests_that_are_committed_together_keep_their_callers(
-    opened: Callable[..., DecisionService],
-) -> None:
+def test_requests_that_are_committed_together_keep_their_callers(opened: Opened) -> None:
     service = opened()
     names = [f"experiment-{i}" for i in range(8)]
     for name in names:
@@ -148,9 +142,7 @@ def test_requests_that_are_committed_together_keep_their_callers(
 
 
 @both_stores
-def test_the_trail_is_read_in_pages_and_filtered(
-    opened: Callable[..., DecisionService], clock: Clock, tmp_path: Path
-) -> None:
+def test_the_trail_is_read_in_pages_and_filtered(opened: Opened, clock: Clock, tmp_path: Path) -> None:
     service = opened()
     change_everything(service, clock, tmp_path)
     whole = trail(service)
@@ -191,7 +183,7 @@ def test_a_restored_store_has_the_trail_and_says_that_it_was_restored(
     )
 
 
-def test_what_the_service_found_by_itself_is_recorded_once(opened: Callable[..., DecisionService]) -> None:
+def test_what_the_service_found_by_itself_is_recorded_once(opened: Opened) -> None:
     service = opened()
     service.experiments.put("local", "models", Settings({"name": "Ladder"}, ("a", "b")), seed=7).result()
     service.experiments.change_guardrails("local", "models", {"incumbent": "a"}).result()

@@ -5,11 +5,11 @@ from itertools import count
 
 import pytest
 
-from decoupled.client.service_errors import Gone
+from decoupled.client.errors import Gone
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import Decided, DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, both_stores, quick_service, started
 
 DAY = 86_400.0
 SHORT = Settings({"name": "FTPL"}, ("a", "b"), deadline=60.0)
@@ -42,8 +42,7 @@ def times(service: DecisionService) -> list[float]:
 @pytest.mark.parametrize("restart", [False, True])
 def test_times_never_go_back_and_the_log_replays(address: str, clock: Clock, restart: bool) -> None:
     """The clock is set back, while the service runs or between two starts, and then forward again."""
-    service = quick_service(address, clock=clock)
-    service.experiments.put("me", "one", SHORT, seed=7).result()
+    service = started(address, SHORT, clock=clock)
     for step in (30.0, -DAY, 10.0, DAY, 100.0):
         clock.now += step
         if restart:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import apsw
 import pytest
 
-from decoupled.client.service_errors import NotFound, StoreError
+from decoupled.client.errors import NotFound, StoreError
 from decoupled_serve.service.commits.queue import CommandQueue
 from decoupled_serve.service.commits.replies import Reply, deliver
 from decoupled_serve.service.memory.session import Reference

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decoupled.client import Client, Retries, Undelivered
-from decoupled.client.service_errors import Compiling, NotCompiled
+from decoupled.client.errors import Compiling, NotCompiled
 from decoupled.policies import UCB1
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory import compiler as compiling

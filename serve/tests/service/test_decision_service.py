@@ -1,19 +1,15 @@
 """The service: what it promises about decisions, feedback, keys, deadlines and batches."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, Invalid, NotFound
+from decoupled.client.errors import Conflict, Invalid, NotFound
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.experiment.settings import as_text, checked, differences
-from decoupled_serve.service.service import DecisionService
-from support.stores import FTPL, Clock, both_stores
-
-Opened = Callable[..., DecisionService]
+from support.stores import FTPL, Clock, Opened, both_stores
 
 
 def test_creating_the_same_experiment_again_changes_nothing(opened: Opened) -> None:

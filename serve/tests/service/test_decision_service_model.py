@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 import decoupled as dc
-from decoupled.client.service_errors import ServiceError, StoreError
+from decoupled.client.errors import ServiceError, StoreError
 from decoupled.decision import Decision, Mode
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Conflict, Gone, NotFound
-from decoupled_serve.service.api import deletion
+from decoupled.client.errors import Conflict, Gone, NotFound
+from decoupled_serve.service.api import experiments as deletion
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, StoreError
-from decoupled.learner import columns
+from decoupled.client.errors import Conflict, StoreError
+from decoupled.learner import portable
 from decoupled.learner.runner import Running
 from decoupled_serve.fair_threads import FairThreads, pause, resting
 from decoupled_serve.service.analysis import export
@@ -296,7 +296,7 @@ def test_a_tenant_reads_its_log_while_others_read_long_ones(
 def test_others_are_served_while_a_snapshot_of_many_pending_decisions_is_made(
     file: str, pending: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served, of_waiting = threading.Event(), columns._of_waiting
+    served, of_waiting = threading.Event(), portable._of_waiting
 
     def slowly(waiting: Any) -> dict[str, Any]:
         if len(waiting) >= pending:
@@ -306,7 +306,7 @@ def test_others_are_served_while_a_snapshot_of_many_pending_decisions_is_made(
     with closing(quick_service(file, snapshot_every=pending)) as service:
         for name in ("many", "calm"):
             service.experiments.put("me", name, FTPL, seed=7).result()
-        monkeypatch.setattr(columns, "_of_waiting", slowly)
+        monkeypatch.setattr(portable, "_of_waiting", slowly)
         made = service.decisions.decide("me", "many", count=1000).result()
         while len(made) < pending:
             made += service.decisions.decide("me", "many", count=1000).result()

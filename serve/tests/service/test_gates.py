@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled.inference import Sequences
-from decoupled.learner.loss_range import LossRange
+from decoupled.learner.losses import LossRange
 from decoupled_serve.service.experiment.watched import WatchedExperiment, gate_of
 from support.http_service import Service
 

@@ -1,7 +1,6 @@
 """Guardrails, budgets and preferences in the service: logged, replayed, shared by replicas, never exceeded."""
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,15 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, Invalid
+from decoupled.client.errors import Conflict, Invalid
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
-from support.stores import Clock, both_stores, faults, quick_service
+from support.stores import Clock, Opened, both_stores, faults, quick_service, started
 
 ARMS = ("a", "b", "c")
 PLAIN = Settings({"name": "FTPL"}, ARMS)
-Opened = Callable[..., DecisionService]
 
 
 def decide(service: DecisionService, **wanted: Any) -> list[DecisionRecord]:
@@ -251,8 +249,7 @@ def test_the_evaluation_tells_what_was_served_from_what_was_drawn(opened: Opened
 
 
 def test_a_log_whose_guard_was_altered_does_not_replay(file: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service = started(file, PLAIN)
     service.experiments.set_budget("me", "one", {"share": 0.5}).result()
     change(service, pinned="a")
     decide(service, count=6)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import ServiceError
+from decoupled.client.errors import ServiceError
 from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.numbered_arms import MOST_NAMED, MOST_NUMBERED, numbered
 from decoupled_serve.service.experiment.records import Settings
@@ -15,7 +15,7 @@ from decoupled_serve.service.experiment.snapshots import prepared
 from decoupled_serve.service.memory import session as sessions
 from decoupled_serve.service.service import DecisionService
 from support.http_service import Service
-from support.stores import Clock, quick_service
+from support.stores import Clock, Opened, started
 
 ARMS = 20_000
 RECOMMENDED = dc.Ladder()
@@ -35,7 +35,7 @@ def play(service: DecisionService, rounds: int, learner: dc.Learner) -> None:
 
 @pytest.mark.parametrize("every", [10, 10_000])
 def test_a_large_experiment_draws_what_a_learner_draws_also_after_a_restart(
-    opened: Callable[..., DecisionService], every: int
+    opened: Opened, every: int
 ) -> None:
     learner = RECOMMENDED.start(ARMS, seed=7)
     service = opened(snapshot_every=every)
@@ -82,8 +82,7 @@ def test_what_takes_long_happens_in_the_background(
 
     monkeypatch.setattr(LiveExperiment, "__init__", noted)
     monkeypatch.setattr(sessions, "prepared", noting)
-    service = quick_service(file, clock=clock, snapshot_every=10)
-    service.experiments.put("me", "large", LARGE, seed=7).result()
+    service = started(file, LARGE, name="large", clock=clock, snapshot_every=10)
     store = service._session.store
     kept: list[Any] = []
     while not kept:
@@ -95,8 +94,7 @@ def test_what_takes_long_happens_in_the_background(
 
 
 def test_what_a_large_experiment_cannot_do_is_refused(file: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "large", LARGE, seed=7).result()
+    service = started(file, LARGE, name="large")
     before = service.decisions.decide("me", "large").result()[0]
     experiments = service.experiments
     refused: list[Callable[[], Any]] = [

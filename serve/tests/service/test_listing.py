@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Invalid, NotFound
+from decoupled.client.errors import Invalid, NotFound
 from decoupled_serve.service.api import listing
 from decoupled_serve.service.api.listing import ExperimentSort
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, both_stores, quick_service, started
 
 MOST_PAGES = 100
 FTPL = Settings({"name": "FTPL"}, ("a", "b"))
@@ -82,8 +82,7 @@ def test_a_page_continues_where_the_last_one_ended_whatever_is_added(file: str, 
 @both_stores
 def test_decisions_are_filtered_and_sorted(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "SCANNED", 4)  # many pages have nothing
-    service = quick_service(address)
-    service.experiments.put("local", "x", FTPL, seed=7).result()
+    service = started(address, name="x", tenant="local")
     expected: list[tuple[int, str, str]] = []
     for n in range(12):
         mode: Any = "exploit" if n % 4 == 3 else "both"

@@ -2,7 +2,6 @@
 
 import gc
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.memory import loader, session
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, killed, quick_service
+from support.stores import Clock, Opened, both_stores, killed, quick_service, started
 
 RECOMMENDED = dc.Ladder().to_dict()
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
@@ -105,9 +104,7 @@ def test_what_comes_back_goes_on_to_the_bit(
 
 
 @both_stores
-def test_deadlines_pass_for_experiments_that_are_not_in_memory(
-    opened: Callable[..., DecisionService], clock: Clock
-) -> None:
+def test_deadlines_pass_for_experiments_that_are_not_in_memory(opened: Opened, clock: Clock) -> None:
     """Those that left it, and those that a service which has just started never had."""
     service = opened(experiments_in_memory=2)
     made = 18
@@ -153,7 +150,7 @@ def test_deadlines_pass_for_experiments_that_are_not_in_memory(
 
 @both_stores
 def test_a_long_restore_holds_up_nobody_else(
-    address: str, opened: Callable[..., DecisionService], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    address: str, opened: Opened, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = quick_service(address, clock=clock)
     for name in ("large", "small"):
@@ -211,8 +208,7 @@ def test_an_experiment_that_cannot_be_restored_says_so_and_can_be_tried_again(
 def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "large", PLAIN, seed=7).result()
+    service = started(file, PLAIN, name="large")
     service.decisions.decide("me", "large", count=40).result()
     killed(service)
     monkeypatch.setattr(loader, "QUICK_ROWS", 20)

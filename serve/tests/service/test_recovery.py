@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import ReplayError, ServiceError, StoreError
+from decoupled.client.errors import ReplayError, ServiceError, StoreError
 from decoupled.learner import seeds
 from decoupled_serve.service.analysis import doctor
 from decoupled_serve.service.analysis.doctor import examine
@@ -14,9 +14,10 @@ from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService
-from decoupled_serve.service.store import database, schema
+from decoupled_serve.service.store import schema
+from decoupled_serve.service.store import store as tables
 from decoupled_serve.service.store.sqlite import SqliteStore
-from support.stores import Clock, faults, killed, quick_service
+from support.stores import Clock, faults, killed, quick_service, started
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
 
@@ -62,8 +63,7 @@ def test_a_service_continues_where_it_stopped(file: str, tmp_path: Path, every: 
 def test_another_process_replays_to_the_same_state(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids of a learner depend on a secret of its process; what an experiment saves does not."""
     clock = Clock()
-    service = quick_service(file, clock=clock, snapshot_every=7)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service = started(file, PLAIN, clock=clock, snapshot_every=7)
     traffic(service, clock, 12)
     service.close()
     monkeypatch.setattr(seeds, "_SALT", b"of another process")
@@ -154,8 +154,7 @@ def test_a_commit_whose_answer_is_lost_is_found_by_its_key(file: str) -> None:
 
 def test_an_unexpected_error_fails_only_its_own_command(file: str) -> None:
     """One command that fails in its middle takes nothing down: the others run again without it."""
-    service = quick_service(file)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service = started(file, PLAIN)
     [made] = service.decisions.decide("me", "one").result()
 
     about = Reference("name", "me", "one")
@@ -200,8 +199,7 @@ def test_a_full_disk_refuses_writes(file: str) -> None:
 
 
 def test_a_damaged_snapshot_is_skipped(file: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service = started(file, PLAIN)
     for _ in range(2):
         service.decisions.decide("me", "one", count=9).result()
         service.close()
@@ -226,8 +224,7 @@ def test_a_damaged_snapshot_is_skipped(file: str) -> None:
     ],
 )
 def test_a_damaged_log_raises_an_error(file: str, damage: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service = started(file, PLAIN)
     service.experiments.put("me", "two", PLAIN, seed=7).result()
     first, *_ = service.decisions.decide("me", "one", count=6).result()
     service.decisions.feedback("me", first.id, loss=0.75).result()
@@ -248,11 +245,10 @@ def test_a_migration_runs_once_and_whole_or_not_at_all(
     """With a made-up one, on a store that has decisions."""
 
     def known(migrations: tuple[tuple[str, ...], ...]) -> None:
-        for module in (schema, database, doctor):
+        for module in (schema, tables, doctor):
             monkeypatch.setattr(module, "MIGRATIONS", migrations)
 
-    service = quick_service(file, clock=clock)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service = started(file, PLAIN, clock=clock)
     service.decisions.decide("me", "one", count=6).result()
     state = service.experiments.state("me", "one").result()
     service.close()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, Invalid, ServiceError
+from decoupled.client.errors import Conflict, Invalid, ServiceError
 from decoupled_serve.service.api import replaying
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import StoreError
+from decoupled.client.errors import StoreError
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import Decided, Settled
 from decoupled_serve.service.memory.session import Reference, Session

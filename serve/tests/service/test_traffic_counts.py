@@ -1,16 +1,15 @@
 """What the service counts for operators: what it did, and nothing twice."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Gone, ServiceError, StoreError
+from decoupled.client.errors import Gone, ServiceError, StoreError
 from decoupled_serve.service.commits.loop import Command
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.traffic import OTHER, Counts
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, full_disk
+from support.stores import Clock, Opened, full_disk
 
 ARMS = ("a", "b")
 
@@ -23,9 +22,7 @@ def counts(service: DecisionService, name: str) -> Counts:
     return service.health().experiments["local", name].counts
 
 
-def test_counts_are_of_what_this_process_did_and_never_fall(
-    opened: Callable[..., DecisionService], clock: Clock
-) -> None:
+def test_counts_are_of_what_this_process_did_and_never_fall(opened: Opened, clock: Clock) -> None:
     first = opened()
     first.watch_experiments(5)
     create(first, "models", deadline=60.0)
@@ -49,7 +46,7 @@ def test_counts_are_of_what_this_process_did_and_never_fall(
     assert second.counters()["decisions"] == 2
 
 
-def test_what_was_not_committed_is_not_counted(opened: Callable[..., DecisionService]) -> None:
+def test_what_was_not_committed_is_not_counted(opened: Opened) -> None:
     service = opened()
     create(service, "models")
     service.decisions.decide("local", "models").result()
@@ -58,9 +55,7 @@ def test_what_was_not_committed_is_not_counted(opened: Callable[..., DecisionSer
     assert service.counters()["decisions"] == 1
 
 
-def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(
-    opened: Callable[..., DecisionService],
-) -> None:
+def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(opened: Opened) -> None:
     service = opened()
     service.watch_experiments(2)
     for name, count in (("one", 1), ("two", 2), ("three", 3), ("four", 4), ("one", 10)):
@@ -82,7 +77,7 @@ def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(
     assert service.counters()["decisions"] == 20
 
 
-def test_guardrails_and_budgets_are_counted(opened: Callable[..., DecisionService]) -> None:
+def test_guardrails_and_budgets_are_counted(opened: Opened) -> None:
     service = opened()
     service.watch_experiments(1)
     create(service, "models")
@@ -95,7 +90,7 @@ def test_guardrails_and_budgets_are_counted(opened: Callable[..., DecisionServic
 
 
 def test_each_transaction_is_observed_once_and_housekeeping_is_not(
-    opened: Callable[..., DecisionService], monkeypatch: pytest.MonkeyPatch
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = opened()
     seen: list[tuple[int, float, ServiceError | None]] = []
@@ -113,9 +108,7 @@ def test_each_transaction_is_observed_once_and_housekeeping_is_not(
     assert all(seconds > 0.0 and error is None for _, seconds, error in seen)
 
 
-def test_snapshots_grow_old_until_one_is_written(
-    opened: Callable[..., DecisionService], clock: Clock
-) -> None:
+def test_snapshots_grow_old_until_one_is_written(opened: Opened, clock: Clock) -> None:
     service = opened(snapshot_every=10)
     create(service, "models")
     service.decisions.decide("local", "models", count=4).result()

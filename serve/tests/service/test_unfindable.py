@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.client.service_errors import Invalid, NotFound, ServiceError, StoreError
+from decoupled.client.errors import Invalid, NotFound, ServiceError, StoreError
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService
@@ -56,8 +56,9 @@ def together(service: DecisionService, *reads: Any) -> list[Reply[Any]]:
 def test_what_cannot_be_looked_for_is_refused_before_it_reaches_the_database(
     direct: DecisionService,
 ) -> None:
-    failures, lists, audit = direct._commits.failures, direct.listing.experiments, direct.audit.read
-    reads = [
+    failures, audit = direct._commits.failures, direct.audit.read
+    lists: Any = direct.listing.experiments
+    reads: list[Any] = [
         partial(lists, "bank", **{name: text})
         for text in UNFINDABLE
         for name in ("policy", "prefix", "after")

@@ -1,20 +1,18 @@
 """A watched service: its verdicts and intervals are those of a learner, and they survive restarts, upgrades and retention."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled_serve.service.analysis.history import MOST_ARMS, MOST_POINTS
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.experiment.watched import Judged
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, faults, quick_service
+from support.stores import Clock, Opened, faults, quick_service
 
-Opened = Callable[..., DecisionService]
 ARMS = ("a", "b", "c")
 MEANS = {"a": 0.1, "b": 0.6, "c": 0.8, "d": 0.3}
 

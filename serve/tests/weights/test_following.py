@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.client.errors import Unreachable
-from decoupled.client.service_errors import NotFound, ServiceError
+from decoupled.client.errors import NotFound, Unreachable
 from decoupled.errors import ParameterError, UnsupportedError
 from decoupled_serve.weights.shares import (
     PARTS,
@@ -154,15 +153,8 @@ def test_a_gateway_that_refuses_keeps_what_it_had(telling: Telling) -> None:
 
 def test_a_loop_outlives_what_passes_and_ends_with_what_does_not(telling: Telling) -> None:
     telling.follower().once()
-    answers: Iterator[dict[str, float] | ServiceError] = iter(
-        [
-            Unreachable("away"),
-            Unreachable("away"),
-            {"a": 0.1, "b": 0.9},
-            Unreachable("away"),
-            NotFound("gone"),
-        ]
-    )
+    away = Unreachable("away")
+    answers: Iterator[Any] = iter([away, away, {"a": 0.1, "b": 0.9}, away, NotFound("gone")])
 
     def wait() -> None:
         telling.answer = next(answers)
@@ -176,11 +168,8 @@ def test_a_loop_outlives_what_passes_and_ends_with_what_does_not(telling: Tellin
 
 
 def test_an_arm_that_came_later_and_cannot_be_an_upstream_is_left_out() -> None:
-    state: dict[str, Any] = {
-        "experiment": "chat",
-        "arms": ["a", "b", "b c;", "v1"],
-        "exploitation": [0.5, 0.25, 0.15, 0.1],
-    }
+    state: dict[str, Any] = {"experiment": "chat", "arms": ["a", "b", "b c;", "v1"]}
+    state["exploitation"] = [0.5, 0.25, 0.15, 0.1]
     names = {"a": "v1", "gone": "v0"}
     with pytest.raises(ParameterError, match="'gone': is not an arm"):
         shares_of(state, names, lenient=True)
@@ -276,11 +265,8 @@ def test_the_command_says_what_is_missing(run: Callable[..., Any], tmp_path: Pat
 def test_the_command_writes_the_fallback_and_fails_while_the_service_is_away(tmp_path: Path) -> None:
     out = tmp_path / "chat.conf"
     words = ["chat", "--to", "nginx", "--out", str(out), "--reload", "", "--upstream", "small=v1"]
-    said = CliRunner().invoke(
-        app,
-        ["weights", *words, "--fallback", "small", "--url", "http://127.0.0.1:1"],
-        env={"DECOUPLED_KEY": ""},
-    )
+    words += ["--fallback", "small", "--url", "http://127.0.0.1:1"]
+    said = CliRunner().invoke(app, ["weights", *words], env={"DECOUPLED_KEY": ""})
     assert said.exit_code != 0
     assert "* v1;" in out.read_text()
 

@@ -17,7 +17,7 @@ from decoupled_serve.weights.shares import Nginx
 from decoupled_serve.weights.targets import HaProxy
 from support.gateways import Gateway, free_ports, haproxy, nginx
 from support.http_service import Service, served
-from support.mirrors.running import UpstreamProcess, eventually, upstreams
+from support.mirrors.running import UpstreamProcess, eventually, upstreams, write_config
 
 Rules = Callable[..., None]
 
@@ -173,18 +173,8 @@ def test_a_watched_gateway_outlives_arms_that_are_retired_and_added(
         else:
             gateway = stack.enter_context(haproxy(urls))
             place = ["--socket", str(gateway.folder / "admin.sock")]
-        command = [
-            "weights",
-            "checkout",
-            "--to",
-            kind,
-            *place,
-            "--watch",
-            "--every",
-            "0.2",
-            "--url",
-            service.url,
-        ]
+        watch = ["--watch", "--every", "0.2", "--url", service.url]
+        command = ["weights", "checkout", "--to", kind, *place, *watch]
         names = ["--upstream", "old=current", "--upstream", "new=next"]
 
         def change(what: str, **arms: list[str]) -> None:
@@ -223,33 +213,21 @@ def test_the_better_upstream_takes_over_off_the_path(
 ) -> None:
     """Traffic through nginx, its copies to a sink, the weights back; and nobody notices when both are gone."""
     listen, console = free_ports(2)
-    upstream = "".join(
-        f'[[arm]]\nname = "{name}"\nurl = "{arms[name].url}"\n' for name in ("current", "next")
-    )
-    (tmp_path / "mirror.toml").write_text(
-        f'listen = "127.0.0.1:{listen}"\nconsole = "127.0.0.1:{console}"\nstore = "{tmp_path}/store.db"\n'
-        f'[experiment]\nname = "checkout"\nseed = 7\n[guardrails]\nincumbent = "current"\n{upstream}'
-    )
-    urls = {name: arms[name].url for name in ("current", "next")} | {"sink": f"http://127.0.0.1:{listen}"}
+    served = {name: arms[name] for name in ("current", "next")}
+    rules = '[experiment]\nname = "checkout"\nseed = 7\n[guardrails]\nincumbent = "current"\n'
+    file = write_config(tmp_path, served, rules)
+    urls = {name: each.url for name, each in served.items()} | {"sink": f"http://127.0.0.1:{listen}"}
     traffic = "/x?current=status:500&next=ok"
     with nginx(urls) as (gateway, _), ExitStack() as stack:
-        sink = stack.enter_context(decoupled("mirror", str(tmp_path / "mirror.toml"), "--sink"))
+        sockets = ["--listen", f"127.0.0.1:{listen}", "--console", f"127.0.0.1:{console}"]
+        sink = stack.enter_context(decoupled("mirror", str(file), "--sink", *sockets))
         out, said = str(gateway.folder / "checkout.conf"), tmp_path / "said"
-        command = [
-            "weights",
-            "checkout",
-            "--to",
-            "nginx",
-            "--out",
-            out,
-            "--reload",
-            shlex.join(gateway.reload),
-        ]
+        place = ["--out", out, "--reload", shlex.join(gateway.reload)]
+        command = ["weights", "checkout", "--to", "nginx", *place]
         watch = ["--watch", "--every", "0.2", "--url", f"http://127.0.0.1:{console}"]
         follower = stack.enter_context(decoupled(*command, *watch, output=said))
-        eventually(
-            lambda: "checkout: current 100.00%, next 0.00%\n" in said.read_text(), "the first weights"
-        )
+        first = "checkout: current 100.00%, next 0.00%\n"
+        eventually(lambda: first in said.read_text(), "the first weights")
         assert set(gateway.arms(5, traffic)) == {"current"}, "the incumbent"
         # The last 20 of a batch: what was served before is part of the traffic that is learned from.
         eventually(
@@ -271,9 +249,8 @@ def weights_of(file: str) -> dict[str, float]:
 @contextmanager
 def decoupled(*words: str, output: Path = Path("/dev/null")) -> Iterator["subprocess.Popen[bytes]"]:
     with output.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "decoupled", *words], stdout=file, stderr=file
-        )
+        command = [sys.executable, "-u", "-m", "decoupled", *words]
+        process = subprocess.Popen(command, stdout=file, stderr=file)
     try:
         yield process
     finally:

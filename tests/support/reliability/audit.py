@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import decoupled as dc
-from decoupled.learner.columns import from_columns
+from decoupled.learner.portable import from_columns
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import moment
 from decoupled_serve.service.store.open import open_store

@@ -8,10 +8,10 @@ from .client import Experiment as Experiment
 from .client import KeyFile as KeyFile
 from .client import Url as Url
 from .client import connected as connected
-from .errors import report_errors as report_errors
-from .flags import flag as flag
-from .flags import with_parameters_of as with_parameters_of
-from .tables import aligned as aligned
+from .shared import aligned as aligned
+from .shared import flag as flag
+from .shared import report_errors as report_errors
+from .shared import with_parameters_of as with_parameters_of
 
 def run() -> None: ...
 def main() -> None: ...

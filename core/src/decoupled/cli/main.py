@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .client_data import client
-from .errors import WRONG_COMMAND_LINE, report_errors
+from .client import client
+from .shared import WRONG_COMMAND_LINE, report_errors
 
 # Entry points of this group are functions that add commands to the application.
 GROUP = "decoupled.commands"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .tables import aligned
+from .shared import aligned
 
 if TYPE_CHECKING:
     from ..client.sync import Client

@@ -1,15 +1,10 @@
 """Python clients of the decision service, and the errors that the service answers with."""
 
 from .aio import AsyncClient
-from .errors import TEMPORARY, UndeliveredFeedback, Unreachable
-from .exchange import Retries
-from .guardrails import BudgetLimits, GuardrailChanges
-from .outbox import Outbox, Undelivered
-from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
-from .results import DecisionPage, Flushed, RemoteDecision
-from .service_errors import (
+from .errors import (
     CLOSED,
     HOW_LONG,
+    TEMPORARY,
     BadRequest,
     Compiling,
     Conflict,
@@ -28,9 +23,22 @@ from .service_errors import (
     TooMany,
     TooSlow,
     Unauthorized,
+    UndeliveredFeedback,
+    Unreachable,
     UnsupportedMedia,
     neither_or_both,
 )
+from .exchange import Retries
+from .feedback import Outbox, Undelivered
+from .requests import (
+    BudgetLimits,
+    DecideOptions,
+    DecisionFilters,
+    ExperimentFilters,
+    ExperimentSettings,
+    GuardrailChanges,
+)
+from .results import DecisionPage, Flushed, RemoteDecision
 from .sync import Client
 
 __all__ = [

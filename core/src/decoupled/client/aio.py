@@ -12,9 +12,8 @@ import httpx
 
 from .base import BaseClient
 from .exchange import ApiRequest, Exchange, Received
-from .log_file import FilePath, Format, write_log
 from .requests import DecideOptions, DecisionFilters, ExperimentFilters
-from .results import RemoteDecision
+from .results import FilePath, Format, RemoteDecision, write_log
 from .sync import Client
 
 Kind = TypeVar("Kind", bound=type)

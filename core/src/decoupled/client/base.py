@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import httpx
 
-from ..base.secret_files import secret_variable
+from ..base.files import secret_variable
 from ..errors import ParameterError
 from .exchange import KEY_VARIABLE, Endpoint, Remedies, Retries
-from .log_file import FilePath
-from .outbox import Outbox
+from .feedback import Outbox
 from .requests import Operations
+from .results import FilePath
 
 _log = logging.getLogger("decoupled.client")
 HTTP = TypeVar("HTTP")

@@ -1,23 +1,193 @@
-"""Errors of the clients, and the error that a response of the service describes."""
+"""The errors of the service, those of its clients, and the error that a response describes."""
+
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import httpx
 
-from .outbox import Undelivered
-from .service_errors import (
-    BadRequest,
-    Compiling,
-    Conflict,
-    Forbidden,
-    Gone,
-    Invalid,
-    NotCompiled,
-    NotFound,
-    ServiceError,
-    StoreError,
-    TooLarge,
-    TooMany,
-    Unauthorized,
-)
+from ..errors import DecoupledError
+
+if TYPE_CHECKING:
+    from .feedback import Undelivered
+
+# Every error of the service, with the status and title that HTTP gives it
+#
+#     ServiceError           500   the service itself failed
+#     |-- BadRequest         400   not JSON, or not well-formed HTTP
+#     |-- Unauthorized       401   no key, or one that is unknown or revoked
+#     |-- Forbidden          403   the key's role does not allow it
+#     |-- NotFound           404   no such experiment, decision or key for this tenant
+#     |-- MethodNotAllowed   405   the path does not take this method
+#     |-- TooSlow            408   the body did not arrive in time
+#     |-- Conflict           409   the same name, key or decision, with other contents
+#     |-- Gone               410   feedback after its deadline
+#     |-- TooLarge           413   the body is larger than the limit
+#     |-- UnsupportedMedia   415   the body is not declared as JSON
+#     |-- Invalid            422   an argument outside its domain
+#     |-- TooMany            429   more requests than the limit
+#     |-- HeadersTooLarge    431   the headers are larger than the limit
+#     |-- StoreError         503   the store could not write or read; nothing was acknowledged
+#     |-- Compiling          503   the policy is being compiled: try again
+#     |-- Loading            503   the experiment is being restored: try again
+#     |-- NotCompiled        500   the policy does not compile on this machine
+#     `-- ReplayError        500   the log and the learner disagree
+#
+# Whatever raises one of these has changed nothing.
+
+
+CLOSED = "service: is closed; open it again"
+HOW_LONG = "this happens once on a machine and takes from some seconds to a minute"
+
+
+class ServiceError(DecoupledError):
+    """The base class of the service's errors.
+
+    >>> NotFound("experiment 'checkout': is not known; create it with PUT").status
+    404
+    """
+
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "The service failed"
+    request_id: str | None = None  # of the request that a client sent, to find it in the service's log
+
+    def __init_subclass__(cls, status: int | None = None, title: str | None = None) -> None:
+        super().__init_subclass__()
+        cls.status, cls.title = status or cls.status, title or cls.title
+
+
+class BadRequest(ServiceError, status=400, title="Bad request"):  # noqa: N818 - named as in HTTP
+    """The request is not JSON, or not well-formed HTTP."""
+
+
+class Unauthorized(ServiceError, status=401, title="Unauthorized"):  # noqa: N818
+    """The key is missing, unknown or revoked."""
+
+
+class Forbidden(ServiceError, status=403, title="Forbidden"):  # noqa: N818
+    """The key's role does not allow the request."""
+
+
+class NotFound(ServiceError, status=404, title="Not found"):  # noqa: N818
+    """Nothing with that name or id exists for this tenant."""
+
+
+class MethodNotAllowed(ServiceError, status=405, title="Method not allowed"):  # noqa: N818
+    """The path exists, and does not take this method."""
+
+
+class TooSlow(ServiceError, status=408, title="Request timeout"):  # noqa: N818
+    """The body did not arrive in time."""
+
+
+class Conflict(ServiceError, status=409, title="Conflict"):  # noqa: N818
+    """The same name, key or decision was used before with other contents."""
+
+
+class Gone(ServiceError, status=410, title="Too late"):  # noqa: N818
+    """Feedback came after the decision's deadline."""
+
+
+class TooLarge(ServiceError, status=413, title="Content too large"):  # noqa: N818
+    """The body is larger than the limit."""
+
+
+class UnsupportedMedia(ServiceError, status=415, title="Unsupported media type"):  # noqa: N818
+    """The body is not declared as JSON."""
+
+
+class Invalid(ServiceError, status=422, title="Invalid request"):  # noqa: N818
+    """An argument is outside its domain; `errors` names each field of a request that is wrong."""
+
+    errors: list[dict[str, str]] | None = None
+
+
+class TooMany(ServiceError, status=429, title="Too many requests"):  # noqa: N818
+    """More requests than the limit; try again after `retry_after` seconds.
+
+    Args:
+        message: what happened, and what to do.
+        retry_after: seconds to wait before the next attempt.
+    """
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class HeadersTooLarge(ServiceError, status=431, title="Request header fields too large"):  # noqa: N818
+    """The headers are larger than the limit."""
+
+
+class StoreError(ServiceError, status=503, title="The store is not available"):
+    """The store could not write or read. Nothing of the request was acknowledged: try again."""
+
+
+class Compiling(ServiceError, status=503, title="Compiling"):  # noqa: N818
+    """The policy of an experiment is being compiled, once on this machine: try again.
+
+    Args:
+        message: what happened, and what to do.
+        job: the compilation that is waited for, in the service; a client has None.
+    """
+
+    def __init__(self, message: str, job: Any = None) -> None:
+        super().__init__(message)
+        self.job = job
+
+
+class Loading(ServiceError, status=503, title="Loading"):  # noqa: N818
+    """The experiment is being restored from its log: try again.
+
+    Args:
+        message: what happened, and what to do.
+        load: the restoration that is waited for, in the service; a client has None.
+    """
+
+    def __init__(self, message: str, load: Any = None) -> None:
+        super().__init__(message)
+        self.load = load
+
+
+class NotCompiled(ServiceError, title="Compilation failed"):  # noqa: N818
+    """The policy of an experiment does not compile on this machine, so it can neither decide nor learn."""
+
+
+class ReplayError(ServiceError, title="The log does not replay"):
+    """The log, applied again, gives another result: other code, another machine, or damage."""
+
+
+def neither_or_both(
+    loss_given: bool,
+    reward_given: bool,
+    loss: str = "loss",
+    reward: str = "reward",
+    *,
+    preference_given: bool = False,
+) -> tuple[str, str] | None:
+    """The rule and the remedy for feedback without exactly one of loss, reward and preference; None if it has one.
+
+    >>> neither_or_both(True, False)
+    >>> neither_or_both(False, False)
+    ('neither loss nor reward is given', 'give the loss of the explored arm, or its reward')
+    >>> neither_or_both(True, True, "--loss", "--reward")
+    ('--loss and --reward are both given', 'give the loss of the explored arm or its reward, not both')
+    """
+    if preference_given and (loss_given or reward_given):
+        return (
+            f"{loss if loss_given else reward} and a preference are both given",
+            "give the preference between both arms, or the loss of the explored arm",
+        )
+    if preference_given or loss_given != reward_given:
+        return None
+    if loss_given:
+        return (
+            f"{loss} and {reward} are both given",
+            "give the loss of the explored arm or its reward, not both",
+        )
+    return f"neither {loss} nor {reward} is given", "give the loss of the explored arm, or its reward"
+
+
+# Errors of the clients, and the error that a response of the service describes
+
 
 TEMPORARY = (429, 502, 503, 504)  # the same request may succeed later
 _BY_STATUS: dict[int, type[ServiceError]] = {
@@ -65,7 +235,7 @@ class UndeliveredFeedback(ServiceError, status=503, title="Feedback was not deli
     [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None, preference=None)]
     """
 
-    def __init__(self, message: str, items: list[Undelivered]) -> None:
+    def __init__(self, message: str, items: "list[Undelivered]") -> None:
         super().__init__(message)
         self.items = items
 

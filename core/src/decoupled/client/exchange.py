@@ -13,8 +13,18 @@ from typing import Any, TypeAlias, TypeVar
 
 import httpx
 
-from .errors import TEMPORARY, Unreachable, error_in, identified, retry_after
-from .service_errors import HOW_LONG, Compiling, NotCompiled, ServiceError, Unauthorized
+from .errors import (
+    HOW_LONG,
+    TEMPORARY,
+    Compiling,
+    NotCompiled,
+    ServiceError,
+    Unauthorized,
+    Unreachable,
+    error_in,
+    identified,
+    retry_after,
+)
 
 KEY_VARIABLE = "DECOUPLED_KEY"
 REQUEST_ID = "X-Request-Id"

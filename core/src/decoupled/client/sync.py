@@ -24,22 +24,23 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 import httpx
 
 from ..decision import Arm
-from ..learner.preferences import Preference
+from ..learner.losses import Preference
 from .base import BaseClient
+from .errors import ServiceError
 from .exchange import ApiRequest, Exchange, Received
-from .guardrails import BudgetLimits, GuardrailChanges, as_json
-from .log_file import FilePath, Format, type_of, write_log
-from .outbox import Undelivered
+from .feedback import Undelivered
 from .requests import (
+    BudgetLimits,
     DecideOptions,
     DecisionFilters,
     ExperimentFilters,
     ExperimentSettings,
+    GuardrailChanges,
+    as_json,
     path_of,
     tag_params,
 )
-from .results import DecisionPage, Flushed, RemoteDecision
-from .service_errors import ServiceError
+from .results import DecisionPage, FilePath, Flushed, Format, RemoteDecision, type_of, write_log
 
 T = TypeVar("T")
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..kernels.betting import OTHER_ROUNDS, ArmTotals, Observed, add_observations
-from .comparisons import look
-from .differences import difference_now
+from .comparisons import difference_now, look
 from .sums import Observation, Sums
 
 _MOST_NUMBERS = 1_000_000  # in the laws that are held at once

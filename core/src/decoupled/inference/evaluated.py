@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.extras import needed_for
 from ..plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH, drawable
-from .interval import Interval
+from .boundary import Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,10 +10,9 @@ from ..base.arrays import Bools, Floats
 from ..base.validation import LEAST_RISK, loss_ends, number_in
 from ..decision import Arm
 from ..errors import Message, ParameterError
-from .boundary import lower_difference, lower_mean
+from .boundary import Interval, lower_difference, lower_mean
 from .candidates import Candidate, Shares, shares_of
 from .evaluated import Evaluated, Evaluation
-from .interval import Interval
 from .log_columns import Log, LogLike, read_log
 from .ordering import unsettled
 from .ridge import Design, ridge

@@ -26,9 +26,8 @@ from ..kernels.betting import (
     USED,
 )
 from .adding import add_all
-from .boundary import lower_difference, lower_mean
-from .differences import comparable_means, difference, ratio
-from .interval import Interval
+from .boundary import Interval, lower_difference, lower_mean
+from .comparisons import comparable_means, difference, ratio
 from .sums import Observation, Sums
 
 FORMAT = 2

@@ -24,7 +24,7 @@ from ..kernels.betting import (
     ROUNDS,
     SEEN,
 )
-from .interval import Interval
+from .boundary import Interval
 from .pairs import Pairs
 
 _MOMENTS, _COUNTS, _ROUNDS, _FLOW = 16, 3, 4, 9

@@ -3,15 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..base.arrays import Bools, Floats, Ints
+from ..base.validation import LEAST_RISK, number_in
 from ..decision import Arm
 from ..errors import ArmError, Message
+from ..kernels.betting import COMPARED, USED
 from . import comparisons
-from .beaten import compared
-from .comparisons import Basis
+from .boundary import Interval
+from .comparisons import Basis, basis_of, leader
 from .ordering import unsettled
 from .sequences import Sequences
 
@@ -167,3 +170,117 @@ def _named(arms: tuple[Arm, ...], word: str) -> str:
 
 def _spoken(arm: Arm) -> str:
     return f"arm {arm}" if isinstance(arm, int) else arm
+
+
+# Which arms are shown to be worse than another
+
+
+class Comparison(NamedTuple):
+    """The arms that are not retired, each with the smallest risk at which it is shown to be worse than another.
+
+    `gone` marks those that were shown to be, at the risk allowed. `at` is the number of observations after which the last
+    of these was, 0 if there is none or it is not known; None if they are shown to be by the evidence of now.
+    """
+
+    live: Ints
+    chances: Floats
+    gone: Bools
+    basis: Basis
+    risk: float
+    at: int | None = None
+
+
+def compared(sequences: Sequences, risk: float | None = None, drift: bool | None = None) -> Comparison:
+    """Compare all arms; see `verdict` for the arguments.
+
+    >>> from decoupled.inference import Sequences
+    >>> sequences = Sequences(arms=2)
+    >>> for n in range(200):
+    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
+    >>> compared(sequences).gone.tolist()
+    [True, False]
+    """
+    sums = sequences.sums
+    limit = sums.risk if risk is None else number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
+    allows = sums.drift if drift is None else bool(drift)
+    basis = comparisons.basis_of(sums, allows)
+    live = np.array(sums.live, np.int64)
+    chances = comparisons.chances(sums, live, basis)
+    if (limit, allows) == (sums.risk, sums.drift):
+        # An arm that was out stays out, also if the evidence has become less since.
+        first: dict[int, int] = {}
+        for (worse, _), shown in sums.settled.items():
+            first[worse] = min(first.get(worse, shown.at), shown.at)
+        at = 0 if 0 in first.values() else max(first.values(), default=0)
+        return Comparison(live, chances, np.isin(live, list(first)), basis, limit, at)
+    gone = chances <= limit
+    if gone.all():  # each is worse than another in the rounds that compare these two: they take turns
+        gone[:] = False
+    return Comparison(live, chances, gone, basis, limit)
+
+
+def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:
+    """Whether it is shown, at this risk, that another arm is better than this one, which was chosen beforehand.
+
+    >>> from decoupled.inference import Sequences
+    >>> sequences = Sequences(arms=2)
+    >>> for n in range(200):
+    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
+    >>> is_beaten(sequences, 0, risk=0.05, drift=True), is_beaten(sequences, 1, risk=0.05, drift=True)
+    (True, False)
+    """
+    sums = sequences.sums
+    return comparisons.chance_of(sums, arm, comparisons.basis_of(sums, drift)) <= risk
+
+
+# The regret of what was exploited, against one arm, with its confidence sequence
+
+
+def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | None:
+    """The arm that looks best by the evidence that compares them, of those not retired; None if no loss was seen.
+
+    >>> from decoupled.inference.verdicts import best_looking
+    >>> sequences = Sequences(arms=2)
+    >>> sequences.update(explore=1, weight=2.0, loss=0.25)
+    >>> best_looking(sequences)
+    1
+    """
+    if sequences.observed == 0:
+        return None
+    sums = sequences.sums
+    live = np.array(sums.live, np.int64)
+    return int(live[leader(sums, live, basis_of(sums, sequences.drift if drift is None else bool(drift)))])
+
+
+def compared_rounds(sequences: Sequences, *, drift: bool | None = None) -> int:
+    """The number of rounds that `regret` is over."""
+    allows, sums = sequences.drift if drift is None else bool(drift), sequences.sums
+    return int(sums.rounds[COMPARED] if allows else sums.counts[:, USED].sum())
+
+
+def regret(
+    sequences: Sequences, against: int | None = None, *, drift: bool | None = None
+) -> Interval | None:
+    """How much more was lost, in all, than by always exploiting one arm; with its interval.
+
+    The intervals for all arms hold together, so you may choose the arm after you have looked.
+
+    Args:
+        sequences: the sequences.
+        against: the arm; by default the one that looks best now.
+        drift: as in `Sequences`. If losses may drift, the regret is over the rounds that could explore every arm there
+            is now; if not, over all observed rounds that exploited an arm. None if there was no such round.
+
+    >>> from decoupled.inference import Sequences, regret
+    >>> sequences = Sequences(arms=2)
+    >>> for n in range(2_000):
+    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, exploit=n // 2 % 2)
+    >>> [round(each) for each in regret(sequences)]
+    [500, 435, 565]
+    """
+    arm = best_looking(sequences, drift=drift) if against is None else against
+    rounds = compared_rounds(sequences, drift=drift)
+    if arm is None or rounds == 0:
+        return None
+    less, low, high = sequences.against_served(arm, drift=drift)
+    return Interval(-less, -high, -low).scaled(0.0, float(rounds))

@@ -1,15 +1,14 @@
-"""The names of the arms: 0, 1, ..., or a list of names."""
+"""The names of the arms: 0, 1, ..., or a list of names; and their serial numbers."""
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..base.arrays import Ints
 from ..decision import Arm
 from ..errors import ArmError, near_name, shown
-from .name_index import NameTable
 
 Arms: TypeAlias = int | Iterable[Arm]
 """A number of arms, which are then called 0, 1, 2 and so on, or their names."""
@@ -21,10 +20,15 @@ MOST_BITS = 1_000  # of a whole number that is a name; Python does not spell any
 class ArmNames:
     """The arms in order, and the place of each name."""
 
-    def __init__(self, names: Sequence[Arm], table: NameTable | None = None) -> None:
+    def __init__(self, names: Sequence[Arm]) -> None:
         self.names = names
         # The place of a numbered arm is its number; only names need a table.
-        self._places = table or (None if isinstance(names, range) else NameTable.of(names))
+        self._places: dict[Arm, int] | None = None
+        if not isinstance(names, range):
+            self._places = {name: place for place, name in enumerate(names)}
+            if len(self._places) < len(names):
+                twice = next(name for place, name in enumerate(names) if self._places[name] != place)
+                raise ArmError(f"arms: {twice!r} appears twice; give every arm a name of its own")
 
     @classmethod
     def checked(cls, arms: Arms) -> "ArmNames":
@@ -67,8 +71,7 @@ class ArmNames:
             raise ArmError.of("names", newcomers, rule, "retire others first")
         if isinstance(self.names, range) and newcomers == list(range(len(self), count)):
             return ArmNames(range(count))
-        together = [*self.names, *newcomers]
-        return ArmNames(together, None if self._places is None else self._places.extended(together))
+        return ArmNames([*self.names, *newcomers])
 
     def without(self, gone: Ints) -> "ArmNames":
         """A copy without the arms at these places."""
@@ -76,8 +79,7 @@ class ArmNames:
             named = [self.names[place] for place in gone]
             rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and at least two must stay"
             raise ArmError.of("names", named, rule, "add others first")
-        left = [self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()]
-        return ArmNames(left, None if self._places is None else self._places.without(gone, left))
+        return ArmNames([self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()])
 
     def _newcomers(self, names: Iterable[object]) -> list[Arm]:
         newcomers = [checked_name(name, "names") for name in names]
@@ -157,3 +159,54 @@ def checked_name(name: object, argument: str = "arms") -> Arm:
         except TypeError:
             pass
     raise ArmError(f"{argument}: {shown(name)} is not a valid name; use strings or whole numbers")
+
+
+# Serial numbers of arms: an arm's identity, whatever happens to names and places
+
+
+class Serials(NamedTuple):
+    """The serial numbers of the arms in the order of their places, which is the order of their arrival.
+
+    Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm may reuse a name.
+    """
+
+    born: int  # the number of arms ever added, and the next arm's serial
+    kept: Ints | None = None  # by place, ascending; None while no arm was retired and serials equal places
+
+    def of(self, places: Ints) -> Ints:
+        """The serials at these places."""
+        return places if self.kept is None else self.kept[places]
+
+    def of_one(self, place: int) -> int:
+        """The serial at a place."""
+        return place if self.kept is None else int(self.kept[place])
+
+    def place(self, serial: int) -> int | None:
+        """The place of a serial, or None if the arm was retired."""
+        if self.kept is None:
+            return serial
+        place = int(np.searchsorted(self.kept, serial))
+        return place if place < len(self.kept) and self.kept[place] == serial else None
+
+    def places(self, serials: Ints) -> tuple[Ints, Ints]:
+        """The places of the serials that are still there, and the indices of those serials."""
+        if self.kept is None:
+            return serials, np.arange(len(serials))
+        places = np.searchsorted(self.kept, serials)
+        found = np.flatnonzero(self.kept[np.minimum(places, len(self.kept) - 1)] == serials)
+        return places[found], found
+
+    def first_from(self, serial: int) -> int:
+        """The first place with this serial or a later one."""
+        return serial if self.kept is None else int(np.searchsorted(self.kept, serial))
+
+    def extended(self, newcomers: int) -> "Serials":
+        """A copy with this many more arms."""
+        born = self.born + newcomers
+        if self.kept is None:
+            return Serials(born)
+        return Serials(born, np.concatenate([self.kept, np.arange(self.born, born)]))
+
+    def only(self, places: Ints) -> "Serials":
+        """A copy with only the arms at these places, which are in order."""
+        return self._replace(kept=self.of(places))

@@ -19,7 +19,7 @@ from ..kernels.laws import contextual_state as at_place
 from ..kernels.state import SHARED_SCALARS, State
 from .arms import ArmNames
 from .pending import Baseline
-from .protocol import ContextualPolicy, RunnablePolicy
+from .policy_types import ContextualLadder, Policy
 
 Value: TypeAlias = str | bool | int | float | None
 """What a field of a context may be; None for a field that is missing."""
@@ -40,7 +40,7 @@ class Encoder:
     Segments are numbered in order of appearance. Those beyond `max_segments` are one, with the last number.
     """
 
-    def __init__(self, policy: ContextualPolicy, segments: list[Segment] | None = None) -> None:
+    def __init__(self, policy: ContextualLadder, segments: list[Segment] | None = None) -> None:
         self._fields, self._numbers = policy.segments, policy.numbers
         self._most = policy.max_segments
         self.segments = segments or []
@@ -94,7 +94,7 @@ class Contexts:
 
     def __init__(
         self,
-        policy: ContextualPolicy,
+        policy: ContextualLadder,
         state: State,
         derive: Callable[[], None],
         segments: list[Segment] | None = None,
@@ -185,7 +185,7 @@ class Contexts:
     # What is kept of segments
 
     @staticmethod
-    def room(policy: ContextualPolicy, state: State) -> State:
+    def room(policy: ContextualLadder, state: State) -> State:
         """The same state with room for all segments. Memory is taken when a segment is first seen."""
         first = _first_kept(policy)
         scalars = np.zeros(first + (policy.max_segments + 1) * _width(state.floats.shape[1]))
@@ -283,7 +283,7 @@ class Contexts:
             raise ParameterError("pending: a context that cannot be; it was changed")
 
 
-def _first_kept(policy: ContextualPolicy) -> int:
+def _first_kept(policy: ContextualLadder) -> int:
     return len(SHARED_SCALARS) + len(policy.layout.scalars)
 
 
@@ -291,11 +291,11 @@ def _width(arms: int) -> int:
     return at_place.KEPT_SCALARS + len(at_place.ROWS) * arms
 
 
-def _advice_rows(policy: ContextualPolicy, state: State) -> Any:
+def _advice_rows(policy: ContextualLadder, state: State) -> Any:
     return state.floats[at_place.ADVICE_AT : at_place.ADVICE_AT + len(policy.advisers)]
 
 
-def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNames) -> Floats | None:
+def checked_advice(advice: Advice | None, policy: ContextualLadder, arms: ArmNames) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
     given: object = advice
     if given is not None and not isinstance(given, Mapping):
@@ -321,7 +321,7 @@ def checked_advice(advice: Advice | None, policy: ContextualPolicy, arms: ArmNam
     return laws
 
 
-def refuse_context(policy: RunnablePolicy) -> None:
+def refuse_context(policy: Policy) -> None:
     """Raise the error of a policy that knows no context."""
     raise UnsupportedError(
         f"context: {type(policy).__name__} does not use one, so it would change nothing; leave it out, or use "

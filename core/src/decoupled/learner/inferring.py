@@ -7,12 +7,12 @@ from ..base.validation import whole_number
 from ..decision import Arm
 from ..errors import UnsupportedError
 from ..inference.ordering import MOST_PATIENCE, PATIENCE
-from .saving import Parts
 
 if TYPE_CHECKING:  # loaded when a learner is watched
-    from ..inference.interval import Interval
+    from ..inference.boundary import Interval
     from ..inference.sequences import Sequences
     from ..inference.verdicts import Verdict
+    from .saving import Parts
     from .watch import Watch
 
 _Answer = TypeVar("_Answer")
@@ -44,7 +44,7 @@ def not_watched() -> UnsupportedError:
 class Watched(Protocol):
     """A learner, as far as its inference needs it."""
 
-    def _asked(self, question: Callable[["Watch", Parts], _Answer]) -> _Answer: ...
+    def _asked(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer: ...
     def _unwatch(self) -> None: ...
 
 
@@ -118,7 +118,7 @@ class Inference:
         """
         from ..inference.verdicts import verdict
 
-        def question(watch: "Watch", parts: Parts) -> "Verdict":
+        def question(watch: "Watch", parts: "Parts") -> "Verdict":
             names: list[Arm] = [""] * watch.sequences.count
             for place, name in enumerate(parts.arms.names):
                 names[parts.running.serials.of_one(place)] = name
@@ -133,7 +133,7 @@ class Inference:
             drift: whether losses may drift; None for what `watch` was told.
         """
 
-        def question(watch: "Watch", parts: Parts) -> "dict[Arm, Interval]":
+        def question(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
             found, of = watch.sequences.arms(drift=drift), parts.running.serials.of_one
             return {name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)}
 
@@ -157,9 +157,9 @@ class Inference:
         Args:
             drift: whether losses may drift; None for what `watch` was told.
         """
-        from ..inference.regrets import regret
+        from ..inference.verdicts import regret
 
-        def question(watch: "Watch", parts: Parts) -> "Interval | None":
+        def question(watch: "Watch", parts: "Parts") -> "Interval | None":
             found = regret(watch.sequences, drift=drift)
             return None if found is None else found.scaled(*parts.losses, difference=True)
 
@@ -176,7 +176,7 @@ class Inference:
             drift: whether losses may drift; None for what `watch` was told.
         """
 
-        def question(watch: "Watch", parts: Parts) -> "Interval":
+        def question(watch: "Watch", parts: "Parts") -> "Interval":
             sequences, of = watch.sequences, parts.running.serials.of_one
             first = of(parts.arms.place(arm))
             if other is None:

@@ -23,16 +23,30 @@ from ..errors import (
 from ..inference.ordering import PATIENCE
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
-from .guard import Guard
-from .guarded import Guarded, Told
+from .guard import Guard, Guarded, Told
 from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, checked_patience, not_watched
-from .keys import Key, key_text
-from .loss_range import LossRange
-from .pending import Pending, PendingDecisions, Recorded, Waiting, marked, new_decision
-from .predictions import Predictions, listed_predictions, scaled_predictions
-from .preferences import Preference, preference_loss
-from .protocol import RunnablePolicy
+from .losses import (
+    LossRange,
+    Predictions,
+    Preference,
+    listed_predictions,
+    preference_loss,
+    scaled_predictions,
+)
+from .pending import (
+    NEVER,
+    Pending,
+    PendingDecisions,
+    Recorded,
+    Unfinished,
+    Waiting,
+    marked,
+    new_decision,
+    nothing,
+    undone_by,
+)
+from .policy_types import Policy
 from .replay import (
     RecordLike,
     check_contexts,
@@ -41,11 +55,9 @@ from .replay import (
     listed_records,
     warn_of_unseen,
 )
-from .restoring import from_text
 from .runner import Running
-from .saving import Parts, to_text
-from .seeds import Seed, randomness
-from .unfinished import NEVER, Unfinished, nothing, undone_by
+from .saving import Parts, from_text, to_text
+from .seeds import Key, Seed, key_text, randomness
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
@@ -89,7 +101,7 @@ class Learner(Guarded):
 
     def __init__(
         self,
-        policy: RunnablePolicy,
+        policy: Policy,
         arms: Arms,
         seed: Seed = None,
         *,
@@ -198,7 +210,7 @@ class Learner(Guarded):
     # Properties
 
     @property
-    def policy(self) -> RunnablePolicy:
+    def policy(self) -> Policy:
         """The policy that is running."""
         return self._policy
 

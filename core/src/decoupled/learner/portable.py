@@ -4,14 +4,21 @@ What it has learned and its random stream move; its pending decisions stay behin
 old home.
 """
 
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from ..base.signed_json import seal, unseal
-from ..decision import Arm
+import numpy as np
+
+from ..base.packed import pack_ints, seal, unpack_ints, unseal
+from ..base.turns import in_turn
+from ..decision import Arm, Decision, GuardedDecision
+from ..kernels.state import SHARED_SCALARS
 from .guardrails import Guardrails
 from .learner import Learner
-from .restoring import restoring
-from .saving import FORMAT, VERSION, WRITER
+from .pending import Pending, Waiting, baseline_from_json, baseline_to_json
+from .saving import FORMAT, VERSION, WRITER, restoring, to_content
+from .saving import as_text as as_text
 
 
 class Saved(NamedTuple):
@@ -77,3 +84,124 @@ def unseen_arms(learner: Learner) -> list[Arm]:
     """
     unknown = learner._running.unknown().tolist()
     return [name for name, unseen in zip(learner.arms, unknown, strict=True) if unseen]
+
+
+# A learner as text, with its pending decisions apart from it, as columns
+#
+# It is for callers that keep every decision anyway, such as a service with a log: of a pending decision they need only what
+# its row does not have. A hundred thousand of them are written and read in a fraction of the time of `to_json`.
+
+
+_NONE = -1  # no baseline
+_FIELDS = len(Decision._fields) - 1
+
+
+@in_turn
+def place_in_stream(learner: Learner) -> bytes:
+    """The position in the random stream. With it beside each decision, a log can be checked draw by draw.
+
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=3, seed=7)
+    >>> twin, place = learner.fork(seed=7), place_in_stream(learner)
+    >>> place_in_stream(twin) == place, learner.decide().round, place_in_stream(learner) == place
+    (True, 1, False)
+    """
+    return learner._running.stream.tobytes()
+
+
+@in_turn
+def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
+    """The learner without its pending decisions, and what gives that which these have beyond the fields of `Decision`.
+
+    Both are copies, for later and for other threads. The first is for `as_text`, which takes longer if there are many arms.
+
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+    >>> made = learner.decide(count=3)
+    >>> content, columns = to_columns(learner)
+    >>> twin = from_columns(as_text(content), columns(), [each[1:] for each in made])
+    >>> twin.pending == learner.pending, twin.decide() == learner.decide()
+    (True, True)
+    """
+    parts = learner._parts
+    waiting = parts.waiting
+    parts.running.record_baselines()
+    learner._keep_drawn()
+    bare, full = Waiting(waiting.tag, waiting.limit), Waiting(waiting.tag, waiting.limit)
+    bare.made, bare.forgotten = waiting.made, waiting.forgotten
+    full.decisions = waiting.decisions.copy()
+    return to_content(parts._replace(waiting=bare)), partial(_of_waiting, full)
+
+
+def _of_waiting(waiting: Waiting) -> dict[str, Any]:
+    start = len(waiting.tag) + 1
+    shared, which = waiting.shared_baselines()
+    covered = {
+        place: each[2] for place, each in enumerate(waiting.decisions.values()) if each[2] is not None
+    }
+    return {
+        "numbers": pack_ints(np.array([int(key[start:]) for key in waiting.decisions], np.int64)),
+        "arms": pack_ints(np.array([each[1] for each in waiting.decisions.values()], np.int64)),
+        "covered": list(covered.items()),
+        "baselines": [baseline_to_json(each) for each in shared],
+        "baseline": pack_ints(np.array([_NONE if each is None else each for each in which], np.int64)),
+    }
+
+
+def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
+    """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each pending decision after its id.
+
+    After those may come what the policy drew and the guardrail that replaced it.
+    """
+    learner = Learner.from_json(text)
+    with restoring("state of its pending decisions", "give what was written"):
+        _fill(learner, columns, chosen)
+    return learner
+
+
+def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> None:
+    waiting, watch = learner._waiting, learner._watch
+    shared: list[Any] = [baseline_from_json(each) for each in columns["baselines"]]
+    shared.append(None)  # the place of _NONE
+    tag, pending = waiting.tag, waiting.decisions
+    covered = {place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]}
+    rest = zip(
+        unpack_ints(columns["numbers"]).tolist(),
+        unpack_ints(columns["arms"]).tolist(),
+        unpack_ints(columns["baseline"]).tolist(),
+        chosen,
+        strict=True,
+    )
+    for place, (number, arm, baseline, fields) in enumerate(rest):
+        name = f"{tag}-{number}"
+        if len(fields) == _FIELDS:
+            decision = Decision(name, *fields)
+        else:
+            decision = GuardedDecision(name, *fields[:_FIELDS]).marked(*fields[_FIELDS:])
+        one: Pending = (decision, arm, covered.get(place), shared[baseline])
+        if learner._running.contexts is not None:
+            learner._running.contexts.check(one[3])
+        pending[name] = one
+    if watch is not None and "laws" in columns:  # of a version without a queue
+        drawn = zip(*(unpack_ints(columns[name]).tolist() for name in ("exploit", "law")), strict=True)
+        watch.adopt(waiting, drawn, columns["laws"])
+
+
+# A look inside a running policy, for whoever writes one
+
+
+@in_turn
+def diagnostics(learner: Learner) -> dict[str, float]:
+    """The scalars of a policy's state, by name.
+
+    Args:
+        learner: the running policy.
+
+    >>> import decoupled as dc
+    >>> from decoupled.extend import diagnostics
+    >>> diagnostics(dc.TsallisINF().start(arms=8, seed=7))["steps"]
+    2.0
+    """
+    running = learner._running
+    names = SHARED_SCALARS + running.layout.scalars
+    return dict(zip(names, running.state.scalars[: len(names)].tolist(), strict=True))

@@ -10,7 +10,7 @@ from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
 from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarning, shown
 from .arms import ArmNames
 from .context import Context, Contexts
-from .loss_range import LossRange
+from .losses import LossRange
 from .runner import Running
 
 RecordLike: TypeAlias = Sequence[Any] | Mapping[Any, Any]

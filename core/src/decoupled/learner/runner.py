@@ -12,12 +12,11 @@ from ..kernels.dispatch import bound
 from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.hashed import secret_of
 from ..kernels.state import ARMS, EVENTS, ROUND, SHARED_SCALARS, State
-from .arm_ids import Serials
+from .arms import Serials
 from .context import Context, Contexts
-from .keys import KeyDraws
-from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
-from .protocol import ContextualPolicy, RunnablePolicy
-from .unfinished import NEVER
+from .pending import NEVER, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
+from .policy_types import ContextualLadder, Policy
+from .seeds import KeyDraws
 
 
 class Running:
@@ -29,19 +28,20 @@ class Running:
 
     def __init__(
         self,
-        policy: RunnablePolicy,
+        policy: Policy,
         state: State,
         stream: Words,
         serials: Serials | None = None,
-        form: RunnablePolicy | None = None,
+        form: Policy | None = None,
         contexts: Contexts | None = None,
     ) -> None:
         arms = state.floats.shape[1]
         if policy.contextual and contexts is None:  # else a copy for the segment at hand alone
-            state = Contexts.room(cast(ContextualPolicy, policy), state)
+            state = Contexts.room(cast(ContextualLadder, policy), state)
         self.serials = serials or Serials(arms)
         self.policy, self.state, self.stream = policy, state, stream
-        self._numbers = memoryview(state.scalars)  # the same numbers, which are read faster this way
+        # The same numbers, which are read faster this way.
+        self._numbers: Any = memoryview(cast(Any, state.scalars))
         self.form = form or policy.at(arms)
         self.layout = self.form.layout
         self.values = np.array(self.form.params(), np.float64)
@@ -59,14 +59,14 @@ class Running:
         self.sharing = 0
         self.contexts = contexts
         if contexts is None and policy.contextual:
-            self.contexts = Contexts(cast(ContextualPolicy, policy), state, self.calls.init)
+            self.contexts = Contexts(cast(ContextualLadder, policy), state, self.calls.init)
         # The pending decisions of the learner, and the places of the scalars that they keep.
         self.pending: dict[str, Pending] = {}
         scalars = (*SHARED_SCALARS, *self.layout.scalars)
         self.kept = [scalars.index(name) for name in self.form.kept if name in scalars]
 
     @classmethod
-    def fresh(cls, policy: RunnablePolicy, arms: int, stream: Words) -> "Running":
+    def fresh(cls, policy: Policy, arms: int, stream: Words) -> "Running":
         """A policy that has not seen anything yet."""
         state = policy.at(arms).layout.new_state(arms, secret_of(stream))
         return cls(policy, state, stream)

@@ -1,18 +1,27 @@
-"""The state of a learner as text; `restoring` reads it."""
+"""The state of a learner as text, and a learner from that text."""
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..base.arrays import Floats
-from ..base.packed import pack_floats
-from ..base.signed_json import seal
-from ..kernels.state import SECRET
-from .arms import ArmNames
+from ..base.packed import pack_floats, seal, unpack_floats, unseal
+from ..base.validation import MOST_ROUNDS, number_in, whole_number
+from ..errors import MissingExtraError, ParameterError, StateError
+from ..kernels.state import ROUND, SECRET, State
+from .arms import ArmNames, Serials
 from .guard import Guard
-from .loss_range import LossRange
-from .pending import Waiting
+from .inferring import checked_patience
+from .losses import LossRange
+from .pending import Pending, Waiting
+from .policy_types import Policy
 from .runner import Running
 
-if TYPE_CHECKING:  # loaded when a learner is watched
+if TYPE_CHECKING:
+    from ..inference.sums import Observation
     from .watch import Watch
 
 FORMAT = "decoupled-learner"
@@ -68,3 +77,163 @@ def as_text(content: dict[str, Any]) -> str:
 def _row(values: Floats) -> list[float] | str:
     """A number for each arm as JSON: a list, or if there are very many, a text that is read in no time."""
     return values.tolist() if len(values) <= MOST_LISTED else pack_floats(values)
+
+
+# A learner from text. Nothing in the text is trusted, not even if its checksum is right: a program may have edited it
+
+
+COUNTS = ("counts", "seen")  # how often something was seen, as floats
+OPTIONAL = ("precedence",)  # rows that older states do not have; `init` fills what is 0
+LARGEST = 1e150  # above everything that can be learned, and its square is finite
+
+
+def from_text(text: str | bytes, policies: Any) -> Parts:
+    """Restore the result of `to_text`; `policies` finds every policy by name."""
+    content = unseal(text, FORMAT, VERSION, WRITER)
+    with restoring():
+        return _restored(content, policies.from_dict(content["policy"]))
+
+
+@contextmanager
+def restoring(what: str = "state", remedy: str = f"give the text that {WRITER} wrote") -> Iterator[None]:
+    """Turn whatever goes wrong with content that nobody wrote into a `StateError`."""
+    try:
+        yield
+    except (StateError, MissingExtraError):
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise StateError(f"{what}: cannot be restored ({reason}); {remedy}") from error
+
+
+def _restored(content: dict[str, Any], policy: Policy) -> Parts:
+    arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
+    state = _state(content, policy, len(arms))
+    stream = np.zeros(2, np.uint64)
+    stream[:] = [_whole("stream", int(word, 16), 0, 2**64 - 1) for word in content["stream"]]
+    serials = _serials(content, len(arms))
+    waiting = Waiting.from_json(content, _whole("max_pending", content["max_pending"], 1))
+    _check_waiting(waiting, content, int(state.scalars[ROUND]), serials.born)
+    guard = Guard.from_json(content)
+    guard.rules.check_arms(arms)
+    for name in ("draws", "next_look"):
+        _whole(name, getattr(guard, name), 0)
+    _check("released", guard.released, isinstance(guard.released, bool))
+    running = Running(policy, state, stream, serials)
+    if running.contexts is not None:
+        running.contexts.restore(content["context"])
+        for each in waiting.decisions.values():
+            running.contexts.check(each[3])
+    return Parts(arms, losses, running, waiting, guard, _watch(content, waiting, serials.born))
+
+
+def _state(content: dict[str, Any], policy: Policy, arms: int) -> State:
+    layout = policy.at(arms).layout
+    learned = {**{name: [0.0] * arms for name in OPTIONAL}, **content["learned"]}
+    rows = {name: _numbers(name, learned[name]) for name in layout.learned}
+    for name, values in rows.items():  # before anything is made for so many arms
+        shape = (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
+        _check(name, f"{values.size} numbers", values.shape == shape)
+        counted = name in COUNTS or name in layout.ints or name in layout.pairs
+        _check(name, "a negative number", not counted or bool((values >= 0).all()))
+    secret = content["secret"]
+    _check("secret", secret, isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52)
+    state = layout.new_state(arms, secret)
+    state.scalars[ROUND] = _whole("round", content["round"], 1)
+    for name, values in rows.items():
+        layout.row(state, name)[:] = values
+    return state
+
+
+def _serials(content: dict[str, Any], arms: int) -> Serials:
+    if "serials" not in content:
+        return Serials(arms)
+    born, kept = content["serials"]
+    places = np.array(kept, np.int64)
+    _check("serials", kept, places.shape == (arms,) and bool((np.diff(places, prepend=-1) > 0).all()))
+    return Serials(_whole("serials", born, int(places[-1]) + 1), places)
+
+
+def _check_waiting(waiting: Waiting, content: dict[str, Any], now: int, born: int) -> None:
+    _check("tag", waiting.tag, isinstance(waiting.tag, str))
+    for name in ("made", "forgotten"):
+        _whole(name, content[name], 0)
+    _check("pending", "its ids", len(waiting.decisions) == len(content["pending"]) <= waiting.limit)
+    for serials, values, free, *kept in content["baselines"]:
+        _check("baselines", serials, all(_whole("baselines", each, 0, born - 1) >= 0 for each in serials))
+        _check("baselines", values, _numbers("baselines", values).shape == (len(serials),))
+        _check("baselines", free, isinstance(free, bool))
+        for key, numbers in kept[0] if kept else ():  # by the id of the decision, or by its explored arm
+            _check("baselines", key, isinstance(key, str) or _whole("baselines", key, 0, born - 1) >= 0)
+            _check("baselines", numbers, _numbers("baselines", numbers).ndim == 1)
+    for pending in waiting.decisions.values():
+        _check_pending(pending, now, born)
+
+
+def _check_pending(pending: Pending, now: int, born: int) -> None:
+    decision, serial, covered, _ = pending
+    _check("pending", decision.id, isinstance(decision.id, str))
+    _whole("pending", decision.round, 1, now)
+    number_in("pending", decision.weight, 0.0)
+    if decision.propensity is not None:
+        _check("pending", decision.propensity, 0.0 < decision.propensity <= 1.0)
+    _whole("pending", serial, 0, born - 1)
+    if isinstance(covered, tuple):
+        _check("pending", covered, serial in [_whole("pending", each, 0, born - 1) for each in covered])
+    elif covered is not None:
+        _check("pending", covered, serial < _whole("pending", covered, 1, born))
+
+
+def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | None":
+    if "watch" not in content:
+        return None
+    from .watch import Watch
+
+    watch = Watch.from_json(content["watch"])
+    for each in (watch.sequences, watch.trial):
+        if each is not None:
+            _check("watch", each, each.count == born)
+    # Not those that are pending here: columns bring these later.
+    _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
+    _check("watch", watch.weighs, isinstance(watch.weighs, bool))
+    checked_patience(watch.patience)
+    watch.made = waiting.made
+    if "drawn" in content["watch"]:  # of a version without a queue
+        drawn = (content["watch"]["drawn"][key] for key in waiting.decisions)
+        watch.adopt(waiting, drawn, content["watch"]["laws"])
+    _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
+    for key, seen in watch.queue.items():
+        _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, born)))
+    return watch
+
+
+def _is_kept(seen: "Observation", born: int) -> bool:
+    explore, weight, loss, exploit, some, law = seen
+    arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
+    return (
+        all(
+            type(arm) is int and 0 <= arm < born
+            for arm in (explore, 0 if exploit is None else exploit, *arms)
+        )
+        and explore in (some or ())
+        and (weight is None or 0.0 < weight < 1e100)
+        and (math.isnan(loss) or 0.0 <= loss <= 1.0)
+        and (law is None or (explore < len(law) <= born and law.min() >= 0.0 and law[explore] > 0.0))
+    )
+
+
+def _numbers(name: str, row: Any) -> Any:
+    values = unpack_floats(row) if isinstance(row, str) else np.array(row)
+    _check(name, "its numbers", values.dtype.kind in "fiu" and bool((np.abs(values) < LARGEST).all()))
+    return values
+
+
+def _whole(name: str, value: object, low: int, high: int = MOST_ROUNDS) -> int:
+    number = whole_number(name, value, low, "it was changed")
+    _check(name, value, number <= high)
+    return number
+
+
+def _check(name: str, value: object, holds: bool) -> None:
+    if not holds:
+        raise ParameterError.of(name, value, "cannot be", "it was changed")

@@ -1,14 +1,21 @@
-"""From a seed to a random stream."""
+"""Where draws come from: the seed of a random stream, and keys, which keep their arms."""
 
 import hashlib
 import secrets
-from typing import TypeAlias
+from ctypes import memmove
+from numbers import Integral
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import Words
+from ..base.arrays import Ints, Words
 from ..base.validation import whole_number
+from ..errors import ParameterError
+from ..kernels.random.keyed import MOST_BYTES, key_word
 from ..kernels.random.stream import new_stream
+from ..kernels.state import SECRET, State
+from ..native.calls import Prepared
+from .policy_types import Policy
 
 Seed: TypeAlias = int | np.random.SeedSequence | None
 """A whole number from 0 on or a seed sequence for reproducible draws; None for fresh randomness."""
@@ -28,3 +35,89 @@ def randomness(seed: object) -> tuple[Words, str]:
         seed = np.random.SeedSequence(seed)
     words = seed.generate_state(4, np.uint64).tobytes()
     return new_stream(seed), hashlib.blake2b(words, key=_SALT, digest_size=6).hexdigest()
+
+
+# Keys: whoever comes with the same key is served the same arm, until what is learned moves it
+
+
+Key: TypeAlias = str | int
+"""A session, a user or anything else that should keep its arm; a whole number is the same key as its digits."""
+
+
+def key_text(key: object) -> str:
+    """A key as text. Errors do not show it, because it may be a user's."""
+    if type(key) is not bool and isinstance(key, Integral):
+        if int(key).bit_length() > 4 * MOST_BYTES:  # Python refuses to spell some of these
+            raise ParameterError(f"key: is too large; must have at most {MOST_BYTES} digits; use an id")
+        key = str(int(key))
+    if not isinstance(key, str):
+        raise ParameterError(
+            f"key: is of type {type(key).__name__}; must be a string or a whole number; for example 'session-17'"
+        )
+    encoded(key)
+    return str(key)
+
+
+def encoded(key: str) -> bytes:
+    """The text of a key in UTF-8."""
+    try:
+        text = key.encode()
+    except UnicodeEncodeError:
+        raise ParameterError("key: has a lone surrogate; must be Unicode text; decode it first") from None
+    if not 0 < len(text) <= MOST_BYTES:
+        raise ParameterError(
+            f"key: has {len(text)} bytes in UTF-8; must have 1 to {MOST_BYTES}; use an id, or a hash of a longer text"
+        )
+    return text
+
+
+class KeyedCalls(NamedTuple):
+    """Machine code from a key to an arm: where its text goes, the hash of that, and the arm of the hash."""
+
+    text: Any
+    hash: Prepared
+    serve: Prepared
+
+
+class KeyDraws:
+    """Draws the arms of keys for a running policy, whose arrays stay where they are.
+
+    Args:
+        form: the policy, in its form for this number of arms.
+        state: its state.
+        serials: the serial numbers of the arms.
+    """
+
+    def __init__(self, form: Policy, state: State, serials: Ints) -> None:
+        self._form, self._state, self._serials = form, state, serials
+        self._secret = state.scalars.item(SECRET)
+        self._calls = self._prepared()
+
+    def _prepared(self) -> KeyedCalls | None:
+        """The machine code that does it, bound to the state; None if some of it does not ship, or the law is not in the state."""
+        if self._form.coupled or not self._form.keyed_in_place:
+            return None
+        draw = self._form.keyed(self._state)
+        # Under a debugger they are plain functions.
+        hashing, serving = (getattr(each, "shipped", lambda: None)() for each in (key_word, draw.function))
+        if hashing is None or serving is None:
+            return None
+        text = np.zeros(MOST_BYTES // 8 + 1, np.uint64)
+        prepared = hashing.prepared(text, self._secret), serving.prepared(*draw.arguments, self._serials)
+        return KeyedCalls(text, *prepared)
+
+    def word(self, key: str) -> int:
+        """The word of a key."""
+        text = encoded(key)
+        padded = text.ljust(len(text) // 8 * 8 + 8, b"\0")
+        if self._calls is None:
+            return int(key_word(np.frombuffer(padded, np.uint64), self._secret, len(text)))
+        memmove(self._calls.text.ctypes.data, padded, len(padded))
+        return self._calls.hash(len(text))
+
+    def arm(self, word: int) -> int:
+        """The arm that the key with this word exploits."""
+        if self._calls is not None:
+            return self._calls.serve(word)
+        draw = self._form.keyed(self._state)
+        return int(draw.function(*draw.arguments, self._serials, word))

@@ -17,7 +17,7 @@ from ..decision import Arm
 from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences
 from ..inference.sums import Observation
-from .arm_ids import Serials
+from .arms import Serials
 from .pending import Pending, Waiting
 from .runner import Running
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.extras import require
 from ..base.files import replacing
-from ..base.labels import short_labels
+from ..base.names import short_labels
 from ..base.validation import number_in, one_of
 from ..environments import Environment
 from ..environments.base import Adversary

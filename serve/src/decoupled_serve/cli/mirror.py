@@ -71,8 +71,7 @@ def read(settings: OptionValues, config: str | None) -> "MirrorConfig":
 
 
 config = typer.Typer(
-    help="Show the options of a command as they hold, and where each value came from.",
-    no_args_is_help=True,
+    help="Show the options of a command as they hold, and where each value came from.", no_args_is_help=True
 )
 
 

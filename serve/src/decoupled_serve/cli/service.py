@@ -66,10 +66,8 @@ def migrate(settings: OptionValues) -> None:
         from ..service.store.open import migrated
 
         where, before, after = migrated(settings["store"])
-        done = (
-            "nothing to do" if before == after else "created" if before == 0 else f"updated from {before}"
-        )
-        typer.echo(f"Store {where}: version {after}, {done}")
+        updated = f"updated from {before}" if before else "created"
+        typer.echo(f"Store {where}: version {after}, {'nothing to do' if before == after else updated}")
 
 
 @takes_store
@@ -124,8 +122,7 @@ def audit(
 ) -> None:
     """Show who changed what, newest first, from the store itself."""
     with report_errors(), _opened(settings["store"]) as service:
-        found = service.audit.read(tenant, subject=subject, action=action, limit=limit).result()
-        for entry in found:
+        for entry in service.audit.read(tenant, subject=subject, action=action, limit=limit).result():
             typer.echo(audit_line(entry))
 
 
@@ -141,10 +138,8 @@ def audit_line(entry: "AuditRecord") -> str:
 
     who = entry.caller + (f" ({entry.label})" if entry.label else "")
     request = f"  request {entry.request}" if entry.request is not None else ""
-    values = f"{_short(entry.old)} -> {_short(entry.new)}"
-    return (
-        f"{moment(entry.at)}  {entry.tenant}  {entry.action}  {entry.subject}  by {who}{request}  {values}"
-    )
+    what = f"{entry.tenant}  {entry.action}  {entry.subject}"
+    return f"{moment(entry.at)}  {what}  by {who}{request}  {_short(entry.old)} -> {_short(entry.new)}"
 
 
 def _short(value: Any) -> str:
@@ -210,9 +205,8 @@ def keys_list(settings: OptionValues) -> None:
 
         for key in service.keys.list().result():
             state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
-            typer.echo(
-                f"{key.id}  {key.tenant}  {key.role}  {key.label!r}  made {moment(key.created_at)}  {state}"
-            )
+            made = f"made {moment(key.created_at)}"
+            typer.echo(f"{key.id}  {key.tenant}  {key.role}  {key.label!r}  {made}  {state}")
 
 
 @keys.command("revoke")

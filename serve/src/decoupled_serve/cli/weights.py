@@ -24,37 +24,25 @@ def weights(
     experiment: Experiment,
     to: Annotated[str, typer.Option(help=f"What to write for: {', '.join(KINDS)}.")] = "json",
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file to write, as a whole; the standard output if not given. Not for haproxy."
-        ),
+        Path | None, typer.Option(help="The file to replace; else the standard output. Not for haproxy.")
     ] = None,
     reload: Annotated[
         str | None,
-        typer.Option(
-            help=f"The command to run after the file has changed. For nginx it is `{_RELOAD}`; '' for none.",
-            metavar="COMMAND",
-        ),
+        typer.Option(metavar="COMMAND", help=f"To run after a change. For nginx `{_RELOAD}`; '' for none."),
     ] = None,
     upstream: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What an arm is called there, if not by its name; repeat it for several.",
-            metavar="ARM=NAME",
-        ),
+        typer.Option(metavar="ARM=NAME", help="What an arm is called there; repeat it for several."),
     ] = None,
     by: Annotated[
         str, typer.Option(help="nginx: what it draws by, such as $cookie_session to keep a session's arm.")
     ] = "$request_id",
     socket: Annotated[
-        str | None,
-        typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET"),
+        str | None, typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET")
     ] = None,
     backend: Annotated[
         str | None,
-        typer.Option(
-            help="haproxy: the backend; its servers are the arms. Default: the experiment's name."
-        ),
+        typer.Option(help="haproxy: the backend, whose servers are the arms, if not EXPERIMENT."),
     ] = None,
     gateway: Annotated[
         str | None, typer.Option(help="httproute: the Gateway that the route belongs to.")
@@ -70,8 +58,7 @@ def weights(
     fallback: Annotated[
         str | None,
         typer.Option(
-            help="The arm that gets everything if the service is away and nothing was written yet.",
-            metavar="ARM",
+            metavar="ARM", help="Gets everything if the service is away and nothing was written yet."
         ),
     ] = None,
     url: Url = URL,

@@ -17,6 +17,7 @@ from decoupled.learner import Guardrails, Learner
 from decoupled.policies import Ladder, Policy
 
 from ..mirror.backend import UNKNOWN, Routing, ServiceCalls, Traits
+from ..mirror.copies import Learning
 from ..mirror.prefetch import Prefetch
 
 PATIENCE = 0.1  # seconds that a request with a key waits for the service
@@ -32,17 +33,11 @@ except ImportError:  # Windows
     fcntl = None
 
 
-class Decider(Protocol):
+class Decider(Learning, Protocol):
     """Decides, and takes losses."""
 
     async def draw(self, mode: Mode, available: Sequence[str], about: Traits) -> Routing | None:
         """A decision among these arms; None if there is none now."""
-
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
-        """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
-
-    def forget(self, decision: str) -> None:
-        """Wait no longer for a decision that gets no loss."""
 
 
 class SavedSoon:

@@ -215,16 +215,13 @@ def _ordered(deployments: list[dict[str, Any]], arm: str) -> list[dict[str, Any]
         each["litellm_params"].get("order", each.get("model_info", {}).get("order")) for each in deployments
     ]
     some = any(order is not None for order in given)
-    return [
-        each
-        if some and order is None
-        else _with_order(each, 2 * (order or 0) + (0 if _arm(each) == arm else 1))
-        for each, order in zip(deployments, given, strict=True)
-    ]
-
-
-def _with_order(deployment: dict[str, Any], order: int) -> dict[str, Any]:
-    return {**deployment, "litellm_params": {**deployment["litellm_params"], "order": order}}
+    found = []
+    for each, order in zip(deployments, given, strict=True):
+        if not some or order is not None:
+            place = 2 * (order or 0) + (0 if _arm(each) == arm else 1)
+            each = {**each, "litellm_params": {**each["litellm_params"], "order": place}}
+        found.append(each)
+    return found
 
 
 def _notes(kwargs: Fields) -> dict[str, Any]:

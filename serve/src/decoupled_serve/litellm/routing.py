@@ -122,10 +122,8 @@ class Routing:
         elif not serves:
             self.copies.give_up("refused", decision.id)
         else:
-            mark, passed = (
-                decision.id,
-                tuple((each, headers[each]) for each in self._forward if each in headers),
-            )
+            passed = tuple((each, headers[each]) for each in self._forward if each in headers)
+            mark = decision.id
             self._open[mark] = Open(mark, decision.explore, *found, passed, self._clock())
         if decision is not None and serves:
             self._last = decision.exploit

@@ -90,11 +90,8 @@ def headers_of(request: Fields) -> dict[str, str]:
     secret = request.get("secret_fields")
     raw = secret.get("raw_headers") if isinstance(secret, Mapping) else None
     found = raw if isinstance(raw, Mapping) else metadata_of(request).get("headers")
-    return (
-        {str(name).lower(): str(value) for name, value in found.items()}
-        if isinstance(found, Mapping)
-        else {}
-    )
+    pairs = found.items() if isinstance(found, Mapping) else ()
+    return {str(name).lower(): str(value) for name, value in pairs}
 
 
 def context_of(request: Fields, names: Sequence[str]) -> dict[str, Any]:
@@ -158,12 +155,10 @@ class ShadowArm:
         router, arguments = self._router(), {**request.json(), **_ALONE, "timeout": self._seconds}
         if request.headers:
             arguments["extra_headers"] = dict(request.headers)
+        mark = {"decoupled_shadow": True}
         if request.target == CHAT:
-            return await router.acompletion(
-                model=self._group, metadata={"decoupled_shadow": True}, **arguments
-            )
-        arguments["litellm_metadata"] = {"decoupled_shadow": True}
-        return await router.aresponses(model=self._group, store=False, **arguments)
+            return await router.acompletion(model=self._group, metadata=mark, **arguments)
+        return await router.aresponses(model=self._group, store=False, litellm_metadata=mark, **arguments)
 
     def in_time(self, served: Answer) -> Answer:
         """What was served, where it stands for a shadow: one that took as long would have failed."""

@@ -130,9 +130,8 @@ class ArmConnection(asyncio.BufferedProtocol):
             if isinstance(event, h11.Response):
                 _check(event)
                 # What declares its length twice may be read in two ways, so nothing follows it (RFC 9112, 6.3).
-                self._last = {b"content-length", b"transfer-encoding"} <= {
-                    name for name, _ in event.headers
-                }
+                names = {name for name, _ in event.headers}
+                self._last = {b"content-length", b"transfer-encoding"} <= names
                 return event
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
                 raise BrokenOff(self._lost or "answered something else than was asked")

@@ -26,7 +26,7 @@ from decoupled.errors import shown
 from decoupled.learner import Guardrails
 
 from ..service.experiment.context import Value, with_fields_of
-from ..service.experiment.records import FieldType, Settings
+from ..service.experiment.records import Settings
 from ..service.experiment.settings import changed_guardrails, checked_budget, checked_policy
 from ..service.http.models.schemas import experiment_out
 from ..service.http.models.watched import verdict_out
@@ -105,23 +105,16 @@ class LocalService:
         found = await self._experiments.get(TENANT, name)
         return experiment_out(found) | {"seed": found.seed}
 
-    async def create(
-        self,
-        name: str,
-        *,
-        arms: Sequence[str],
-        policy: Any,
-        deadline_seconds: float,
-        patience: int,
-        context: dict[str, FieldType] | None = None,
-        seed: int | None = None,
-    ) -> dict[str, Any]:
-        """Create an experiment."""
-        described, fields = checked_policy(policy).to_dict(), context or {}
+    async def create(self, name: str, **given: Any) -> dict[str, Any]:
+        """Create an experiment, with `experiment_settings`."""
         settings = Settings(
-            described, tuple(arms), deadline=deadline_seconds, context=fields, patience=patience
+            checked_policy(given["policy"]).to_dict(),
+            tuple(given["arms"]),
+            deadline=given["deadline_seconds"],
+            context=given.get("context", {}),
+            patience=given["patience"],
         )
-        found, _ = await self._experiments.put(TENANT, name, settings, seed)
+        found, _ = await self._experiments.put(TENANT, name, settings, given.get("seed"))
         return experiment_out(found)
 
     async def change_guardrails(self, name: str, **changes: Any) -> None:
@@ -185,17 +178,13 @@ class Backend(ServiceCalls, ABC):
             except Compiling:  # nothing was changed
                 pass
             if time.monotonic() >= until:
-                raise Compiling(
-                    f"experiment {self._name!r}: its policy is not compiled after {self._retries.compiling:g} s; "
-                    "to wait longer, start the mirror again"
-                )
+                late = f"its policy is not compiled after {self._retries.compiling:g} s"
+                remedy = "to wait longer, start the mirror again"
+                raise Compiling(f"experiment {self._name!r}: {late}; {remedy}")
             if not notified:
                 notified = True
-                _log.info(
-                    "the policy of experiment %r is being compiled, and requests wait until it is ready; %s",
-                    self._name,
-                    HOW_LONG,
-                )
+                told = "the policy of experiment %r is being compiled, and requests wait for it; %s"
+                _log.info(told, self._name, HOW_LONG)
             await asyncio.sleep(_PAUSE)
 
     async def _prepare(self) -> None:
@@ -212,10 +201,8 @@ class Backend(ServiceCalls, ABC):
             for name, value in wanted.items():
                 if found.get(name, value) != value:
                     other = "another seed" if name == "seed" else f"{name} = {shown(found[name])}"
-                    raise Conflict(
-                        f"experiment {self._name!r}: exists with {other}; "
-                        "settings are fixed, set the same or choose another name"
-                    )
+                    remedy = "settings are fixed, set the same or choose another name"
+                    raise Conflict(f"experiment {self._name!r}: exists with {other}; {remedy}")
             await self._service.add_arms(self._name, arms)
             if gone := [arm for arm in found["arms"] if arm not in arms]:
                 await self._service.retire_arms(self._name, gone)

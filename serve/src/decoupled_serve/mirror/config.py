@@ -71,9 +71,8 @@ def _policy(value: Any) -> Any:
 
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Token: TypeAlias = Annotated[
-    str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-]  # of a header or a cookie
+# The name of a header or a cookie.
+Token: TypeAlias = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
 Dotted: TypeAlias = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$")]  # such as "user.id"
 Url: TypeAlias = Annotated[str, AfterValidator(partial(kinds.url, "url"))]
 Amount: TypeAlias = Annotated[float, Field(ge=0.0, strict=True, allow_inf_nan=False)]
@@ -429,9 +428,8 @@ class MirrorConfig(TableConfig):
         for place, arm in enumerate(self.arms):
             for name in arm.pass_credentials:
                 if name.lower() not in known:  # the setting would have no effect
-                    rule = (
-                        f"is not a credential: those are {', '.join(CREDENTIALS)}, and mirror.credentials"
-                    )
+                    known_ones = ", ".join(CREDENTIALS)
+                    rule = f"is not a credential: those are {known_ones}, and mirror.credentials"
                     remedy = "all other headers are passed on anyway; leave it out, or add it there"
                     raise ParameterError.of(f"arm[{place}].pass_credentials", name, rule, remedy)
         size, limit = self.loss.bytes, self.mirror.answer_limit

@@ -91,13 +91,11 @@ def explained(config: MirrorConfig) -> str:
     judge = config.loss.judge
     if judge is not None and judge.python is not None:
         function_named(judge.python, config.folder, alone=judge.alone)
-    does = "takes copies" if config.sink else "listens"
+    does, store = "takes copies" if config.sink else "listens", config.service or shown_store(config.store)
     lines = [
-        f"{does} on {listen}, " + ("no console" if console is None else f"console on {shown(console)}")
+        f"{does} on {listen}, " + ("no console" if console is None else f"console on {shown(console)}"),
+        f"decides with experiment {config.experiment.name!r} in {store}",
     ]
-    lines.append(
-        f"decides with experiment {config.experiment.name!r} in {config.service or shown_store(config.store)}"
-    )
     for arm in config.arms:
         passed = f", gets {', '.join(arm.pass_credentials)} of clients" if arm.pass_credentials else ""
         added = f", adds {', '.join(arm.headers)}" if arm.headers else ""

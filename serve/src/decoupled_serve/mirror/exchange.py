@@ -71,11 +71,8 @@ class Request:
 
     def to_dict(self) -> dict[str, Any]:
         """The request as JSON."""
-        fields = {
-            "method": self.method,
-            "target": self.target,
-            "headers": [list(each) for each in self.headers],
-        }
+        headers = [list(each) for each in self.headers]
+        fields = {"method": self.method, "target": self.target, "headers": headers}
         return fields | body_to_json(self.body)
 
     @classmethod
@@ -150,9 +147,7 @@ class Answer:
         Args:
             content: what `to_dict` returned.
         """
-        others = {
-            name: value for name, value in content.items() if name not in ("body", "body_base64", "headers")
-        }
+        others = {name: content[name] for name in content.keys() - {"body", "body_base64", "headers"}}
         headers = tuple((name, value) for name, value in content["headers"])
         return cls(headers=headers, body=_body_from_json(content), **others)
 

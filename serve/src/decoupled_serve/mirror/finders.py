@@ -69,11 +69,8 @@ class ContextFinder:
 
     def __init__(self, fields: Mapping[str, FieldConfig]) -> None:
         self._fields = fields
-        self._headers = {
-            name: field.header.lower().encode()
-            for name, field in fields.items()
-            if field.header is not None
-        }
+        named = {name: field.header for name, field in fields.items()}
+        self._headers = {name: each.lower().encode() for name, each in named.items() if each is not None}
         self.in_body = any(field.body is not None for field in fields.values())
 
     def find(self, method: str, path: bytes, headers: Raw, content: Any) -> dict[str, Value]:

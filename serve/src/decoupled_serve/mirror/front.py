@@ -73,24 +73,15 @@ def arrived(scope: Scope) -> Arrived:
     length, chunked = 0, False
     for name, value in headers:
         if name == b"upgrade" and b"websocket" in value.lower():
-            raise Refused(
-                "websocket", 501, "websockets are not mirrored; let clients connect to an upstream directly"
-            )
+            told = "websockets are not mirrored; let clients connect to an upstream directly"
+            raise Refused("websocket", 501, told)
         if name == b"content-length":
             length = int(value)  # the server has checked it
         elif name == b"transfer-encoding":
             chunked = True
-    client = scope.get("client")
-    return Arrived(
-        scope["method"],
-        scope["raw_path"],
-        scope["decoupled.target"],
-        headers,
-        client[0] if client else None,
-        scope["scheme"],
-        length,
-        chunked,
-    )
+    path, target = scope["raw_path"], scope["decoupled.target"]
+    client = scope["client"][0] if scope.get("client") else None
+    return Arrived(scope["method"], path, target, headers, client, scope["scheme"], length, chunked)
 
 
 class FrontParts(NamedTuple):
@@ -187,9 +178,8 @@ async def refuse(
     given = next((value for name, value in headers if name == b"x-request-id"), None)
     origin = Origin(REQUEST_IDS.of(given))
     with coming_from(origin):
-        _log.log(
-            logging.WARNING if status >= 500 else logging.INFO, "%d: %s", status, detail, exc_info=error
-        )
+        level = logging.WARNING if status >= 500 else logging.INFO
+        _log.log(level, "%d: %s", status, detail, exc_info=error)
         content = encoded(problem(HTTPStatus(status).phrase, status, detail))
     # A body may follow that nobody reads.
     await Response(send, origin).send(status, content, PROBLEM, (CLOSE,) if close else ())

@@ -96,11 +96,8 @@ def as_text(
     >>> as_text([(b"accept", b"*/*"), (b"cookie", b"id=1")], without={b"cookie"})
     (('accept', '*/*'),)
     """
-    return tuple(
-        (name.decode("latin-1"), value.decode("latin-1"))
-        for name, value in headers
-        if name.lower() not in without
-    )
+    kept = (each for each in headers if each[0].lower() not in without)
+    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in kept)
 
 
 def as_bytes(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:

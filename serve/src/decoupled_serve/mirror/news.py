@@ -69,14 +69,8 @@ class News:
             return
         self._told[event] = arms
         _log.info("experiment %r: %s: %s", self._name, event, text)
-        content = {
-            "event": event,
-            "experiment": self._name,
-            "arm": arm,
-            "arms": arms,
-            "text": text,
-            "at": moment(now),
-        }
+        content = {"event": event, "experiment": self._name, "arm": arm, "arms": arms, "text": text}
+        content["at"] = moment(now)
         if self._webhook is None:
             self._keep(content)
         else:
@@ -113,9 +107,8 @@ class News:
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(content) + "\n")
         except OSError as error:
-            _log.warning(
-                "%s: cannot be written (%s); the next start tells it again", self._file.name, error
-            )
+            told = "%s: cannot be written (%s); the next start tells it again"
+            _log.warning(told, self._file.name, error)
 
 
 def _last_told(file: Path) -> dict[str, list[str]]:

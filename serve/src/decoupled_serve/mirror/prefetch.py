@@ -41,9 +41,8 @@ class Prefetch:
         self._generation = 0  # of the rules: decisions drawn by others are not used
         self._needed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
-        self._resting_until = (
-            0.0  # no decision for a key is asked for until then, because the last one failed
-        )
+        # No decision for a key is asked for until then, because the last one failed.
+        self._resting_until = 0.0
         self._taken = float("-inf")  # when one to mirror was last asked for
         self.last: str | None = None  # the arm that the newest decision exploits
         self.unused = 0

@@ -97,10 +97,8 @@ class Proxy(Front):
         if why:
             self._counts.served[serving.exploit, why] += 1
         if status and not serving.begun:
-            problem = (
-                "the mirror is ending; ask again" if status == 503 else "the body did not come in time"
-            )
-            await refuse(send, request.headers, status, problem, close=True)
+            problems = {503: "the mirror is ending; ask again", 408: "the body did not come in time"}
+            await refuse(send, request.headers, status, problems[status], close=True)
 
     # Choosing
 
@@ -154,13 +152,8 @@ class Proxy(Front):
         first, last, problem = time.perf_counter(), None, None
         recording = serving.recording
         try:
-            start = {
-                "type": "http.response.start",
-                "status": response.status,
-                "headers": for_client(response.headers),
-            }
-            serving.begun = True
-            await send(start)
+            headers, serving.begun = for_client(response.headers), True
+            await send({"type": "http.response.start", "status": response.status, "headers": headers})
             async for part in response.parts():
                 if recording is not None and recording.size <= self._answer_limit:  # where a copy is cut
                     recording.add(part)

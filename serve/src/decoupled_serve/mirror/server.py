@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import uvicorn
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from decoupled.client import AsyncClient
@@ -184,9 +185,6 @@ def _address(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-_JSON, _TEXT = b"application/json", b"text/plain; version=0.0.4; charset=utf-8"
-
-
 class StatusApp:
     """Answers `/mirror` and `/mirror/metrics`; passes all else on to the embedded decision service."""
 
@@ -197,27 +195,19 @@ class StatusApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        path = scope.get("path", "")
+        path, fresh = scope.get("path", ""), {"cache-control": "no-store"}
         if scope["type"] == "http" and path in ("/mirror", "/mirror/metrics"):
-            if not _is_local(scope):
-                await _send(send, 403, b"use a loopback name, such as localhost\n", b"text/plain")
+            host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+            if name_in(host) not in LOOPBACK:  # the page of another site could read it through a browser
+                answer = Response("use a loopback name, such as localhost\n", 403, fresh, "text/plain")
             elif path == "/mirror":
-                await _send(send, 200, json.dumps(self._status(), indent=1).encode() + b"\n", _JSON)
+                status = json.dumps(self._status(), indent=1) + "\n"
+                answer = Response(status, 200, fresh, "application/json")
             else:
-                await _send(send, 200, self._metrics.text(), _TEXT)
+                answer = Response(self._metrics.text(), 200, fresh, "text/plain; version=0.0.4")
+            await answer(scope, receive, send)
         elif self._service is not None:
             await self._service(scope, receive, send)
         elif scope["type"] == "http":
-            await _send(send, 404, b"the paths here are /mirror and /mirror/metrics\n", b"text/plain")
-
-
-def _is_local(scope: Scope) -> bool:
-    """Whether a request names this machine: the page of another site could otherwise read it through a browser."""
-    return name_in(next((value for name, value in scope["headers"] if name == b"host"), b"")) in LOOPBACK
-
-
-async def _send(send: Send, status: int, content: bytes, kind: bytes) -> None:
-    length = str(len(content)).encode()
-    headers = [(b"content-type", kind), (b"content-length", length), (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+            answer = Response("the paths here are /mirror and /mirror/metrics\n", 404, fresh, "text/plain")
+            await answer(scope, receive, send)

@@ -123,20 +123,13 @@ class Upstream:
         if content or request.method not in _SAFE:
             headers.append((b"content-length", str(len(content)).encode()))
         target = request.target.encode("latin-1")
-        start = time.perf_counter()
+        start, seconds = time.perf_counter(), min(self._seconds, self._copy_seconds)
         response: Opened | None = None
         first: float | None = None
         problem: str | None = None
         try:
             async with asyncio.timeout(self._copy_seconds):
-                response = await self._asked(
-                    self._copies,
-                    request.method,
-                    target,
-                    headers,
-                    body,
-                    min(self._seconds, self._copy_seconds),
-                )
+                response = await self._asked(self._copies, request.method, target, headers, body, seconds)
                 first = time.perf_counter()
                 await _record(response, recording)
         except TimeoutError:
@@ -235,20 +228,18 @@ class Upstream:
         seconds: float,
     ) -> Opened:
         try:
-            await connection.send(head, body, seconds)
-            return Opened(pool, connection, await connection.head(seconds), seconds)
+            try:
+                await connection.send(head, body, seconds)
+                return Opened(pool, connection, await connection.head(seconds), seconds)
+            except BaseException:
+                connection.close()
+                raise
         except TimeoutError:
-            connection.close()
             raise NoAnswer(self.name, f"did not answer within {seconds:g} s", 504) from None
         except BrokenOff as error:
-            connection.close()
             raise NoAnswer(self.name, f"gave no valid answer ({error})") from None
         except h11.LocalProtocolError as error:
-            connection.close()
             raise NoAnswer(self.name, f"the request cannot be passed on ({error})", 400) from None
-        except BaseException:
-            connection.close()
-            raise
 
 
 async def _record(response: Opened, recording: Recording) -> None:
@@ -277,13 +268,8 @@ class ArmHealth:
     If every arm is down, all count as up: a client is better served by an error of an arm than by one of the proxy.
     """
 
-    def __init__(
-        self,
-        arms: Sequence[Upstream],
-        changed: Callable[[list[str] | None], None],
-        every: float = CHECK_EVERY,
-    ) -> None:
-        self._arms, self._changed, self._every = arms, changed, every
+    def __init__(self, arms: Sequence[Upstream], changed: Callable[[list[str] | None], None]) -> None:
+        self._arms, self._changed = arms, changed
         self._down: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -315,7 +301,7 @@ class ArmHealth:
 
     async def _watch(self, arm: Upstream) -> None:
         while True:
-            await asyncio.sleep(self._every)
+            await asyncio.sleep(CHECK_EVERY)
             if arm.config.health is not None or arm.name in self._down:
                 await self._check(arm)
 

@@ -61,19 +61,17 @@ class Option:
 CONFIG = Option("config", PATH, None, "TOML file that sets options.", key="")
 
 
-def _serve(name: str, kind: Kind, default: object, meaning: str, fills: str | None = None) -> Option:
-    return Option(name, kind, default, meaning, f"serve.{name.replace('-', '_')}", fills=fills)
+def _serve(name: str, kind: Kind, default: object, meaning: str, **more: str) -> Option:
+    return Option(name, kind, default, meaning, f"serve.{name.replace('-', '_')}", **more)
 
 
-def _mirror(
-    name: str, kind: Kind, default: object, meaning: str, key: str = "", fills: str | None = None
-) -> Option:
-    return Option(name, kind, default, meaning, key or name.replace("-", "_"), fills=fills)
+def _mirror(name: str, kind: Kind, default: object, meaning: str, key: str = "", **more: str) -> Option:
+    return Option(name, kind, default, meaning, key or name.replace("-", "_"), **more)
 
 
 STORES = (
     _serve("store", STORE, "decoupled.db", "Where everything is stored."),
-    _serve("store-file", PATH, None, "File that contains the store's address, with its password.", "store"),
+    _serve("store-file", PATH, None, "File with the store's address and its password.", fills="store"),
 )
 
 LISTENING = (
@@ -92,29 +90,17 @@ SERVE = (
     _serve("backups", PATH, None, "Folder that POST /v1/backups writes to."),
     _serve("body-limit", whole(1024), 1_048_576, "Largest body, in bytes."),
     _serve("replay-limit", whole(1024), 67_108_864, "Largest log to replay, in bytes."),
-    _serve(
-        "delete-after",
-        number(0.0),
-        30.0,
-        "Days that an archived experiment is kept before it can be deleted.",
-    ),
+    _serve("delete-after", number(0.0), 30.0, "Days before an archived experiment can be deleted."),
     _serve("rate", number(0.0), 10_000.0, "Requests a second for each key; 0 for no limit."),
     _serve("burst", number(1.0), 20_000.0, "Requests that may arrive at once."),
-    _serve(
-        "experiments-in-memory",
-        whole(1),
-        2_000,
-        "Experiments kept in memory; others are restored when they are used.",
-    ),
+    _serve("experiments-in-memory", whole(1), 2_000, "Experiments in memory; others are restored on use."),
     _serve("drain", whole(1), 30, "Seconds that open requests have to finish on shutdown."),
     _serve("access-log", SWITCH, False, "Log every request, without secrets."),
     _serve("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),
     _serve(
         "metrics-experiments", whole(0, 10_000), 0, "Experiments with metrics of their own; 0 for none."
     ),
-    _serve(
-        "otel", SWITCH, None, "Send to OpenTelemetry; by default, if OTEL_EXPORTER_OTLP_ENDPOINT is set."
-    ),
+    _serve("otel", SWITCH, None, "Send to OpenTelemetry; on if OTEL_EXPORTER_OTLP_ENDPOINT is set."),
 )
 
 MIRROR = (
@@ -127,12 +113,7 @@ MIRROR = (
     _mirror("key-file", PATH, None, "File with the API key of that service."),
     _mirror("state-folder", PATH, None, "Folder to write to, if not that of the file."),
     _mirror("clients", whole(1), 1_000, "Requests served at a time; others get the status 503."),
-    _mirror(
-        "client-timeout",
-        number(0.1),
-        60.0,
-        "Seconds for which a client may send or read less than 4 KiB a second.",
-    ),
+    _mirror("client-timeout", number(0.1), 60.0, "Seconds that a client may stay below 4 KiB a second."),
     _mirror("drain", whole(1), 30, "Seconds to finish open answers on shutdown."),
     _mirror("experiment", EXPERIMENT, "mirror", "Name of the experiment.", "experiment.name"),
     _mirror("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),
@@ -147,11 +128,6 @@ MIRROR = (
 
 # Variables that are no options of these two commands.
 OTHER_VARIABLES = (
-    "DECOUPLED_CONFIG",
-    "DECOUPLED_DATA",
-    "DECOUPLED_KEY",
-    "DECOUPLED_KEY_FILE",
-    "DECOUPLED_NATIVE",
-    "DECOUPLED_OFFLINE",
-    "DECOUPLED_URL",
-)
+    "DECOUPLED_CONFIG", "DECOUPLED_DATA", "DECOUPLED_KEY", "DECOUPLED_KEY_FILE", "DECOUPLED_NATIVE",
+    "DECOUPLED_OFFLINE", "DECOUPLED_URL",
+)  # fmt: skip

@@ -28,10 +28,8 @@ _PLAIN = re.compile(
 )
 # Not a path, but keywords and values, or an address with another scheme.
 _SECRET = re.compile(r"password\s*=|\w\w:/.*@", re.IGNORECASE | re.DOTALL)
-_SWITCHES = {
-    **dict.fromkeys(("true", "1", "yes", "on"), True),
-    **dict.fromkeys(("false", "0", "no", "off"), False),
-}
+_SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
+_SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
 
 
 # What values mean

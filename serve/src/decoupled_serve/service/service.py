@@ -13,8 +13,7 @@ from decoupled.client import NotCompiled
 from decoupled.policies import Policy
 
 from .api.decisions import Decisions, sweep_all
-from .api.deletion import DELETE_AFTER, Deletion
-from .api.experiments import Experiments
+from .api.experiments import DELETE_AFTER, Deletion, Experiments
 from .api.keys import Audit, Keys
 from .api.listing import Listing
 from .api.logs import Logs

@@ -59,16 +59,14 @@ def shares_of(
     """
     arms = [str(arm) for arm in state["arms"]]
     if not state["exploitation"]:
-        raise UnsupportedError(
-            f"experiment {state['experiment']!r}: has too many arms to write their weights; ask for decisions"
-        )
+        rule = "has too many arms to write their weights; ask for decisions"
+        raise UnsupportedError(f"experiment {state['experiment']!r}: {rule}")
     gone = [arm for arm in upstreams if arm not in arms]
     known = set(map(str, retired))
     for arm in gone:
         if arm not in known:
-            raise ParameterError.of(
-                "--upstream", arm, "is not an arm of the experiment", near_name(arm, arms)
-            )
+            rule = "is not an arm of the experiment"
+            raise ParameterError.of("--upstream", arm, rule, near_name(arm, arms))
     problems = [f"arm {arm!r} is retired, and {upstreams[arm]} gets nothing" for arm in gone]
     names: dict[str, str] = {}  # of mapped arms first: no other arm may take the upstream of one
     for arm in sorted(arms, key=lambda each: each not in upstreams):
@@ -205,13 +203,10 @@ class HttpRoute(Document):
         """The file for these shares."""
         if _ROUTE_NAME.fullmatch(shares.experiment) is None:
             rule = "must be small letters, digits and '-' to be the name of a route"
-            raise ParameterError.of(
-                "EXPERIMENT", shares.experiment, rule, "use --to json, and write your own"
-            )
-        refs = [
-            {"name": name, "port": self.port, "weight": parts}
-            for name, parts in in_parts(shares, PARTS).items()
-        ]
+            remedy = "use --to json, and write your own"
+            raise ParameterError.of("EXPERIMENT", shares.experiment, rule, remedy)
+        weights = in_parts(shares, PARTS).items()
+        refs = [{"name": name, "port": self.port, "weight": parts} for name, parts in weights]
         route = {
             "apiVersion": "gateway.networking.k8s.io/v1",
             "kind": "HTTPRoute",

@@ -72,9 +72,9 @@ class FileTarget(Target):
     def is_outdated(self, experiment: str) -> bool:
         """Whether the file would be another one for the shares that it has."""
         there = self.current()
-        return there is None or self.document.text(Shares(experiment, there)) != self.file.read_text(
-            "utf-8"
-        )
+        if there is None:
+            return True
+        return self.document.text(Shares(experiment, there)) != self.file.read_text("utf-8")
 
     def apply(self, shares: Shares) -> None:
         """Write the file, and run the command."""
@@ -146,9 +146,8 @@ class HaProxy(Target):
         said = self._ask(f"show servers state {self.backend}")
         lines = [line.split() for line in said.splitlines() if line.strip() and not line.startswith("#")]
         if len(lines) < 2:
-            raise NotTaken(
-                f"--backend = {self.backend!r}: is not known to HAProxy: {said.strip() or 'no servers'}"
-            )
+            told = said.strip() or "no servers"
+            raise NotTaken(f"--backend = {self.backend!r}: is not known to HAProxy: {told}")
         # After a line with the version of the format: be_id be_name srv_id srv_name srv_addr ... srv_uweight.
         number = lines[1][0]  # a frontend may have the same name
         table = csv.DictReader(self._ask(f"show stat {number} 4 -1").splitlines())
@@ -161,9 +160,8 @@ class HaProxy(Target):
                 talk.sendall(command.encode() + b"\n")
                 return b"".join(iter(lambda: talk.recv(1 << 16), b"")).decode()
         except OSError as error:
-            raise NotTaken(
-                f"HAProxy at {self.address!r}: does not answer ({error}); is its `stats socket` there?"
-            ) from None
+            told = f"does not answer ({error}); is its `stats socket` there?"
+            raise NotTaken(f"HAProxy at {self.address!r}: {told}") from None
 
     def _connected(self) -> socket.socket:
         host, _, port = self.address.rpartition(":")
@@ -261,12 +259,8 @@ class Follower:
 
     def _write(self, shares: Shares, always: bool) -> None:
         there = self.target.current()
-        if (
-            always
-            or there is None
-            or self._has_moved(shares, there)
-            or self.target.is_outdated(shares.experiment)
-        ):
+        moved = always or there is None or self._has_moved(shares, there)
+        if moved or self.target.is_outdated(shares.experiment):
             self.target.apply(shares)
             self.say(str(shares))
 

@@ -1,7 +1,6 @@
 """Export, evaluation, retention and backup of a log."""
 
 import csv
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import Conflict, Invalid, NotFound, StoreError
+from decoupled.client.errors import Conflict, Invalid, NotFound, StoreError
 from decoupled.inference import lower_mean
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.analysis.export import COLUMNS, TIMES, LoggedDecision, evaluate
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore
-from support.stores import Clock, both_stores, quick_service
+from support.stores import Clock, Opened, both_stores, quick_service
 
-Opened = Callable[..., DecisionService]
 ARMS = ("a", "b", "c")
 
 
@@ -119,10 +117,11 @@ def test_evaluation_against_the_formula() -> None:
         some = None if seq % 3 else ("b", "c")
         explore, exploit = rng.choice(some or ARMS), rng.choice(some or ARMS)
         p = rng.uniform(0.2, 0.9)
-        made = (f"x-{seq}", "x", "both", exploit, explore, p, 1 / p, "FTPL", 0, 0.0, None)
-        settled = ("applied", rng.uniform(10, 30), 0.0, exploit)
-        late = int(seq + rng.integers(1, 40))
-        rows.append(LoggedDecision(*made, *settled, seq=seq, round=1, available=some, settled_seq=late))
+        made = LoggedDecision(
+            f"x-{seq}", "x", "both", exploit, explore, p, 1 / p, "FTPL", 0, 0.0, None,
+            "applied", rng.uniform(10, 30), 0.0, exploit, seq=seq, round=1, available=some,
+        )  # fmt: skip
+        rows.append(made)
     found = evaluate("x", rows, ARMS, (10.0, 30.0), coupled=False, risk=0.08)
     sides = (
         2 * 4 / 0.9

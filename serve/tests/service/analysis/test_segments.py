@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled.inference.sequences import Sequences
 from decoupled.inference.verdicts import verdict
 from decoupled_serve.service.analysis import history

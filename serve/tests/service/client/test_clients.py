@@ -11,7 +11,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.client import AsyncClient, Client, Retries, Undelivered
-from decoupled.client.service_errors import Invalid
+from decoupled.client.errors import Invalid
 from decoupled.errors import ParameterError
 from support.dropping import dropping_proxy, random_outcomes
 from support.http_service import Service

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import decoupled as dc
-from decoupled.client.service_errors import ServiceError
+from decoupled.client.errors import ServiceError
 from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.observe.metrics import HELP, NAMES
 from decoupled_serve.service.service import DecisionService

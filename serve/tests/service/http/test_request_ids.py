@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from decoupled.client import Client, Retries
-from decoupled.client.outbox import Undelivered
-from decoupled.client.service_errors import NotFound, ServiceError, StoreError
+from decoupled.client.errors import NotFound, ServiceError, StoreError
+from decoupled.client.feedback import Undelivered
 from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.observe.log_format import JsonFormatter
 from support.http_service import Service, served

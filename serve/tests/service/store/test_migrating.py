@@ -8,8 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled_serve.service.store import database, schema
 from decoupled_serve.service.store import postgres as postgres_store
+from decoupled_serve.service.store import schema
+from decoupled_serve.service.store import store as tables
 from decoupled_serve.service.store.open import migrated, open_store
 from decoupled_serve.service.store.schema import MIGRATIONS
 from support.stores import both_stores
@@ -30,7 +31,7 @@ def test_it_creates_updates_and_does_nothing(address: str, monkeypatch: pytest.M
 @both_stores
 def test_it_updates_an_earlier_release(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert migrated(address)[1:] == (0, LAST)
-    for module in (schema, database):
+    for module in (schema, tables):
         monkeypatch.setattr(module, "MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE t (x {integer})",)))
     assert migrated(address)[1:] == (LAST, LAST + 1)
     store = open_store(address)

@@ -18,10 +18,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from decoupled.cli.main import app
-from decoupled.client.service_errors import Conflict, StoreError
+from decoupled.client.errors import Conflict, StoreError
 from decoupled_serve.service.analysis.doctor import Check, examine
 from decoupled_serve.service.service import DecisionService, open_service
-from decoupled_serve.service.store import database, schema
+from decoupled_serve.service.store import schema
+from decoupled_serve.service.store import store as tables
 from decoupled_serve.service.store.backup import restore
 from decoupled_serve.service.store.open import open_store
 from decoupled_serve.service.store.sqlite import SqliteStore, mismatch
@@ -263,7 +264,7 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
     back_up(target, store)
     before = digest_of(target)
     more = (*schema.MIGRATIONS, ("ALTER TABLE api_keys ADD COLUMN colour TEXT",))
-    monkeypatch.setattr(database, "MIGRATIONS", more)
+    monkeypatch.setattr(tables, "MIGRATIONS", more)
     monkeypatch.setattr(schema, "MIGRATIONS", more)
     monkeypatch.setattr("decoupled_serve.service.store.backup.MIGRATIONS", more)
     restore(target, tmp_path / "new.db")

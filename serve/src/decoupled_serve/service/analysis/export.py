@@ -20,7 +20,7 @@ from decoupled.inference import settled as in_order
 from decoupled.learner import LossRange
 
 from ..experiment.context import shown_tags
-from ..experiment.live import Owner, decision_fields
+from ..experiment.live import Owner, decision_as
 from ..experiment.numbered_arms import from_stored, is_large
 from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microseconds, moment
 from ..memory.loader import from_beginning
@@ -84,13 +84,11 @@ def _logged(
         if decided.propensity is None and decided.explore is not None:
             decided = decided._replace(propensity=_at(true, decided.seq))
         places = None if decided.available is None else json.loads(decided.available)
-        yield LoggedDecision(
-            *decision_fields(decided, settled, owner),
-            seq=decided.seq,
-            round=decided.round,
-            available=None if places is None else tuple(names[place] for place in places),
-            settled_seq=settled and settled.seq,
-        )
+        available = None if places is None else tuple(names[place] for place in places)
+        yield decision_as(
+            LoggedDecision, decided, settled, owner,
+            seq=decided.seq, round=decided.round, available=available, settled_seq=settled and settled.seq,
+        )  # fmt: skip
 
 
 def true_propensities(store: Store, row: ExperimentRow) -> Iterator[tuple[int, float]]:

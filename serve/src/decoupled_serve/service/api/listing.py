@@ -13,7 +13,7 @@ from decoupled.decision import Mode
 from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
-from ..experiment.live import Owner, decision_record
+from ..experiment.live import Owner, decision_as
 from ..experiment.records import Decided, DecisionRecord, Experiment, ExperimentRow, Settled, Status
 from ..experiment.settings import plain_text
 from ..memory.session import Session
@@ -187,7 +187,7 @@ class Listing:
             policy = json.loads(row.settings)["policy"]["name"]
             owner = Owner(row.tag, row.name, json.loads(row.arms), policy)
             found, following = decisions_page(reader, row.id, row.head, **wanted)
-            records = [decision_record(decided, settled, owner) for decided, settled in found]
+            records = [decision_as(DecisionRecord, decided, settled, owner) for decided, settled in found]
             return Page(records, None if following is None else _cursor(sort, [following]))
 
 

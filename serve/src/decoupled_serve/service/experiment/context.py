@@ -41,7 +41,7 @@ def checked_key(key: Key, log: KeyLog) -> str:
     >>> checked_key("", "hashed")
     Traceback (most recent call last):
         ...
-    decoupled.client.service_errors.Invalid: key: has 0 bytes in UTF-8; must have 1 to 1024; use an id, or a hash of a longer text
+    decoupled.client.errors.Invalid: key: has 0 bytes in UTF-8; must have 1 to 1024; use an id, or a hash of a longer text
     """
     try:
         text = key_text(key)
@@ -124,7 +124,7 @@ def checked_tags(tags: object) -> dict[str, str]:
     >>> checked_tags({"country": 49})
     Traceback (most recent call last):
         ...
-    decoupled.client.service_errors.Invalid: tags.country = 49: must be a string of 1 to 200 printable characters; for example {'country': 'de'}
+    decoupled.client.errors.Invalid: tags.country = 49: must be a string of 1 to 200 printable characters; for example {'country': 'de'}
     """
     if not isinstance(tags, Mapping):
         raise Invalid.of("tags", tags, "must be an object of strings", _EXAMPLE)
@@ -242,7 +242,7 @@ def checked_fields(fields: object) -> dict[str, FieldType]:
     >>> checked_fields({"tokens": "int"})
     Traceback (most recent call last):
         ...
-    decoupled.client.service_errors.Invalid: context.tokens = 'int': must be 'text', 'number' or 'boolean'; for example {'subject': 'text'}
+    decoupled.client.errors.Invalid: context.tokens = 'int': must be 'text', 'number' or 'boolean'; for example {'subject': 'text'}
     """
     example = "for example {'subject': 'text'}"
     if not isinstance(fields, Mapping):
@@ -284,7 +284,7 @@ def stored_context(context: object, declared: Declared) -> str | None:
     >>> stored_context({"token": 312}, declared)
     Traceback (most recent call last):
         ...
-    decoupled.client.service_errors.Invalid: context.token: is not a field of this experiment; did you mean 'tokens'?
+    decoupled.client.errors.Invalid: context.token: is not a field of this experiment; did you mean 'tokens'?
     """
     if not isinstance(context, Mapping):
         rule = "must be an object of values by field"

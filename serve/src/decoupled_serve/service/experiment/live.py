@@ -7,9 +7,9 @@ replayed, and a replayed row must equal the logged one.
 import json
 from array import array
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from .numbered_arms import Places, is_large
 from .records import Changed, Decided, DecisionRecord, ExperimentRow, Row, Settings, Settled, Status
 from .settings import as_settings
 
+R = TypeVar("R", bound=DecisionRecord)
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _KEPT_UP = 64  # rows; by their numbers, so that a replay does the same
 UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
@@ -410,7 +411,7 @@ class LiveExperiment:
         """A decision as clients see it; if asked for, with why its arm was drawn, as far as that is still known."""
         pending = self.pending.get(row.seq) if why and row.exploit is not None else None
         drawn = None if pending is None else pending[1].why
-        return DecisionRecord(*decision_fields(row, settled, self), drawn)
+        return decision_as(DecisionRecord, row, settled, self, why=drawn)
 
 
 class Owner(NamedTuple):
@@ -422,15 +423,14 @@ class Owner(NamedTuple):
     policy: str
 
 
-def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment | Owner) -> DecisionRecord:
-    """A decision with its outcome."""
-    return DecisionRecord(*decision_fields(row, settled, owner))
-
-
-def decision_fields(
-    row: Decided, settled: Settled | None, owner: LiveExperiment | Owner
-) -> tuple[Any, ...]:
-    """The fields of a `DecisionRecord`, in their order."""
+def decision_as(
+    kind: Callable[..., R],
+    row: Decided,
+    settled: Settled | None,
+    owner: LiveExperiment | Owner,
+    **more: Any,
+) -> R:
+    """A decision with its outcome, as a record of this kind; `more` are the fields that only that kind has."""
     names = owner.names
     status: Status = "unobserved" if row.explore is None else "pending"
     if settled is not None:
@@ -438,11 +438,12 @@ def decision_fields(
     exploit = None if row.exploit is None else names[row.exploit]
     explore = None if row.explore is None else names[row.explore]
     loss, at = (None, None) if settled is None else (settled.loss, settled.at)
-    return (
+    return kind(
         f"{owner.tag}-{row.seq}", owner.name, row.mode, exploit, explore, row.propensity, row.weight,
         owner.policy, row.version, row.made_at, row.expires_at, status, loss, at,
         exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,
         {} if row.tags is None else shown_tags(row.tags),
         None if row.baseline is None else shown_baseline(row.baseline, names),
         row.key or None, shown_context(row.context), shown_advice(row.advice, names),
+        **more,
     )  # fmt: skip

@@ -109,7 +109,7 @@ def checked_policy(values: object, place: str = "policy") -> Policy:
     >>> checked_policy({"name": "Forgetting", "policy": {"name": "FTPL", "alpha": 1}})
     Traceback (most recent call last):
         ...
-    decoupled.client.service_errors.Invalid: policy.policy.alpha = 1: must be a finite number above 1 and below 1e+09; the default is 3
+    decoupled.client.errors.Invalid: policy.policy.alpha = 1: must be a finite number above 1 and below 1e+09; the default is 3
     """
     if not isinstance(values, dict) or "name" not in values:
         raise Invalid.of(place, values, "must be an object with the name of a policy", _A_POLICY)

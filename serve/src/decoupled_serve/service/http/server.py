@@ -19,7 +19,7 @@ from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, Ladder
 
 from ...options.kinds import is_loopback as is_loopback
-from ..api.deletion import DELETE_AFTER
+from ..api.experiments import DELETE_AFTER
 from ..memory.cache import MOST
 from ..service import open_service
 from ..store.open import is_postgres

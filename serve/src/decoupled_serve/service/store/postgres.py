@@ -13,9 +13,8 @@ from decoupled.client import StoreError
 from ...fair_threads import pause
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ..experiment.records import ExperimentRow
-from .database import Values
 from .schema import POSTGRES, TABLES
-from .store import EXPERIMENTS, Store
+from .store import EXPERIMENTS, Store, Values
 
 # How long a replica that stops in the middle of a transaction can hold up the others. After that its transaction
 # is rolled back, and its callers get an error.

@@ -13,9 +13,8 @@ from decoupled.client import StoreError
 
 from ...fair_threads import pause
 from ..experiment.records import ExperimentRow
-from .database import Values
 from .schema import SQLITE
-from .store import EXPERIMENTS, Store
+from .store import EXPERIMENTS, Store, Values
 
 # Error messages for a SQLite file that cannot be opened: the reason, and what to do.
 

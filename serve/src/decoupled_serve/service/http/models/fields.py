@@ -52,7 +52,7 @@ def parsed(body: bytes) -> Any:
     >>> parsed(b'{"loss": 0.25, "loss": 0.75}')
     Traceback (most recent call last):
         ...
-    decoupled.client.service_errors.BadRequest: body: is not JSON (an object has the same name twice); send a JSON object in UTF-8
+    decoupled.client.errors.BadRequest: body: is not JSON (an object has the same name twice); send a JSON object in UTF-8
     """
     try:
         text = body.decode("utf-8")

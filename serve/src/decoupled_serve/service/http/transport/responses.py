@@ -86,7 +86,7 @@ class Response:
 def refusal(error: ServiceError, request: str) -> bytes:
     """The whole response, as it is sent, to a request whose headers cannot be read.
 
-    >>> from decoupled.client.service_errors import TooSlow
+    >>> from decoupled.client.errors import TooSlow
     >>> refusal(TooSlow("headers: must arrive within 20 s; send them at once"), "1f2e-7").splitlines()[0]
     b'HTTP/1.1 408 Request Timeout'
     """

@@ -1,7 +1,8 @@
-"""Reports an error of a command in one line, and sets its exit status."""
+"""What commands share: flags, tables, errors and exit statuses."""
 
+import inspect
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
@@ -9,6 +10,47 @@ import typer
 from ..base.extras import as_missing_extra
 from ..base.sigint import held_while_compiling
 from ..errors import DecoupledError
+
+# Gives commands parameters that they share
+
+
+def with_parameters_of(
+    command: Callable[..., None], run: Callable[..., None], filled: str, added: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Let `run` look like `command` without the parameter that it fills in itself, and with those that are added."""
+    own = [each for each in inspect.signature(command).parameters.values() if each.name != filled]
+    parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *added]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def flag(name: str, annotation: object, default: object) -> inspect.Parameter:
+    """A parameter of a command that is a flag."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+# Prints rows as a table
+
+
+def aligned(rows: Iterable[tuple[str, ...]]) -> str:
+    """Rows as text in columns.
+
+    >>> print(aligned([("a", "bb"), ("ccc", "d")]))
+    a    bb
+    ccc  d
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+# Reports an error of a command in one line, and sets its exit status
+
 
 # The exit statuses of every command; 0 if it succeeds.
 WRONG, WRONG_COMMAND_LINE, INTERRUPTED = 1, 2, 130

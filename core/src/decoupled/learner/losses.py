@@ -1,0 +1,137 @@
+"""Losses as a user gives them: losses or rewards in a range, preferences, and predictions."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints
+from ..base.validation import as_loss, is_missing, is_number, kind_of, loss_ends, one_of
+from ..decision import ByArm
+from ..errors import LossError, Message, ParameterError, shown
+from .arms import ArmNames
+
+# The range of losses: from a user's loss or reward to a loss in [0, 1]
+
+
+UNKNOWN = "report the loss when it is known; feedback may come late, or never"
+
+
+class LossRange(NamedTuple):
+    """The lowest and highest possible loss. Rewards use the same range, mirrored."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def checked(cls, ends: object) -> "LossRange":
+        """Check the range that a user gave."""
+        return cls(*loss_ends(ends))
+
+    def scaled(self, loss: object, reward: object = None) -> float:
+        """The loss on a scale from 0 to 1, given either a loss or a reward."""
+        if reward is None and type(loss) is float and self.low <= loss <= self.high:  # nearly always
+            return (loss - self.low) / (self.high - self.low)
+        if (message := not_one_of(loss, reward)) is not None:
+            raise LossError(message)
+        if reward is None:
+            return self.scaled_as("loss", loss)
+        return (self.high - self._within("reward", reward)) / (self.high - self.low)
+
+    def scaled_as(self, name: str, loss: object, if_missing: str = UNKNOWN) -> float:
+        """A loss on a scale from 0 to 1. `name` names it in an error; `if_missing` is the remedy if it is missing."""
+        return (self._within(name, loss, if_missing) - self.low) / (self.high - self.low)
+
+    def _within(self, name: str, value: object, if_missing: str = UNKNOWN) -> float:
+        number = as_loss(value)
+        if number is not None and self.low <= number <= self.high:
+            return number
+        if is_missing(value):
+            rule = "is missing" if value is None else "is not a number"
+            remedy = if_missing
+        elif is_number(value):
+            rule = f"must lie in [{self.low}, {self.high}]"
+            remedy = "declare another range with start(..., loss_range=(low, high))"
+        else:
+            rule, remedy = f"is {kind_of(value)}", f"give a number in [{self.low}, {self.high}]"
+        raise LossError.of(name, value, rule, remedy)
+
+
+def not_one_of(loss: object, reward: object) -> Message | None:
+    """The message for both a loss and a reward, or neither; None if exactly one is given."""
+    remedy = "give either the loss of the explored arm or its reward"
+    if loss is None and reward is None:
+        return Message("loss, reward: neither was given", remedy)
+    if loss is not None and reward is not None:
+        return Message(f"loss = {shown(loss)}, reward = {shown(reward)}: both were given", remedy)
+    return None
+
+
+# Preferences as losses: which of a decision's two arms did better
+
+
+Preference: TypeAlias = Literal["explore", "tie", "exploit"]
+"""Which of the two arms of a decision did better; "tie" if neither."""
+PREFERENCES: tuple[Preference, ...] = get_args(Preference)
+_SCALED = {"explore": 0.0, "tie": 0.5, "exploit": 1.0}
+
+
+def preference_loss(preference: Preference, loss_range: tuple[float, float] = (0.0, 1.0)) -> float:
+    """The loss of the explored arm if all that is known is which of the two arms won.
+
+    If the explored arm wins, its loss is the lowest of the range; if the exploited arm wins, the highest; for a tie,
+    the middle. If arm i beats arm j with probability 1/2 + (l_j - l_i) / 2, this loss has the mean
+    1/2 + (l_explore - l_exploit) / 2: the exploited arm shifts all arms alike, so the differences between arms are
+    those of the losses l, halved.
+
+    Args:
+        preference: the winner, "explore" or "exploit", or "tie".
+        loss_range: the range of losses of the learner that will observe it.
+
+    >>> import decoupled as dc
+    >>> dc.preference_loss("explore"), dc.preference_loss("tie"), dc.preference_loss("exploit", (0, 250))
+    (0.0, 0.5, 250.0)
+    """
+    low, high = LossRange.checked(loss_range)
+    return low + _SCALED[one_of("preference", preference, PREFERENCES)] * (high - low)
+
+
+# A user's predictions of each arm's next loss: checked baselines for a decision
+
+
+Predictions: TypeAlias = ByArm | Iterable[float]
+"""Losses that you expect: of some arms by name, or of all arms in order."""
+
+MISSING = "give a mapping that leaves out the arms without a prediction"
+
+
+def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Floats:
+    """A user's predictions as a dictionary, a list, or an array of numbers. An iterator is consumed once."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "fiu":
+        return given.astype(np.float64)
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        rule = "must be a mapping from arms to losses, or a list of losses in the order of arms"
+        raise ParameterError.of("baseline", given, rule, "for example {'a': 0.3}")
+    return list(given)
+
+
+def scaled_predictions(
+    given: dict[Any, Any] | list[Any] | Floats, arms: ArmNames, losses: LossRange
+) -> tuple[Ints, Floats]:
+    """The places that have a prediction, and the predictions on a scale from 0 to 1."""
+    if isinstance(given, dict):
+        places = np.array([arms.place(name) for name in given], np.int64)
+        values = [losses.scaled_as(f"baseline[{name!r}]", value, MISSING) for name, value in given.items()]
+        return places, np.array(values, np.float64)
+    if len(given) != len(arms):
+        rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
+        raise ParameterError.of("baseline", given, rule, "give a mapping if only some have one")
+    if isinstance(given, np.ndarray):
+        outside = np.flatnonzero(~((given >= losses.low) & (given <= losses.high)))
+        if len(outside) > 0:  # this raises the error for the first of them
+            losses.scaled_as(f"baseline[{outside[0]}]", float(given[outside[0]]), MISSING)
+        return np.arange(len(given)), (given - losses.low) / (losses.high - losses.low)
+    each = [losses.scaled_as(f"baseline[{i}]", value, MISSING) for i, value in enumerate(given)]
+    return np.arange(len(given)), np.array(each, np.float64)
