@@ -17,9 +17,8 @@ from decoupled_serve.options.definitions import Option
 from decoupled_serve.service.analysis.export import COLUMNS
 from decoupled_serve.service.http import admission as limits
 from decoupled_serve.service.http.models import schemas as shapes
-from support.doc_tools import tool
 from support.http_service import served
-from support.pages import PAGES, ROOT, commands
+from support.pages import PAGES, ROOT, commands, tool
 
 leaves = tool("program_lists").leaves
 LEAVES = list(leaves(typer.main.get_command(app)))
