@@ -21,8 +21,15 @@ from decoupled.learner import LossRange
 
 from ..experiment.context import shown_tags
 from ..experiment.live import Owner, decision_as
-from ..experiment.numbered_arms import from_stored, is_large
-from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microseconds, moment
+from ..experiment.records import (
+    Decided,
+    DecisionRecord,
+    ExperimentRow,
+    from_stored,
+    is_large,
+    microseconds,
+    moment,
+)
 from ..memory.loader import from_beginning
 from ..store.store import Store
 
