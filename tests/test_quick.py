@@ -1,8 +1,10 @@
-"""What `make quick` runs."""
+"""What `make quick` runs, and that what the Makefile and the workflows name exists."""
 
 import re
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 import decoupled as dc
 from support.pages import ROOT
@@ -23,8 +25,12 @@ def test_a_sample_has_one_policy_for_each_law_a_few_sets_of_parameters_and_nothi
     assert sample([*laws, *sets, *rest]) == [laws[0], laws[2], laws[3], *sets[:: 100 // SETS], rest[0]]
 
 
-def test_what_make_quick_names_exists() -> None:
-    (names,) = re.findall(r"^QUICK := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    paths = names.replace("\\\n", " ").split()
-    assert len(paths) > 10
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+@pytest.mark.parametrize("file", ["Makefile", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
+def test_what_make_and_the_workflows_name_exists(file: str) -> None:
+    paths = set(
+        re.findall(
+            r"(?<![\w./$-])(?:core|serve|lab|tests|examples|clients)/[\w./-]*\w", (ROOT / file).read_text()
+        )
+    )
+    built = [path for path in paths if "native/lib" in path]
+    assert [path for path in sorted(paths - {*built}) if not (ROOT / path).exists()] == []

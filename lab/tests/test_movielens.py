@@ -5,13 +5,13 @@ import io
 import os
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
+from http.client import IncompleteRead
 from pathlib import Path
-from threading import Thread
 from typing import Any
+from urllib.error import HTTPError
 
 import numpy as np
 import pytest
@@ -76,7 +76,6 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.delenv("DECOUPLED_DATA", raising=False)
     monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("no_proxy", "*")
     environment._oracle.cache_clear()
     yield tmp_path / "cache" / "decoupled" / "ml-100k"
     environment._oracle.cache_clear()
@@ -137,37 +136,28 @@ def archive(**held: bytes) -> bytes:
     return buffer.getvalue()
 
 
-class Publisher(ThreadingHTTPServer):
-    """A local server that answers every request with `body`."""
+class Publisher:
+    """Stands for the network: gives a body, or raises an error, and counts how often it was asked."""
+
+    publication = Publication("https://publisher.example/ml-100k.zip", CHECKSUM)
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
-        self.status, self.body, self.pause, self.asked = 200, archive(), 0.0, 0
-        self.publication = Publication(f"http://127.0.0.1:{self.server_port}/ml-100k.zip", CHECKSUM)
+        self.body, self.asked = archive(), 0
+        self.error: Exception | None = None
 
-
-class Answer(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        server: Any = self.server
-        server.asked += 1
-        time.sleep(server.pause)
-        self.send_response(server.status)
-        self.send_header("Content-Length", str(len(server.body)))
-        self.end_headers()
-        self.wfile.write(server.body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def __call__(self, url: str, timeout: float) -> io.BytesIO:
+        assert (url, timeout) == (self.publication.url, files.SILENCE)
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        return io.BytesIO(self.body)
 
 
 @pytest.fixture
-def publisher() -> Iterator[Publisher]:
-    with Publisher() as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+def publisher(monkeypatch: pytest.MonkeyPatch) -> Publisher:
+    found = Publisher()
+    monkeypatch.setattr("urllib.request.urlopen", found)
+    return found
 
 
 @pytest.mark.parametrize("below", [".", "ml-100k"])
@@ -211,18 +201,18 @@ def test_the_network_is_asked_only_when_it_may_be(
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({"status": 404}, "cannot be fetched: HTTP Error 404"),
+        ({"error": HTTPError("", 404, "Not Found", Message(), None)}, "cannot be fetched: HTTP Error 404"),
         ({"body": archive(**{"u.data": GOOD[:-9]})}, f"u.data has SHA-256 [0-9a-f]+, not {CHECKSUM}"),
         ({"body": archive()[:-50]}, "is not a readable archive"),
         ({"body": archive(README=b"hello")}, "holds no ml-100k/u.data"),
-        ({"pause": 0.5}, "cannot be fetched: timed out"),
+        ({"error": TimeoutError("timed out")}, "cannot be fetched: timed out"),
+        ({"error": IncompleteRead(b"PK")}, "cannot be fetched: IncompleteRead"),
         ({"body": bytes(2_000_000)}, "too slow or too large"),
     ],
 )
 def test_a_failed_download_leaves_nothing_behind_and_the_stand_in_says_why(
     answer: dict[str, object], said: str, publisher: Publisher, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "SILENCE", 0.25)
     monkeypatch.setattr(files, "LARGEST", 1_000_000)
     vars(publisher).update(answer)
     with pytest.raises(dc.StorageError, match=f"data = 'ml-100k': is not available .*{said}"):
@@ -336,7 +326,12 @@ def test_a_fit_is_kept_and_a_damaged_or_foreign_one_is_made_anew(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fits: list[Ratings] = []
-    monkeypatch.setattr(oracle, "fit_oracle", lambda ratings: fits.append(ratings) or fit_oracle(ratings))
+
+    def counted(ratings: Ratings) -> Oracle:
+        fits.append(ratings)
+        return fit_oracle(ratings)
+
+    monkeypatch.setattr(oracle, "fit_oracle", counted)
     content = as_file(SMALL)
     first = fitted(content)
     (kept,) = tmp_path.rglob("fit-*.npz")

@@ -1,6 +1,7 @@
 """`decoupled client`, as a user calls it: tags, lists, deleting, moving learners and logs, guardrails and budgets."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import decoupled as dc
+from decoupled.cli import client, verdict
 from decoupled.cli.main import app
 from support.http_service import served
 
@@ -135,3 +137,23 @@ def test_the_kill_switch_and_the_budget_from_a_shell(
         assert "CHANGES = '{': is not JSON" in refused("guardrails", "numbered", "{")
         assert "must be a JSON object" in refused("budget", "numbered", "[]")
         assert "both given" in refused("feedback", made["id"], "--preference", "tie", "--loss", "1")
+
+
+class Deciding:
+    """A service whose experiment is decided at the fourth look."""
+
+    def __init__(self) -> None:
+        self.states = ["open", "open", "narrowed", "decided"]
+
+    def verdict(self, name: str) -> dict[str, Any]:
+        state = self.states.pop(0)
+        return {"state": state, "text": f"{name} is {state}"}
+
+
+def test_a_verdict_is_waited_for_until_it_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(client, "connected", lambda url, key_file: nullcontext(Deciding()))
+    said = CliRunner().invoke(app, ["client", "verdict", "models", "--wait", "--json"])
+    assert said.exit_code == 0
+    assert '"models is decided"' in said.stdout
+    assert said.stderr == "models is open\nmodels is narrowed\n"

@@ -1,4 +1,4 @@
-"""`decoupled serve`, `keys` and `client`, as a user calls them."""
+"""`decoupled serve`, `health`, `keys` and `client`, as a user calls them."""
 
 import json
 import re
@@ -357,3 +357,25 @@ def test_messages_in_the_shell_have_remedies_of_the_shell(
     assert "outbox" not in gone.stderr
     nowhere = run(app, ["client", "show", "--url", "localhost:8000"])
     assert "url = 'localhost:8000': must be an address that begins with http://" in nowhere.stderr
+
+
+def test_health_exits_with_0_only_if_the_service_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(tmp_path, open_to_all=False) as service:
+        port = service.url.rpartition(":")[2]
+        monkeypatch.setenv("DECOUPLED_PORT", port)
+        monkeypatch.setenv("DECOUPLED_HOST", "0.0.0.0")
+        assert run(app, ["health"]).stdout == f"{service.url}/healthz: 200\n"
+        ready = run(app, ["health", "--ready", "--url", f"{service.url}/"])
+        assert ready.stdout == f"{service.url}/readyz: 200\n"
+        monkeypatch.setattr(service.direct, "ready", lambda: False)
+        unready = run(app, ["health", "--ready"])
+        assert unready.exit_code == 1
+        assert "503" in unready.stderr
+        assert "store: cannot be read or written" in unready.stderr
+        assert run(app, ["health"]).exit_code == 0
+    gone = run(app, ["health"])
+    assert gone.exit_code == 1
+    assert "no answer" in gone.stderr
+    assert run(app, ["health", "--url", "nonsense"]).exit_code == 1

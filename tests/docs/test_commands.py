@@ -17,9 +17,8 @@ from decoupled_serve.options.definitions import Option
 from decoupled_serve.service.analysis.export import COLUMNS
 from decoupled_serve.service.http import admission as limits
 from decoupled_serve.service.http.models import schemas as shapes
-from support.doc_tools import tool
 from support.http_service import served
-from support.pages import PAGES, ROOT, commands
+from support.pages import PAGES, ROOT, commands, tool
 
 leaves = tool("program_lists").leaves
 LEAVES = list(leaves(typer.main.get_command(app)))
@@ -53,8 +52,7 @@ requests at once for each key = burst
 wrong keys per second from one address = bad_keys
 decisions in a request, items in a batch, rows of a page = MOST_DECISIONS MOST_FEEDBACK MOST_LISTED
 seconds of a deadline = LONGEST_DEADLINE
-arms of an experiment that have names = MOST_NAMED
-arms of an experiment, if you give their number = MOST_NUMBERED
+arms of an experiment = MOST_ARMS
 characters of an `Idempotency-Key` = LONGEST_KEY
 exports and evaluations of a tenant at a time = MOST_AT_ONCE
 seconds to read an exported log = export_seconds

@@ -11,9 +11,8 @@ from decoupled_lab.benchmark import entry as entries
 from decoupled_lab.benchmark.loading import Source
 from decoupled_lab.benchmark.statistics import Ratio
 from decoupled_lab.benchmark.suite import SIZES
-from support.doc_tools import tool
 from support.made_entries import LEVELS, made_up
-from support.pages import ROOT
+from support.pages import ROOT, tool
 
 leaderboard, leaderboard_entries = map(tool, ("leaderboard", "leaderboard_entries"))
 take = leaderboard_entries.take

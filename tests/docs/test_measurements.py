@@ -11,8 +11,7 @@ import pytest
 import decoupled as dc
 from decoupled_lab.bench import engine
 from decoupled_lab.bench.timing import Ratio
-from support.doc_tools import tool
-from support.pages import ROOT
+from support.pages import ROOT, tool
 
 measure, measurements, regrets = map(tool, ("measure", "measurements", "regrets"))
 KNOWN = measurements.records()

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,8 @@ import pytest
 
 from decoupled_serve.weights.shares import Nginx, all_to
 from decoupled_serve.weights.targets import FileTarget
-from support.mirrors.running import eventually
 from support.pages import ROOT
+from support.waiting import free_port, wait_for
 
 # Debian's folder for daemons may not be on the path.
 PLACES = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -28,15 +28,6 @@ def program(name: str, package: str) -> str:
     if found is None:
         pytest.skip(f"{name} is not installed here, so it was NOT tested with: apt install {package}")
     return found
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses at this moment."""
-    with ExitStack() as stack:
-        taken = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
-        for each in taken:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in taken]
 
 
 def replaced(text: str, by: dict[str, str]) -> str:
@@ -68,7 +59,7 @@ def _running(command: list[str], port: int, folder: Path) -> Iterator[None]:
     with (folder / "output").open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        eventually(lambda: _listens(port) or process.poll() is not None, "a gateway")
+        wait_for(lambda: _listens(port) or process.poll() is not None, "a gateway")
         assert process.poll() is None, (folder / "output").read_text()
         yield
     finally:
@@ -85,7 +76,7 @@ def _listens(port: int) -> bool:
 def nginx(urls: dict[str, str], *, gate: str = "", key: str = "") -> Iterator[tuple[Gateway, int]]:
     """nginx with the files of deploy/: upstreams `current` and `next`, the sink, and the gate with a key on a second port."""
     binary = program("nginx", "nginx-light")
-    port, gate_port = free_ports(2)
+    port, gate_port = [free_port() for _ in range(2)]
     with tempfile.TemporaryDirectory(prefix="nginx") as name:
         folder = Path(name)
         weights = folder / "checkout.conf"
@@ -124,7 +115,7 @@ def nginx(urls: dict[str, str], *, gate: str = "", key: str = "") -> Iterator[tu
 def haproxy(urls: dict[str, str]) -> Iterator[Gateway]:
     """HAProxy with the file of deploy/: servers `current` and `next`."""
     binary = program("haproxy", "haproxy")
-    [port] = free_ports(1)
+    [port] = [free_port() for _ in range(1)]
     with tempfile.TemporaryDirectory(prefix="haproxy") as name:
         folder = Path(name)
         text = replaced(

@@ -1,15 +1,25 @@
-"""The pages of the documentation: their code, and the output they show."""
+"""The pages of the documentation: their code, the output they show, and the scripts that make parts of them."""
 
+import importlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LANGUAGES = ("python", "sh", "toml", "text", "bibtex", "js")
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
+
+
+def tool(name: str) -> Any:
+    """A script of docs/tools, as a module; it imports others from its folder."""
+    folder = str(ROOT / "docs" / "tools")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
 
 
 class Block(NamedTuple):

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from support.doc_tools import tool
-from support.pages import NUMBER
+from support.pages import NUMBER, tool
 
 
 def assert_shows(kept: Path, figure: Any, again: str) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 
 def wait_for(
     condition: Callable[[], Any], what: str = "it", log: Path | None = None, seconds: float = 120.0
-) -> None:
-    """Wait until a condition holds; on a busy machine that takes long."""
+) -> Any:
+    """The first result of a condition that is true; on a busy machine that takes long."""
     deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}\n" + (
-            log.read_text()[-3000:] if log else ""
-        )
+    while not (found := condition()):
+        told = log.read_text()[-3000:] if log else ""
+        assert time.monotonic() < deadline, f"waited for {what}\n{told}"
         time.sleep(0.01)
+    return found
 
 
 def free_port() -> int:

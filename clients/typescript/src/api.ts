@@ -256,9 +256,7 @@ export interface ExperimentIn {
    * A policy by name and parameters; parameters left out take their defaults. An experiment that names no policy runs Ladder().
    */
   policy?: Record<string, unknown>;
-  /**
-   * The names of the arms, or their number: then they are called 0, 1, 2, ... More than 10,000 must be numbers, and their policy Ladder().
-   */
+  /** The names of the arms, or their number: then they are called 0, 1, 2, ... */
   arms?: (string | number)[] | number;
   /** The lowest and the highest possible loss. */
   loss_range?: number[];
@@ -317,7 +315,7 @@ export interface ExperimentOut {
   policy: Record<string, unknown>;
   /** The policy in a few words. */
   policy_label: string;
-  /** The arms that can be chosen now; their number if there are more than 10,000. */
+  /** The arms that can be chosen now; their number if an earlier release took more than 10,000. */
   arms: (string | number)[] | number;
   retired: (string | number)[];
   loss_range: number[];

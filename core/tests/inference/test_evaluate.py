@@ -1,7 +1,8 @@
-"""A log judged offline: the estimates by their definitions, every form of a log and of a candidate, and refusals."""
+"""A log judged offline: the estimates by their definitions, every form of a log and of a candidate, tags, and refusals."""
 
 import csv
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -216,38 +217,6 @@ def test_an_interval_that_is_empty_says_so(tmp_path: Path) -> None:
     assert not any("empty" in each for each in RESULT.remarks)
 
 
-def test_files_that_cannot_be_read_say_where_and_those_that_can_are(tmp_path: Path) -> None:
-    path, parquet = tmp_path / "log.csv", tmp_path / "log.parquet"
-    good = "explore,propensity,loss\n" + "a,0.5,0.2\nb,0.5,0.7\n" * 5
-    path.write_bytes(good.encode())
-    plain = dc.evaluate(path)
-    for same in (
-        b"\xef\xbb\xbf" + good.encode(),
-        f"{good}\n\n".encode(),
-        good.replace("\n", "\r\n").encode(),
-    ):
-        path.write_bytes(same)
-        assert dc.evaluate(path) == plain
-    for wrong, message in [
-        (good.encode() + b"a,0.5\n", "line 12 has 2 values, and the header 3"),
-        (good.encode() + b"a,0.5,0.2,\n", "line 12 has 4 values, and the header 3"),
-        (good.encode() + "Köln,0.5,0.2\n".encode("latin-1"), "is not UTF-8"),
-        (good.encode() + b'"' + b"x" * 200_000 + b'",0.5,0.2\n', "is not CSV"),
-    ]:
-        path.write_bytes(wrong)
-        with pytest.raises(dc.ParameterError, match=rf"log.csv': .*{message}.*save it as CSV in UTF-8"):
-            dc.evaluate(path)
-    for content in (b"", b"PAR1", b"explore,propensity,loss"):
-        parquet.write_bytes(content)
-        with pytest.raises(dc.ParameterError, match=r"log.parquet': is not a whole Parquet file"):
-            dc.evaluate(parquet)
-    with pytest.raises(FileNotFoundError):
-        dc.evaluate(tmp_path / "none.parquet")
-    uneven: dict[str, list[Any]] = {"explore": ["a", "b"], "propensity": [0.5], "loss": [0.1, 0.2]}
-    with pytest.raises(dc.ParameterError, match=r"log\['propensity'\]: has 1 values"):
-        dc.evaluate(uneven)
-
-
 def test_a_log_of_the_standard_game_has_what_was_served() -> None:
     rows = logged(400, policy=dc.CoupledExp3())
     found = dc.evaluate(rows)
@@ -292,65 +261,10 @@ def test_the_result_is_a_table_plain_values_and_a_picture(tmp_path: Path) -> Non
     assert (tmp_path / "new" / "values.png").stat().st_size > 1_000
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"propensity": None}, "2000 of 2000 observed decisions have no propensity"),
-        ({"propensity": 1.0}, "none of the 2000 decisions with a loss could explore every arm"),
-        ({"propensity": 0.0}, r"log\[0\].propensity = 0.0: must be a probability of at least 1e-50"),
-        ({"propensity": 1e-320}, r"log\[0\].propensity = 1e-320: must be a probability of at least 1e-50"),
-        ({"propensity": "high"}, r"log\[0\].propensity = 'high': is not a number"),
-        ({"loss": None}, "has 2000 decisions and no loss"),
-        ({"loss": 1.5}, r"log\[0\].loss = 1.5: must lie in \[0.0, 1.0\]"),
-    ],
-)
-def test_what_cannot_be_told_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(dc.DecoupledError, match=message):
-        dc.evaluate([{**row, **changes} for row in ROWS])
-
-
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ("d", "policy: would exploit 'd', which the log never explored"),
-        ({"a": 0.5, "d": 0.5}, "would exploit 'd'"),
-        ("e", "is not an arm of this log"),
-        ({"a": 0.5}, "add up to 1"),
-        ({"a": 2.0}, r"policy\['a'\] = 2.0: must be a number from 0 to 1"),
-        (np.ones((3, 4)), "must have a row for each of 2000 decisions"),
-        (lambda row: [0.5, 0.5, 0.5, 0.5], "add up to 1"),
-        (object(), "is none that can be judged"),
-    ],
-)
-def test_a_candidate_that_cannot_be_judged_is_refused(policy: Any, message: str) -> None:
-    with pytest.raises(dc.DecoupledError, match=message):
-        dc.evaluate(ROWS, policy=policy, arms=["a", "b", "c", "d"])
-
-
 def test_an_arm_that_was_never_explored_has_no_value() -> None:
     found = dc.evaluate(ROWS, arms=["a", "b", "c", "d"])
     assert value(found, "d") == Evaluated("d", 0, None, None, None, 0.0, 1.0)
     assert found.remarks == ("'d' was never explored, so nothing can be told about it",)
-
-
-def test_logs_that_are_none_are_refused(tmp_path: Path) -> None:
-    logs: list[tuple[Any, str]] = [
-        (7, "is an int"),
-        ([1, 2], r"log\[0\] = 1: is an int, and rows must be mappings"),
-        ({"explore": ["a"], "loss": [0.5]}, "has no column 'propensity', only 'explore', 'loss'"),
-        (tmp_path / "log.json", "must end in .csv or .parquet"),
-    ]
-    for log, message in logs:
-        with pytest.raises(dc.ParameterError, match=message):
-            dc.evaluate(log)
-    (tmp_path / "log.csv").write_text("")
-    with pytest.raises(dc.ParameterError, match="has no column 'explore'"):
-        dc.evaluate(tmp_path / "log.csv")
-    with pytest.raises(FileNotFoundError):
-        dc.evaluate(tmp_path / "none.csv")
-    for ends in (1, 0), (-1e308, 1e308):
-        with pytest.raises(dc.ParameterError, match="loss_range"):
-            dc.evaluate(ROWS, loss_range=ends)
 
 
 def test_a_log_that_waits_for_its_first_decision_says_so() -> None:
@@ -362,16 +276,207 @@ def test_a_log_that_waits_for_its_first_decision_says_so() -> None:
     assert dc.evaluate(rows).observed == 899
 
 
-def test_odd_values_are_refused_or_read() -> None:
-    rows = ROWS[:200]
-    wrong: list[tuple[str, Any]] = [("id", [1]), ("explore", ["a"]), ("context", "[" * 100_000)]
-    for name, value in wrong:
-        with pytest.raises(dc.ParameterError, match=rf"log\[3\].{name} ="):
-            dc.evaluate([{**row, name: value} if place == 3 else row for place, row in enumerate(rows)])
-    with pytest.raises(dc.ParameterError, match=r"policy\(...\)"):
-        dc.evaluate(rows, policy=lambda _: [10**400, 0, 0])
-    missing = [{**row, "loss": None} if place == 3 else row for place, row in enumerate(rows)]
+# Tags and predictions
+
+LEVELS = {"a": 0.2, "b": 0.7}
+
+
+def predicted_rows(count: int, seed: int, noise: float = 0.05, wrong: float = 0.0) -> list[dict[str, Any]]:
+    """A log whose situations differ a lot; its predictions know them, up to an error."""
+    stream = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        hard = stream.random() * 0.25
+        arm = "a" if stream.random() < 0.5 else "b"
+        expected = {name: mean + hard for name, mean in LEVELS.items()}
+        loss = min(max(expected[arm] + noise * stream.standard_normal(), 0.0), 1.0)
+        predicted = {name: value + wrong for name, value in expected.items()}
+        found.append({"explore": arm, "propensity": 0.5, "loss": loss, "baseline": json.dumps(predicted)})
+    return found
+
+
+def robust(log: list[dict[str, Any]]) -> list[float]:
+    return [float(each.doubly_robust or 0.0) for each in dc.evaluate(log).arms]
+
+
+def without(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name != "baseline"} for row in log]
+
+
+def test_predictions_make_the_estimate_less_noisy_and_never_biased() -> None:
+    """60 logs of 200 rows. Means are compared at five standard errors: a false alarm in a million runs."""
+    truth = np.array([mean + 0.125 for mean in LEVELS.values()])
+    for wrong in (0.0, 0.04):
+        logs = [predicted_rows(200, seed, wrong=wrong) for seed in range(60)]
+        known, plain = (np.array([robust(each) for each in some]) for some in (logs, map(without, logs)))
+        off = np.abs(known.mean(axis=0) - truth)
+        assert np.all(off < 5 * known.std(axis=0) / np.sqrt(60) + 1e-3), (
+            "unbiased, also if predictions are off"
+        )
+        assert np.all(known.std(axis=0) < 0.9 * plain.std(axis=0)), "less noisy"
+
+
+def test_a_perfect_prediction_leaves_no_noise() -> None:
+    log = [
+        {"explore": arm, "propensity": p, "loss": LEVELS[arm], "baseline": LEVELS}
+        for arm, p in [("a", 0.9), ("b", 0.1), ("a", 0.5), ("a", 0.9)]
+    ]
+    assert robust(log) == pytest.approx([0.2, 0.7], abs=1e-12)
+    intervals = [(each.low, each.high) for each in dc.evaluate(log).arms]
+    assert intervals == [(each.low, each.high) for each in dc.evaluate(without(log)).arms]
+
+
+def test_some_arms_may_have_no_prediction_and_others_may_be_unknown() -> None:
+    log = predicted_rows(50, 1)
+    partly = [{**row, "baseline": {"a": 0.5, "gone": 0.9} if n % 2 else ""} for n, row in enumerate(log)]
+    only_b = dc.evaluate(partly).arms[1]
+    assert only_b == dc.evaluate(without(log)).arms[1], "no prediction for b: as without"
+
+
+def test_tags_choose_rows_and_keep_all_arms() -> None:
+    log = [
+        {**row, "tags": json.dumps({"country": "de" if row["explore"] == "a" else "fr", "n": str(n % 3)})}
+        for n, row in enumerate(predicted_rows(60, 2))
+    ]
+    german = dc.evaluate(log, tags={"country": "de"})
+    assert german.decisions == sum(row["explore"] == "a" for row in log)
+    assert [(each.name, each.telling) for each in german.arms] == [("a", german.decisions), ("b", 0)]
+    both = dc.evaluate(log, tags={"country": "de", "n": "0"})
+    assert both.decisions == sum('"de"' in row["tags"] and '"n": "0"' in row["tags"] for row in log)
+    laws = np.tile([1.0, 0.0], (60, 1))
+    assert dc.evaluate(log, laws, tags={"country": "de"}).candidate is not None, (
+        "a law for each row of the log"
+    )
+    with pytest.raises(dc.ParameterError, match="0 decisions and no loss"):
+        dc.evaluate(log, tags={"country": "it"})
+    with pytest.raises(dc.ParameterError, match="tags = 'de'"):
+        dc.evaluate(log, tags="de")  # type: ignore[arg-type]
+
+
+# What is refused: changes of every row, further arguments, and the message
+
+KINDS = {"law": "a", "art": "b"}
+IN_CONTEXT = [{**row, "context": {"kind": ("law", "art")[n % 2]}} for n, row in enumerate(ROWS[:50])]
+REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"propensity": None}, {}, "2000 of 2000 observed decisions have no propensity"),
+    ({"propensity": 1.0}, {}, "none of the 2000 decisions with a loss could explore every arm"),
+    ({"propensity": 0.0}, {}, r"log\[0\].propensity = 0.0: must be a probability of at least 1e-50"),
+    ({"propensity": 1e-320}, {}, r"log\[0\].propensity = 1e-320: must be a probability of at least 1e-50"),
+    ({"propensity": "high"}, {}, r"log\[0\].propensity = 'high': is not a number"),
+    ({"loss": None}, {}, "has 2000 decisions and no loss"),
+    ({"loss": 1.5}, {}, r"log\[0\].loss = 1.5: must lie in \[0.0, 1.0\]"),
+    ({"id": None, "seq": 7}, {}, r"log\[1\].seq = 7: is the decision of log\[0\] too"),
+    ({"id": [1]}, {}, r"log\[0\].id ="),
+    ({"explore": ["a"]}, {}, r"log\[0\].explore ="),
+    ({"baseline": "[1]"}, {}, r"log\[0\].baseline = '\[1\]': is not a JSON object"),
+    ({"baseline": {"a": 1.5}}, {}, r"log\[0\].baseline\['a'\] = 1.5"),
+    ({"baseline": {"a": "low"}}, {}, r"log\[0\].baseline\['a'\] = 'low'"),
+    ({"tags": "de"}, {"tags": {"country": "de"}}, r"log\[0\].tags = 'de'"),
+    ({}, {"loss_range": (1, 0)}, "loss_range"),
+    ({}, {"loss_range": (-1e308, 1e308)}, "loss_range"),
+    ({}, {"policy": "d"}, "policy: would exploit 'd', which the log never explored"),
+    ({}, {"policy": {"a": 0.5, "d": 0.5}}, "would exploit 'd'"),
+    ({}, {"policy": "e"}, "is not an arm of this log"),
+    ({}, {"policy": {"a": 0.5}}, "add up to 1"),
+    ({}, {"policy": {"a": 2.0}}, r"policy\['a'\] = 2.0: must be a number from 0 to 1"),
+    ({}, {"policy": np.ones((3, 4))}, "must have a row for each of 2000 decisions"),
+    ({}, {"policy": lambda row: [0.5, 0.5, 0.5, 0.5]}, "add up to 1"),
+    ({}, {"policy": lambda row: [10**400, 0, 0, 0]}, r"policy\(...\)"),
+    ({}, {"policy": object()}, "is none that can be judged"),
+    ({"context": None}, {"policy": KINDS, "segments": "kind"}, "need a context, and the log has none"),
+]
+REFUSED_IN_CONTEXT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"context": "law"}, {}, r"log\[0\].context = 'law': is not a JSON object"),
+    ({"context": "[" * 100_000}, {}, r"log\[0\].context ="),
+    *(
+        (
+            {"context": {"kind": value}},
+            {},
+            rf"log\[0\].context\['kind'\] = {shown}.*: must be a text, a number from",
+        )
+        for value, shown in (
+            (math.nan, "nan"),
+            (["law"], r"\['law'"),
+            (10**400, "1000"),
+            (-1e101, r"-1e\+101"),
+        )
+    ),
+    ({}, {"drift": False}, "assumes that an arm has one mean for all decisions, and these have contexts"),
+    ({}, {"least_propensity": 0.9}, "least_propensity = 0.9: must be at most 0."),
+    ({}, {"least_propensity": 0.0}, "least_propensity"),
+    ({}, {"policy": {"law": "a"}, "segments": "kind"}, "is a segment of the log that the mapping lacks"),
+    ({}, {"policy": KINDS | {"law": "e"}, "segments": "kind"}, "is not an arm of this log"),
+    ({}, {"policy": lambda _: "a", "segments": "kind"}, "must be a mapping from the values of the fields"),
+    ({}, {"policy": KINDS, "segments": ()}, r"segments = \(\): must be names of fields"),
+    ({}, {"policy": lambda context: "e"}, "is not an arm of this log"),
+    ({}, {"policy": lambda context: None}, r"policy\(...\) = None: is no arm, and no 4 probabilities, for"),
+    ({}, {"policy": lambda context: [0.5, "x"]}, r"policy\(...\) = \[0.5, 'x'\]: is no arm"),
+    ({}, {"policy": lambda context: 0.5}, r"policy\(...\) = 0.5: is no arm"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "options", "message"),
+    [(rows, *each) for rows, some in ((ROWS, REFUSED), (IN_CONTEXT, REFUSED_IN_CONTEXT)) for each in some],
+    ids=lambda part: part[:60] if isinstance(part, str) else "",
+)
+def test_what_cannot_be_told_is_refused(
+    rows: list[dict[str, Any]], changes: dict[str, Any], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(dc.DecoupledError, match=message):
+        dc.evaluate([{**row, **changes} for row in rows], arms=["a", "b", "c", "d"], **options)
+
+
+def test_a_missing_number_of_a_data_frame_is_missing() -> None:
+    missing = [{**row, "loss": None} if place == 3 else row for place, row in enumerate(ROWS[:200])]
     assert dc.evaluate(pd.DataFrame(missing).convert_dtypes()).observed == 199
-    blank = [{**row, "id": None, "seq": 7} for row in rows]
-    with pytest.raises(dc.ParameterError, match=r"log\[1\].seq = 7: is the decision of log\[0\] too"):
-        dc.evaluate(blank)
+
+
+GOOD = b"explore,propensity,loss\n" + b"a,0.5,0.2\nb,0.5,0.7\n" * 5
+UNREADABLE: list[tuple[str, Any, str]] = [
+    *(
+        ("log.csv", GOOD + more, f"log.csv': .*{message}.*save it as CSV in UTF-8")
+        for more, message in (
+            (b"a,0.5\n", "line 12 has 2 values, and the header 3"),
+            (b"a,0.5,0.2,\n", "line 12 has 4 values, and the header 3"),
+            ("Köln,0.5,0.2\n".encode("latin-1"), "is not UTF-8"),
+            (b'"' + b"x" * 200_000 + b'",0.5,0.2\n', "is not CSV"),
+        )
+    ),
+    *(
+        ("log.parquet", content, "log.parquet': is not a whole Parquet file")
+        for content in (b"", b"PAR1", b"explore,propensity,loss")
+    ),
+    ("log.csv", b"", "has no column 'explore'"),
+    ("log.json", b"", "must end in .csv or .parquet"),
+    (
+        "",
+        {"explore": ["a", "b"], "propensity": [0.5], "loss": [0.1, 0.2]},
+        r"log\['propensity'\]: has 1 values",
+    ),
+    ("", {"explore": ["a"], "loss": [0.5]}, "has no column 'propensity', only 'explore', 'loss'"),
+    ("", 7, "is an int"),
+    ("", [1, 2], r"log\[0\] = 1: is an int, and rows must be mappings"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), UNREADABLE, ids=lambda part: repr(part)[:40])
+def test_a_log_that_cannot_be_read_says_where(
+    tmp_path: Path, name: str, content: Any, message: str
+) -> None:
+    if name:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(dc.ParameterError, match=message):
+        dc.evaluate(tmp_path / name if name else content)
+
+
+def test_files_may_have_marks_blank_lines_and_other_ends_of_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(GOOD)
+    plain = dc.evaluate(path)
+    for same in (b"\xef\xbb\xbf" + GOOD, GOOD + b"\n\n", GOOD.replace(b"\n", b"\r\n")):
+        path.write_bytes(same)
+        assert dc.evaluate(path) == plain
+    for name in ("none.csv", "none.parquet"):
+        with pytest.raises(FileNotFoundError):
+            dc.evaluate(tmp_path / name)

@@ -5,7 +5,6 @@ import json
 import random
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -271,42 +270,6 @@ def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
 
 
 # Errors
-
-
-@pytest.mark.parametrize(
-    ("call", "names", "message"),
-    [
-        (
-            "add_arms",
-            ["x", "b"],
-            "names: 'b' is already an arm of this learner; choose another name, or retire",
-        ),
-        ("add_arms", ["x", "y", "x"], "names: 'x' appears twice; give every arm a name of its own"),
-        ("add_arms", ["x", None], "names: None is not a valid name; use strings or whole numbers"),
-        ("add_arms", ["x", True], "names: True is not a valid name; use strings or whole numbers"),
-        ("add_arms", ["x", 1.0], "names: 1.0 is not a valid name; use strings or whole numbers"),
-        ("add_arms", "xyz", "names = 'xyz': must be a list of arms; put the names in a list"),
-        ("add_arms", 3, "names = 3: must be a list of arms; put the names in a list"),
-        ("add_arms", np.zeros((2, 2)), "must be a list of arms; put the names in a list"),
-        ("retire_arms", ["a", "B"], "arm = 'B': is not an arm of this learner; "),
-        ("retire_arms", "a", "names = 'a': must be a list of arms; put the names in a list"),
-        (
-            "retire_arms",
-            ["a", "b", "c", "d"],
-            "names = ['a', 'b', 'c', 'd']: would leave 1 of 5 arms, and at least two must stay; add others first",
-        ),
-        ("retire_arms", NAMES, "would leave 0 of 5 arms, and at least two must stay; add others first"),
-    ],
-    ids=str,
-)
-def test_what_is_refused_changes_nothing(call: str, names: Any, message: str) -> None:
-    learner = used(dc.Ladder())
-    learner.decide(count=3)
-    before = learner.to_json()
-    with pytest.raises(dc.ArmError) as caught:
-        getattr(learner, call)(names)
-    assert message in str(caught.value)
-    assert learner.to_json() == before
 
 
 def test_too_many_arms_for_a_policy_that_counts_pairs() -> None:

@@ -1,7 +1,7 @@
 """Users' baselines: predictions instead of the running mean, behind the policy's own gate."""
 
 import json
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -20,7 +20,6 @@ CENTRED: list[dc.Policy] = [
     dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="sorting", kappa=0.6),
     dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9),
 ]
-WITHOUT: list[dc.Policy] = [dc.FTPL(), dc.CoupledTsallisINF(), dc.Forgetting(dc.FTPL(), period=29)]
 every_centred = pytest.mark.parametrize("policy", CENTRED, ids=lambda policy: policy.label)
 LOSSES = np.array([0.2, 0.9, 0.35, 0.6, 0.5, 0.75])
 # Far from the losses, and different for every arm; one is right and one is 0.
@@ -157,54 +156,6 @@ def test_it_draws_as_without() -> None:
         for learner in (one, two):
             learner.replay([(0, 0.5, 0.2), (1, 0.25, 0.7), (2, 0.25, 0.4)])
         assert one.decide(baseline=[0.1, 0.2, 0.3]) == two.decide()
-
-
-@pytest.mark.parametrize("policy", WITHOUT, ids=lambda policy: policy.label)
-def test_a_policy_without_a_baseline_says_so(policy: dc.Policy) -> None:
-    learner = policy.start(3, seed=1)
-    before = learner.to_json()
-    calls: list[Any] = [learner.decide] if policy.coupled else [learner.decide, learner.explore]
-    for call in calls:
-        with pytest.raises(dc.UnsupportedError, match=r"^baseline: the estimator of .* Ladder\(\)"):
-            call(baseline=[0.1, 0.2, 0.3])
-    assert learner.to_json() == before
-
-
-@pytest.mark.parametrize(
-    ("baseline", "error", "message"),
-    [
-        (
-            [0.1, 0.2],
-            dc.ParameterError,
-            "baseline = [0.1, 0.2]: must have one loss for each of 3 arms, and has 2; ",
-        ),
-        (
-            np.zeros(4),
-            dc.ParameterError,
-            "must have one loss for each of 3 arms, and has 4; give a mapping",
-        ),
-        (np.zeros((3, 1)), dc.ParameterError, "must be a mapping from arms to losses, or a list"),
-        ("abc", dc.ParameterError, "baseline = 'abc': must be a mapping from arms to losses, or a list"),
-        (0.5, dc.ParameterError, "baseline = 0.5: must be a mapping from arms to losses"),
-        ([0.1, 1.2, 0.3], dc.LossError, "baseline[1] = 1.2: must lie in [0.0, 1.0]; "),
-        (np.array([0.1, 0.2, np.nan]), dc.LossError, "baseline[2] = nan: is not a number; give a mapping"),
-        (np.array([0.1, -0.2, 9.0]), dc.LossError, "baseline[1] = -0.2: must lie in [0.0, 1.0]; "),
-        ([0.1, "0.2", 0.3], dc.LossError, "baseline[1] = '0.2': is a str; give a number in [0.0, 1.0]"),
-        ({"a": 0.1, "b": None}, dc.LossError, "baseline['b'] = None: is missing; give a mapping"),
-        ({"a": 0.1, "z": 0.2}, dc.ArmError, "arm = 'z': is not an arm of this learner"),
-    ],
-    ids=str,
-)
-def test_what_is_no_prediction_is_refused(
-    baseline: Any, error: type[dc.DecoupledError], message: str
-) -> None:
-    learner = dc.Ladder().start(["a", "b", "c"], seed=1)
-    before = learner.to_json()
-    for call in (learner.decide, learner.explore):
-        with pytest.raises(error) as caught:
-            call(baseline=baseline)
-        assert message in str(caught.value)
-    assert learner.to_json() == before
 
 
 # The effect on regret

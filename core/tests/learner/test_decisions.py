@@ -1,15 +1,28 @@
 """Decisions, names and seeds; what any sequence of calls teaches is in test_model.py, the laws in the policies' contract."""
 
+import ctypes
+import gc
 import json
+import weakref
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.kernels.dispatch import bound
+from decoupled.kernels.laws.winner_law import MOST_ARMS
+from decoupled.learner.inferring import MOST_WATCHED
+from decoupled.native import load
+from decoupled.native.calls import NativeFunction, Signature
 
 # Questions about the learner: one policy that sums estimates, and one that takes means.
 every_policy = pytest.mark.parametrize("policy", [dc.FTPL(), dc.FollowTheLeader()], ids=repr)
+
+
+needs_machine_code = pytest.mark.skipif(
+    load.why_not() is not None, reason=f"of the shipped machine code: {load.why_not()}; make native"
+)
 
 
 def trained(policy: dc.Policy) -> dc.Learner:
@@ -62,13 +75,48 @@ def test_any_plain_number_is_a_loss(loss: Any) -> None:
     assert learner.estimates()[cast(int, decision.explore)] == float(loss) * decision.weight
 
 
-def test_decisions_of_another_learner_are_refused() -> None:
-    learner, other = dc.FTPL().start(arms=3, seed=1), dc.FTPL().start(arms=3, seed=2)
-    learner.decide()
-    foreign = other.decide()
-    for given_back in (foreign, foreign.id):
-        with pytest.raises(dc.FeedbackError, match="never made by this learner"):
-            learner.observe(given_back, loss=0.5)
+def test_a_decision_is_an_ordinary_one() -> None:
+    learner = dc.FTPL().start([10**20, "b"], seed=7)
+    decision = learner.decide()
+    again = dc.Decision(*decision)
+    assert (decision, hash(decision), repr(decision)) == (again, hash(again), repr(again))
+    assert [type(each) for each in decision[:2] + decision[4:]] == [str, int, float, float]
+    assert {decision.exploit, decision.explore} <= {10**20, "b"}
+    learner.observe(again, loss=0.5)  # an equal one will do
+    assert learner.round == 2
+
+
+def test_an_unknown_propensity_is_none() -> None:
+    assert dc.CoupledFTPL().start(3, seed=7).decide().propensity is None
+
+
+@needs_machine_code
+@pytest.mark.parametrize("part", ["decide", "update"])
+def test_machine_code_that_fails_changes_nothing(part: str) -> None:
+    learner = dc.FTPL().start(3, seed=7)
+    decision = learner.decide()
+    running = learner._running
+    failing = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(lambda block: 1)
+    broken = NativeFunction(part, failing, failing, Signature((), ()))
+    entries = running.entries._replace(**{part: broken})
+    running.calls = bound(entries, running.values, running.state, running.stream)
+    with pytest.raises(RuntimeError, match=f"{part}: the shipped machine code failed"):
+        learner.decide() if part == "decide" else learner.observe(decision, 0.5)
+    assert learner.pending == (decision,)
+    assert learner.round == 1
+
+
+@pytest.mark.parametrize("part", ["init", "decide", "update"])
+def test_a_call_keeps_its_arrays(part: str) -> None:
+    """A decision among some arms is drawn by a call of an object that nobody else holds."""
+    among = dc.FTPL().start(4, seed=7)._running.only(np.arange(2))
+    rows, call = weakref.ref(among.state.floats), getattr(among.calls, part)
+    del among
+    gc.collect()
+    assert rows() is not None
+    del call
+    gc.collect()
+    assert rows() is None
 
 
 # Randomness
@@ -107,3 +155,42 @@ def test_a_fork_with_its_parents_seed_keeps_what_is_pending() -> None:
     fresh = fork.decide()
     assert fresh.id != inherited.id
     assert fork.pending == (inherited, fresh)
+
+
+# Very many arms: a call is quick, or it says at once that it is not offered
+
+
+@pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder()], ids=repr)
+def test_exact_probabilities_of_too_many_arms_are_refused(policy: dc.Policy) -> None:
+    learner = policy.start(MOST_ARMS + 1, seed=7)
+    with pytest.raises(
+        dc.UnsupportedError, match=r"at most 100,000.*name the arms you ask about with available="
+    ):
+        learner.exploitation_probabilities()
+    assert learner.exploitation_probabilities(available=range(10)).sum() == pytest.approx(1.0)
+    assert learner.exploration_probabilities().sum() == pytest.approx(1.0)
+    learner.observe(learner.decide(), 0.5)
+
+
+def test_too_many_arms_are_not_watched() -> None:
+    refused = "this learner has 10,001 arms, and confidence sequences are kept of at most 10,000"
+    learner = dc.Ladder().start(MOST_WATCHED + 1, seed=7)
+    with pytest.raises(dc.UnsupportedError, match=refused):
+        learner.watch()
+    with pytest.raises(dc.UnsupportedError, match=refused):
+        learner.guardrails = dc.Guardrails(incumbent=3)
+    with pytest.raises(dc.UnsupportedError, match="not watched"):
+        learner.inference  # noqa: B018
+    assert not learner.guardrails
+
+
+def test_arms_are_not_added_to_a_watched_learner_beyond_what_can_be_watched() -> None:
+    learner = dc.Ladder().start(MOST_WATCHED, seed=7)
+    learner.watch()
+    before = learner.inference.sequences.count
+    with pytest.raises(dc.UnsupportedError, match="10,001 arms"):
+        learner.add_arms([MOST_WATCHED])
+    assert (len(learner.arms), learner.inference.sequences.count) == (MOST_WATCHED, before)
+    learner.inference.stop()
+    learner.add_arms([MOST_WATCHED])
+    assert len(learner.arms) == MOST_WATCHED + 1

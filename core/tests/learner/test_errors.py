@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -46,212 +46,361 @@ def test_the_tree_has_no_other_branches() -> None:
     assert drawn <= set(dir(dc))
 
 
-# Starting
+# What is refused: the error, the call, and the message, in which "..." stands for anything
 
-
-class Case(NamedTuple):
-    """A bad value, and what the message must say beside it."""
-
-    value: Any
-    rule: str
-    remedy: str
-    shown: str | None = None  # how the value appears, if not as its repr
-
-
-def raised(error: type[dc.DecoupledError], call: Callable[[], object]) -> str:
-    with pytest.raises(error) as caught:
-        call()
-    assert type(caught.value) is error
-    return str(caught.value)
-
-
-def check(message: str, argument: str, case: Case) -> None:
-    """`argument = value: rule; remedy`, on one line."""
-    shown = repr(case.value) if case.shown is None else case.shown
-    assert re.match(rf"{re.escape(argument)}(?!\w)", message)
-    assert shown in message
-    rule, _, remedy = message.partition("; ")
-    assert case.rule in rule
-    assert case.remedy in remedy
-    assert "\n" not in message
-
-
-ARMS_KIND = ("must be a number or a list of names", "")
-TOO_FEW = ("must be at least two", "with one arm there is nothing to decide")
-TWICE = ("appears twice", "give every arm a name of its own")
-NO_NAME = ("is not a valid name", "use strings or whole numbers")
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        *(Case(value, *ARMS_KIND) for value in ("abc", b"abc", True, 2.0, None, len)),
-        *(Case(value, *TOO_FEW) for value in (1, -3, [], ["only"])),
-        Case(["a", "b", "a"], *TWICE, shown="'a'"),
-        Case([1, 2, np.int64(1)], *TWICE, shown="1"),
-        *(Case(["a", name], *NO_NAME, shown=repr(name)) for name in (None, 1.5, b"b", True, ["b"])),
-        Case(np.array([0.5, 1.5]), *NO_NAME, shown="0.5"),
-    ],
-    ids=lambda case: repr(case.value),
-)
-def test_bad_arms(case: Case) -> None:
-    check(raised(dc.ArmError, lambda: dc.FTPL().start(arms=case.value, seed=0)), "arms", case)
-
-
-@pytest.mark.parametrize("arms", [10**30, np.array("a")], ids=["huge", "array"])
-def test_arms_that_cannot_be_counted(arms: Any) -> None:
-    raised(dc.ArmError, lambda: dc.FTPL().start(arms=arms, seed=0))
-
-
-WHOLE = "must be a whole number from"
-
-
-@pytest.mark.parametrize("value", [-1, "7"], ids=repr)
-def test_bad_seeds(value: Any) -> None:
-    case = Case(value, f"{WHOLE} 0 on", "leave it out for fresh randomness")
-    check(raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, seed=value)), "seed", case)
-    learner = dc.FTPL().start(arms=2, seed=0)
-    check(raised(dc.ParameterError, lambda: learner.fork(seed=value)), "seed", case)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [(0, 0), (1, 0), (0, math.inf), (math.nan, 1), (0, 1, 2), 5, None, "01", (False, True), (0, 10**400)],
-    ids=lambda value: repr(value)[:30],
-)
-def test_bad_loss_ranges(value: Any) -> None:
-    case = Case(value, "must be two finite numbers, the lower first", "the default is (0, 1)")
-    message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, loss_range=value))
-    check(message, "loss_range", case)
-
-
-def test_a_loss_range_too_wide_for_floats() -> None:
-    """Both ends are finite numbers, and their difference is not."""
-    case = Case(
-        (-1e308, 1e308), "is too wide: the difference of its ends is no finite number", "a larger unit"
-    )
-    message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, loss_range=(-1e308, 1e308)))
-    check(message, "loss_range", case)
-
-
-@pytest.mark.parametrize("value", [0, None], ids=repr)
-def test_bad_max_pending(value: Any) -> None:
-    case = Case(value, f"{WHOLE} 1 on", "the default is 100000")
-    message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, max_pending=value))
-    check(message, "max_pending", case)
-
-
-# Running
+Row: TypeAlias = tuple[type[Exception], Callable[[Any], object], str]
+ARMS = ["left", "right", "middle"]
 
 
 @pytest.fixture
 def learner() -> dc.Learner:
-    learner = dc.FTPL().start(arms=["left", "right", "middle"], seed=4, max_pending=10)
+    """Two decisions are pending; the second has no arm to exploit."""
+    learner = dc.Ladder().start(ARMS, seed=4, max_pending=10)
     learner.observe(learner.decide(), loss=0.5)
-    learner.decide(available=["left", "right"])
+    learner.decide()
+    learner.explore(available=["left", "right"])
     return learner
 
 
-def refused(learner: dc.Learner, error: type[dc.DecoupledError], call: Callable[[], object]) -> str:
+def refused(learner: dc.Learner, error: type[Exception], call: Callable[[], object]) -> str:
     """The message of an error that has changed nothing."""
     before = learner.to_json()
-    message = raised(error, call)
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
     assert learner.to_json() == before
-    return message
+    return str(caught.value)
 
 
-@pytest.mark.parametrize("value", [0, 2.0], ids=repr)
-def test_bad_counts(learner: dc.Learner, value: Any) -> None:
-    message = refused(learner, dc.ParameterError, lambda: learner.decide(value))
-    check(message, "count", Case(value, f"{WHOLE} 1 on", "leave it out for a single decision"))
+def check(learner: dc.Learner, row: Row) -> None:
+    error, call, message = row
+    found = refused(learner, error, lambda: call(learner))
+    assert re.match(".*".join(map(re.escape, message.split("..."))), found, re.DOTALL), found
+    assert "\n" not in found or "..." in message
 
 
-@pytest.mark.parametrize("value", [11, 10**30])
-def test_more_decisions_than_may_be_pending(learner: dc.Learner, value: int) -> None:
-    message = refused(learner, dc.ParameterError, lambda: learner.decide(count=value))
-    check(message, "count", Case(value, "must not exceed max_pending = 10", "raise max_pending in start()"))
+def starting(**given: Any) -> Callable[[Any], object]:
+    return lambda _: dc.FTPL().start(**{"arms": 2, "seed": 0, **given})
 
 
-UNKNOWN = "is not an arm of this learner"
+def one(name: str, *given: Any, **named: Any) -> Callable[[Any], object]:
+    """A call of the learner."""
+    return lambda x: getattr(x, name)(*given, **named)
+
+
+def rules(**given: Any) -> Callable[[Any], object]:
+    return lambda x: setattr(x, "guardrails", dc.Guardrails(**given))
+
+
+ARM, PARAMETER, LOSS, FEEDBACK = dc.ArmError, dc.ParameterError, dc.LossError, dc.FeedbackError
+UNSUPPORTED = dc.UnsupportedError
+NO_NAME = "is not a valid name; use strings or whole numbers"
+TWICE = "appears twice; give every arm a name of its own"
+NO_LIST = "must be a list of arms; put the names in a list"
+WHOLE = "must be a whole number from"
+ENDS = "must be two finite numbers, the lower first; ...the default is (0, 1)"
+LEFT = "and at least two must stay; add others first"
+STARTING: list[Row] = [
+    *(
+        (ARM, starting(arms=each), f"arms = {each!r}: must be a number or a list of names; ")
+        for each in ("abc", b"abc", True, 2.0, None, len)
+    ),
+    *(
+        (ARM, starting(arms=each), f"arms = {each!r}: must be at least two; with one arm there is nothing")
+        for each in (1, -3, [], ["only"])
+    ),
+    (ARM, starting(arms=["a", "b", "a"]), f"arms: 'a' {TWICE}"),
+    (ARM, starting(arms=[1, 2, np.int64(1)]), f"arms: 1 {TWICE}"),
+    *(
+        (ARM, starting(arms=["a", each]), f"arms: {each!r} {NO_NAME}")
+        for each in (None, 1.5, b"b", True, ["b"])
+    ),
+    (ARM, starting(arms=np.array([0.5, 1.5])), f"arms: ...0.5... {NO_NAME}"),
+    (ARM, starting(arms=10**30), "arms"),
+    (ARM, starting(arms=np.array("a")), "arms"),
+    (ARM, starting(arms=[10**400, 1]), "...is too large for a name"),
+    *(
+        (PARAMETER, call, f"seed = {each!r}: {WHOLE} 0 on; leave it out for fresh randomness")
+        for each in (-1, "7")
+        for call in (starting(seed=each), one("fork", seed=each))
+    ),
+    *(
+        (PARAMETER, starting(loss_range=each), f"loss_range = {each!r}: {ENDS}")
+        for each in ((0, 0), (1, 0), (0, math.inf), (math.nan, 1), (0, 1, 2), 5, None, "01", (False, True))
+    ),
+    (PARAMETER, starting(loss_range=(0, 10**400)), f"loss_range = ...: {ENDS}"),
+    (PARAMETER, starting(loss_range=(-1e308, 1e308)), "loss_range = (-1e+308, 1e+308): is too wide: ...; "),
+    (PARAMETER, starting(max_pending=0), f"max_pending = 0: {WHOLE} 1 on; the default is 100000"),
+    (PARAMETER, starting(max_pending=None), f"max_pending = None: {WHOLE} 1 on; the default is 100000"),
+    (PARAMETER, starting(max_pending=10**16), "max_pending = 10000000000000000: must not exceed"),
+]
+ARMS_AND_COUNTS: list[Row] = [
+    (PARAMETER, one("decide", 0), f"count = 0: {WHOLE} 1 on; leave it out for a single decision"),
+    (PARAMETER, one("decide", 2.0), f"count = 2.0: {WHOLE} 1 on; leave it out for a single decision"),
+    (PARAMETER, one("decide", 11), "count = 11: must not exceed max_pending = 10; raise max_pending in"),
+    (PARAMETER, one("decide", 10**30), f"count = {10**30}: must not exceed max_pending = 10; "),
+    *(
+        (ARM, one(call, available=given), message)
+        for call in (
+            "decide",
+            "explore",
+            "exploit",
+            "exploration_probabilities",
+            "exploitation_probabilities",
+        )
+        for given, message in (
+            ("left", f"available = 'left': {NO_LIST}"),
+            (0, f"available = 0: {NO_LIST}"),
+            ([], "available = []: names no arm; leave it out if every arm is available"),
+            (["left", "rigth"], "arm = 'rigth': is not an arm of this learner; did you mean 'right'?"),
+            (["LEFT"], "arm = 'LEFT': is not an arm of this learner; known are 'left', 'right', 'middle'"),
+            ([["left"]], "arm = ['left']: is not an arm of this learner; "),
+            ([True], "arm = True: is not an arm of this learner; known are"),
+        )
+    ),
+    (
+        ARM,
+        one("add_arms", ["x", "left"]),
+        "names: 'left' is already an arm of this learner; choose another",
+    ),
+    (ARM, one("add_arms", ["x", "y", "x"]), f"names: 'x' {TWICE}"),
+    *((ARM, one("add_arms", ["x", each]), f"names: {each!r} {NO_NAME}") for each in (None, True, 1.0)),
+    *((ARM, one("add_arms", each), f"names = {each!r}: {NO_LIST}") for each in ("xyz", 3)),
+    (ARM, one("add_arms", np.zeros((2, 2))), f"names = ...: {NO_LIST}"),
+    (ARM, one("retire_arms", ["left", "B"]), "arm = 'B': is not an arm of this learner; "),
+    (ARM, one("retire_arms", "left"), f"names = 'left': {NO_LIST}"),
+    (ARM, one("retire_arms", ARMS[:2]), f"names = ['left', 'right']: would leave 1 of 3 arms, {LEFT}"),
+    (ARM, one("retire_arms", ARMS), f"names = ...: would leave 0 of 3 arms, {LEFT}"),
+    *(
+        (PARAMETER, one(call, key=key), f"key: {message}")
+        for call in ("decide", "exploit")
+        for key, message in (
+            ("", "has 0 bytes in UTF-8; must have 1 to 1024"),
+            ("x" * 1025, "has 1025 bytes"),
+            ("ü" * 513, "has 1026 bytes"),
+            ("\ud800", "has a lone surrogate"),
+            (1.5, "is of type float; must be a string or a whole number"),
+            (True, "is of type bool"),
+            (b"session", "is of type bytes"),
+        )
+    ),
+]
+OUTSIDE = "must lie in [0.0, 1.0]; declare another range with start(..., loss_range=(low, high))"
+FOR_EACH = "must have one loss for each of 3 arms, and has"
+MAPPING = "must be a mapping from arms to losses, or a list"
+PREDICTIONS: list[Row] = [
+    (error, one(call, baseline=given), message)
+    for call in ("decide", "explore")
+    for error, given, message in (
+        (PARAMETER, [0.1, 0.2], f"baseline = [0.1, 0.2]: {FOR_EACH} 2; "),
+        (PARAMETER, np.zeros(4), f"baseline = ...: {FOR_EACH} 4; give a mapping"),
+        (PARAMETER, np.zeros((3, 1)), f"baseline = ...: {MAPPING}"),
+        (PARAMETER, "abc", f"baseline = 'abc': {MAPPING}"),
+        (PARAMETER, 0.5, f"baseline = 0.5: {MAPPING}"),
+        (LOSS, [0.1, 1.2, 0.3], "baseline[1] = 1.2: must lie in [0.0, 1.0]; "),
+        (LOSS, np.array([0.1, 0.2, np.nan]), "baseline[2] = nan: is not a number; give a mapping"),
+        (LOSS, np.array([0.1, -0.2, 9.0]), "baseline[1] = -0.2: must lie in [0.0, 1.0]; "),
+        (LOSS, [0.1, "0.2", 0.3], "baseline[1] = '0.2': is a str; give a number in [0.0, 1.0]"),
+        (LOSS, {"left": 0.1, "right": None}, "baseline['right'] = None: is missing; give a mapping"),
+        (ARM, {"left": 0.1, "z": 0.2}, "arm = 'z': is not an arm of this learner"),
+    )
+]
+NEITHER = "give either the loss of the explored arm or its reward"
+MADE = "was never made by this learner; give a decision that decide() or explore() returned"
+STRANGER = dc.Decision("0badbeef-1", 1, "left", "left", 0.5, 2.0)
+NUMBERS: list[Any] = [math.inf, -1e-9, 1.0000001, 10**400, Fraction(3, 2)]
+NO_NUMBERS: list[Any] = ["0.5", b"0.5", [0.5], (0.5,), 1j, {}, np.array([0.5])]
+
+
+def observing(place: int = 0, **given: Any) -> Callable[[Any], object]:
+    return lambda x: x.observe(x.pending[place], **given)
+
+
+def by_id(**given: Any) -> Callable[[Any], object]:
+    return lambda x: x.observe(x.pending[0].id, **given)
+
+
+LOSSES: list[Row] = [
+    *(
+        (LOSS, call(**{name: each}), f"{name} = {each!r}: {message}")
+        for name in ("loss", "reward")
+        for call in (observing, by_id)
+        for each, message in (
+            *((each, OUTSIDE.split("...")[0]) for each in NUMBERS),
+            *((each, "is not a number; report the loss when") for each in (math.nan, np.float64("nan"))),
+            *((each, f"is a...{type(each).__name__}; give a number in [0.0, 1.0]") for each in NO_NUMBERS),
+        )
+    ),
+    (LOSS, observing(), f"loss, reward: neither was given; {NEITHER}"),
+    (LOSS, observing(loss=0.25, reward=0.75), f"loss = 0.25, reward = 0.75: both were given; {NEITHER}"),
+    (PARAMETER, observing(preference="red"), "preference = 'red': must be 'explore' or 'tie' or 'exploit'"),
+    (LOSS, observing(loss=0.5, preference="tie"), "preference, loss: both were given"),
+    (LOSS, observing(reward=0.5, preference="tie"), "preference, reward: both were given"),
+    (FEEDBACK, observing(1, preference="tie"), "decision ...: has no exploited arm to compare with"),
+    *(
+        (FEEDBACK, call, f"decision {each!r}: {MADE}")
+        for each in ("0badbeef-1", "", "-", "1", None, 7, tuple(STRANGER), [], {})
+        for call in (one("forget", each), one("observe", each, loss=0.5))
+    ),
+    (FEEDBACK, one("forget", STRANGER), f"decision '0badbeef-1': {MADE}"),
+    (FEEDBACK, one("observe", STRANGER, loss=0.5), f"decision '0badbeef-1': {MADE}"),
+    (FEEDBACK, lambda x: x.observe(x.pending[0]._replace(id=[1]), 0.5), "decision [1]: was never made"),
+    (FEEDBACK, lambda x: x.observe(x.fork(seed=1).decide(), 0.5), "decision ...: was never made"),
+    *(
+        (FEEDBACK, call, "decision ...: is pending with other contents; give the decision as this learner")
+        for call in (
+            lambda x: x.forget(x.pending[0]._replace(weight=9.0)),
+            lambda x: x.observe(x.pending[0]._replace(explore="other"), loss=0.5),
+        )
+    ),
+    # An id of the future; the last has more digits than Python parses.
+    *(
+        (FEEDBACK, lambda x, end=end: x.forget(f"{x._waiting.tag}{end}"), "decision ...: was never made")
+        for end in ("-4", "-0", "-", "--1", "", f"-{'9' * 5000}")
+    ),
+    (IndexError, lambda x: x.observe(tuple.__new__(dc.Decision, ()), 0.5), "tuple index out of range"),
+]
+GOOD: list[Any] = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
+NO_PROPENSITY = "a log without propensities cannot be replayed (docs: In operation, A log without"
+SHAPE = "must be (arm, propensity, loss), or a mapping with the keys 'explore', 'propensity' and 'loss'"
+RECORDS: list[Row] = [
+    *(
+        (
+            PARAMETER,
+            one("replay", [*GOOD, ("left", each, 0.5)]),
+            f"records[2].propensity = {each!r}: must be a probability of at least 1e-50; log the probability",
+        )
+        for each in (0, -0.5, 1.0000001, math.inf, "0.5", True, [0.5], 1e-51)
+    ),
+    *(
+        (LOSS, one("replay", [*GOOD, ("left", 0.5, each)]), f"records[2]: loss = {each}: is ...; leave out")
+        for each in (None, math.nan)
+    ),
+    *(
+        (PARAMETER, one("replay", [*GOOD, each]), f"records[2] = {each!r}: {SHAPE}; correct that record")
+        for each in (("left", 0.5), ("left", 0.5, 0.5, 0.5), (), 5, None, {}, {"explore": "left"}, "ab")
+    ),
+    *(
+        (
+            PARAMETER,
+            one("replay", [*GOOD, ("left", each, 0.5)]),
+            f"records[2].propensity = {each}: is missing; ...{NO_PROPENSITY}",
+        )
+        for each in (None, math.nan)
+    ),
+    (
+        PARAMETER,
+        one("replay", [*GOOD, {"explore": "left", "loss": 0.5}]),
+        f"records[2] = ...: has no 'propensity'; ...{NO_PROPENSITY}",
+    ),
+]
+GUARDS_AND_BUDGETS: list[Row] = [
+    (PARAMETER, rules(floors={"left": 1.2}), "floors['left'] = 1.2: must be a number from 0 to 1"),
+    (PARAMETER, rules(floors={"left": 0.6, "right": 0.6}), "floors = ... sum to 1.2; lower some"),
+    (PARAMETER, rules(floors={"left": 0.6}, holdout=0.5), "floors = ...together with holdout"),
+    (PARAMETER, rules(floors=["left"]), "floors = ...: must be a mapping"),
+    (PARAMETER, rules(holdout=math.nan), "holdout = nan"),
+    (PARAMETER, rules(control="left"), "control = 'left': is the arm of the hold-out"),
+    (PARAMETER, rules(risk=0), "risk = 0"),
+    (PARAMETER, rules(drift=1), "drift = 1: must be True or False"),
+    (ARM, rules(down="left"), "down = 'left': must be a list of arms"),
+    (ARM, rules(pinned="z"), "pinned = 'z': is not an arm"),
+    (ARM, rules(floors={0: 0.5}), "floors = 0: is not an arm"),
+    (ARM, rules(down=ARMS), "down = ...: must not name every arm"),
+    (
+        PARAMETER,
+        lambda x: setattr(x, "guardrails", {"pinned": "left"}),
+        "guardrails = ...: must be guardrails",
+    ),
+    *(
+        (PARAMETER, lambda _, given=given: dc.Budget(**given), message)
+        for given, message in (
+            ({"share": 1.5}, "share = 1.5: must be a number from 0 to 1"),
+            ({"rate": 5}, "rate = 5: must be two numbers; for example"),
+            ({"rate": (20_000, 60)}, "rate[0] = 20000: must not exceed 10,000"),
+            ({"rate": (5, 0)}, "rate[1] = 0"),
+            ({"total": 5}, "total = 5.0: needs a cost"),
+            ({"cost": 1.0}, "cost = 1.0: limits nothing alone"),
+            ({"cost": {}, "total": 1}, "cost = {}: names no arm"),
+            ({"cost": {"a": -1}, "total": 1}, "cost['a'] = -1"),
+            ({"cost": 1, "allowance": (5, -1)}, "allowance[1] = -1"),
+        )
+    ),
+]
+COUPLED, PLAIN = dc.CoupledFTPL().start(3, seed=7), dc.FTPL().start(3, seed=7)
+STANDARD = "CoupledFTPL plays the standard game"
+NOT_OFFERED: list[Row] = [
+    (UNSUPPORTED, lambda _: COUPLED.decide(key="session-17"), f"decide(key=...): {STANDARD}"),
+    (UNSUPPORTED, lambda _: COUPLED.observe(COUPLED.decide(), preference="tie"), f"preference: {STANDARD}"),
+    (UNSUPPORTED, lambda _: PLAIN.explore(baseline=[0.1] * 3), "baseline: the estimator of FTPL has none"),
+    *(
+        (
+            UNSUPPORTED,
+            lambda _, each=each: each.start(3).decide(baseline=[0.1] * 3),
+            "baseline: the estimator",
+        )
+        for each in (dc.FTPL(), dc.CoupledTsallisINF(), dc.Forgetting(dc.FTPL(), period=29))
+    ),
+]
+EVERYTHING = {
+    "starting": STARTING,
+    "arms and counts": ARMS_AND_COUNTS,
+    "predictions": PREDICTIONS,
+    "losses": LOSSES,
+    "records": RECORDS,
+    "guards and budgets": GUARDS_AND_BUDGETS,
+    "not offered": NOT_OFFERED,
+}
 
 
 @pytest.mark.parametrize(
-    ("argument", "case"),
-    [
-        ("available", Case("left", "must be a list of arms", "put the names in a list")),
-        ("available", Case(0, "must be a list of arms", "put the names in a list")),
-        ("available", Case([], "names no arm", "leave it out if every arm is available")),
-        ("arm", Case(["left", "rigth"], UNKNOWN, "did you mean 'right'?", "'rigth'")),
-        ("arm", Case(["LEFT"], UNKNOWN, "known are 'left', 'right', 'middle'", "'LEFT'")),
-        ("arm", Case([["left"]], UNKNOWN, "", "['left']")),
-        ("arm", Case([True], UNKNOWN, "known are", "True")),
-    ],
-    ids=lambda part: repr(part.value) if isinstance(part, Case) else part,
+    "row",
+    [pytest.param(row, id=f"{name} {row[2][:40]}") for name, rows in EVERYTHING.items() for row in rows],
 )
-def test_bad_available_arms(learner: dc.Learner, argument: str, case: Case) -> None:
-    calls: list[Callable[..., object]] = [
-        learner.decide,
-        learner.explore,
-        learner.exploit,
-        learner.exploration_probabilities,
-        learner.exploitation_probabilities,
-    ]
-    for call in calls:
-        message = refused(learner, dc.ArmError, lambda call=call: call(available=case.value))  # type: ignore[misc]
-        check(message, argument, case)
+def test_what_is_refused_says_why_and_changes_nothing(learner: dc.Learner, row: Row) -> None:
+    check(learner, row)
 
 
 @pytest.mark.parametrize("arm", [1.0, np.float64(1), np.True_, 1 + 0j], ids=repr)
 def test_names_that_are_whole_numbers_are_not_met_by_other_numbers(arm: Any) -> None:
-    numbered = dc.FTPL().start(arms=3, seed=0)
-    message = refused(numbered, dc.ArmError, lambda: numbered.decide(available=[arm]))
-    check(message, "arm", Case(arm, UNKNOWN, "the arms are 0 to 2"))
-    learner = dc.FTPL().start(arms=[1, 2, 3], seed=0)
-    refused(learner, dc.ArmError, lambda: learner.decide(available=[arm]))
-    refused(learner, dc.ArmError, lambda: learner.replay([(arm, 0.5, 0.5)]))
+    message = f"arm = {arm!r}: is not an arm of this learner; "
+    check(
+        dc.FTPL().start(arms=3, seed=0),
+        (ARM, one("decide", available=[arm]), f"{message}the arms are 0 to 2"),
+    )
+    check(dc.FTPL().start(arms=[1, 2, 3], seed=0), (ARM, one("decide", available=[arm]), message))
+    check(
+        dc.FTPL().start(arms=[1, 2, 3], seed=0), (ARM, one("replay", [(arm, 0.5, 0.5)]), "records[0]: arm")
+    )
 
 
-BAD_LOSSES: list[Any] = [
-    *(math.nan, math.inf, -1e-9, 1.0000001, 10**400, np.float64("nan"), Fraction(3, 2)),
-    *("0.5", b"0.5", [0.5], (0.5,), 1j, {}, np.array([0.5])),
-]
-
-
-OUTSIDE = ("must lie in [0.0, 1.0]", "declare another range with start(..., loss_range=(low, high))")
-
-
-def rule_and_remedy(value: Any) -> tuple[str, str]:
-    """The message for a bad loss: it is missing, not a number, or out of range."""
-    if not isinstance(value, (int, float, Fraction)):
-        return (
-            f"is a{'n' * isinstance(value, np.ndarray)} {type(value).__name__}",
-            "give a number in [0.0, 1.0]",
-        )
-    return ("is not a number", "report the loss when it is known") if value != value else OUTSIDE
-
-
-@pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: repr(value)[:30])
-@pytest.mark.parametrize("argument", ["loss", "reward"])
-def test_bad_losses(learner: dc.Learner, argument: str, value: Any) -> None:
-    case = Case(value, *rule_and_remedy(value))
+@pytest.mark.parametrize("observed", [True, False])
+def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, observed: bool) -> None:
     decision = learner.pending[0]
-    for given in (decision, decision.id):
-        message = refused(
-            learner,
-            dc.LossError,
-            lambda given=given: learner.observe(given, **{argument: value}),  # type: ignore[misc]
-        )
-        check(message, argument, case)
+    if observed:
+        learner.observe(decision, loss=0.5)
+    else:
+        learner.forget(decision)
+    message = "decision ...: ...its feedback was already applied, or it was forgotten; send feedback once"
+    check(learner, (FEEDBACK, one("observe", decision, loss=0.5), message))
 
 
-def test_one_of_loss_and_reward_is_needed(learner: dc.Learner) -> None:
-    decision = learner.pending[0]
-    neither = refused(learner, dc.LossError, lambda: learner.observe(decision))
-    both = refused(learner, dc.LossError, lambda: learner.observe(decision, loss=0.25, reward=0.75))
-    remedy = "give either the loss of the explored arm or its reward"
-    assert neither == f"loss, reward: neither was given; {remedy}"
-    assert both == f"loss = 0.25, reward = 0.75: both were given; {remedy}"
+def test_an_error_has_its_remedy_apart(learner: dc.Learner) -> None:
+    """So that code that passes it on can give a remedy that its readers can follow."""
+    with pytest.raises(dc.LossError) as caught:
+        learner.observe(learner.pending[0], loss=7)
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert error.problem == "loss = 7: must lie in [0.0, 1.0]"
+        assert str(error) == f"{error.problem}; {error.remedy}" == f"loss = 7: {OUTSIDE}"
+        other = error.with_remedy("create the experiment with another loss_range")
+        assert type(other) is dc.LossError
+        assert str(other) == f"{error.problem}; create the experiment with another loss_range"
+    plain = dc.StateError("state: is damaged")
+    assert (plain.problem, plain.remedy) == ("state: is damaged", None)
+    assert str(plain.with_remedy("load another")) == "state: is damaged; load another"
 
+
+# Truth values
 
 TRUTHS: list[Any] = [True, False, np.True_, np.False_, np.array(True)]
 
@@ -282,112 +431,7 @@ def test_a_truth_value_is_a_loss_only_within_the_range() -> None:
         assert message.startswith(f"loss = {truth!r}: must lie in [2.0, 5.0]; ")
 
 
-def test_an_error_has_its_remedy_apart(learner: dc.Learner) -> None:
-    """So that code that passes it on can give a remedy that its readers can follow."""
-    with pytest.raises(dc.LossError) as caught:
-        learner.observe(learner.pending[0], loss=7)
-    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
-        assert error.problem == "loss = 7: must lie in [0.0, 1.0]"
-        assert error.remedy == OUTSIDE[1]
-        assert str(error) == f"{error.problem}; {error.remedy}"
-        other = error.with_remedy("create the experiment with another loss_range")
-        assert type(other) is dc.LossError
-        assert str(other) == f"{error.problem}; create the experiment with another loss_range"
-    plain = dc.StateError("state: is damaged")
-    assert (plain.problem, plain.remedy) == ("state: is damaged", None)
-    assert str(plain.with_remedy("load another")) == "state: is damaged; load another"
-
-
-NEVER = "was never made by this learner"
-STRANGER = dc.Decision("0badbeef-1", 1, "left", "left", 0.5, 2.0)
-
-
-@pytest.mark.parametrize(
-    "given", [STRANGER, STRANGER.id, "", "-", "1", None, 7, tuple(STRANGER), [], {}], ids=repr
-)
-def test_feedback_for_what_was_never_decided(learner: dc.Learner, given: Any) -> None:
-    shown = repr(given.id if isinstance(given, dc.Decision) else given)
-    case = Case(given, NEVER, "give a decision that decide() or explore() returned", shown)
-    check(refused(learner, dc.FeedbackError, lambda: learner.forget(given)), "decision", case)
-    check(refused(learner, dc.FeedbackError, lambda: learner.observe(given, loss=0.5)), "decision", case)
-
-
-def test_feedback_for_an_altered_decision(learner: dc.Learner) -> None:
-    altered = learner.pending[0]._replace(explore="middle")
-    case = Case(altered.id, "is pending with other contents", "give the decision as this learner made it")
-    check(refused(learner, dc.FeedbackError, lambda: learner.forget(altered)), "decision", case)
-    check(refused(learner, dc.FeedbackError, lambda: learner.observe(altered, loss=0.5)), "decision", case)
-
-
-def test_an_id_of_the_future_was_never_made(learner: dc.Learner) -> None:
-    tag, _, number = learner.pending[0].id.rpartition("-")
-    endless = f"{tag}-{'9' * 5000}"  # more digits than Python parses
-    for future in (f"{tag}-{int(number) + 1}", f"{tag}-0", f"{tag}-", f"{tag}--1", tag, endless):
-        message = refused(learner, dc.FeedbackError, lambda key=future: learner.forget(key))  # type: ignore[misc]
-        check(message, "decision", Case(future, NEVER, "", shown=tag))
-
-
-@pytest.mark.parametrize("verb", ["observed", "forgotten"])
-def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, verb: str) -> None:
-    decision = learner.pending[0]
-    if verb == "observed":
-        learner.observe(decision, loss=0.5)
-    else:
-        learner.forget(decision)
-    message = refused(learner, dc.FeedbackError, lambda: learner.observe(decision, loss=0.5))
-    rule, remedy = (
-        "its feedback was already applied, or it was forgotten",
-        "send feedback once for each decision",
-    )
-    check(message, "decision", Case(decision.id, rule, remedy))
-
-
 # Replaying
-
-GOOD: list[Any] = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
-
-
-@pytest.mark.parametrize("value", [0, -0.5, 1.0000001, math.inf, "0.5", True, [0.5], 1e-51], ids=repr)
-def test_bad_propensities(learner: dc.Learner, value: Any) -> None:
-    message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, ("left", value, 0.5)]))
-    remedy = "log the probability with which the arm was explored"
-    check(message, "records[2].propensity", Case(value, "must be a probability of at least 1e-50", remedy))
-
-
-@pytest.mark.parametrize("loss", [None, math.nan])
-def test_a_missing_loss_in_a_log(learner: dc.Learner, loss: Any) -> None:
-    message = refused(learner, dc.LossError, lambda: learner.replay([*GOOD, ("left", 0.5, loss)]))
-    assert message.startswith(f"records[2]: loss = {loss}: is ")
-    assert message.endswith("; leave out records without a loss")
-
-
-@pytest.mark.parametrize(
-    "record",
-    [("left", 0.5), ("left", 0.5, 0.5, 0.5), (), 5, None, {}, {"explore": "left"}, "ab"],
-    ids=repr,
-)
-def test_misshapen_records(learner: dc.Learner, record: Any) -> None:
-    message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, record]))
-    rule = "must be (arm, propensity, loss), or a mapping with the keys 'explore', 'propensity' and 'loss'"
-    check(message, "records[2]", Case(record, rule, "correct that record"))
-
-
-NO_PROPENSITY = (
-    "a log without propensities cannot be replayed (docs: In operation, A log without propensities)"
-)
-
-
-@pytest.mark.parametrize("record", [("left", None, 0.5), ("left", math.nan, 0.5)], ids=repr)
-def test_a_propensity_that_is_missing(learner: dc.Learner, record: Any) -> None:
-    message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, record]))
-    check(message, "records[2].propensity", Case(record[1], "is missing", NO_PROPENSITY))
-
-
-def test_a_record_without_a_propensity(learner: dc.Learner) -> None:
-    record = {"explore": "left", "loss": 0.5}
-    message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, record]))
-    check(message, "records[2]", Case(record, "has no 'propensity'", NO_PROPENSITY))
-
 
 WEIGHING = [dc.FTPL(), dc.Ladder(), dc.CoupledExp3(), dc.Forgetting(dc.FTPL(), discount=0.9)]
 AVERAGING = [dc.FollowTheLeader(), dc.TopTwo(), dc.UCB1(), dc.ThompsonSampling()]

@@ -4,7 +4,7 @@ import copy
 import pickle
 import random
 from collections import Counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,20 +147,6 @@ def test_arms_that_are_down_are_neither_served_nor_explored() -> None:
         learner.decide(available=["b"])
 
 
-def test_a_guarded_learner_continues_bit_for_bit_after_saving() -> None:
-    learner = trained(SHARES)
-    waiting = learner.decide(count=5)
-    twin = dc.Learner.from_json(learner.to_json())
-    assert twin.guardrails == learner.guardrails
-    assert twin.to_json() == learner.to_json()
-    kept = [(each, each.drawn, each.guard) for each in twin.pending]
-    assert kept == [(each, each.drawn, each.guard) for each in waiting]
-    assert [learner.exploit() for _ in range(50)] == [twin.exploit() for _ in range(50)]
-    one, two = learner.fork(seed=1), learner.fork(seed=2)
-    assert [one.exploit().guard for _ in range(50)] != [two.exploit().guard for _ in range(50)]
-    assert pickle.loads(pickle.dumps(learner)).exploit() == learner.exploit()
-
-
 def test_rules_that_come_back_do_not_repeat_their_draws() -> None:
     learner, twin = trained(SHARES, rounds=0), trained(SHARES, rounds=0)
     first = [learner.exploit().guard for _ in range(50)]
@@ -196,39 +182,6 @@ def test_new_arms_do_not_change_the_rules_and_named_arms_do_not_retire() -> None
     learner.retire_arms(["a"])
     assert learner.guardrails == dc.Guardrails(down=["c"])
     assert {each.explore for each in learner.decide(count=200)} == {"b", "d", "e"}
-
-
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"floors": {"a": 1.2}}, r"floors\['a'\] = 1.2: must be a number from 0 to 1"),
-    ({"floors": {"a": 0.6, "b": 0.6}}, "floors = .* sum to 1.2; lower some"),
-    ({"floors": {"a": 0.6}, "holdout": 0.5}, "together with holdout"),
-    ({"floors": ["a"]}, "must be a mapping"),
-    ({"holdout": float("nan")}, "holdout = nan"),
-    ({"control": "a"}, "control = 'a': is the arm of the hold-out"),
-    ({"risk": 0}, "risk = 0"),
-    ({"drift": 1}, "drift = 1: must be True or False"),
-    ({"down": "a"}, "down = 'a': must be a list of arms"),
-]
-
-
-@pytest.mark.parametrize(("given", "message"), WRONG)
-def test_wrong_rules_are_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises((dc.ParameterError, dc.ArmError), match=message):
-        dc.Guardrails(**given)
-
-
-def test_rules_that_do_not_fit_the_learner_are_refused_and_change_nothing() -> None:
-    learner = trained(SHARES)
-    for rules, message in [
-        (dc.Guardrails(pinned="z"), "pinned = 'z': is not an arm"),
-        (dc.Guardrails(floors={0: 0.5}), "floors = 0: is not an arm"),
-        (dc.Guardrails(down=ARMS), "must not name every arm"),
-    ]:
-        with pytest.raises(dc.ArmError, match=message):
-            learner.guardrails = rules
-    with pytest.raises(dc.ParameterError, match="must be guardrails"):
-        learner.guardrails = cast(Any, {"pinned": "a"})
-    assert learner.guardrails == SHARES
 
 
 # The incumbent

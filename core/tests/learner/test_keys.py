@@ -276,33 +276,3 @@ def test_the_text_of_a_key_is_nowhere() -> None:
     decision = learner.decide(key="a-secret-name")
     for text in (repr(decision), repr(learner), learner.to_json(), repr(learner.pending)):
         assert "a-secret-name" not in text
-
-
-@pytest.mark.parametrize(
-    ("key", "rule"),
-    [
-        ("", "has 0 bytes in UTF-8; must have 1 to 1024"),
-        ("x" * 1025, "has 1025 bytes"),
-        ("ü" * 513, "has 1026 bytes"),
-        ("\ud800", "has a lone surrogate"),
-        (1.5, "is of type float; must be a string or a whole number"),
-        (True, "is of type bool"),
-        (b"session", "is of type bytes"),
-    ],
-)
-@pytest.mark.parametrize("call", ["decide", "exploit"])
-def test_a_wrong_key_is_refused_and_not_shown(key: Any, rule: str, call: str) -> None:
-    learner = dc.FTPL().start(3, seed=7)
-    before = learner.to_json()
-    with pytest.raises(dc.ParameterError, match=f"key: {rule}") as caught:
-        getattr(learner, call)(key=key)
-    assert len(str(caught.value)) < 150
-    assert learner.to_json() == before
-
-
-def test_the_standard_game_has_no_keys() -> None:
-    learner = dc.CoupledFTPL().start(3, seed=7)
-    with pytest.raises(
-        dc.UnsupportedError, match=r"decide\(key=...\): CoupledFTPL plays the standard game"
-    ):
-        learner.decide(key="session-17")

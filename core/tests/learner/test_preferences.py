@@ -85,23 +85,3 @@ def test_a_preference_is_the_loss_that_it_stands_for() -> None:
         one.observe(one.decide().id, preference=cast(Preference, preference))
         two.observe(two.decide(), loss=loss)
     assert one.to_json() == two.to_json()
-
-
-def test_preferences_that_make_no_sense_are_refused_and_change_nothing() -> None:
-    learner = trained(dc.FTPL())
-    decision, alone = learner.decide(), learner.explore()
-    before = learner.to_json()
-    with pytest.raises(
-        dc.ParameterError, match="preference = 'red': must be 'explore' or 'tie' or 'exploit'"
-    ):
-        learner.observe(decision, preference=cast(Any, "red"))
-    with pytest.raises(dc.LossError, match="preference, loss: both were given"):
-        learner.observe(decision, loss=0.5, preference="tie")
-    with pytest.raises(dc.LossError, match="preference, reward: both were given"):
-        learner.observe(decision, reward=0.5, preference="tie")
-    with pytest.raises(dc.FeedbackError, match="has no exploited arm to compare with"):
-        learner.observe(alone, preference="tie")
-    assert learner.to_json() == before
-    coupled = dc.UCB1().start(3, seed=1)
-    with pytest.raises(dc.UnsupportedError, match="a decision has one arm"):
-        coupled.observe(coupled.decide(), preference="tie")

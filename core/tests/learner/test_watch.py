@@ -1,7 +1,6 @@
 """A watched learner: what it counts, under every kind of call, and that watching changes no decision."""
 
 import json
-import pickle
 import random
 
 import numpy as np
@@ -212,23 +211,6 @@ def test_a_decision_made_before_the_watch_does_not_count() -> None:
     assert learner._watch.sequences.observed == 0
     assert learner.inference.verdict().left_out == 0
     assert learner.round == 2, "the policy learns from it"
-
-
-@pytest.mark.parametrize("way", ["json", "pickle", "fork"])
-def test_a_saved_learner_is_watched_on(way: str) -> None:
-    learner = watched()
-    played(learner, 50)
-    waiting = learner.decide(count=3)
-    if way == "json":
-        copy = dc.Learner.from_json(learner.to_json())
-    elif way == "pickle":
-        copy = pickle.loads(pickle.dumps(learner))
-    else:
-        copy = learner.fork(seed=3)
-    for each in (learner, copy):
-        for decision in waiting:
-            each.observe(decision.id, loss=0.5)
-    assert sums(copy) == sums(learner)
 
 
 def test_what_is_kept_of_decisions_is_bounded() -> None:

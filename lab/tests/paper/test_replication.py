@@ -204,12 +204,6 @@ def test_a_fault_of_pandoc_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         write_replication(tmp_path, record(), SECTIONS)
 
 
-def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["report", str(tmp_path), "--replication"])
-    assert done.exit_code == 1
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     return quick_run(tmp_path_factory)

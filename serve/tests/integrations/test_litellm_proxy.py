@@ -12,7 +12,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,6 +25,7 @@ import yaml
 
 import decoupled as dc
 from support.stub_models import StubModels, stub_models
+from support.waiting import wait_for
 
 if find_spec("litellm") is None:
     pytest.skip("LiteLLM is not installed here; make test-litellm installs it", allow_module_level=True)
@@ -104,11 +104,19 @@ def proxy(models: StubModels, folder: Path) -> Iterator[httpx.Client]:
                 with httpx.Client(
                     base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60.0
                 ) as http:
-                    _wait_until_up(http, process, folder)
+                    wait_for(lambda: _is_up(http, process), "the proxy", folder / "proxy.log")
                     yield http
             finally:
                 process.terminate()
                 process.wait(30)
+
+
+def _is_up(http: httpx.Client, process: "subprocess.Popen[bytes]") -> bool:
+    assert process.poll() is None, "it has ended"
+    try:
+        return http.get("/health/liveliness").is_success
+    except httpx.TransportError:
+        return False
 
 
 def _config(url: str) -> dict[str, Any]:
@@ -132,28 +140,6 @@ def _config(url: str) -> dict[str, Any]:
         "router_settings": {"num_retries": 2, "retry_after": 0},
         "litellm_settings": {"callbacks": [f"{name}_case.plugin" for name in CASES]},
     }
-
-
-def _wait_until_up(http: httpx.Client, process: "subprocess.Popen[bytes]", folder: Path) -> None:
-    for _ in range(600):
-        if process.poll() is not None:
-            raise RuntimeError((folder / "proxy.log").read_text()[-3000:])
-        try:
-            if http.get("/health/liveliness").is_success:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.2)
-    raise RuntimeError("the proxy did not start")
-
-
-def wait_for(found: Any, what: str) -> Any:
-    """What a function returns once it is true; it has a minute."""
-    for _ in range(600):
-        if value := found():
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"not within a minute: {what}")
 
 
 def saved(file: Path, rounds: int) -> dc.Learner:
@@ -181,12 +167,18 @@ def judged(folder: Path, prompt: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if prompt in line]
 
 
+def verdicts(folder: Path, prompt: str, count: int) -> list[dict[str, Any]]:
+    """The same, once there are so many."""
+    wait_for(lambda: len(judged(folder, prompt)) == count, f"{count} verdicts")
+    return judged(folder, prompt)
+
+
 def test_serves_the_better_model_and_sends_nothing_twice(
     proxy: httpx.Client, models: StubModels, folder: Path
 ) -> None:
     for number in range(60):
         ask(proxy, "chat", f"question {number}.")
-    seen = wait_for(lambda: len(found := judged(folder, "question ")) == 60 and found, "60 verdicts")
+    seen = verdicts(folder, "question ", 60)
     # A model is asked once: by the client or by the shadow, which is the served answer if both are the same.
     for number in range(60):
         asked = models.of(f"question {number}.")
@@ -212,7 +204,7 @@ def test_every_kind_of_call_has_a_shadow(
         answer = proxy.post(path, json={"model": "forwards", "stream": stream, **content})
         assert answer.status_code == 200
         assert "I am " in answer.text
-    seen = wait_for(lambda: len(found := judged(folder, f"{path} {stream}")) == 8 and found, "8 verdicts")
+    seen = verdicts(folder, f"{path} {stream}", 8)
     copies = [each for each in seen if each["mirrored"]["arm"] != each["served"]["arm"]]
     ours = {"cache", "cooldown_time", "disable_fallbacks", "litellm_metadata", "metadata", "num_retries"}
     assert not any(ours & each["body"].keys() for each in models.asked)
@@ -239,7 +231,7 @@ def test_shadows_carry_only_the_headers_that_are_allowed(
         for group in ("bare", "forwards"):
             ask(proxy, group, f"headers {group} {number}.", headers, temperature=0.5, top_k=3, user="ann")
     for group in ("bare", "forwards"):
-        seen = wait_for(lambda g=group: len(f := judged(folder, f"headers {g}")) == 8 and f, "8 verdicts")
+        seen = verdicts(folder, f"headers {group}", 8)
         shadows = [each for each in seen if each["mirrored"]["arm"] != each["served"]["arm"]]
         assert shadows
         for each in shadows:
@@ -286,13 +278,6 @@ def test_answers_do_not_wait_for_a_judge(proxy: httpx.Client, folder: Path) -> N
     for number in range(20):
         ask(proxy, "chat", f"judge hangs {number}.")
     assert wait_for(lambda: judged(folder, "judge hangs"), "a judge that was asked")
-
-
-def test_a_session_keeps_its_model(proxy: httpx.Client, models: StubModels) -> None:
-    for _number in range(6):
-        for session in range(4):
-            ask(proxy, "down", f"session {session}.", {"X-Session-Id": f"s{session}"})
-    assert set(models.of("session ")) == {"small"}
 
 
 def test_a_failing_model_has_the_loss_1_and_a_shadow_does_not_trouble_clients(

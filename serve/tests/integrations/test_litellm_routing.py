@@ -34,6 +34,7 @@ from decoupled_serve.mirror.exchange import Answer, Request
 from decoupled_serve.mirror.judges import Judge
 from decoupled_serve.mirror.spending import Spending
 from support.http_service import served as http_service
+from support.wire import on_loop
 
 ARMS = ["small", "large"]
 HI = [{"role": "user", "content": "hi"}]
@@ -175,20 +176,18 @@ def test_the_loss_whether_a_model_served_or_had_a_shadow(
     assert all(served is by for _, served, _ in group.judge.shown)
 
 
-def test_money_is_charged_by_real_prices_and_given_back_for_requests_that_failed() -> None:
+@on_loop
+async def test_money_is_charged_by_real_prices_and_given_back_for_requests_that_failed() -> None:
     group = Group(budget=dc.Budget(cost=0.1, total=0.6))
-
-    async def steps() -> None:
-        for _ in range(20):
-            _, mark = await group.routing.choose({}, HI, ARMS)
-            group.routing.not_served(mark)
-        assert (group.routing.spent, group.routing.counts.dropped["client_gone"]) == (0.0, 20)
-        assert group.decider.forgotten == [f"d{number}" for number in range(1, 21)]
-        for _ in range(5):
-            await group.serve()
-            await group.settled()
-
-    group.run(steps())
+    for _ in range(20):
+        _, mark = await group.routing.choose({}, HI, ARMS)
+        group.routing.not_served(mark)
+    assert (group.routing.spent, group.routing.counts.dropped["client_gone"]) == (0.0, 20)
+    assert group.decider.forgotten == [f"d{number}" for number in range(1, 21)]
+    for _ in range(5):
+        await group.serve()
+        await group.settled()
+    await group.settled()
     # 0.1 is set aside, then 0.25 paid: 0.25, 0.5, and the next would exceed 0.6.
     modes = [mode for mode, _ in group.decider.drawn[20:]]
     assert modes == ["both"] * 2 + ["exploit"] * 3
@@ -212,46 +211,40 @@ class Waiting(Alternating):
         return found
 
 
-def test_requests_at_once_do_not_exceed_the_budget() -> None:
+@on_loop
+async def test_requests_at_once_do_not_exceed_the_budget() -> None:
     """What each may cost, that of the dearest model, is set aside before the first of them waits."""
     group = Group(Waiting(), budget=dc.Budget(cost={"small": 0.01, "large": 0.25}, total=1.0))
-
-    async def steps() -> None:
-        await asyncio.gather(*(group.serve() for _ in range(100)))
-
-    group.run(steps())
+    await asyncio.gather(*(group.serve() for _ in range(100)))
+    await group.settled()
     assert sorted(mode for mode, _ in group.decider.drawn) == ["both"] * 4 + ["exploit"] * 96
     assert (group.routing.spent, len(group.decider.learned)) == (1.0, 4)
 
 
-def test_what_was_set_aside_is_given_back_if_there_is_no_decision() -> None:
+@on_loop
+async def test_what_was_set_aside_is_given_back_if_there_is_no_decision() -> None:
     group = Group(Waiting(fails=3), budget=dc.Budget(cost=0.25, total=1.0))
-
-    async def steps() -> None:
-        cancelled = asyncio.create_task(group.serve())
-        failing = [asyncio.create_task(group.serve()) for _ in range(3)]
-        await asyncio.sleep(0)
-        cancelled.cancel()
-        found = await asyncio.gather(cancelled, *failing, return_exceptions=True)
-        assert [type(each) for each in found] == [asyncio.CancelledError, *[RuntimeError] * 2, str]
-        await asyncio.gather(*(group.serve() for _ in range(10)))
-
-    group.run(steps())
+    cancelled = asyncio.create_task(group.serve())
+    failing = [asyncio.create_task(group.serve()) for _ in range(3)]
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    found = await asyncio.gather(cancelled, *failing, return_exceptions=True)
+    assert [type(each) for each in found] == [asyncio.CancelledError, *[RuntimeError] * 2, str]
+    await asyncio.gather(*(group.serve() for _ in range(10)))
+    await group.settled()
     assert (group.routing.spent, len(group.decider.learned)) == (1.0, 4)
     assert len(group.routing.copies) == 0
 
 
-def test_requests_that_never_end_are_given_up() -> None:
+@on_loop
+async def test_requests_that_never_end_are_given_up() -> None:
     now = [0.0]
     group = Group(budget=dc.Budget(cost=0.1, total=1.0), clock=lambda: now[0], queue=3)
-
-    async def steps() -> None:
-        for _ in range(3):
-            await group.routing.choose({}, HI, ARMS)
-        now[0] = 601.0
+    for _ in range(3):
         await group.routing.choose({}, HI, ARMS)
-
-    group.run(steps())
+    now[0] = 601.0
+    await group.routing.choose({}, HI, ARMS)
+    await group.settled()
     assert (round(group.routing.spent, 9), group.routing.counts.dropped["client_gone"]) == (0.1, 3)
 
 
@@ -264,17 +257,15 @@ def test_a_key_comes_from_its_header_and_headers_are_forwarded_by_name() -> None
     assert group.judge.shown[0][0].headers == (("x-tenant", "blue"),)
 
 
-def test_a_context_comes_from_the_metadata_that_the_client_sent() -> None:
+@on_loop
+async def test_a_context_comes_from_the_metadata_that_the_client_sent() -> None:
     group = Group(context=["subject", "tokens"])
     sent = {"subject": "law", "tokens": 31, "secret": "s"}
-
-    async def steps() -> None:
-        await group.serve({"metadata": {"requester_metadata": sent, "tokens": 7}})  # a chat
-        await group.serve({"litellm_metadata": {"requester_metadata": sent}, "metadata": sent})
-        await group.serve({"metadata": sent})  # without the proxy
-        await group.serve({"metadata": {"subject": ["law"]}})
-
-    group.run(steps())
+    await group.serve({"metadata": {"requester_metadata": sent, "tokens": 7}})  # a chat
+    await group.serve({"litellm_metadata": {"requester_metadata": sent}, "metadata": sent})
+    await group.serve({"metadata": sent})  # without the proxy
+    await group.serve({"metadata": {"subject": ["law"]}})
+    await group.settled()
     assert group.decider.contexts == [{"subject": "law", "tokens": 31}] * 3 + [
         {"subject": None, "tokens": None}
     ]
@@ -339,14 +330,12 @@ def test_a_service_that_is_away_holds_up_nothing() -> None:
     asyncio.run(steps())
 
 
-def test_streamed_requests_have_no_shadow_where_time_counts() -> None:
+@on_loop
+async def test_streamed_requests_have_no_shadow_where_time_counts() -> None:
     group = Group(loss=LossConfig(status=1.0, duration=TermConfig(high=1.0)))
-
-    async def steps() -> None:
-        await group.serve({"stream": True})
-        await group.serve()
-
-    group.run(steps())
+    await group.serve({"stream": True})
+    await group.serve()
+    await group.settled()
     assert [mode for mode, _ in group.decider.drawn] == ["exploit", "both"]
 
 

@@ -16,7 +16,9 @@ from decoupled_serve.mirror.exchange import Answer, Request
 from decoupled_serve.mirror.judges import CopyLoss
 from decoupled_serve.mirror.prefetch import MOST
 from decoupled_serve.mirror.repeatable import normal_path
-from support.mirrors.running import Fixed, Start, connected, echoed, eventually, mirror
+from support.mirrors.running import Fixed, Start, connected, echoed, mirror
+from support.waiting import wait_for
+from support.wire import on_loop
 
 SHARE = "[mirror]\nshare = 1.0\n"
 
@@ -145,7 +147,7 @@ def test_what_a_restart_does_to_copies_does_not_depend_on_their_arm(start: Start
     backend = Fixed()
     with mirror(file, backend) as running:
         running.http.get("/x?stable=ok&next=hang&on-its-way", headers={"Cookie": "id=7"})
-        eventually(lambda: start.seen("on-its-way"))
+        wait_for(lambda: start.seen("on-its-way"))
         running.http.get("/x?stable=ok&next=ok&waiting")
         running.http.get("/x?stable=ok&next=ok&waiting", headers={"Cookie": "id=7"})
     assert (backend.losses, backend.closed) == ({}, True)
@@ -176,9 +178,9 @@ def test_an_answer_counts_also_if_its_client_has_left(start: Start, explore: str
         for count, path in enumerate(("/x?stable=slow:0.3&next=ok", "/x?stable=hang&next=ok"), 1):
             leaving = connected(running.url)
             leaving.sendall(f"GET {path}&leaving HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-            eventually(lambda: start.arms["stable"].open() == 1, "the request")
+            wait_for(lambda: start.arms["stable"].open() == 1, "the request")
             leaving.close()
-            eventually(partial(learned, count), "its loss")
+            wait_for(partial(learned, count), "its loss")
         status = running.settled()
     losses = running.losses
     if explore == "stable":
@@ -212,53 +214,47 @@ class Arm:
         return Answer("any", 200)
 
 
-def test_all_arms_share_the_slots_in_which_copies_are_sent() -> None:
+@on_loop
+async def test_all_arms_share_the_slots_in_which_copies_are_sent() -> None:
     """Else the copies of a slow arm alone would wait, and which are dropped would depend on the arm."""
-
-    async def scenario() -> None:
-        arms, backend, asked = {"slow": Arm(), "quick": Arm()}, Fixed(), Request("GET", "/")
-        arms["quick"].answers.set()
-        loss = CopyLoss(LossConfig(status=1.0))
-        copies = Copies(arms, CopyConfig(concurrency=2, queue=4), loss, backend, MirrorCounts())
-        for number, arm in enumerate(["slow", "slow", "quick", "quick"]):
-            assert copies.reserve() is None
-            copies.start(Copy(f"d-{number}", arm, asked, asked, None))
-        for _ in range(50):
-            await asyncio.sleep(0)
-        assert (arms["slow"].asked, arms["quick"].asked, backend.losses) == (2, 0, {})
-        assert copies.reserve() == "queue_full"
-        arms["slow"].answers.set()
-        while len(copies):
-            await asyncio.sleep(0)
-        assert len(backend.losses) == 4
-
-    asyncio.run(scenario())
+    arms, backend, asked = {"slow": Arm(), "quick": Arm()}, Fixed(), Request("GET", "/")
+    arms["quick"].answers.set()
+    loss = CopyLoss(LossConfig(status=1.0))
+    copies = Copies(arms, CopyConfig(concurrency=2, queue=4), loss, backend, MirrorCounts())
+    for number, arm in enumerate(["slow", "slow", "quick", "quick"]):
+        assert copies.reserve() is None
+        copies.start(Copy(f"d-{number}", arm, asked, asked, None))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert (arms["slow"].asked, arms["quick"].asked, backend.losses) == (2, 0, {})
+    assert copies.reserve() == "queue_full"
+    arms["slow"].answers.set()
+    while len(copies):
+        await asyncio.sleep(0)
+    assert len(backend.losses) == 4
 
 
-def test_no_copy_is_so_slow_that_verdicts_leave_it_out(tmp_path: Path, start: Start) -> None:
+@on_loop
+async def test_no_copy_is_so_slow_that_verdicts_leave_it_out(tmp_path: Path, start: Start) -> None:
     """A verdict waits for a loss until many newer decisions were made, so these must not be made."""
+    both, asked = {"slow": Arm(), "quick": Arm()}, Request("GET", "/")
+    both["quick"].answers.set()
+    config = CopyConfig(queue=3)
+    copies = Copies(both, config, CopyLoss(LossConfig(status=1.0)), Fixed(), MirrorCounts())
 
-    async def scenario() -> None:
-        both, asked = {"slow": Arm(), "quick": Arm()}, Request("GET", "/")
-        both["quick"].answers.set()
-        config = CopyConfig(queue=3)
-        copies = Copies(both, config, CopyLoss(LossConfig(status=1.0)), Fixed(), MirrorCounts())
+    async def begin(arm: str) -> str | None:
+        reason = copies.reserve()
+        if reason is None:
+            copies.start(Copy("d", arm, asked, asked, None))
+            while arm == "quick" and len(copies) > 1:
+                await asyncio.sleep(0)
+        return reason
 
-        async def begin(arm: str) -> str | None:
-            reason = copies.reserve()
-            if reason is None:
-                copies.start(Copy("d", arm, asked, asked, None))
-                while arm == "quick" and len(copies) > 1:
-                    await asyncio.sleep(0)
-            return reason
-
-        assert [await begin(arm) for arm in ["slow", *["quick"] * 40]] == [None] * 24 + ["queue_full"] * 17
-        both["slow"].answers.set()
-        while len(copies):
-            await asyncio.sleep(0)
-        assert await begin("slow") is None
-
-    asyncio.run(scenario())
+    assert [await begin(arm) for arm in ["slow", *["quick"] * 40]] == [None] * 24 + ["queue_full"] * 17
+    both["slow"].answers.set()
+    while len(copies):
+        await asyncio.sleep(0)
+    assert await begin("slow") is None
     settings = experiment_settings(start.config("[mirror]\nqueue = 3\n"))
     assert settings["patience"] > 24 + MOST
 

@@ -30,11 +30,11 @@ from support.mirrors.running import (
     UpstreamProcess,
     asking,
     commanded,
-    eventually,
     mirror,
     upstreams,
     write_config,
 )
+from support.waiting import wait_for
 
 HALF = '[mirror]\nshare = 0.5\n[experiment]\nname = "releases"\nseed = 5\npolicy = "FTPL"\n'
 RULES = "[guardrails]\nfloors = { next = 0.1 }\n[budget]\nrate = [5, 3600]\ncost = { next = 2.0 }\ntotal = 100\n"
@@ -89,7 +89,7 @@ def test_a_mirror_waits_while_its_policy_is_compiled(
     caplog.set_level(logging.INFO, "decoupled.mirror")
     with mirror(config, backend) as running, ThreadPoolExecutor(1) as client:
         waiting = client.submit(running.http.get, "/x")
-        eventually(lambda: "requests wait" in caplog.text, "a reason")
+        wait_for(lambda: "requests wait" in caplog.text, "a reason")
         assert not waiting.done()
         held.let_go()
         assert waiting.result(60).status_code == 200
@@ -116,7 +116,7 @@ def test_a_service_elsewhere_decides_and_learns(start: Start) -> None:
             status = running.settled()
             return status["learned"]["applied"] > 5 and status
 
-        status = eventually(learned, "losses")
+        status = wait_for(learned, "losses")
         state = http.get("/v1/experiments/releases/state").json()
     assert state["applied"] == status["learned"]["applied"]
     assert state["decisions"] >= sum(status["served"]["stable"].values()) - status["repeated"]
@@ -206,7 +206,7 @@ def test_a_pin_holds_for_a_running_mirror_though_decisions_were_drawn_ahead(star
             def all_by(name: str = name) -> bool:
                 return {running.http.get("/x").headers["x-arm"] for _ in range(20)} == {name}
 
-            eventually(all_by, f"every request served by {name}")
+            wait_for(all_by, f"every request served by {name}")
 
 
 def test_copies_stay_within_the_budget(start: Start) -> None:
@@ -263,7 +263,7 @@ def test_a_mirror_that_is_told_to_end_finishes_what_it_began(tmp_path: Path) -> 
             threads = [threading.Thread(target=stream) for _ in range(20)]
             for thread in threads:
                 thread.start()
-            eventually(
+            wait_for(
                 lambda: asking.get(f"{console}/mirror").json()["in_flight"] == 20, "twenty open answers"
             )
             assert "<html" in asking.get(f"{console}/").text  # the console of the embedded service

@@ -25,7 +25,8 @@ from decoupled_serve.mirror.exchange import Answer, Request, expanded
 from decoupled_serve.mirror.judges import BadVerdict, CopyLoss, loss_of
 from support.dropping import Answer as Said
 from support.dropping import answering
-from support.mirrors.running import Fixed, RunningMirror, Start, eventually
+from support.mirrors.running import Fixed, RunningMirror, Start
+from support.waiting import wait_for
 
 ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 GOOD = Answer("next", 200, (), b"ok", 2, latency=0.5, duration=1.0, cost=0.02)
@@ -198,7 +199,7 @@ def test_a_slow_judge_delays_no_client_and_outlives_a_restart(start: Start) -> N
         text = f'drain = 1\n{ALL}[loss.judge]\nurl = "{url}"\n'
         with start(text, backend) as running:
             answers = [running.http.get("/ok?slow-judge").text for _ in range(3)]
-            eventually(lambda: len(asked) == 3, "the judge's questions")
+            wait_for(lambda: len(asked) == 3, "the judge's questions")
         assert answers == ["stable"] * 3
         assert backend.losses == {}
         before = len(start.arms["next"].seen())

@@ -13,7 +13,8 @@ import pytest
 
 from decoupled_serve.mirror import server
 from decoupled_serve.service.http.admission import Limits
-from support.mirrors.running import Start, connected, eventually
+from support.mirrors.running import Start, connected
+from support.waiting import wait_for
 
 ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 NONE = "[mirror]\nshare = 0.0\n"
@@ -28,7 +29,7 @@ def test_an_answer_that_nobody_reads_waits_at_its_arm(start: Start) -> None:
         for _ in range(count):
             client = opened.enter_context(connected(running.url, window=4096))
             client.sendall(b"GET /bytes:50000000 HTTP/1.1\r\nHost: a\r\n\r\n")
-        eventually(lambda: running.status()["in_flight"] == count, "all of them at once")
+        wait_for(lambda: running.status()["in_flight"] == count, "all of them at once")
         sizes = [0]
 
         def settled() -> bool:
@@ -37,7 +38,7 @@ def test_an_answer_that_nobody_reads_waits_at_its_arm(start: Start) -> None:
             running.http.get("/ok")  # others are served meanwhile
             return len(sizes) > 20 and sizes[-1] <= max(sizes[-20:-1])
 
-        eventually(settled, "an end to what is buffered")
+        wait_for(settled, "an end to what is buffered")
     # A read of the event loop has at most 64 KiB, and so have the two write buffers. Without a limit it is 3 MiB each.
     assert max(sizes) < count * 600_000
 
@@ -46,8 +47,8 @@ def test_a_client_that_reads_nothing_for_long_is_cut_off(start: Start) -> None:
     with start(f"client_timeout = 0.2\n{NONE}") as running:
         with connected(running.url, window=4096) as client:
             client.sendall(b"GET /bytes:50000000 HTTP/1.1\r\nHost: a\r\n\r\n")
-            status = eventually(lambda: (found := running.status())["served"] and found, "its end")
-        eventually(lambda: start.arms["stable"].open() == 0, "the end of the arm's answer")
+            status = wait_for(lambda: (found := running.status())["served"] and found, "its end")
+        wait_for(lambda: start.arms["stable"].open() == 0, "the end of the arm's answer")
     assert status["served"]["stable"]["client gone"] == 1
 
 
@@ -78,7 +79,7 @@ def test_slow_uploads_do_not_fill_the_mirror(start: Start, length: str, kind: st
                     line.sendall(drop)
             return running.http.get("/ok").status_code != 503
 
-        eventually(served, "room for others")
+        wait_for(served, "room for others")
         for line in lines:
             assert line.recv(65536).startswith(b"HTTP/1.1 408")
 
@@ -111,10 +112,10 @@ def test_headers_must_come_soon(start: Start, monkeypatch: pytest.MonkeyPatch) -
 def test_no_more_requests_at_a_time_than_set(start: Start) -> None:
     with start(f"clients = 1\n{NONE}") as running, connected(running.url) as first:
         first.sendall(b"GET /hang HTTP/1.1\r\nHost: a\r\n\r\n")
-        eventually(lambda: running.status()["in_flight"] == 1)
+        wait_for(lambda: running.status()["in_flight"] == 1)
         refused = running.http.get("/ok")
         first.close()
-        eventually(lambda: running.status()["in_flight"] == 0)
+        wait_for(lambda: running.status()["in_flight"] == 0)
         served = running.http.get("/ok")
         status = running.status()
     assert (refused.status_code, served.status_code) == (503, 200)

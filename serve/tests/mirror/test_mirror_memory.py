@@ -6,8 +6,9 @@ from pathlib import Path
 import httpx
 
 from support.memory import memory_of
-from support.mirrors.running import asking, commanded, eventually, upstreams, write_config
+from support.mirrors.running import asking, commanded, upstreams, write_config
 from support.reliability.sizes import SIZES
+from support.waiting import wait_for
 
 CLIENTS = 8
 # Copies that are answered, that hang, break off or are cut; and a judge that fails for some of them.
@@ -55,9 +56,7 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
             before = memory_of(process.pid)
             asyncio.run(load(port, SIZES.mirrored - SIZES.mirrored // 4))
             after = memory_of(process.pid)
-            status = eventually(
-                lambda: (now := asking.get(f"{console}/mirror").json())["queue"] == 0 and now
-            )
+            status = wait_for(lambda: (now := asking.get(f"{console}/mirror").json())["queue"] == 0 and now)
     print(
         f"{SIZES.mirrored:,} requests: {before:.1f} MiB after a quarter, {after:.1f} at the end; {status}"
     )

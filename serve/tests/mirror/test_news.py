@@ -19,9 +19,10 @@ from decoupled_serve.mirror.news import Known
 from decoupled_serve.service.service import open_service
 from support.dropping import answering
 from support.http_service import served
-from support.mirrors.running import Fixed, Start, asking, eventually, mirror
+from support.mirrors.running import Fixed, Start, asking, mirror
 from support.prometheus import RULES as ALERTS
 from support.prometheus import promtool
+from support.waiting import wait_for
 
 DECIDED = Known("next is better than stable (99.9 %)", ("next", "stable"), "stable", True)
 
@@ -42,7 +43,7 @@ def test_everybody_is_told_once(start: Start, caplog: pytest.LogCaptureFixture) 
             after = running.until(lambda status: status["webhook"]["delivered"] == 2)
             metrics = asking.get(f"{running.console}/mirror/metrics").text
         with mirror(file, backend) as running:  # another start
-            eventually(lambda: running.status()["verdict"] == DECIDED.text)
+            wait_for(lambda: running.status()["verdict"] == DECIDED.text)
             backend.verdict = Known("stable is better than next (99 %)", ("stable", "next"))
             running.until(lambda status: status["webhook"]["delivered"] == 1)
     told = [each.body for each in asked]
@@ -82,7 +83,7 @@ def test_a_webhook_that_fails_is_asked_again_and_delays_nobody(
 def test_a_webhook_that_hangs_does_not_hold_up_the_end(start: Start) -> None:
     file = start.file(f'[webhook]\nurl = "{start.arms["next"].url}/hang"\n')
     with mirror(file, Fixed(verdict=DECIDED)) as running:
-        eventually(lambda: start.arms["next"].open() == 2)
+        wait_for(lambda: start.arms["next"].open() == 2)
     assert not running.config.file("events").exists()
 
 
@@ -119,7 +120,7 @@ def test_what_is_learned_is_told_and_recorded(start: Start, tmp_path: Path, else
                 found = running.settled()
                 return bool(found["decided"]["next"] and found["released"]["stable"])
 
-            eventually(decided, "a verdict")
+            wait_for(decided, "a verdict")
             status = running.status()
             if elsewhere:
                 entries = service.http.get("/v1/audit").json()["entries"]

@@ -8,7 +8,8 @@ import pytest
 
 from decoupled.client.errors import StoreError
 from decoupled_serve.service.http.observe.log_format import TextFormatter
-from support.mirrors.running import Fixed, Start, UpstreamProcess, connected, echoed, eventually, upstreams
+from support.mirrors.running import Fixed, Start, UpstreamProcess, connected, echoed, upstreams
+from support.waiting import wait_for
 
 ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 
@@ -79,7 +80,7 @@ def test_a_dead_upstream_is_replaced_and_passed_as_not_available(tmp_path: Path)
         arms["stable"].kill()
         got = echoed(running.http.post("/echo", content=b"kept for the other arm"))
         assert (got["arm"], base64.b64decode(got["body"])) == ("next", b"kept for the other arm")
-        eventually(lambda: running.backend.available == ["next"], "a draw without the dead arm")
+        wait_for(lambda: running.backend.available == ["next"], "a draw without the dead arm")
         status = running.status()
         arms["next"].kill()
         both_dead = running.http.get("/echo")
@@ -117,12 +118,12 @@ def test_a_client_that_goes_away_frees_the_upstream(start: Start, lines: str) ->
             parts = answer.iter_raw()  # kept, because the answer is closed with it
             assert next(parts)
             assert start.arms["stable"].open() == 1
-        eventually(lambda: start.arms["stable"].open() == 0, "the end of the upstream's answer")
+        wait_for(lambda: start.arms["stable"].open() == 0, "the end of the upstream's answer")
         waiting = connected(running.url)
         waiting.sendall(b"GET /x?stable=hang&next=ok HTTP/1.1\r\nHost: a\r\n\r\n")
-        eventually(lambda: start.arms["stable"].open() == 1, "the upstream's answer")
+        wait_for(lambda: start.arms["stable"].open() == 1, "the upstream's answer")
         waiting.close()
-        eventually(lambda: start.arms["stable"].open() == 0, "the end of the upstream's answer")
+        wait_for(lambda: start.arms["stable"].open() == 0, "the end of the upstream's answer")
         status = running.until(lambda status: status["queue"] == status["in_flight"] == 0)
     assert status["served"]["stable"] == {"client gone": 2}
 
@@ -132,7 +133,7 @@ def test_an_upload_that_is_cut_off_is_not_mirrored(start: Start) -> None:
     with start(ALL) as running:
         upload = connected(running.url)
         upload.sendall(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
-        eventually(lambda: running.status()["in_flight"] == 1, "the request")
+        wait_for(lambda: running.status()["in_flight"] == 1, "the request")
         upload.close()
         status = running.until(lambda status: status["in_flight"] == 0)
     assert status["dropped"]["client_gone"] == 1
@@ -147,7 +148,7 @@ def test_a_service_that_fails_is_invisible(start: Start) -> None:
         answers = [running.http.get("/echo") for _ in range(20)]
         failing = running.settled()
         backend.failing = None
-        eventually(lambda: running.http.get("/echo") and running.settled()["copied"] != failing["copied"])
+        wait_for(lambda: running.http.get("/echo") and running.settled()["copied"] != failing["copied"])
     assert {echoed(answer)["arm"] for answer in answers} == {"stable"}
     assert failing["not_mirrored"]["no_decision"] >= failing["repeated"] > 0
 

@@ -10,7 +10,8 @@ from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config_file import explained
 from decoupled_serve.mirror.copies import take_copies
 from support.dropping import answering
-from support.mirrors.running import Fixed, Start, asking, commanded, connected, eventually
+from support.mirrors.running import Fixed, Start, asking, commanded, connected
+from support.waiting import wait_for
 
 SINK = "sink = true\n"
 
@@ -56,11 +57,11 @@ def test_the_answer_waits_for_no_arm_and_what_is_not_explored_is_counted(start: 
         assert post("/x?next=ok&sink-large", content=iter([b"a" * 6] * 2)).status_code == 202
         backend.explore = None
         assert post("/x?next=ok&sink-budget", content=b"a").status_code == 202
-        eventually(lambda: running.status()["not_mirrored"]["budget"] == 1, "a budget")
+        wait_for(lambda: running.status()["not_mirrored"]["budget"] == 1, "a budget")
         backend.explore = "next"
         for _ in range(5):
             assert post("/x?next=hang&sink-hangs", content=b"a").status_code == 202
-        eventually(lambda: accounted(running.status()) == 8, "every copy accounted for")
+        wait_for(lambda: accounted(running.status()) == 8, "every copy accounted for")
         status = running.status()
         assert {"queue_full": 3, "too_large": 1, "budget": 1}.items() <= status["not_mirrored"].items()
         assert status["dropped"]["too_large"] == 1, "its length was not declared"
@@ -76,12 +77,12 @@ def test_without_decisions_copies_are_counted_as_such(
     backend = Fixed(failing=StoreError("the disk is full"))
     with start(SINK, backend) as running:
         assert running.http.get("/x?sink-failing").status_code == 202
-        eventually(lambda: running.status()["not_mirrored"]["no_decision"] == 1, "a count")
+        wait_for(lambda: running.status()["not_mirrored"]["no_decision"] == 1, "a count")
         backend.failing = ZeroDivisionError("a mistake")
-        eventually(
+        wait_for(
             lambda: running.http.get("/x?sink-failing") and "a mistake" in caplog.text, "what went wrong"
         )
-        eventually(lambda: accounted(found := running.status()) == found["received"], "every copy counted")
+        wait_for(lambda: accounted(found := running.status()) == found["received"], "every copy counted")
         assert running.status()["queue"] == 0
 
 
@@ -142,7 +143,7 @@ def test_the_command_takes_copies_and_learns(start: Start) -> None:
     with commanded(file, "--sink") as (process, console, url):
         for _ in range(40):
             assert asking.get(f"{url}/x?stable=status:503&next=ok").status_code == 202
-        status = eventually(
+        status = wait_for(
             lambda: (now := asking.get(f"{console}/mirror").json())["learned"]["applied"] == 40 and now
         )
         state = asking.get(f"{console}/v1/experiments/mirror/state").json()

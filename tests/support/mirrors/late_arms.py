@@ -1,7 +1,5 @@
 """Equal arms behind a real mirror, one of which gives its bad answers late: how often is a verdict wrong?
 
-    python tests/support/mirrors/late_arms.py [RUNS] [REQUESTS] [SECONDS] [SLOW ARM] [CLIENT'S PATIENCE] [SLOTS]
-
 Half of the answers of each arm are bad, at random. Those of the slow arm come so many seconds later; the other answers
 are at once. So the first losses of the slow arm are all good, and a verdict that takes them as they come is wrong.
 """
@@ -10,7 +8,6 @@ import asyncio
 import random
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,36 +49,24 @@ async def load(port: int, requests: int, patience: float) -> None:
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
 
 
-def verdict_of(
-    folder: Path,
-    requests: int,
-    seconds: float,
-    slow: str = "next",
-    patience: float = 60.0,
-    slots: int = 500,
-) -> tuple[bool, Any]:
+def verdict_of(folder: Path, requests: int, seconds: float, slow: str, patience: float) -> tuple[bool, Any]:
     """Whether the verdict is wrong after so many requests, and what the mirror counted."""
-    from decoupled_serve.mirror.backend import Embedded
-    from decoupled_serve.mirror.config_file import read_config
-    from decoupled_serve.service.service import open_service
-    from support.mirrors.running import UpstreamProcess, mirror, write_config
+    from support.mirrors.running import Start, UpstreamProcess
 
     arms = {}
     try:
         for name in ("stable", "next"):
-            command = [sys.executable, __file__, "arm", str(seconds if name == slow else 0.0)]
+            command = [sys.executable, __file__, str(seconds if name == slow else 0.0)]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             assert process.stdout is not None
             arms[name] = UpstreamProcess(
                 name, f"http://127.0.0.1:{int(process.stdout.readline())}", process
             )
-        lines = f'[mirror]\nshare = 1.0\nconcurrency = {slots}\n[guardrails]\nincumbent = "stable"\n'
-        file = write_config(folder, arms, lines)
-        backend = Embedded(open_service(folder / "store.db"), read_config(file))
-        with mirror(file, backend) as running:
+        lines = '[mirror]\nshare = 1.0\nconcurrency = 500\n[guardrails]\nincumbent = "stable"\n'
+        with Start(arms, folder).embedded(lines) as running:
             asyncio.run(load(int(running.url.rpartition(":")[2]), requests, patience))
             counts = running.settled()
-            known = asyncio.run(backend.known())
+            known = asyncio.run(running.backend.known())
     finally:
         for arm in arms.values():
             arm.kill()
@@ -90,23 +75,5 @@ def verdict_of(
     return bool(known.decided or known.released), counts | {"text": known.text}
 
 
-def main(runs: int, *options: Any) -> None:
-    """Print how often it was wrong, and what was counted."""
-    wrong = 0
-    for _ in range(runs):
-        with tempfile.TemporaryDirectory() as folder:
-            found, counts = verdict_of(Path(folder), *options)
-        wrong += found
-        names = ("copied", "reused", "not_mirrored", "dropped")
-        print(found, counts["text"], {name: counts[name] for name in names})
-    print(f"{wrong} of {runs} verdicts were wrong")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["arm"]:
-        asyncio.run(serve(float(sys.argv[2])))
-    else:
-        sys.path.insert(0, str(Path(__file__).parents[2]))
-        defaults = ["20", "2000", "0.5", "next", "60", "500"]
-        given = sys.argv[1:] + defaults[len(sys.argv) - 1 :]
-        main(*(kind(each) for kind, each in zip((int, int, float, str, float, int), given, strict=True)))
+    asyncio.run(serve(float(sys.argv[1])))

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -26,21 +25,13 @@ from decoupled_serve.mirror.news import Known
 from decoupled_serve.mirror.server import serve
 from decoupled_serve.service.http.server import Serving, listening
 from decoupled_serve.service.service import open_service
+from support.waiting import wait_for
 
 UPSTREAM = Path(__file__).parent / "upstream.py"
 PATIENCE = 60.0  # seconds after which a condition that never holds fails a test
 # Loading certificates takes longer than most tests, and nothing here uses TLS.
 asking = httpx.Client(verify=False, timeout=PATIENCE)
 atexit.register(asking.close)
-
-
-def eventually(condition: Callable[[], Any], what: str = "the condition") -> Any:
-    """The first result of `condition` that is true; fails if there is none for long."""
-    until = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < until, f"{what} did not come about"
-        time.sleep(0.01)
-    return found
 
 
 def connected(url: str, *, window: int | None = None) -> socket.socket:
@@ -168,7 +159,7 @@ class RunningMirror:
 
     def until(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """The same, once a condition holds for it."""
-        return eventually(lambda: condition(found := self.status()) and found)  # type: ignore[no-any-return]
+        return wait_for(lambda: condition(found := self.status()) and found)  # type: ignore[no-any-return]
 
     def settled(self) -> dict[str, Any]:
         """The same, once no copy is waiting."""

@@ -3,13 +3,13 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from decoupled.base import duration, write_atomically
 
 from ..benchmark.entry import FILE
+from ..benchmark.picture import draw
 from ..benchmark.run import run
 from ..benchmark.table import BOLD, groups_to_markdown, to_latex, to_markdown
 from ..movielens.files import FOLDER_VARIABLE
@@ -40,25 +40,20 @@ def run_benchmark(
     print(groups_to_markdown(entry, intervals=False))
     print(f"\nGeometric means over the tasks of a group. Below 1 is better;\n{BOLD.format(1)}.")
     files = [FILE, *write_shown(entry, folder, latex=latex)]
-    if "picture.png" not in files:
-        print("There is no picture: it needs the extra plots (pip install 'decoupled-bandits[plots]').")
     took = duration(entry["environment"]["seconds"])
     print(f"Written to {folder}: {', '.join(files)}.")
     print(f"{took} of processor time, digest {entry['digest'][:12]}.")
 
 
 def write_shown(entry: Mapping[str, Any], folder: Path, *, latex: bool) -> Iterator[str]:
-    """Write what is shown of an entry; the names of the files, without pictures if nothing can draw."""
+    """Write what is shown of an entry; the names of the files."""
     texts = {"table.md": to_markdown} | ({"table.tex": to_latex} if latex else {})
     for name, write in texts.items():
         write_atomically(folder / name, write(entry))
         yield name
-    if find_spec("matplotlib") is not None:
-        from ..benchmark.picture import draw  # slow to import
-
-        for name in ("picture.png", "picture.pdf")[: 1 + latex]:
-            draw(entry, folder / name)
-            yield name
+    for name in ("picture.png", "picture.pdf")[: 1 + latex]:
+        draw(entry, folder / name)
+        yield name
 
 
 def default_folder(policy: str, name: str | None) -> str:

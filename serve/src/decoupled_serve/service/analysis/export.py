@@ -21,8 +21,15 @@ from decoupled.learner import LossRange
 
 from ..experiment.context import shown_tags
 from ..experiment.live import Owner, decision_as
-from ..experiment.numbered_arms import from_stored, is_large
-from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microseconds, moment
+from ..experiment.records import (
+    Decided,
+    DecisionRecord,
+    ExperimentRow,
+    from_stored,
+    is_large,
+    microseconds,
+    moment,
+)
 from ..memory.loader import from_beginning
 from ..store.store import Store
 
@@ -30,7 +37,7 @@ FORMATS = ("parquet", "csv")
 _AT_ONCE = 2_000  # rows of a group, which are converted while everything else waits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class LoggedDecision(DecisionRecord):
     """A decision of the log, with what only the log has. docs/log.md describes each column.
 

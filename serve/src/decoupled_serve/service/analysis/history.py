@@ -17,7 +17,6 @@ from decoupled.inference import Interval, Sequences, Verdict, verdict
 
 from ..experiment.context import Value, segment_of
 from ..experiment.live import LiveExperiment
-from ..experiment.numbered_arms import count_of
 from ..experiment.records import Changed, Decided, ExperimentRow, Row, Settings
 from ..experiment.watched import ArmLoss, arm_losses
 from ..memory.loader import from_beginning
@@ -164,7 +163,7 @@ def _intervals(
 
 
 def _shown(reader: Store, row: ExperimentRow) -> list[int]:
-    arms = count_of(json.loads(row.arms))
+    arms = len(json.loads(row.arms))
     return list(range(arms)) if arms <= MOST_ARMS else sorted(reader.most_exploited(row.id, MOST_ARMS))
 
 

@@ -23,7 +23,6 @@ from ..experiment.context import (
     stored_tags,
 )
 from ..experiment.live import LiveExperiment, Loss
-from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.records import (
     MODES,
     MOST_DECISIONS,
@@ -33,6 +32,7 @@ from ..experiment.records import (
     Feedback,
     KeyRow,
     Settled,
+    refuse_if_large,
     unknown_decision,
 )
 from ..experiment.settings import plain_text

@@ -20,15 +20,18 @@ from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
 from ..experiment.context import Annotations, new_secret, stored_context
 from ..experiment.live import LiveExperiment
-from ..experiment.numbered_arms import (
+from ..experiment.records import (
+    MOST_ARMS,
+    Experiment,
+    ExperimentRow,
+    ExperimentState,
+    Settings,
     as_stored,
-    count_of,
     from_stored,
     is_large,
-    most_used,
+    moment,
     refuse_if_large,
 )
-from ..experiment.records import Experiment, ExperimentRow, ExperimentState, Settings, moment
 from ..experiment.settings import (
     as_settings,
     as_text,
@@ -49,6 +52,8 @@ from .decisions import sweep
 def change_guardrails(session: Session, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
     """Change some guardrails; those that are not named stay as they are."""
     running = session.get(about)
+    if changes.keys() & {"down", "incumbent"}:
+        refuse_if_large(running.name, running.names, "such a guardrail")
     now = running.learner.guardrails
     rules = changed_guardrails(now, changes, running.arms, running.coupled)
     if rules != now:
@@ -236,7 +241,7 @@ def _put(
 
 def _short_arms(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings for the audit trail: many arms by their number only."""
-    count = count_of(settings["arms"])
+    count = len(from_stored(settings["arms"]))
     return settings if count <= _MOST_ARMS_AUDITED else {**settings, "arms": count}
 
 
@@ -289,6 +294,10 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
         _check_known(running, new)
     if new:
         later = len(running.places) + (len(new) if kind == "added" else -len(new))
+        if later > MOST_ARMS:
+            raise Invalid(
+                f"arms: would be {later:,}; must not exceed {MOST_ARMS:,}; use several experiments"
+            )
         # With another number of arms, the policy may take another form.
         session.compiler.require(running.name, running.settings.policy, [max(later, 2)])
         try:
@@ -320,24 +329,20 @@ def _among(arm: object, known: Collection[Arm]) -> bool:
 
 def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | None) -> ExperimentState:
     running = session.get(about)
+    refuse_if_large(running.name, running.names, "the state")
     known = None if context is None else stored_context(context, running.declared)
     told, _ = running.told(Annotations(context=known))
     sweep(session, running)
     learner, tallies = running.learner, running.tallies
-    if running.large:
-        at = most_used(tallies.exploit)
-        estimates = learner.estimates()[at]
-        exploitation, exploration = (), ()
-    else:
-        at, estimates = [running.places[name] for name in learner.arms], learner.estimates()
-        exploitation = tuple(learner.exploitation_probabilities(context=told).tolist())
-        exploration = tuple(learner.exploration_probabilities(context=told).tolist())
+    at, estimates = [running.places[name] for name in learner.arms], learner.estimates()
+    exploitation = tuple(learner.exploitation_probabilities(context=told).tolist())
+    exploration = tuple(learner.exploration_probabilities(context=told).tolist())
     exploit, explore = ([plays[place] for place in at] for plays in (tallies.exploit, tallies.explore))
     return ExperimentState(
         running.name, running.version, learner.round, tuple(running.names[place] for place in at),
         exploitation, exploration, tuple(estimates.tolist()), tuple(exploit), tuple(explore),
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
-        None if running.large else learner.inference.regret(),
+        learner.inference.regret(),
         () if running.meter is None else tuple(running.meter.used(running.now(session.clock())).items()),
         running.incumbent_released,
     )  # fmt: skip

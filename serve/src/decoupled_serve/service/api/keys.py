@@ -1,7 +1,6 @@
 """What operators manage: API keys, of which only digests are stored (`decoupled_serve.service.http.admission` makes them), and the audit trail."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 from decoupled.client import Conflict, NotFound
@@ -45,37 +44,56 @@ class Keys:
     def add(self, tenant: str, role: str, digest: str, label: str = "") -> Reply[ApiKey]:
         """Store a key by the SHA-256 digest of its secret."""
         key = ApiKey(digest, tenant, role, label, self._commits.session.clock())
-        return self._commits.submit(partial(_add, key=key), alone=True)
+
+        def run(session: Session) -> ApiKey:
+            _insert(session, key)
+            session.record("key.add", key.tenant, key.id, new={"role": key.role, "label": key.label})
+            return key
+
+        return self._commits.submit(run, alone=True)
 
     def list(self, tenant: str | None = None) -> Reply[ApiKeys]:
         """The keys of a tenant, or of all tenants, oldest first."""
-        return self._commits.submit(partial(_list, tenant=tenant))
+        who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
+        sql = f"SELECT {_COLUMNS} FROM api_keys WHERE {who} ORDER BY created_at, digest"
+        return self._commits.submit(
+            lambda session: [ApiKey(*row) for row in session.store.run(sql, (tenant,))]
+        )
 
     def revoke(self, digest: str) -> Reply[ApiKey]:
         """Refuse a key. No request that arrives after the reply runs with it, in any process on this store."""
-        return self._commits.submit(partial(_revoke, digest=digest), alone=True)
+
+        def run(session: Session) -> ApiKey:
+            found, revoked = _refused(session, digest)
+            if revoked:
+                old = {"role": found.role, "label": found.label}
+                session.record("key.revoke", found.tenant, found.id, old=old)
+            return found
+
+        return self._commits.submit(run, alone=True)
 
     def rotate(self, digest: str, new_digest: str, *, keep_old: bool = False) -> Reply[ApiKey]:
         """Store a key with the tenant, role and label of another, and refuse that one from now on unless it is kept."""
-        command = partial(_rotate, digest=digest, new_digest=new_digest, keep_old=keep_old)
-        return self._commits.submit(command, alone=True)
+
+        def run(session: Session) -> ApiKey:
+            old = _known(session, digest)
+            made = ApiKey(new_digest, old.tenant, old.role, old.label, session.clock())
+            _insert(session, made)
+            if not keep_old:
+                _refused(session, digest)
+            was = {"key": old.id, "is": "kept" if keep_old else "revoked"}
+            session.record("key.rotate", old.tenant, old.id, old=was, new={"key": made.id})
+            return made
+
+        return self._commits.submit(run, alone=True)
 
     def find(self, digest: str) -> Reply[ApiKey | None]:
         """The key with that digest, revoked or not."""
-        return self._commits.submit(partial(_find, digest=digest))
+        return self._commits.submit(lambda session: _find(session, digest))
 
     def any_active(self) -> Reply[bool]:
         """Whether the store has a key that is not revoked."""
         return self._commits.submit(lambda session: any_active(session.store))
-
-
-# Commands
-
-
-def _add(session: Session, *, key: ApiKey) -> ApiKey:
-    _insert(session, key)
-    session.record("key.add", key.tenant, key.id, new={"role": key.role, "label": key.label})
-    return key
 
 
 def _insert(session: Session, key: ApiKey) -> None:
@@ -88,22 +106,9 @@ def _insert(session: Session, key: ApiKey) -> None:
     session.store.count_key_change()
 
 
-def _find(session: Session, *, digest: str) -> ApiKey | None:
+def _find(session: Session, digest: str) -> ApiKey | None:
     rows = session.store.run(f"SELECT {_COLUMNS} FROM api_keys WHERE digest = ?", (digest,))
     return ApiKey(*rows[0]) if rows else None
-
-
-def _list(session: Session, *, tenant: str | None) -> list[ApiKey]:
-    who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
-    sql = f"SELECT {_COLUMNS} FROM api_keys WHERE {who} ORDER BY created_at, digest"
-    return [ApiKey(*row) for row in session.store.run(sql, (tenant,))]
-
-
-def _revoke(session: Session, *, digest: str) -> ApiKey:
-    found, revoked = _refused(session, digest)
-    if revoked:
-        session.record("key.revoke", found.tenant, found.id, old={"role": found.role, "label": found.label})
-    return found
 
 
 def _refused(session: Session, digest: str) -> tuple[ApiKey, bool]:
@@ -113,19 +118,8 @@ def _refused(session: Session, digest: str) -> tuple[ApiKey, bool]:
     return _known(session, digest), revoked
 
 
-def _rotate(session: Session, *, digest: str, new_digest: str, keep_old: bool) -> ApiKey:
-    old = _known(session, digest)
-    made = ApiKey(new_digest, old.tenant, old.role, old.label, session.clock())
-    _insert(session, made)
-    if not keep_old:
-        _refused(session, digest)
-    was = {"key": old.id, "is": "kept" if keep_old else "revoked"}
-    session.record("key.rotate", old.tenant, old.id, old=was, new={"key": made.id})
-    return made
-
-
 def _known(session: Session, digest: str) -> ApiKey:
-    found = _find(session, digest=digest)
+    found = _find(session, digest)
     if found is None:
         raise NotFound("key: is not known; choose one from the list of keys")
     session.store.count_key_change()

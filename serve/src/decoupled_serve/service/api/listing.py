@@ -1,10 +1,12 @@
-"""Lists that grow: experiments and decisions, a page at a time."""
+"""Lists that grow: experiments and decisions, a page at a time: filtered, sorted, and continued after the page before.
+
+A page is continued by the values that it was sorted by, so what is added in between neither repeats nor hides an item.
+"""
 
 import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 from decoupled.client import Invalid
@@ -14,100 +16,25 @@ from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..experiment.live import Owner, decision_as
-from ..experiment.records import Decided, DecisionRecord, Experiment, ExperimentRow, Settled, Status
+from ..experiment.records import DecisionRecord, Experiment, ExperimentRow, Status, from_stored
 from ..experiment.settings import plain_text
 from ..memory.session import Session
-from ..store.store import EXPERIMENTS, PAIRED, Store, paired
+from ..store.store import EXPERIMENTS, PAIRED, paired
 from .experiments import as_experiment, with_status
-
-# Pages of experiments and of decisions: filtered, sorted, and continued after the last item of the page before.
-#
-# A page is continued by the values that it was sorted by, so what is added in between neither repeats nor hides an item.
-
-
-SCANNED = 100_000  # rows of a log that one page looks at
-_LAST = "\U0010ffff"  # sorts after every character of a name
-
-_STATUS = {
-    "pending": "d.explore IS NOT NULL AND s.kind IS NULL",
-    "applied": "s.kind = 'observed'",
-    "expired": "s.kind = 'expired'",
-    "unobserved": "d.explore IS NULL",
-}
-
-
-def experiments_page(
-    store: Store,
-    tenant: str,
-    *,
-    keys: tuple[str, ...],
-    descending: bool,
-    after: list[Any] | None,
-    limit: int,
-    prefix: str = "",
-    archived: bool | None = None,
-    policy: str | None = None,
-) -> list[ExperimentRow]:
-    """Experiments of a tenant, ordered by some columns, after one with these values."""
-    where, values = ["tenant = ?", "deleted_at IS NULL"], [tenant]
-    if prefix:
-        where.append("name >= ? AND name < ?")
-        values += [prefix, prefix + _LAST]
-    if archived is not None:
-        where.append(f"archived_at IS {'NOT ' if archived else ''}NULL")
-    if policy is not None:
-        where.append(f"{store.json_at('settings', 'policy', 'name')} = ?")
-        values.append(policy)
-    if after is not None:
-        where.append(f"({', '.join(keys)}) {'<' if descending else '>'} ({', '.join('?' * len(keys))})")
-        values += after
-    order = ", ".join(f"{key} DESC" if descending else key for key in keys)
-    sql = f"{EXPERIMENTS} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
-    return [ExperimentRow(*row) for row in store.run(sql, (*values, limit))]
-
-
-def decisions_page(
-    store: Store,
-    experiment: int,
-    head: int,
-    *,
-    descending: bool,
-    after: int | None,
-    limit: int,
-    status: str | None = None,
-    mode: str | None = None,
-    tags: Mapping[str, str] | None = None,
-) -> tuple[list[tuple[Decided, Settled | None]], int | None]:
-    """Decisions with their outcomes, in the order of the log, and the row after which the next page begins.
-
-    One page looks at a part of the log only: it may be short, or empty, and still not be the last.
-    """
-    first, last = (1, head) if after is None else (1, after - 1) if descending else (after + 1, head)
-    end = max(first, last - SCANNED + 1) if descending else min(last, first + SCANNED - 1)
-    low, high = (end, last) if descending else (first, end)
-    where, values = ["d.experiment = ?", "d.seq >= ?", "d.seq <= ?"], [experiment, low, high]
-    if status is not None:
-        where.append(_STATUS[status])
-    more: list[Any] = []
-    if mode is not None:
-        where.append("d.mode = ?")
-        more.append(mode)
-    for name, value in (tags or {}).items():
-        where.append(f"{store.json_at('d.tags', name)} = ?")
-        more.append(value)
-    order = "DESC" if descending else "ASC"
-    sql = f"{PAIRED} WHERE {' AND '.join(where)} ORDER BY d.seq {order} LIMIT ?"
-    found = [paired(row) for row in store.run(sql, (*values, *more, limit))]
-    if len(found) == limit:
-        return found, found[-1][0].seq
-    return found, end if (end > first if descending else end < last) else None
-
 
 T = TypeVar("T")
 ExperimentSort: TypeAlias = Literal["name", "-name", "created_at", "-created_at"]
 DecisionSort: TypeAlias = Literal["made_at", "-made_at"]
 Filed: TypeAlias = Literal["active", "archived"]
 
+SCANNED = 100_000  # rows of a log that one page looks at
+_LAST = "\U0010ffff"  # sorts after every character of a name
+_STATUS = {
+    "pending": "d.explore IS NOT NULL AND s.kind IS NULL",
+    "applied": "s.kind = 'observed'",
+    "expired": "s.kind = 'expired'",
+    "unobserved": "d.explore IS NULL",
+}
 _KEYS: dict[str, tuple[str, ...]] = {"name": ("name",), "created_at": ("created_at", "id")}
 _MARK = "~"  # no name begins with it, and a name is a cursor as well
 
@@ -142,16 +69,31 @@ class Listing:
         `after` is `next` of the page before, or a name in the order of names.
         """
         keys, descending = _KEYS[_checked("sort", sort, ExperimentSort).removeprefix("-")], sort[0] == "-"
+        where, values = ["tenant = ?", "deleted_at IS NULL"], [tenant]
+        if prefix:
+            where.append("name >= ? AND name < ?")
+            values += [plain_text("prefix", prefix), prefix + _LAST]
         if status is not None:
-            _checked("status", status, Filed)
-        for argument, text in (("policy", policy), ("prefix", prefix or None)):
-            if text is not None:
-                plain_text(argument, text)
-        run = partial(
-            _experiments, tenant=tenant, keys=keys, descending=descending, after=_after(after, sort), limit=limit,
-            prefix=prefix, archived=None if status is None else status == "archived", policy=policy, sort=sort,
-        )  # fmt: skip
-        return self._commits.submit(run)
+            archived = _checked("status", status, Filed) == "archived"
+            where.append(f"archived_at IS {'NOT ' if archived else ''}NULL")
+        if policy is not None:
+            where.append(f"{self._commits.session.store.json_at('settings', 'policy', 'name')} = ?")
+            values.append(plain_text("policy", policy))
+        if (known := _after(after, sort)) is not None:
+            where.append(f"({', '.join(keys)}) {'<' if descending else '>'} ({', '.join('?' * len(keys))})")
+            values += known
+        order = ", ".join(f"{key} DESC" if descending else key for key in keys)
+        sql = f"{EXPERIMENTS} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+
+        def page(session: Session) -> Page[Experiment]:
+            rows = [ExperimentRow(*row) for row in session.store.run(sql, (*values, limit))]
+            following = None
+            if len(rows) == limit:
+                last = [getattr(rows[-1], key) for key in keys]
+                following = rows[-1].name if sort == "name" else _cursor(sort, last)
+            return Page([with_status(session.compiler, as_experiment(row)) for row in rows], following)
+
+        return self._commits.submit(page)
 
     def decisions(
         self,
@@ -169,38 +111,44 @@ class Listing:
 
         A page looks at a part of the log only. With filters it may be short, or empty, and still have a `next`.
         """
-        _checked("sort", sort, DecisionSort)
-        for argument, value, kinds in (("status", status, Status), ("mode", mode, Mode)):
-            if value is not None:
-                _checked(argument, value, kinds)
-        found = _after(after, sort)
-        if found is not None and type(found[0]) is not int:
-            raise _unknown(after)
-        run = partial(
-            self._decisions, tenant, name, sort=sort, descending=sort[0] == "-", limit=limit,
-            after=None if found is None else found[0], status=status, mode=mode, tags=tags,
-        )  # fmt: skip
-        return self._background.submit(run, tenant)
-
-    def _decisions(self, tenant: str, name: str, *, sort: str, **wanted: Any) -> Page[DecisionRecord]:
-        with reading(self._commits, tenant, name, compiled=False) as (reader, row):
-            policy = json.loads(row.settings)["policy"]["name"]
-            owner = Owner(row.tag, row.name, json.loads(row.arms), policy)
-            found, following = decisions_page(reader, row.id, row.head, **wanted)
-            records = [decision_as(DecisionRecord, decided, settled, owner) for decided, settled in found]
-            return Page(records, None if following is None else _cursor(sort, [following]))
-
-
-def _experiments(
-    session: Session, *, tenant: str, keys: tuple[str, ...], limit: int, sort: str, **wanted: Any
-) -> Page[Experiment]:
-    rows = experiments_page(session.store, tenant, keys=keys, limit=limit, **wanted)
-    following = None
-    if len(rows) == limit:
-        following = (
-            rows[-1].name if sort == "name" else _cursor(sort, [getattr(rows[-1], key) for key in keys])
+        descending, json_at = (
+            _checked("sort", sort, DecisionSort)[0] == "-",
+            self._commits.session.store.json_at,
         )
-    return Page([with_status(session.compiler, as_experiment(row)) for row in rows], following)
+        where, wanted = ["d.experiment = ?", "d.seq >= ?", "d.seq <= ?"], list[str]()
+        if status is not None:
+            where.append(_STATUS[_checked("status", status, Status)])
+        if mode is not None:
+            where.append("d.mode = ?")
+            wanted.append(_checked("mode", mode, Mode))
+        for tag, value in (tags or {}).items():
+            where.append(f"{json_at('d.tags', tag)} = ?")
+            wanted.append(value)
+        known = _after(after, sort)
+        if known is not None and type(known[0]) is not int:
+            raise _unknown(after)
+        order = "DESC" if descending else "ASC"
+        sql = f"{PAIRED} WHERE {' AND '.join(where)} ORDER BY d.seq {order} LIMIT ?"
+
+        def page() -> Page[DecisionRecord]:
+            with reading(self._commits, tenant, name, compiled=False) as (reader, row):
+                policy = json.loads(row.settings)["policy"]["name"]
+                owner = Owner(row.tag, row.name, from_stored(json.loads(row.arms)), policy)
+                first, last = 1, row.head
+                if known is not None:
+                    first, last = (1, known[0] - 1) if descending else (known[0] + 1, row.head)
+                end = max(first, last - SCANNED + 1) if descending else min(last, first + SCANNED - 1)
+                low, high = (end, last) if descending else (first, end)
+                found = [paired(each) for each in reader.run(sql, (row.id, low, high, *wanted, limit))]
+                following = end if (end > first if descending else end < last) else None
+                if len(found) == limit:
+                    following = found[-1][0].seq
+                records = [
+                    decision_as(DecisionRecord, decided, settled, owner) for decided, settled in found
+                ]
+                return Page(records, None if following is None else _cursor(sort, [following]))
+
+        return self._background.submit(page, tenant)
 
 
 # Cursors

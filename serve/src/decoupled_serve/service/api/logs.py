@@ -19,8 +19,7 @@ from ..analysis.history import History, HistoryRecord, Segments, SegmentsRecord,
 from ..commits.background import Background, in_background, reading
 from ..commits.loop import CommitLoop
 from ..experiment.live import LiveExperiment
-from ..experiment.numbered_arms import from_stored, refuse_if_large
-from ..experiment.records import OPERATOR, Decided, ExperimentRow, moment
+from ..experiment.records import OPERATOR, Decided, ExperimentRow, from_stored, moment, refuse_if_large
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
 from ..memory.cache import keep

@@ -10,7 +10,7 @@ from decoupled.decision import Arm
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
 from ..experiment.live import LiveExperiment
-from ..experiment.numbered_arms import refuse_if_large
+from ..experiment.records import refuse_if_large
 from ..experiment.request_context import ITSELF, coming_from
 from ..experiment.watched import Gate, Judged, WatchedExperiment, gate_of
 from ..memory.cache import keep

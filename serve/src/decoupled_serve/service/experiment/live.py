@@ -30,8 +30,17 @@ from .context import (
     shown_context,
     shown_tags,
 )
-from .numbered_arms import Places, is_large
-from .records import Changed, Decided, DecisionRecord, ExperimentRow, Row, Settings, Settled, Status
+from .records import (
+    Changed,
+    Decided,
+    DecisionRecord,
+    ExperimentRow,
+    Row,
+    Settings,
+    Settled,
+    Status,
+    is_large,
+)
 from .settings import as_settings
 
 R = TypeVar("R", bound=DecisionRecord)
@@ -82,8 +91,6 @@ class Tallies:
 
 def places_of(names: Sequence[Arm], retired: Collection[int] = ()) -> Mapping[Arm, int]:
     """The place of each arm that is not retired. A name that came back has the later place."""
-    if is_large(names):
-        return Places(len(names))
     gone = set(retired)
     return {name: place for place, name in enumerate(names) if place not in gone}
 
@@ -209,7 +216,7 @@ class LiveExperiment:
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
         limited_by = None
         if self.meter is not None and mode != "exploit":
-            limited_by = self.meter.limit(self._dearest if arms is None else arms, at)
+            limited_by = self.meter.limit(self.learner.arms if arms is None else arms, at)
             mode = "exploit" if limited_by is not None else mode
         stream = place_in_stream(learner)
         expires: float | None = None
@@ -283,11 +290,6 @@ class LiveExperiment:
 
     def _logged(self, key: str | None) -> str | None:
         return None if key is None else logged_key(key, self.settings.log_keys, self.key_secret)
-
-    @property
-    def _dearest(self) -> Sequence[Arm]:
-        """Arms of which one costs as much to explore as any: with numbered arms all cost the same."""
-        return self.names[:1] if self.large else self.learner.arms
 
     def up(self, available: str | None) -> str:
         """The places of the arms that are available and not down, as the log has them; "[]" if there are none."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
-from decoupled.client import NotFound
+from decoupled.client import Conflict, NotFound
 from decoupled.decision import Arm, Mode, Why
 from decoupled.errors import shown
 from decoupled.inference import PATIENCE, Interval
@@ -32,8 +32,39 @@ Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
 ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
 MOST_DECISIONS = 1_000  # in one call, over HTTP or not
+MOST_ARMS = 10_000
 LONGEST_DEADLINE = 1e9  # seconds
 RISK = 0.05  # of intervals and verdicts
+
+
+def is_large(arms: Sequence[Arm]) -> bool:
+    """Whether these are the numbered arms of an experiment with more than `MOST_ARMS`, which earlier releases made.
+
+    It goes on deciding and learning, and does nothing that takes time in proportion to its arms while others wait.
+
+    >>> is_large(range(20_000)), is_large(("a", "b"))
+    (True, False)
+    """
+    return isinstance(arms, range)
+
+
+def as_stored(arms: Sequence[Arm]) -> int | list[Arm]:
+    """Arms as JSON: their names, or the number of a large experiment's."""
+    return len(arms) if is_large(arms) else list(arms)
+
+
+def from_stored(arms: int | list[Arm]) -> Sequence[Arm]:
+    """The arms that `as_stored` wrote."""
+    return range(arms) if isinstance(arms, int) else arms
+
+
+def refuse_if_large(name: str, arms: Sequence[Arm], what: str) -> None:
+    """Raise `Conflict` if a large experiment does not offer this."""
+    if is_large(arms):
+        remedy = "use several experiments with fewer arms"
+        raise Conflict(
+            f"experiment {name!r}: {what} is not possible with more than {MOST_ARMS:,} arms; {remedy}"
+        )
 
 
 def moment(seconds: float | None) -> str | None:
@@ -107,8 +138,7 @@ def unknown_decision(id: object) -> NotFound:  # noqa: A002
 class Settings:
     """The settings of an experiment, fixed when it is created; `ExperimentSettings` of the clients says what each means.
 
-    Here the policy is as `policy.to_dict()` writes it, `deadline` is in seconds, more than 10,000 arms that are numbers are
-    a range, and `imported` is the SHA-256 digest of the saved learner that it starts from; None if it starts anew.
+    Here the policy is as `policy.to_dict()` writes it, `deadline` is in seconds, and `imported` is the SHA-256 digest of the saved learner that it starts from; None if it starts anew.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -174,7 +204,9 @@ class Experiment:
     budget: Budget = field(default_factory=Budget)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(
+    slots=True, unsafe_hash=True
+)  # every answer is one, and a frozen one takes three times as long to make
 class DecisionRecord:
     """One decision and its outcome. The loss to send back is that of `explore`, never of `exploit`.
 
@@ -216,8 +248,6 @@ class DecisionRecord:
 @dataclass(frozen=True, slots=True)
 class ExperimentState:
     """What an experiment has learned; lists are in the order of `arms`.
-
-    With more than 10,000 arms, `arms` are those that were exploited most, and the probabilities are left out.
 
     Attributes:
         exploitation, exploration: the exact probabilities of the next decision; with a contextual policy, of one in the context that

@@ -12,17 +12,19 @@ from decoupled.errors import DecoupledError, argument_of, near_name, reworded, s
 from decoupled.learner import ArmNames, Budget, Guardrails, LossRange, checked_patience, randomness
 from decoupled.policies import Ladder, Policy
 
-from . import numbered_arms
 from .context import by_arm, with_fields_of
-from .numbered_arms import as_stored, check_settings, from_stored, is_large
 from .records import (
     CONTEXT_LOGS,
     FEEDBACK_KINDS,
     KEY_LOGS,
     LONGEST_DEADLINE,
+    MOST_ARMS,
     RISK,
     UNKNOWN_FIELDS,
     Settings,
+    as_stored,
+    from_stored,
+    is_large,
 )
 
 # Guardrails and budgets as clients give them: checked against the arms of their experiment.
@@ -42,10 +44,7 @@ def changed_guardrails(
         given["floors"] = by_arm(given["floors"], arms)
     try:
         rules = now.updated(**given)
-        if isinstance(arms, range):
-            numbered_arms.check_guardrails(rules, arms)
-        else:
-            rules.check_arms(ArmNames(list(arms)))
+        rules.check_arms(ArmNames(list(arms)))
     except ServiceError:
         raise
     except DecoupledError as error:
@@ -64,9 +63,7 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
         budget = Budget(**given)
     except DecoupledError as error:
         raise Invalid(str(error)) from None
-    if isinstance(arms, range):
-        numbered_arms.check_budget(budget, arms)
-    elif isinstance(budget.cost, Mapping):
+    if isinstance(budget.cost, Mapping):
         for name in budget.cost:
             if name not in arms:
                 raise Invalid.of("cost", name, "is not an arm", near_name(name, arms))
@@ -168,8 +165,9 @@ def _completed(settings: Settings) -> Settings:
     if settings.feedback == "preference" and policy.coupled:
         rule = f"needs two arms, and {type(policy).__name__} plays the standard game"
         raise Invalid.of("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
-    arms = settings.arms if is_large(settings.arms) else tuple(ArmNames.checked(settings.arms).names)
-    check_settings(policy, arms)
+    arms = tuple(ArmNames.checked(settings.arms).names)
+    if len(arms) > MOST_ARMS:
+        raise Invalid.of("arms", len(arms), f"must not exceed {MOST_ARMS:,}", "use several experiments")
     return replace(
         settings,
         policy=policy.to_dict(),

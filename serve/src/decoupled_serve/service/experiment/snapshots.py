@@ -23,8 +23,7 @@ from decoupled.learner import (
 )
 
 from .live import REMEDY, UNLIMITED, LiveExperiment, Tallies, places_of
-from .numbered_arms import as_stored, from_stored
-from .records import Decided, ExperimentRow
+from .records import Decided, ExperimentRow, as_stored, from_stored
 
 SNAPSHOT_FORMAT = "decoupled-experiment"
 SNAPSHOT_VERSION = 1

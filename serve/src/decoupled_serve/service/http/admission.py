@@ -27,9 +27,8 @@ from decoupled.errors import ParameterError, near_name
 
 from ..analysis.history import MOST_POINTS as MOST_POINTS
 from ..api.keys import Keys
-from ..experiment.numbered_arms import MOST_NAMED as MOST_NAMED
-from ..experiment.numbered_arms import MOST_NUMBERED as MOST_NUMBERED
 from ..experiment.records import LONGEST_DEADLINE as LONGEST_DEADLINE
+from ..experiment.records import MOST_ARMS as MOST_ARMS
 from ..experiment.records import MOST_DECISIONS as MOST_DECISIONS
 from ..experiment.records import OPERATOR
 from ..memory.cache import KEYLESS, MISSING, REFUSED, keep

@@ -18,8 +18,7 @@ from decoupled.errors import DecoupledError
 from decoupled.learner import told_of_compiling
 from decoupled.policies import Policy, warmup
 
-from ..experiment.numbered_arms import MOST_NAMED, count_of
-from ..experiment.records import ExperimentRow
+from ..experiment.records import MOST_ARMS, ExperimentRow, from_stored
 
 # Why a policy is compiled: a request waits for it, a stored experiment needs it, or it may be needed later.
 ASKED, STORED, LATER = range(3)
@@ -50,14 +49,15 @@ def needed(row: ExperimentRow) -> tuple[dict[str, Any], set[int]]:
     They are the number of arms at the start, now, and in all: a replay needs each of them, and the form of the
     policy may depend on the number.
     """
-    settings, ever = json.loads(row.settings), count_of(json.loads(row.arms))
-    return settings["policy"], {count_of(settings["arms"]), ever, ever - len(json.loads(row.retired))}
+    settings, ever = json.loads(row.settings), len(from_stored(json.loads(row.arms)))
+    began = len(from_stored(settings["arms"]))
+    return settings["policy"], {began, ever, ever - len(json.loads(row.retired))}
 
 
 @lru_cache(maxsize=4096)
 def _code_of(policy: str, arms: int) -> Code:
     found = Policy.from_json(policy)
-    form, few = warmup.form(found, arms), min(arms, MOST_NAMED)
+    form, few = warmup.form(found, arms), min(arms, MOST_ARMS)
     # The same machine code serves any number of arms of a form, and is called with fewer arms in less time.
     return Code(found, few if warmup.form(found, few) == form else arms, form)
 

@@ -18,8 +18,7 @@ from decoupled.errors import StateError
 
 from ...fair_threads import FairThreads
 from ..experiment.live import LiveExperiment
-from ..experiment.numbered_arms import from_stored, is_large
-from ..experiment.records import Decided, ExperimentRow
+from ..experiment.records import Decided, ExperimentRow, from_stored, is_large
 from ..experiment.snapshots import restore
 from ..store.store import Store
 from .compiler import Awaited

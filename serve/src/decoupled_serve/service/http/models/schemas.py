@@ -28,7 +28,6 @@ from decoupled.learner import MOST_IN_A_WINDOW, Guardrails
 from decoupled.policies import Policy
 
 from ...experiment.context import MOST_FIELDS
-from ...experiment.numbered_arms import as_stored
 from ...experiment.records import (
     LONGEST_DEADLINE,
     RISK,
@@ -40,10 +39,11 @@ from ...experiment.records import (
     FieldType,
     KeyLog,
     UnknownFields,
+    as_stored,
 )
 from ...experiment.settings import default_policy
 from ...experiment.snapshots import checked_learner
-from ..admission import MOST_NAMED, MOST_NUMBERED
+from ..admission import MOST_ARMS
 from .fields import CHOICES, Arm, Model, Number, Whole, json_of, one_rule
 
 # The models of guardrails and budgets, with their JSON.
@@ -94,7 +94,7 @@ class GuardrailsIn(Model):
         description="Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner.",
         examples=[True],
     )
-    down: Annotated[list[Arm], Field(max_length=MOST_NAMED)] | None = Field(
+    down: Annotated[list[Arm], Field(max_length=MOST_ARMS)] | None = Field(
         default=None,
         description="Arms that are not available until they are taken off this list.",
         examples=[["c"]],
@@ -125,7 +125,7 @@ class GuardrailsOut(BaseModel):
 class DownIn(Model):
     """The arms that are down, such as those that fail a health check; all others are up."""
 
-    arms: Annotated[list[Arm], Field(max_length=MOST_NAMED, examples=[["c"]])]
+    arms: Annotated[list[Arm], Field(max_length=MOST_ARMS, examples=[["c"]])]
 
 
 class BudgetIn(Model):
@@ -202,14 +202,13 @@ class ExperimentIn(Model):
         json_schema_extra={"default": default_policy()},
     )
     arms: Annotated[
-        Annotated[list[Arm], Field(min_length=2, max_length=MOST_NAMED), Tag(CHOICES[0])]
-        | Annotated[StrictInt, Field(ge=2, le=MOST_NUMBERED), Whole, Tag(CHOICES[1])],
+        Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS), Tag(CHOICES[0])]
+        | Annotated[StrictInt, Field(ge=2, le=MOST_ARMS), Whole, Tag(CHOICES[1])],
         Discriminator(
             lambda given: CHOICES[isinstance(given, (int, float)) and not isinstance(given, bool)]
         ),
     ] = Field(
-        description=f"The names of the arms, or their number: then they are called 0, 1, 2, ... More than {MOST_NAMED:,} "
-        "must be numbers, and their policy Ladder().",
+        description="The names of the arms, or their number: then they are called 0, 1, 2, ...",
         examples=[["a", "b", "c"]],
     )
     loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
@@ -316,7 +315,7 @@ class ExperimentOut(BaseModel):
     policy: dict[str, Any]
     policy_label: str = Field(description="The policy in a few words.", examples=["Ladder"])
     arms: list[Arm] | int = Field(
-        description=f"The arms that can be chosen now; their number if there are more than {MOST_NAMED:,}."
+        description=f"The arms that can be chosen now; their number if an earlier release took more than {MOST_ARMS:,}."
     )
     retired: list[Arm]
     loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -372,7 +371,7 @@ class ArmsIn(Model):
     """Arms to add or to retire."""
 
     arms: Annotated[
-        list[Arm], Field(min_length=1, max_length=MOST_NAMED, examples=[["d"]]), AfterValidator(_each_once)
+        list[Arm], Field(min_length=1, max_length=MOST_ARMS, examples=[["d"]]), AfterValidator(_each_once)
     ]
 
 

@@ -12,7 +12,6 @@ from decoupled.learner import Budget, Guardrails
 
 from ...api.listing import ExperimentSort, Filed
 from ...commits.replies import Reply
-from ...experiment.numbered_arms import numbered
 from ...experiment.records import Experiment, Settings, moment
 from ...experiment.settings import changed_guardrails, checked_budget
 from ...experiment.snapshots import checked_learner
@@ -71,7 +70,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         202 if its policy is new to this machine and still being compiled: it is on disk, and `status` says so. With a
         saved `learner` it goes on from there, bit for bit; decisions that were pending there stay there.
         """
-        arms = numbered(body.arms) if isinstance(body.arms, int) else tuple(body.arms)
+        arms = tuple(range(body.arms) if isinstance(body.arms, int) else body.arms)
         guardrails, budget = body.guardrails, body.budget
         given: dict[str, Any] = {
             "arms": arms,

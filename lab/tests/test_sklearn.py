@@ -13,7 +13,6 @@ import decoupled as dc
 pytest.importorskip("sklearn")  # the environment of LiteLLM has none
 
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from decoupled_lab.sklearn import DecoupledBandit
@@ -151,15 +150,6 @@ def test_a_policy_without_contexts_refuses_one(name: str, policy: dc.Policy | No
     with pytest.raises(dc.UnsupportedError, match=r"context: .* does not use one"):
         getattr(bandit, name)(CONTEXTS[0])
     assert bandit.learner_.to_json() == before
-
-
-@pytest.mark.parametrize("name", ["predict", "predict_proba", "explore_proba"])
-def test_nothing_is_told_before_a_fit(name: str) -> None:
-    with pytest.raises(NotFittedError):
-        getattr(DecoupledBandit(), name)()
-    with pytest.raises(NotFittedError):
-        DecoupledBandit().add_arm("d")
-    assert not hasattr(DecoupledBandit(), "arms_")
 
 
 def test_arms_keep_their_labels() -> None:
