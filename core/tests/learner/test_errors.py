@@ -208,6 +208,7 @@ PREDICTIONS: list[Row] = [
 NEITHER = "give either the loss of the explored arm or its reward"
 MADE = "was never made by this learner; give a decision that decide() or explore() returned"
 STRANGER = dc.Decision("0badbeef-1", 1, "left", "left", 0.5, 2.0)
+NO_DECISIONS: list[Any] = ["0badbeef-1", "", "-", "1", None, 7, tuple(STRANGER), [], {}]
 NUMBERS: list[Any] = [math.inf, -1e-9, 1.0000001, 10**400, Fraction(3, 2)]
 NO_NUMBERS: list[Any] = ["0.5", b"0.5", [0.5], (0.5,), 1j, {}, np.array([0.5])]
 
@@ -239,7 +240,7 @@ LOSSES: list[Row] = [
     (FEEDBACK, observing(1, preference="tie"), "decision ...: has no exploited arm to compare with"),
     *(
         (FEEDBACK, call, f"decision {each!r}: {MADE}")
-        for each in ("0badbeef-1", "", "-", "1", None, 7, tuple(STRANGER), [], {})
+        for each in NO_DECISIONS
         for call in (one("forget", each), one("observe", each, loss=0.5))
     ),
     (FEEDBACK, one("forget", STRANGER), f"decision '0badbeef-1': {MADE}"),

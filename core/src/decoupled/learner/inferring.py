@@ -1,7 +1,6 @@
 """What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from ..base.validation import whole_number
 from ..decision import Arm
@@ -12,10 +11,9 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.boundary import Interval
     from ..inference.sequences import Sequences
     from ..inference.verdicts import Verdict
+    from .learner import Learner
     from .saving import Parts
     from .watch import Watch
-
-_Answer = TypeVar("_Answer")
 
 MOST_WATCHED = 10_000  # arms
 
@@ -39,13 +37,6 @@ def not_watched() -> UnsupportedError:
     return UnsupportedError(
         "inference: this learner is not watched; call watch() before the first decision"
     )
-
-
-class Watched(Protocol):
-    """A learner, as far as its inference needs it."""
-
-    def _asked(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer: ...
-    def _unwatch(self) -> None: ...
 
 
 class Inference:
@@ -72,10 +63,10 @@ class Inference:
     True
     """
 
-    _learner: Watched
+    _learner: "Learner"
 
     @classmethod
-    def _of(cls, learner: Watched) -> "Inference":
+    def _of(cls, learner: "Learner") -> "Inference":
         inference = cls()
         inference._learner = learner
         return inference
