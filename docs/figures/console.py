@@ -71,9 +71,7 @@ def experiment(page: Any, url: str, seconds: float) -> None:
     page.locator("#loss-chart svg").wait_for()
 
 
-PICTURES: dict[str, Callable[[Any, str, float], None]] = {
-    "console-experiment": experiment,
-}
+PICTURES: dict[str, Callable[[Any, str, float], None]] = {"console-experiment": experiment}
 
 
 def take(name: str, browser: Any, url: str, folder: Path, seconds: float = 26.0) -> Path:

@@ -15,9 +15,7 @@ MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
 
 # Only one of the two maps, which take seconds to draw and differ only in their numbers.
 @pytest.mark.parametrize("name", sorted(set(MAKE["FIGURES"]) - {"gpu-map-ftpl"}))
-def test_the_committed_figure_is_up_to_date_and_can_be_read_on_a_phone(
-    name: str,
-) -> None:
+def test_the_committed_figure_is_up_to_date_and_can_be_read_on_a_phone(name: str) -> None:
     figure = MAKE["FIGURES"][name]()
     assert smallest_on_a_phone(figure) >= SMALLEST
     kept = ROOT / "docs" / "figures" / f"{name}.png"

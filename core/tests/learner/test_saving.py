@@ -90,7 +90,7 @@ CARRIERS: dict[str, Callable[[dc.Learner], dc.Learner]] = {
         *((dc.FTPL(), arms, None) for arms in (2, 17)),
         *((policy, 5, each) for policy in (dc.FTPL(), dc.Ladder()) for each in FEATURES),
     ],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_a_loaded_learner_continues_bit_for_bit(
     policy: dc.Policy, arms: int, feature: Callable[[dc.Learner], None] | None

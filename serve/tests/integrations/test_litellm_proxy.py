@@ -167,12 +167,18 @@ def judged(folder: Path, prompt: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if prompt in line]
 
 
+def verdicts(folder: Path, prompt: str, count: int) -> list[dict[str, Any]]:
+    """The same, once there are so many."""
+    wait_for(lambda: len(judged(folder, prompt)) == count, f"{count} verdicts")
+    return judged(folder, prompt)
+
+
 def test_serves_the_better_model_and_sends_nothing_twice(
     proxy: httpx.Client, models: StubModels, folder: Path
 ) -> None:
     for number in range(60):
         ask(proxy, "chat", f"question {number}.")
-    seen = wait_for(lambda: len(found := judged(folder, "question ")) == 60 and found, "60 verdicts")
+    seen = verdicts(folder, "question ", 60)
     # A model is asked once: by the client or by the shadow, which is the served answer if both are the same.
     for number in range(60):
         asked = models.of(f"question {number}.")
@@ -198,7 +204,7 @@ def test_every_kind_of_call_has_a_shadow(
         answer = proxy.post(path, json={"model": "forwards", "stream": stream, **content})
         assert answer.status_code == 200
         assert "I am " in answer.text
-    seen = wait_for(lambda: len(found := judged(folder, f"{path} {stream}")) == 8 and found, "8 verdicts")
+    seen = verdicts(folder, f"{path} {stream}", 8)
     copies = [each for each in seen if each["mirrored"]["arm"] != each["served"]["arm"]]
     ours = {"cache", "cooldown_time", "disable_fallbacks", "litellm_metadata", "metadata", "num_retries"}
     assert not any(ours & each["body"].keys() for each in models.asked)
@@ -225,7 +231,7 @@ def test_shadows_carry_only_the_headers_that_are_allowed(
         for group in ("bare", "forwards"):
             ask(proxy, group, f"headers {group} {number}.", headers, temperature=0.5, top_k=3, user="ann")
     for group in ("bare", "forwards"):
-        seen = wait_for(lambda g=group: len(f := judged(folder, f"headers {g}")) == 8 and f, "8 verdicts")
+        seen = verdicts(folder, f"headers {group}", 8)
         shadows = [each for each in seen if each["mirrored"]["arm"] != each["served"]["arm"]]
         assert shadows
         for each in shadows:

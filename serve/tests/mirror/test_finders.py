@@ -139,8 +139,8 @@ def finder(**fields: dict[str, Any]) -> ContextFinder:
 
 def test_values_are_bounded_and_what_does_not_fit_is_missing() -> None:
     header = finder(subject={"header": "X-Subject"}, size={"header": "X-Size", "type": "number"})
-    cut, broken = (b"x" * 5_000, "x" * 200), (b"\xff", "\ufffd")
-    for value, expected in (cut, broken, (" é ".encode(), "é"), (b"", None), (b"a\x00b", None)):
+    cut, odd = (b"x" * 5_000, "x" * 200), (b"\xff", "\ufffd")
+    for value, expected in (cut, odd, (" é ".encode(), "é"), (b"", None), (b"a\x00b", None)):
         found = header.find("GET", b"/", [(b"x-subject", value), (b"x-size", value)], None)
         assert (found.get("subject"), found.get("size")) == (expected, None)
     for value, number in ((b"1e3", 1e3), (b"nan", None), (b"1e400", None), (b"-7", -7.0), (b"1e101", None)):

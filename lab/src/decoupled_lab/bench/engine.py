@@ -1,4 +1,4 @@
-"""The round loop: compiled and NumPy, FTPL and Tsallis-INF, the ladder, very many arms, one or two threads; and two versions of the package."""
+"""The round loop, beside NumPy, other policies, and another version of the package."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What an entry says of the runs: means, differences paired by run, and the ratios of regrets that its table, its picture and the leaderboard show."""
+"""What an entry says of the runs: means, differences paired by run, and ratios of regrets."""
 
 import math
 from collections.abc import Mapping, Sequence

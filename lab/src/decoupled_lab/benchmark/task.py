@@ -1,4 +1,4 @@
-"""A task of the benchmark: a world, its size, and what is counted there; and a short trial of a policy, which tells most mistakes within seconds."""
+"""A task of the benchmark: a world, its size, and what is counted there; and a short trial of a policy."""
 
 import math
 import zlib

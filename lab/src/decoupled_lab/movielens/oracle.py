@@ -1,4 +1,4 @@
-"""The oracle: the stars that every user would give every movie, from biases and a low-rank term that best predict held-out ratings."""
+"""The oracle: the stars that every user would give every movie, fitted to the ratings."""
 
 import hashlib
 import io

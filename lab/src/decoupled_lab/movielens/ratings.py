@@ -1,4 +1,4 @@
-"""Ratings in the format of `u.data`, one line each, with user, movie, stars and time; and generated ones, for when the data is not available."""
+"""Ratings in the format of `u.data`, and generated ones for when the data is not available."""
 
 import hashlib
 from dataclasses import dataclass

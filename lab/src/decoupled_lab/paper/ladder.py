@@ -1,4 +1,4 @@
-"""Beyond the paper: which rungs the ladder uses, and an arm that becomes good late, which it would not see again without a uniform share."""
+"""Beyond the paper: which rungs the ladder uses, and an arm that becomes good late."""
 
 from collections.abc import Callable
 from dataclasses import replace

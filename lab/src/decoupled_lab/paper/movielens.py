@@ -1,4 +1,4 @@
-"""The appendix's real data, movies as arms on MovieLens 100K; and beyond the paper, the same with noise and in random order."""
+"""The appendix's real data: movies as arms, on MovieLens 100K, also with noise and in random order."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""The paper's regret: the alternating environment, two stochastic instances and the appendix's grid; and the simplest method beside them."""
+"""The paper's experiments on regret, and the simplest method beside its policies."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The time of a round by the number of arms: FTPL and Tsallis-INF by Newton's method, and the cost of a general conic solver."""
+"""The time of a round by the number of arms, and the cost of a general conic solver."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The folder of a report: its sections as one HTML file, readable anywhere without a network, claims.json, every figure with its data, and tables for LaTeX."""
+"""The folder of a report: one HTML page, its claims as data, its figures, and tables for LaTeX."""
 
 import json
 import math
@@ -22,9 +22,7 @@ class ReportTable(NamedTuple):
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    latex: Callable[[str], str] | None = (
-        None  # from a label to its form in a paper, if that is not these words in columns
-    )
+    latex: Callable[[str], str] | None = None  # from a label to a table that is not these words in columns
 
 
 class Section(NamedTuple):

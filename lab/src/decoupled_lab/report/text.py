@@ -1,4 +1,4 @@
-"""The texts and tables of a report: as HTML, where browsers show MathML by themselves, as plain characters, Markdown and LaTeX.
+"""The texts and tables of a report: as HTML with MathML, as plain characters, Markdown and LaTeX.
 
 Texts are plain, except for `$...$` (a formula in a small part of TeX), backticks (code) and `**...**` (bold). All else
 is escaped.

@@ -1,4 +1,4 @@
-"""`check`, `inspect` and `inspect_round`: both sides of every inequality, along a trajectory or in one state, as a report."""
+"""`check`, `inspect` and `inspect_round`: both sides of every inequality, as a report."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass

@@ -1,4 +1,4 @@
-"""One round of FTPL in the terms of the proofs: every quantity they name, computed exactly, and the potential of the perturbed leader."""
+"""One round of FTPL in the terms of the proofs, and the potential of the perturbed leader, both exact."""
 
 from dataclasses import dataclass
 from functools import cached_property

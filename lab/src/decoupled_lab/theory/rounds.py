@@ -1,4 +1,4 @@
-"""One round of the centred estimator (lemma L5) and of `Ladder` (theorem T2): every quantity of the proofs, computed exactly."""
+"""One round of the centred estimator (lemma L5) and of `Ladder` (theorem T2), computed exactly."""
 
 import math
 from collections.abc import Sequence

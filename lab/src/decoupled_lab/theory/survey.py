@@ -1,4 +1,4 @@
-"""`survey`: `check` over several regimes, values of alpha and numbers of arms, and the lemmas in random rounds and sequences."""
+"""`survey`: `check` over many regimes, and the lemmas in random rounds and sequences."""
 
 from collections.abc import Iterator, Sequence
 

@@ -109,9 +109,10 @@ class Judge:
                 await asyncio.sleep(_RETRIES.pause(attempt))
             try:
                 async with self._slots:
-                    seen = served and await asyncio.to_thread(expanded, served, self._limit)
+                    seen = None if self._config.alone else served
+                    seen = seen and await asyncio.to_thread(expanded, seen, self._limit)
                     found = await asyncio.to_thread(expanded, mirrored, self._limit)
-                    return await self._asked(decision, request, None if self._config.alone else seen, found)
+                    return await self._asked(decision, request, seen, found)
             except Later:
                 raise
             except Exception as error:  # a judge is someone else's code

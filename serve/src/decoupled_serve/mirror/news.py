@@ -69,8 +69,8 @@ class News:
             return
         self._told[event] = arms
         _log.info("experiment %r: %s: %s", self._name, event, text)
-        content = {"event": event, "experiment": self._name, "arm": arm, "arms": arms, "text": text}
-        content["at"] = moment(now)
+        about = {"event": event, "experiment": self._name, "arm": arm, "arms": arms}
+        content = {**about, "text": text, "at": moment(now)}
         if self._webhook is None:
             self._keep(content)
         else:

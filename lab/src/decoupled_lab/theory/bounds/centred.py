@@ -1,4 +1,4 @@
-"""Theorems A to C: any adversary, with importance weighting and with centred losses, and the stochastically constrained regime."""
+"""Theorems A to C: any adversary, and the stochastically constrained regime."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Lemmas L2 to L4 and L6 of the ladder: a smaller penalty, bounds on w, the curvature of the potential, and the cost of a jump."""
+"""Lemmas L2 to L4 and L6 of the ladder: the penalty, bounds on w, and the cost of a jump."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Lemmas L9 to L14 of the ladder: what theorem T2 needs of `Ladder()`, in one round and along a path of its own compiled functions."""
+"""Lemmas L9 to L14: what theorem T2 needs of `Ladder()`, in one round and along a path."""
 
 import math
 from collections.abc import Iterator

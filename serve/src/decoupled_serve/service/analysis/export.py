@@ -37,7 +37,7 @@ FORMATS = ("parquet", "csv")
 _AT_ONCE = 2_000  # rows of a group, which are converted while everything else waits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class LoggedDecision(DecisionRecord):
     """A decision of the log, with what only the log has. docs/log.md describes each column.
 

@@ -17,6 +17,7 @@ from ..experiment.context import (
     Annotations,
     checked_key,
     hashed_key,
+    place_of,
     stored_advice,
     stored_baseline,
     stored_context,
@@ -221,13 +222,7 @@ def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
     if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
         rule = "must be a list of arms"
         raise Invalid.of("available", available, rule, "put the names in a list")
-    places = set()
-    for name in available:
-        place = running.places.get(name) if isinstance(name, (str, int)) else None
-        if place is None or type(name) is not type(running.names[place]):
-            hint = near_name(name, running.places)
-            raise Invalid(f"available: {shown(name)} is not an arm of {running.name!r}; {hint}")
-        places.add(place)
+    places = {place_of("available", each, running.places, running.names) for each in available}
     if not places:
         raise Invalid("available = []: names no arm; leave it out if every arm is available")
     return json.dumps(sorted(places), separators=(",", ":"))

@@ -116,6 +116,14 @@ def _named(name: Any, arms: Collection[Arm]) -> Any:
     return name
 
 
+def place_of(argument: str, arm: object, places: Mapping[Arm, int], names: Sequence[Arm]) -> int:
+    """The place of an arm that can be chosen; `Invalid` for anything else."""
+    place = places.get(arm) if isinstance(arm, (str, int)) else None
+    if place is None or type(arm) is not type(names[place]):
+        raise Invalid(f"{argument}: {shown(arm)} is not an arm; {near_name(arm, places)}")
+    return place
+
+
 def checked_tags(tags: object) -> dict[str, str]:
     """Tags in the order of their names; `Invalid` if they break a limit.
 
@@ -184,9 +192,7 @@ def stored_baseline(
         raise Invalid.of("baseline", baseline, rule, "for example {'a': 0.3}")
     found = {}
     for name, value in given.items():
-        place = places.get(name) if isinstance(name, (str, int)) else None
-        if place is None or type(name) is not type(names[place]):
-            raise Invalid(f"baseline: {shown(name)} is not an arm; {near_name(name, places)}")
+        place = place_of("baseline", name, places, names)
         try:
             losses.scaled_as(f"baseline.{name}", value, "leave out the arms that you cannot predict")
         except LossError as error:
@@ -375,7 +381,7 @@ def stored_advice(
         if isinstance(given, Mapping):
             found[adviser] = _law(adviser, by_arm(given, places), places, names)
         elif given is not None:
-            found[adviser] = _place(adviser, given, places, names)
+            found[adviser] = place_of(f"advice.{adviser}", given, places, names)
     return stored({adviser: found[adviser] for adviser in sorted(found)}) if found else None
 
 
@@ -385,19 +391,12 @@ def _no_adviser(adviser: object, advisers: Sequence[str]) -> str:
     return f"advice.{adviser}: is not an adviser of this experiment; {near_name(adviser, advisers)}"
 
 
-def _place(adviser: str, arm: object, places: Mapping[Arm, int], names: Sequence[Arm]) -> int:
-    place = places.get(arm) if isinstance(arm, (str, int)) else None
-    if place is None or type(arm) is not type(names[place]):
-        raise Invalid(f"advice.{adviser}: {shown(arm)} is not an arm; {near_name(arm, places)}")
-    return place
-
-
 def _law(
     adviser: str, law: Mapping[Any, Any], places: Mapping[Arm, int], names: Sequence[Arm]
 ) -> dict[str, float]:
     by_place: dict[int, float] = {}
     for arm, chance in law.items():
-        place = _place(adviser, arm, places, names)
+        place = place_of(f"advice.{adviser}", arm, places, names)
         number = isinstance(chance, (int, float)) and not isinstance(chance, bool)
         if not number or not 0.0 <= chance <= 1.0:
             rule = "must be a probability"

@@ -204,7 +204,9 @@ class Experiment:
     budget: Budget = field(default_factory=Budget)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(
+    slots=True, unsafe_hash=True
+)  # every answer is one, and a frozen one takes three times as long to make
 class DecisionRecord:
     """One decision and its outcome. The loss to send back is that of `explore`, never of `exploit`.
 
