@@ -18,15 +18,15 @@ from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
 from decoupled.inference.sequences import Sequences, _packed
 from decoupled.inference.sums import Observation
-from decoupled.kernels import dispatch, late, merging
+from decoupled.kernels import dispatch, late, rounds
 from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
 from decoupled.kernels.late import Late, drive_adaptive_late, drive_late
-from decoupled.kernels.laws import leader_tiered, winner_law, winner_moments
+from decoupled.kernels.laws import leader_tiered, winner_law
 from decoupled.kernels.laws.contextual import keyed_contextual
 from decoupled.kernels.laws.ladder_rungs import keyed_ladder
 from decoupled.kernels.random import keyed
-from decoupled.kernels.random.noise import BERNOULLI, BETA, draw_loss
+from decoupled.kernels.random.sampling import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.kernels.rounds import against_best, drive, drive_adaptive, drive_in_context
 from decoupled.kernels.state import State
@@ -141,9 +141,9 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
             moves = np.linspace(0.0, 2.0, arms)
             for function, arguments in (
                 (winner_law._add_law, (shifts, alpha, frechet, nodes, work, law)),
-                (winner_moments._add_moments, (shifts, alpha, frechet, nodes, work, square)),
-                (winner_moments._add_moved, (shifts, moves, alpha, frechet, nodes, work, law)),
-                (winner_moments._add_pairs, (shifts, alpha, frechet, nodes, work, square)),
+                (winner_law._add_moments, (shifts, alpha, frechet, nodes, work, square)),
+                (winner_law._add_moved, (shifts, moves, alpha, frechet, nodes, work, law)),
+                (winner_law._add_pairs, (shifts, alpha, frechet, nodes, work, square)),
             ):
                 yield f"{function.__name__}, {alpha}, {frechet}, {arms}", function, arguments
     rng = np.random.default_rng(0)
@@ -155,7 +155,7 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "add_observations", add_observations, (_packed(sums, seen), by_arm, sums.pairs.totals(), 0)
     yield (
         "merge_groups",
-        merging.merge_groups,
+        rounds.merge_groups,
         (rng.random((120, 3)), 50, rng.random(3), rng.random(3)),
     )
     stream, pending = new_stream(np.random.SeedSequence(3)), room(dc.FTPL(), 4)

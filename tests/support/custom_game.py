@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import decoupled as dc
 from decoupled.base.arrays import Floats, Words
-from decoupled.kernels.adversary import AdversaryFunctions, Memory
-from decoupled.kernels.dispatch import Functions
+from decoupled.kernels.dispatch import AdversaryFunctions, Functions, Memory
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.stream import below, uniform
 from decoupled.kernels.state import Layout, State

@@ -119,7 +119,7 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
     for module in (sizes, sys.modules["decoupled.simulation.gpu.launch"]):
         vars(module)["most_runs"] = before
     # One device under two names: the blocks are divided between them.
-    execution = vars(sys.modules["decoupled.simulation.gpu.executor"])
+    execution = vars(sys.modules["decoupled.simulation.gpu.launch"])
     cards = execution["cards"]
     execution["cards"] = lambda: (*cards(), *cards())
     if differing(run(pair, environment, device="cuda", block=1), whole):
@@ -182,7 +182,7 @@ def run_short_of_memory() -> list[str]:
     def without_room(*arguments: object) -> object:
         raise RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
 
-    execution = vars(sys.modules["decoupled.simulation.gpu.executor"])
+    execution = vars(sys.modules["decoupled.simulation.gpu.launch"])
     before, execution["run_block_on"] = execution["run_block_on"], without_room
     try:
         run(dc.Exp3(), ENVIRONMENTS[0], device="cuda")

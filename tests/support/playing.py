@@ -14,7 +14,7 @@ import numpy as np
 
 import decoupled as dc
 from decoupled.base.arrays import Floats, Ints, Words
-from decoupled.builder.wrappers import types_of, wrap
+from decoupled.builder.objects import types_of, wrap
 from decoupled.kernels.state import State
 from decoupled.native.calls import NativeFunction
 

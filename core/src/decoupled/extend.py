@@ -5,20 +5,20 @@
 (1, 3)
 """
 
-from .kernels.adversary import AdversaryFunctions as AdversaryFunctions
-from .kernels.adversary import Memory as Memory
-from .kernels.adversary import fill_losses as fill_losses
-from .kernels.adversary import note_play as note_play
+from .kernels.dispatch import AdversaryFunctions as AdversaryFunctions
 from .kernels.dispatch import Functions as Functions
+from .kernels.dispatch import Memory as Memory
 from .kernels.dispatch import decide as decide
+from .kernels.dispatch import fill_losses as fill_losses
+from .kernels.dispatch import note_play as note_play
 from .kernels.dispatch import update as update
 from .kernels.jit import compiled as compiled
 from .kernels.laws.winner_law import winner_law as winner_law
-from .kernels.random.noise import BERNOULLI as BERNOULLI
-from .kernels.random.noise import KINDS as _KINDS
-from .kernels.random.noise import draw_loss as draw_loss
+from .kernels.random.sampling import BERNOULLI as BERNOULLI
+from .kernels.random.sampling import KINDS as _KINDS
 from .kernels.random.sampling import categorical as categorical
 from .kernels.random.sampling import draw_both as draw_both
+from .kernels.random.sampling import draw_loss as draw_loss
 from .kernels.random.sampling import draw_one as draw_one
 from .kernels.random.sampling import pareto_leader as pareto_leader
 from .kernels.random.sampling import total as total

@@ -6,7 +6,7 @@ import scipy.stats
 
 from decoupled.base.arrays import Floats, Words
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.random.noise import BERNOULLI, BETA, NONE, draw_loss
+from decoupled.kernels.random.sampling import BERNOULLI, BETA, NONE, draw_loss
 from decoupled.kernels.random.stream import new_stream, next_word
 
 DRAWS = 200_000

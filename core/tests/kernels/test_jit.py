@@ -1,8 +1,12 @@
-"""The cache of machine code is never stale and never causes an error."""
+"""The cache of machine code is never stale and never causes an error.
+
+Functions that are compiled on first use: they travel to other processes, by name or by value.
+"""
 
 import ast
 import importlib
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -15,6 +19,7 @@ import numba
 import decoupled
 import decoupled as dc
 from decoupled.kernels.jit import COMPILED, UNUSED_FOR, cache_folder, compiled, source_digest
+from decoupled.kernels.rounds import drive
 
 typeof: Any = numba.typeof  # its stubs do not say what it returns
 
@@ -207,3 +212,37 @@ def test_no_two_policies_share_a_name_in_machine_code() -> None:
     for adversary in adversaries:
         adversary.prepare()
     assert len({typeof(adversary.params()).name for adversary in adversaries}) == 2
+
+
+SCRIPT = """
+import pickle, sys
+from decoupled.extend import compiled
+
+@compiled
+def doubled(x):
+    return 2.0 * x
+
+pickle.dump(doubled, open(sys.argv[1], "wb"))
+"""
+
+
+def test_a_function_of_the_package_travels_by_name() -> None:
+    assert pickle.loads(pickle.dumps(drive)) is drive
+    assert len(pickle.dumps(drive)) < 200
+
+
+def test_a_function_of_a_script_travels_by_value(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "doubled")], check=True)
+    sent = (tmp_path / "doubled").read_bytes()
+    assert pickle.loads(sent)(1.5) == 3.0
+    assert pickle.loads(sent) is pickle.loads(sent)
+
+
+def test_a_function_within_another_travels_by_value() -> None:
+    factor = 3.0
+
+    @compiled
+    def scaled(x: float) -> float:
+        return factor * x
+
+    assert pickle.loads(pickle.dumps(scaled))(2.0) == 6.0

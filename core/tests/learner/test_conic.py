@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.policies.scs import TOLERANCE, conic_weights
+from decoupled.policies.tsallis import TOLERANCE, conic_weights
 from support.twins.tsallis import tsallis_law_by_brentq
 
 pytest.importorskip("scs", reason="scs is not installed (the extra `conic`)")
@@ -48,7 +48,7 @@ def test_a_solver_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     def failing(gaps: object, beta: object) -> None:
         raise dc.StateError("solver = 'scs': ended with 'failed'; use solver='newton'")
 
-    monkeypatch.setattr("decoupled.policies.scs.conic_weights", failing)
+    monkeypatch.setattr("decoupled.policies.tsallis.conic_weights", failing)
     with pytest.raises(dc.StateError, match="newton"):
         learner.observe(decision, loss=1.0)
     assert learner.to_json() == before

@@ -20,13 +20,12 @@ import pytest
 
 import decoupled
 from decoupled.builder import build, catalogue
-from decoupled.builder.kept import Built, Kept
-from decoupled.builder.objects import ALLOWED, Shared, UnsuitableError, objects_of
-from decoupled.builder.wrappers import types_of, wrap
+from decoupled.builder.build import Built, Kept
+from decoupled.builder.objects import ALLOWED, Shared, UnsuitableError, objects_of, types_of, wrap
 from decoupled.kernels.jit import translate
-from decoupled.native import cpu, load
+from decoupled.native import load
 from decoupled.native.calls import FORMAT
-from decoupled.native.sources import COMPILED, code_digest, source_digest, without_docstrings
+from decoupled.native.load import COMPILED, code_digest, source_digest, without_docstrings
 
 ROOT = Path(decoupled.__file__).parents[2]
 # A group that is soon compiled.
@@ -46,7 +45,7 @@ def test_an_interrupted_build_goes_on_and_can_be_loaded(
         broken.setattr(build, "link", interrupt)
         with pytest.raises(KeyboardInterrupt):
             build.build(tmp_path / "lib", 1, lambda name: name == SMALL, told.append)
-    assert f"each for {cpu.runnable()[0]}" in told[0]
+    assert f"each for {load.runnable()[0]}" in told[0]
     assert re.fullmatch(r" +1/1 .*: \d+ functions, [\d.]+ s", told[1])
     told.clear()
     build.build(tmp_path / "lib", 1, lambda name: name == SMALL, told.append)
@@ -58,7 +57,7 @@ def test_an_interrupted_build_goes_on_and_can_be_loaded(
     assert manifest["format"] == FORMAT
     assert manifest["digest"] == source_digest(*COMPILED)
     assert manifest["code"] == code_digest(*COMPILED)
-    assert manifest["libraries"].keys() == {cpu.runnable()[0]}
+    assert manifest["libraries"].keys() == {load.runnable()[0]}
     assert len(told) == 3  # the plan, the group, and the whole
 
 
@@ -68,7 +67,7 @@ def test_what_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copytree(load.FOLDER, folder)
     manifest = load.read_manifest(folder)
     monkeypatch.setenv(load.SWITCH, "here")
-    assert build.wanted() == cpu.runnable()[:1]
+    assert build.wanted() == load.runnable()[:1]
     written = {**manifest, "builder": build.builder_digest()}
     for changed, expected in (
         ({}, True),
@@ -81,12 +80,12 @@ def test_what_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert build.is_built(folder) is expected, changed
     # A wheel is for all kinds of processors.
     monkeypatch.delenv(load.SWITCH)
-    assert build.wanted() == cpu.targets()
-    best = cpu.runnable()[0]
+    assert build.wanted() == load.targets()
+    best = load.runnable()[0]
     (folder / load.MANIFEST).write_text(
         json.dumps({**written, "libraries": {best: manifest["libraries"][best]}})
     )
-    assert build.is_built(folder) is (cpu.targets() == (best,))
+    assert build.is_built(folder) is (load.targets() == (best,))
     monkeypatch.setenv(load.SWITCH, "here")
     assert build.is_built(folder)
 
@@ -172,7 +171,7 @@ def test_what_allocates_cannot_be_shipped() -> None:
 
     function = translate(order, keep=False, counting=True)
     with pytest.raises(UnsuitableError, match="NRT_"):
-        objects_of(wrap(function, types_of((np.zeros(2),))), "order", cpu.targets())
+        objects_of(wrap(function, types_of((np.zeros(2),))), "order", load.targets())
 
 
 def test_the_same_sources_make_the_same_bits_in_every_folder() -> None:
@@ -183,7 +182,7 @@ def test_the_same_sources_make_the_same_bits_in_every_folder() -> None:
 
     function = translate(refuse, keep=False, counting=False)
     held = Shared("init", function, "refuse_shared")  # within its caller, its exception would be dropped
-    made = objects_of(wrap(function, types_of((np.zeros(2),))), "refuse", cpu.targets(), held)
+    made = objects_of(wrap(function, types_of((np.zeros(2),))), "refuse", load.targets(), held)
     for code in made.code.values():
         assert b"below 0" in code  # the exception is there, and not the file it comes from
         assert b".py" not in code
@@ -194,8 +193,7 @@ OBJECTS = f"""
 import sys
 from pathlib import Path
 from decoupled.builder import catalogue
-from decoupled.builder.objects import objects_of
-from decoupled.builder.wrappers import types_of, wrap
+from decoupled.builder.objects import objects_of, types_of, wrap
 for export in catalogue.group(catalogue.COMMON).exports:
     name = export.name.rpartition(".")[2]
     if name in sys.argv[2:]:

@@ -14,7 +14,7 @@ import pytest
 import decoupled as dc
 from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
-from decoupled.kernels import merging
+from decoupled.kernels import rounds
 from decoupled.kernels.dispatch import Entries, compiled_entries, entries, register
 from decoupled.kernels.late import drive_adaptive_late, drive_late
 from decoupled.kernels.rounds import drive, drive_adaptive, drive_in_context
@@ -173,6 +173,6 @@ def test_arguments_that_do_not_suit_are_compiled_for() -> None:
     results = []
     for given in (curves[:, ::2], curves[:, ::2].copy()):
         mean, squares = np.zeros(3), np.zeros(3)
-        assert merging.merge_groups(given, 0, mean, squares) == 60
+        assert rounds.merge_groups(given, 0, mean, squares) == 60
         results.append((mean.tobytes(), squares.tobytes()))
     assert results[0] == results[1]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import decoupled
-from decoupled.native import cpu, load
+from decoupled.native import load
 
 SOURCES = Path(decoupled.__file__).parent
 
@@ -104,7 +104,7 @@ ELSEWHERE = "import platform; platform.system, platform.machine = (lambda: {!r})
 def test_on_another_platform_numba_compiles_or_the_message_names_the_extra(place: tuple[str, str]) -> None:
     code = ELSEWHERE.format(*place) + "import decoupled as dc; dc.FollowTheLeader().start(arms=2).decide()"
     done = python(NO_NUMBA + code)
-    assert f"it is for {cpu.machine()}" in done.stderr
+    assert f"it is for {load.machine()}" in done.stderr
     assert "pip install 'decoupled-bandits[jit]'" in done.stderr
     done = python(f"{code}; import sys; assert 'numba' in sys.modules")
     assert done.returncode == 0, done.stderr
@@ -217,22 +217,21 @@ def test_what_does_not_suit_is_not_used(
         load.load(folder)
 
 
-@pytest.mark.skipif(cpu.targets() == ("generic",), reason="levels are those of x86-64")
+@pytest.mark.skipif(load.targets() == ("generic",), reason="levels are those of x86-64")
 @pytest.mark.parametrize(
     ("flags", "expected"), [(V3, ("x86-64-v3", "x86-64-v2")), (V2, ("x86-64-v2",)), ("fpu sse sse2", ())]
 )
 def test_the_level_of_the_processor(flags: str, expected: tuple[str, ...], tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    assert cpu.runnable(cpuinfo) == expected
-    assert cpu.runnable(tmp_path / "missing") == ()
+    assert load.runnable(cpuinfo) == expected
+    assert load.runnable(tmp_path / "missing") == ()
 
 
 @needs_library
 def test_a_policy_that_borrows_parameters_has_its_own_code() -> None:
     # Parameters of a policy of ours with functions of another: the library's code for them is not meant.
-    from decoupled.policies import avner
-    from decoupled.policies.coupled import exp3
+    from decoupled.policies import avner, exp3
 
     assert not load.admit(avner.Params, (avner.init, exp3.decide, avner.update))
     assert load.admit(avner.Params, (avner.init, avner.decide, avner.update))

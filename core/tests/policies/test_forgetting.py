@@ -1,7 +1,6 @@
 """Forgetting: restarts are new learners, discounts are weighted sums, and everything else is the policy's."""
 
 import math
-import os
 import pickle
 import subprocess
 import sys
@@ -264,51 +263,6 @@ def test_the_code_of_a_wrapped_policy_is_part_of_a_plan(monkeypatch: pytest.Monk
     assert plan.digest() != before
 
 
-SHARED = """
-import sys
-import numba
-import decoupled as dc
-from decoupled.kernels.rounds import drive
-kinds = [(dc.UCB1, {"period": 50}), (dc.CoupledExp3, {"discount": 0.9})]
-order, load = sys.argv[1], sys.argv[2] == "load"
-policies = [dc.Forgetting(kind(), **how) for kind, how in (kinds[int(number)] for number in order)]
-easy = dc.environments.Bernoulli([0.2, 0.5, 0.7])
-for policy in [dc.CoupledExp3(), *policies]:
-    print(policy.label, dc.simulate(policy, easy, 200, 3, seed=0).final_regret(policy).tolist())
-    for entry in policy.entries():
-        assert not load or not entry.stats.cache_misses
-assert sum(drive.stats.cache_misses.values()) == 0 or not load
-"""
-
-
-@pytest.mark.skipif(
-    os.environ.get("DECOUPLED_TWINS") != "all", reason="compiles for a quarter of a minute: make twins"
-)
-def test_processes_never_mix_up_the_code_of_wrappers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # UCB1 and CoupledExp3 both have Params of one number. Two processes compile a wrapper each, into one folder
-    # of machine code; a third loads both, in another order, and this one has its machine code elsewhere.
-    script = tmp_path / "shared.py"
-    script.write_text(SHARED)
-
-    def lines(order: str, what: str) -> list[str]:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "DECOUPLED_NATIVE": "off"}
-        command = [sys.executable, str(script), order, what]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
-        return sorted(done.stdout.splitlines())
-
-    first = lines("0", "compile")
-    second = lines("1", "any")
-    loaded = lines("10", "load")
-    assert loaded == sorted({*first, *second})
-    assert len({line.split("[")[1] for line in loaded}) == 3  # all three play differently
-    monkeypatch.setattr(sys, "argv", ["shared.py", "01", "compile"])
-    exec(SHARED, {})
-    assert loaded == sorted(capsys.readouterr().out.splitlines())
-
-
 def test_a_policy_that_first_runs_inside_has_a_name_of_its_own() -> None:
     # Otherwise its functions would be cached on disk under a name that other policies share.
     code = """
@@ -317,7 +271,7 @@ dc.Forgetting(dc.UCB1(), period=9).start(arms=2, seed=0)
 print(numba.typeof(dc.UCB1().params()).name)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("decoupled_policies_coupled_ucb1_Params(")
+    assert done.stdout.startswith("decoupled_policies_means_UCBParams(")
 
 
 def test_a_policy_with_segments_is_refused() -> None:

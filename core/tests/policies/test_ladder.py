@@ -7,8 +7,7 @@ import decoupled as dc
 from decoupled.extend import diagnostics
 from decoupled.kernels.laws import ladder_state
 from decoupled.kernels.laws.ladder_rungs import judge_rungs
-from decoupled.kernels.random.hashed import secret_of
-from decoupled.kernels.random.stream import new_stream
+from decoupled.kernels.random.stream import new_stream, secret_of
 from decoupled.kernels.state import EVENTS, State
 from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Floats

@@ -188,70 +188,45 @@ def test_a_wrong_return_value_is_explained(returned: Any, message: str) -> None:
         Wrong().start(3).decide()
 
 
-def test_a_missing_decorator_method_or_row_is_explained() -> None:
-    class Bare(dc.PythonPolicy):
+def made(**parts: Any) -> Any:
+    """A class of a policy in plain Python that explores and exploits evenly, with some parts replaced."""
+
+    def decide(self: Any, known: Any) -> Any:
+        return GOOD, GOOD
+
+    def update(self: Any, known: Any, arm: int, weight: float, loss: float) -> None:
         pass
 
-    with pytest.raises(
-        dc.ContractError, match=r"class Bare: is not a dataclass; put @dataclass\(frozen=True\)"
-    ):
-        Bare()
+    return type("Made", (dc.PythonPolicy,), {"decide": decide, "update": update, **parts})
 
-    @dataclass(frozen=True)
-    class Idle(dc.PythonPolicy):
-        def decide(self, known: Any) -> Any:
-            return GOOD, GOOD
 
-    with pytest.raises(
-        dc.ContractError, match=r"it has no method update; add update\(self, known, arm, weight, loss\)"
-    ):
-        dc.testing.check_policy(Idle())
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (
+            {"update": dc.PythonPolicy.update},
+            r"no method update; add update\(self, known, arm, weight, loss\)",
+        ),
+        ({"learned": ("sums",)}, "neither an array nor a method called estimates; add a method"),
+        ({"learned": ("round", "estimates")}, "learned names 'round', which the package keeps"),
+        ({"learned": "estimates"}, r"must be a tuple of names; for one name write \('estimates',\)"),
+        (
+            {"update": lambda self, known, loss: None},
+            r"update takes \(known, loss\); it must take \(known, arm, w",
+        ),
+    ],
+)
+def test_a_missing_method_or_row_is_explained(parts: dict[str, Any], said: str) -> None:
+    with pytest.raises(dc.ContractError, match=said):
+        dc.testing.check_policy(dataclass(frozen=True)(made(**parts))())
 
-    @dataclass(frozen=True)
-    class Unnamed(dc.PythonPolicy):
-        learned = ("sums",)
 
-        def decide(self, known: Any) -> Any:
-            return GOOD, GOOD + 0.0 * known.estimates
-
-        def update(self, known: Any, arm: int, weight: float, loss: float) -> None:
-            known.sums[arm] += loss
-
-    with pytest.raises(
-        dc.ContractError, match="neither an array nor a method called estimates; add a method"
-    ):
-        dc.testing.check_policy(Unnamed())
+def test_a_missing_decorator_or_name_is_explained() -> None:
+    with pytest.raises(dc.ContractError, match=r"is not a dataclass; put @dataclass\(frozen=True\)"):
+        made()()
+    unnamed = made(learned=("sums",), decide=lambda self, known: (GOOD, GOOD + known.estimates))
     with pytest.raises(AttributeError, match=r"'estimates' is not learned; name it in `learned`"):
-        Unnamed().start(3).decide()
-
-    @dataclass(frozen=True)
-    class Taken(Unnamed):
-        learned = ("round", "estimates")  # type: ignore[assignment]
-
-    with pytest.raises(dc.ContractError, match="learned names 'round', which the package keeps"):
-        dc.testing.check_policy(Taken())
-
-    @dataclass(frozen=True)
-    class Text(Unnamed):
-        learned = "estimates"  # type: ignore[assignment]
-
-    with pytest.raises(
-        dc.ContractError, match=r"must be a tuple of names; for one name write \('estimates',\)"
-    ):
-        dc.testing.check_policy(Text())
-
-    @dataclass(frozen=True)
-    class Order(Unnamed):
-        def update(self, known: Any, loss: float) -> None:  # type: ignore[override]
-            pass
-
-        def estimates(self, state: State) -> Any:
-            return state.floats[0]
-
-    with pytest.raises(
-        dc.ContractError, match=r"update takes \(known, loss\); it must take \(known, arm, weight, loss\)"
-    ):
-        dc.testing.check_policy(Order())
+        dataclass(frozen=True)(unnamed)().start(3).decide()
 
 
 def test_what_it_cannot_do_is_refused() -> None:

@@ -13,10 +13,10 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.arrays import Floats, Ints
-from decoupled.kernels.adversary import AdversaryFunctions
+from decoupled.kernels.dispatch import AdversaryFunctions
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.rounds import Table
-from decoupled.simulation.outside import find_outside
+from decoupled.simulation.admission import find_outside
 from decoupled.simulation.plan import make_plan
 
 PRETENDER = """

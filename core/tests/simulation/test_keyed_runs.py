@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.simulation.keyed import arrivals
+from decoupled.simulation.contextual import arrivals
 
 WORLD = dc.environments.Bernoulli(rewards=[0.7, 0.6, 0.55, 0.5, 0.45])
 
@@ -20,6 +20,7 @@ def test_fresh_draws_give_the_regret_of_a_run_without_keys() -> None:
     assert (plain.data["regret"] == fresh.data["regret"]).all()
     assert (plain.data["plays"] == fresh.data["plays"]).all()
     assert list(fresh.summary().columns)[-1] == "switches"
+    assert fresh.plot(of="switches").axes[0].get_ylabel() == "mean switches, 95 % interval"
     assert not plain.has_switches
     with pytest.raises(dc.UnsupportedError, match="no keys came"):
         plain.switches("FTPL")
@@ -58,18 +59,6 @@ def test_who_comes_when() -> None:
     assert np.abs(counts - np.array([12, 6, 4, 3]) / 25).max() < 0.02
     assert (arrivals(zipf, 50, 0, 1) == arrivals(zipf, 50, 0, 1)).all()
     assert (arrivals(zipf, 50, 0, 1) != arrivals(zipf, 50, 0, 2)).any()
-
-
-def test_results_and_blocks_keep_the_switches(tmp_path: Any) -> None:
-    traffic = dc.Traffic(keys=3, arrivals=("zipf", 1.0))
-    given: Any = {"horizon": 50, "runs": 4, "seed": 2, "traffic": traffic, "checkpoints": 5}
-    whole = dc.simulate(dc.FTPL(), WORLD, **given)
-    parts = dc.simulate(dc.FTPL(), WORLD, **given, out=tmp_path / "out", block=2)
-    again = dc.simulate(dc.FTPL(), WORLD, **given, out=tmp_path / "out", block=2)  # from disk
-    for each in (parts, again, dc.Results.load(tmp_path / "out" / "results.nc")):
-        assert (each.data["switches"] == whole.data["switches"]).all()
-        assert (each.data["regret"] == whole.data["regret"]).all()
-    assert whole.plot(of="switches").axes[0].get_ylabel() == "mean switches, 95 % interval"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.base.files import write_atomically
 from decoupled.cli.main import app
-from decoupled.simulation import blocks as store_module
+from decoupled.simulation import scheduler as store_module
 
 ENVIRONMENT = dc.environments.Alternating(arms=4, gap=0.2)
 POLICIES = (dc.FTPL(), dc.Exp3())
@@ -43,6 +44,36 @@ def test_workers_and_blocks_change_nothing(
     reference: bytes, tmp_path: Path, workers: int, block: int
 ) -> None:
     assert file_of(tmp_path, workers=workers, block=block) == reference
+
+
+CONTEXTS = dc.environments.ContextTable(
+    np.random.default_rng(0).random((50, 3)), {"subject": ["law", "art"] * 25}, order="shuffled"
+)
+LATE = dc.Traffic(delay=("geometric", 30), missing=0.2, slice=0.7, reported=("noise", 0.3))
+CONTEXTUAL = [dc.ContextualLadder(segments=("subject",)), dc.Ladder(), dc.baselines.LinUCB(["subject"])]
+
+
+@pytest.mark.parametrize(
+    ("policies", "world", "traffic"),
+    [
+        ([dc.Exp3(), dc.Exp3(estimator="centred")], ENVIRONMENT, LATE),
+        ([dc.FTPL()], ENVIRONMENT, dc.Traffic(keys=3, arrivals=("zipf", 1.0))),
+        (CONTEXTUAL, CONTEXTS, dc.Traffic()),
+    ],
+    ids=["late", "keys", "contexts"],
+)
+def test_nor_do_they_for_other_runs_that_resume(
+    policies: list[dc.Policy], world: dc.environments.Environment, traffic: dc.Traffic, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"horizon": 200, "runs": 12, "seed": 2, "traffic": traffic}
+    one = dc.simulate(policies, world, **given, workers=1, block=12)
+    many = dc.simulate(policies, world, **given, workers=4, block=3, out=tmp_path / "out")
+    for block in sorted((tmp_path / "out" / "blocks").iterdir())[::2]:
+        block.unlink()
+    again = dc.simulate(policies, world, **given, out=tmp_path / "out")
+    saved = dc.Results.load(tmp_path / "out" / "results.nc")
+    for each in (many, again, saved):
+        assert each.data.identical(one.data)
 
 
 def test_processes_change_nothing(reference: bytes, tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ import heapq
 import json
 import math
 import os
-import subprocess
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +18,7 @@ from decoupled.kernels.jit import compiled
 from decoupled.kernels.late import OWN_FLOATS, OWN_INTS
 from decoupled.kernels.random.stream import uniform
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
-from decoupled.kernels.wrap import START
+from decoupled.policies.forgetting import START
 from decoupled.simulation.cpu import checked_table, run_streams, table_loop
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.traffic import (
@@ -200,29 +198,15 @@ def test_rules_that_change_nothing_give_the_bits_of_the_game(
     }
 
 
-def test_workers_and_blocks_change_no_bit(tmp_path: Path) -> None:
-    how = Traffic(delay=("geometric", 30), missing=0.2, slice=0.7, reported=("noise", 0.3))
-    given: dict[str, Any] = {"horizon": 300, "runs": 40, "seed": 2, "traffic": how}
-    one = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, workers=1, block=40)
-    many = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, workers=4, block=3, out=tmp_path / "out")
-    assert np.array_equal(one.data.regret, many.data.regret)
-    assert np.array_equal(one.data.plays, many.data.plays)
-    for block in sorted((tmp_path / "out" / "blocks").iterdir())[::2]:
-        block.unlink()
-    again = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, out=tmp_path / "out")
-    assert np.array_equal(one.data.regret, again.data.regret)
+def test_another_traffic_is_another_specification(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"horizon": 30, "runs": 4, "out": tmp_path}
+    results = dc.simulate(dc.FTPL(), EASY, **given, traffic=Traffic(delay=("geometric", 30), slice=0.7))
     with pytest.raises(dc.StorageError, match="holds the results of another specification"):
-        dc.simulate(
-            [dc.Exp3(), CENTRED_EXP3],
-            EASY,
-            **{**given, "traffic": replace(how, missing=0.3)},
-            out=tmp_path / "out",
-        )
-    saved = dc.Results.load(tmp_path / "out" / "results.nc")
-    assert saved.specification["delay"] == ["geometric", 30.0]
-    assert saved.world.endswith("delay geometric(30), missing 0.2, slice 0.7, reported noise(0.3)")
-    figure = saved.plot()
-    assert f"{figure.get_suptitle()[: -len(', 40 runs')]}, {figure.axes[0].get_title()}" == saved.world
+        dc.simulate(dc.FTPL(), EASY, **given, traffic=Traffic(delay=("geometric", 30), slice=0.8))
+    assert results.specification["delay"] == ["geometric", 30.0]
+    assert results.world.endswith("delay geometric(30), slice 0.7")
+    figure = results.plot()
+    assert f"{figure.get_suptitle()[: -len(', 4 runs')]}, {figure.axes[0].get_title()}" == results.world
 
 
 def estimates(policy: dc.Policy, traffic: Traffic, rounds: int, runs: int) -> Any:
@@ -393,42 +377,6 @@ def test_pending_decisions_must_fit_into_memory() -> None:
     assert make_plan(dc.FTPL(), many, 10**6, 1, 0, traffic=Traffic(delay=1_000))
     with pytest.raises(dc.ParameterError, match=rf"delay = 5000: needs .* {MOST_BYTES:,} are allowed"):
         make_plan(dc.Ladder(), many, 10**6, 1, 0, traffic=Traffic(delay=5_000))
-
-
-MEETING = """
-import decoupled as dc
-from support.custom_game import ScriptedGreedy
-easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-greedy = ScriptedGreedy(epsilon=0.5)
-print(dc.simulate(greedy, easy, 10, 1, traffic=dc.Traffic(delay=10)).final_regret(greedy).tolist())
-"""
-
-
-@pytest.mark.skipif(not EVERY, reason="compiles for several seconds: make twins")
-def test_the_code_of_a_user_s_policy_is_not_cached_on_disk(tmp_path: Path) -> None:
-    # A process without the user's module could load nothing from an index that names it.
-    paths = os.pathsep.join((str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")))
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", MEETING], capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr
-    assert 0.0 < float(done.stdout.strip("[]\n")) <= 5.0, "the first arm leads while nothing is known"
-    indices = list((tmp_path / "cache").rglob("*.nbi"))
-    assert [path.name for path in indices if b"custom_game" in path.read_bytes()] == []
-
-
-def test_without_numba_the_error_names_the_extra(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.modules['numba'] = None\n"
-        "import decoupled as dc\n"
-        "easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])\n"
-        "try:\n    dc.simulate(dc.Forgetting(dc.FTPL()), easy, 10, 1, traffic=dc.Traffic(delay=3))\n"
-        "except dc.MissingExtraError as error:\n    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}
-    )
-    assert "Forgetting with delay 3: has to be compiled" in done.stdout, done.stderr
-    assert "[jit]" in done.stdout
 
 
 def test_a_specification_sets_them(tmp_path: Path) -> None:

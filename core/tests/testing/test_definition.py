@@ -1,6 +1,7 @@
 """`check_policy` explains what is wrong with a badly defined policy: what, where, and what to do."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,65 +105,35 @@ def test_the_sound_policy_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "words"),
+    ("parts", "said"),
     [
-        ({"dataclass": lambda kind: kind}, ("class Made is not a dataclass", "@dataclass(frozen=True)")),
-        ({"dataclass": dataclasses.dataclass}, ("class Made can be changed", "@dataclass(frozen=True)")),
-        (
-            {"layout": None},
-            (
-                "layout = None is not a Layout",
-                "layout = Layout(floats=",
-                "from decoupled.extend import Layout",
-            ),
-        ),
-        (
-            {"layout": Layout(floats="estimates", learned=("estimates",))},  # type: ignore[arg-type]
-            ("floats = 'estimates' must be a tuple of names", "('estimates',)"),
-        ),
-        (
-            {"layout": LAYOUT._replace(scalars=("round",))},
-            ("'round' appears twice", "give every row a name of its own"),
-        ),
-        (
-            {"layout": LAYOUT._replace(learned=("estimate",))},
-            ("learned names 'estimate', which is not one of its rows", "did you mean 'estimates'?"),
-        ),
+        ({"dataclass": lambda kind: kind}, r"class Made is not a dataclass.*@dataclass\(frozen=True\)"),
+        ({"dataclass": dataclasses.dataclass}, r"class Made can be changed.*@dataclass\(frozen=True\)"),
+        ({"layout": None}, "layout = None is not a Layout.*from decoupled.extend import Layout"),
+        ({"layout": Layout(floats="estimates", learned=())}, r"must be a tuple of names.*\('estimates',\)"),  # type: ignore[arg-type]
+        ({"layout": LAYOUT._replace(scalars=("round",))}, "'round' appears twice"),
+        ({"layout": LAYOUT._replace(learned=("estimate",))}, "'estimate', .*did you mean 'estimates'"),
         (
             {"layout": Layout(floats=("sums",), learned=("sums",)), "cumulative": "sums"},
-            ("neither a row nor a method called estimates", "add a method estimates(self, state)"),
+            "neither a row nor a method",
         ),
-        ({"fading": ("sums",)}, ("fading names 'sums'", "the rows are 'estimates'")),
-        ({"baseline": "means"}, ("baseline = 'means' is not a row of floats", "the rows are 'estimates'")),
-        ({"params_type": None}, ("params_type = None is not a NamedTuple", "class Params(NamedTuple)")),
-        ({"params": None}, ("has no method params", "add one that returns Own(...)")),
-        ({"params": lambda self: (0.0,)}, ("params() gave (0.0,), a tuple", "return Own(...)")),
-        ({"params": lambda self: self.params_type("2")}, ("unused = '2', which is not a number", "floats")),
-        ({"params": lambda self: self.gamma}, ("params() raised AttributeError", "'gamma'")),
-        (
-            {"functions": None},
-            (
-                "functions = None",
-                "Functions(init, decide, update) (from decoupled.extend import Functions)",
-            ),
-        ),
-        ({"init": None}, ("init = None is not a function", "@compiled")),
-        (
-            {"init": lambda params, state: None},
-            (
-                "init is not compiled",
-                "put @compiled above def <lambda> (from decoupled.extend import compiled)",
-            ),
-        ),
-        ({"init": decide, "decide": init}, ("init takes (params, state, stream)", "(params, state)")),
-        ({"exploration_law": None}, ("no method exploration_law", "add exploration_law(self, state)")),
+        ({"fading": ("sums",)}, "fading names 'sums'.*the rows are 'estimates'"),
+        ({"baseline": "means"}, "baseline = 'means' is not a row of floats"),
+        ({"params_type": None}, r"params_type = None is not a NamedTuple.*class Params\(NamedTuple\)"),
+        ({"params": None}, r"has no method params.*returns Own\(\.\.\.\)"),
+        ({"params": lambda self: (0.0,)}, r"params\(\) gave \(0.0,\), a tuple.*return Own"),
+        ({"params": lambda self: self.params_type("2")}, "unused = '2', which is not a number"),
+        ({"params": lambda self: self.gamma}, r"params\(\) raised AttributeError.*'gamma'"),
+        ({"functions": None}, r"functions = None.*Functions\(init, decide, update\)"),
+        ({"init": None}, "init = None is not a function.*@compiled"),
+        ({"init": lambda params, state: None}, "init is not compiled.*put @compiled above def <lambda>"),
+        ({"init": decide, "decide": init}, r"init takes \(params, state, stream\)"),
+        ({"exploration_law": None}, r"no method exploration_law.*add exploration_law\(self, state\)"),
     ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_parts_that_are_missing_or_wrong(parts: dict[str, Any], words: tuple[str, ...]) -> None:
-    message = judged(made(**parts))
-    for each in words:
-        assert each in message
+def test_parts_that_are_missing_or_wrong(parts: dict[str, Any], said: str) -> None:
+    assert re.search(said, judged(made(**parts)))
 
 
 def test_a_class_in_the_place_of_a_policy() -> None:
@@ -199,34 +170,15 @@ def writes_nan(params: Any, state: Any) -> None:
     state.floats[0, 0] = np.nan
 
 
-@compiled
-def three_values(params: Any, state: Any, stream: Any) -> Any:
-    return 0, 1, 2.0
+def drawing(drawn: Any) -> Any:
+    """A `decide` that returns this for a number of arms."""
+    inner = compiled(drawn)
 
+    @compiled
+    def decide(params: Any, state: Any, stream: Any) -> Any:
+        return inner(state.floats.shape[1])
 
-@compiled
-def no_value(params: Any, state: Any, stream: Any) -> Any:
-    pass
-
-
-@compiled
-def arms_that_are_floats(params: Any, state: Any, stream: Any) -> Any:
-    return 0.0, 1, 5.0, 0.2
-
-
-@compiled
-def an_arm_too_far(params: Any, state: Any, stream: Any) -> Any:
-    return state.floats.shape[1], 0, 5.0, 0.2
-
-
-@compiled
-def no_propensity(params: Any, state: Any, stream: Any) -> Any:
-    return 0, 1, 5.0, None
-
-
-@compiled
-def no_weight(params: Any, state: Any, stream: Any) -> Any:
-    return 0, 1, np.nan, np.nan
+    return decide
 
 
 @compiled
@@ -257,46 +209,52 @@ def divides_by_zero(params: Any, state: Any, arm: int, weight: float, loss: floa
     state.floats[0, arm] += loss / (state.scalars[ROUND] - 4.0)
 
 
-HERE = f"of {Path(__file__).name}"
+HERE = f".*of {Path(__file__).name}"
 
 
 @pytest.mark.parametrize(
-    ("parts", "words"),
+    ("part", "function", "said"),
     [
         (
-            {"init": calls_what_is_not_compiled},
-            ("init calls undecorated", HERE, "@compiled above def undecorated"),
+            "init",
+            calls_what_is_not_compiled,
+            f"init calls undecorated{HERE}.*@compiled above def undecorated",
         ),
-        ({"init": writes_past_the_end}, ("init reaches outside an array", "index 3", HERE, "layout")),
-        ({"init": allocates}, ("init allocates memory", "rows that the layout names")),
+        ("init", writes_past_the_end, f"init reaches outside an array.*index 3{HERE}.*layout"),
+        ("init", allocates, "init allocates memory.*rows that the layout names"),
+        ("init", writes_nan, r"'estimates' is \[nan.*after 0 observations.*look at what init and update"),
         (
-            {"init": writes_nan},
-            ("'estimates' is [nan", "after 0 observations", "look at what init and update"),
+            "decide",
+            drawing(lambda arms: (0, 1, 2.0)),
+            r"decide returned 3 values.*return four, \(exploit, explore,",
         ),
-        ({"decide": three_values}, ("decide returned 3 values", "return four, (exploit, explore,")),
         (
-            {"decide": no_value},
-            ("decide returned nothing", "return (exploit, explore, weight, propensity)"),
+            "decide",
+            drawing(lambda arms: None),
+            r"decide returned nothing.*return \(exploit, explore, weight,",
         ),
-        ({"decide": arms_that_are_floats}, ("exploit = 0.0, a float", "convert it with int()")),
-        ({"decide": an_arm_too_far}, ("exploit = 5 of 5 arms", "numbered 0 to 4")),
-        ({"decide": no_propensity}, ("propensity = None", "give math.nan")),
-        ({"decide": no_weight}, ("the weight nan", "finite and above 0")),
-        ({"decide": different_lengths}, ("decide returns values of different types", HERE, "same types")),
-        ({"update": unknown_name}, ("update raised NameError: name 'losss' is not defined", HERE)),
         (
-            {"update": forgotten_weight},
-            ("update takes (params, state, arm, loss)", "must take (params, state, arm, weight, loss)"),
+            "decide",
+            drawing(lambda arms: (0.0, 1, 5.0, 0.2)),
+            r"exploit = 0.0, a float.*convert it with int\(\)",
         ),
-        ({"update": raises}, ("update raised ValueError: that is enough",)),
-        ({"update": divides_by_zero}, ("'estimates' is [", "after 3 observations: not finite")),
+        ("decide", drawing(lambda arms: (arms, 0, 5.0, 0.2)), "exploit = 5 of 5 arms.*numbered 0 to 4"),
+        ("decide", drawing(lambda arms: (0, 1, 5.0, None)), "propensity = None.*give math.nan"),
+        ("decide", drawing(lambda arms: (0, 1, np.nan, np.nan)), "the weight nan.*finite and above 0"),
+        ("decide", different_lengths, f"decide returns values of different types{HERE}.*same types"),
+        ("update", unknown_name, f"update raised NameError: name 'losss' is not defined{HERE}"),
+        (
+            "update",
+            forgotten_weight,
+            r"update takes \(params, state, arm, loss\); it must take \(params, state, arm, w",
+        ),
+        ("update", raises, "update raised ValueError: that is enough"),
+        ("update", divides_by_zero, r"'estimates' is \[.*after 3 observations: not finite"),
     ],
-    ids=lambda part: next(iter(part.values())).__name__ if isinstance(part, dict) else "",
+    ids=lambda part: getattr(part, "__name__", "") if callable(part) else "",
 )
-def test_functions_that_do_not_do(parts: dict[str, Any], words: tuple[str, ...]) -> None:
-    message = judged(made(**parts))
-    for each in words:
-        assert each in message
+def test_functions_that_do_not_do(part: str, function: Any, said: str) -> None:
+    assert re.search(said, judged(made(**{part: function})))
 
 
 # Methods
@@ -307,31 +265,20 @@ def failing(self: Any, *given: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("parts", "words"),
+    ("name", "method", "said"),
     [
-        (
-            {"exploitation_law": failing},
-            ("exploitation_law raised KeyError: 'sums'", "(failing, line", HERE),
-        ),
-        (
-            {"exploration_law": lambda self, state: None},
-            ("exploration_law is None", "5 probabilities that sum to 1"),
-        ),
-        ({"estimates": lambda self, state: [1.0]}, ("estimates gave [1.0]", "each of 5 arms")),
-        ({"estimates": lambda self, state: state.floats[0] / 0}, ("estimates gave [", "each of 5 arms")),
-        (
-            {"init_new_arms": failing},
-            ("the check of newcomers raised KeyError: 'sums'", "(failing, line", HERE),
-        ),
-        ({"to_dict": lambda self: {"name": "Made", "odd": {1}}}, ("the check of saving", "set")),
+        ("exploitation_law", failing, rf"exploitation_law raised KeyError: 'sums'.*\(failing, line{HERE}"),
+        ("exploration_law", lambda *_: None, "exploration_law is None.*5 probabilities that sum to 1"),
+        ("estimates", lambda *_: [1.0], r"estimates gave \[1.0\].*each of 5 arms"),
+        ("estimates", lambda self, state: state.floats[0] / 0, r"estimates gave \[.*each of 5 arms"),
+        ("init_new_arms", failing, rf"the check of newcomers raised KeyError.*\(failing, line{HERE}"),
+        ("to_dict", lambda self: {"name": "Made", "odd": {1}}, "the check of saving.*set"),
     ],
-    ids=lambda part: next(iter(part)) if isinstance(part, dict) else "",
+    ids=lambda part: part if isinstance(part, str) and "_" in part else "",
 )
 @pytest.mark.filterwarnings("ignore:invalid value|divide by zero")
-def test_methods_that_do_not_do(parts: dict[str, Any], words: tuple[str, ...]) -> None:
-    message = judged(made(**SOUND, **parts))
-    for each in words:
-        assert each in message
+def test_methods_that_do_not_do(name: str, method: Any, said: str) -> None:
+    assert re.search(said, judged(made(**SOUND, **{name: method})))
 
 
 def test_parameters_of_another_policy() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.environments.base import Adversary
-from decoupled.kernels.random.noise import draw_loss
+from decoupled.kernels.random.sampling import draw_loss
 from decoupled.simulation.cpu import run_streams
 from decoupled_lab.benchmark import worlds
 from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SIZES, SUITE

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.kernels.laws.winner_law import grid, winner_law
-from decoupled.kernels.laws.winner_moments import moved_law, winner_moments
+from decoupled.kernels.laws.winner_law import grid, moved_law, winner_law, winner_moments
 from decoupled_lab import theory
 from support.integrals import integral, slope
 

@@ -1,9 +1,10 @@
-"""Compile everything in several processes, link it, and write the manifest."""
+"""Compile everything in several processes, link it, and write the manifest. An interrupted build goes on where it was."""
 
 import gc
 import hashlib
 import json
 import os
+import pickle
 import platform
 import shutil
 import subprocess
@@ -12,19 +13,89 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from importlib.metadata import version
 from multiprocessing import get_context
+from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 from .. import __version__
-from ..base.files import write_atomically
+from ..base.files import read_with_checksum, with_checksum, write_atomically
 from ..native import load
 from ..native.calls import FORMAT
-from ..native.cpu import machine, runnable, targets
-from ..native.sources import COMPILED, code_digest, source_digest
-from .kept import Built, Kept
-from .progress import Progress
+from ..native.load import COMPILED, code_digest, machine, runnable, source_digest, targets
+
+
+class Progress:
+    """Tells of each finished group, with its number, as soon as a process puts it into `reports`."""
+
+    def __init__(self, context: SpawnContext, total: int, tell: Callable[[str], None]) -> None:
+        self.reports = context.SimpleQueue()
+        self._total, self._tell = total, tell
+        self._thread = Thread(target=self._follow)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.reports.put(None)
+        self._thread.join()
+
+    def _follow(self) -> None:
+        done = 0
+        while (report := self.reports.get()) is not None:
+            done += 1
+            self._tell(f"{f'{done}/{self._total}':>7} {report}")
+
+
+class Built(NamedTuple):
+    """The result of a group: rows of the manifest, omitted functions with the reason, and processor time in seconds."""
+
+    label: str
+    functions: dict[str, dict[str, Any]]
+    made_of: dict[str, list[str]]
+    left_out: dict[str, str]
+    seconds: float
+
+
+class Kept(NamedTuple):
+    """A folder with one file for each finished family of groups: what was built, and its objects."""
+
+    folder: Path
+
+    def keep(self, family: Sequence[str], built: list[Built], scratch: Path, kinds: Sequence[str]) -> None:
+        """Keep a family whose objects are in the folders of the processors in `scratch`."""
+        names = [
+            f"{target}/{row['symbol']}.o"
+            for target in kinds
+            for group in built
+            for row in group.functions.values()
+        ]
+        objects = {name: (scratch / name).read_bytes() for name in names}
+        with suppress(OSError):  # then the next build compiles it again
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path(family), with_checksum(pickle.dumps((built, objects))))
+
+    def restore(self, family: Sequence[str], scratch: Path) -> list[Built] | None:
+        """What was built of a family, with its objects put back into `scratch`; None if it was not kept."""
+        body = read_with_checksum(self._path(family))
+        if body is None:
+            return None
+        built: list[Built]
+        built, objects = pickle.loads(body)
+        for name, code in objects.items():
+            (scratch / name).write_bytes(code)
+        return built
+
+    def _path(self, family: Sequence[str]) -> Path:
+        return self.folder / hashlib.sha256(repr(tuple(family)).encode()).hexdigest()[:16]
+
 
 _reports: Any = None  # where a process that compiles reports each group
 
@@ -208,8 +279,7 @@ def _compile(family: list[str], scratch: Path, kinds: tuple[str, ...], kept: Kep
 
 def _compile_group(name: str, scratch: Path, kinds: tuple[str, ...], shared: list[Any]) -> Built:
     from .catalogue import group
-    from .objects import Shared, UnsuitableError, objects_of
-    from .wrappers import types_of, wrap
+    from .objects import Shared, UnsuitableError, objects_of, types_of, wrap
 
     start = time.process_time()
     found = group(name)

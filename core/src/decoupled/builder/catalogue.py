@@ -8,15 +8,15 @@ import numpy as np
 from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
 from ..errors import DecoupledError
-from ..kernels import late, merging
+from ..kernels import late, rounds
 from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.late import OWN_FLOATS, OWN_INTS, Late, Rules, drive_adaptive_late, drive_late
-from ..kernels.laws import contextual_state, ladder_state, leader_tiered, winner_law, winner_moments
+from ..kernels.laws import contextual_state, ladder_state, leader_tiered, winner_law
 from ..kernels.laws.contextual import fill_chances, keyed_contextual
 from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.random import keyed
-from ..kernels.random.noise import draw_loss
+from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
 from ..kernels.rounds import RoundContexts, Table, against_best, drive, drive_adaptive, drive_in_context
 from ..native.load import full_name, name_of
@@ -108,13 +108,13 @@ def _common() -> Group:
     # Only the functions listed here have a name in the library.
     functions: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
-        (winner_moments._add_moments, (numbers, 2.0, True, nodes, numbers, table)),
-        (winner_moments._add_moved, (numbers, numbers, 2.0, True, nodes, numbers, numbers)),
-        (winner_moments._add_pairs, (numbers, 2.0, True, nodes, numbers, table)),
+        (winner_law._add_moments, (numbers, 2.0, True, nodes, numbers, table)),
+        (winner_law._add_moved, (numbers, numbers, 2.0, True, nodes, numbers, numbers)),
+        (winner_law._add_pairs, (numbers, 2.0, True, nodes, numbers, table)),
         (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
-        (merging.merge_groups, (table, 1, numbers, numbers)),
+        (rounds.merge_groups, (table, 1, numbers, numbers)),
         # What draws the arm of a key.
         (keyed.key_word, (_stream(), 1.0, 0)),
         (keyed.keyed_leader, (numbers, numbers, 2.0, ints, 0)),

@@ -21,11 +21,10 @@ from ..base.extras import needed_for
 from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
 from ..simulation.api import run_plan
-from ..simulation.blocks import RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import DEVICES, Plan
-from ..simulation.regret_table import REGRET_HEAD, SEGMENT_HEAD, regret_rows
-from ..simulation.results import Results
+from ..simulation.results import REGRET_HEAD, SEGMENT_HEAD, Results, regret_rows
+from ..simulation.scheduler import RESULTS_FILE
 
 TABLE_FILE = "table.tex"
 
@@ -106,8 +105,7 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
     count = workers or os.cpu_count() or 1
     where = f"{count} threads"
     if one_of("device", device, DEVICES) != "cpu":
-        from ..simulation.gpu.devices import cards
-        from ..simulation.gpu.memory import block_size
+        from ..simulation.gpu.memory import block_size, cards
 
         count = len(cards())
         where = " and ".join(card.name for card in cards())
@@ -145,8 +143,7 @@ def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
 
 def _seconds_on_device(plan: Plan, policy: int) -> float:
     """Time one block of runs on a device, which plays many runs at once."""
-    from ..simulation.gpu.executor import devices_for
-    from ..simulation.gpu.launch import run_block_on
+    from ..simulation.gpu.launch import devices_for, run_block_on
     from ..simulation.gpu.memory import block_size
 
     found = devices_for(plan)

@@ -8,7 +8,7 @@ import numpy as np
 from ..base.spec import Description
 from ..base.validation import set_number, set_whole
 from ..errors import ParameterError
-from ..kernels.adversary import AdversaryFunctions, Memory, register_adversary
+from ..kernels.dispatch import AdversaryFunctions, Memory, register_adversary
 from ..kernels.rounds import Table
 
 

@@ -13,11 +13,10 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..base.validation import is_missing, kind_of, one_of
 from ..errors import ParameterError, near_name, shown
-from ..kernels.random.noise import NONE
+from ..kernels.random.sampling import NONE
 from ..kernels.rounds import Table
 from .base import Environment
-from .loss_files import read_table
-from .loss_table import checked_rows
+from .loss_table import checked_rows, read_table
 
 ORDERS = ("given", "shuffled")
 ORDER = 3  # the fourth child of a run's seed; the others are noise, draws and traffic

@@ -1,21 +1,181 @@
-"""Losses given as a table: arrays, or a recorded log."""
+"""Losses given as a table: arrays, or a recorded log in a CSV or Parquet file, every cell of which is checked."""
 
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.validation import one_of, set_number
-from ..errors import ParameterError
-from ..kernels.random.noise import KINDS
+from ..base.extras import needed_for
+from ..base.validation import as_loss, is_missing, is_number, kind_of, one_of, set_number
+from ..errors import Message, ParameterError, near_name
+from ..kernels.random.sampling import KINDS
 from ..kernels.rounds import Table
 from .base import Environment
-from .loss_files import checked_cells, read_losses
+
+_BOOLEANS = (True, False, "True", "False")  # pandas reads a column of these as booleans
+
+
+def checked_cells(array: Any, place: Callable[[int, int], str]) -> Floats:
+    """The table as numbers in [0, 1]; `place` names a cell in an error."""
+    losses = np.empty(array.shape) if array.dtype.kind == "O" else np.array(array, np.float64)
+    if array.dtype.kind == "O":
+        for (row, arm), value in np.ndenumerate(array):
+            number = as_loss(value)
+            if number is None:
+                raise _bad_cell(place(row, arm), value)
+            losses[row, arm] = number
+    outside = ~((losses >= 0.0) & (losses <= 1.0))  # NaN is outside too
+    if outside.any():
+        row, arm = (int(number) for number in np.argwhere(outside)[0])
+        raise _bad_cell(place(row, arm), float(losses[row, arm]))
+    return losses
+
+
+def _bad_cell(place: str, value: object) -> ParameterError:
+    if is_missing(value):
+        rule = "is missing, and every row needs the loss of every arm"
+        remedy = (
+            "drop the row or fill it in; if only the arm tried was recorded, use Learner.replay() instead"
+        )
+    elif isinstance(value, float) and math.isinf(value):
+        rule, remedy = "must lie in [0, 1]", "drop the row or correct it"
+    elif not is_number(value):
+        rule, remedy = f"is {kind_of(value)}", "give a number in [0, 1]"
+    else:
+        rule, remedy = "must lie in [0, 1]", "rescale the losses"
+    return ParameterError.of(place, value, rule, remedy)
+
+
+def read_losses(path: Any) -> Floats:
+    """Read a .parquet file, or any other file as CSV, with one column per arm."""
+    return read_table(path, ())[0]
+
+
+def read_table(path: Any, others: Sequence[str]) -> tuple[Floats, dict[str, list[object]]]:
+    """Read such a file whose columns `others` hold something else than losses: their values, None where one is missing."""
+    file, text = Path(path).name, Path(path).suffix != ".parquet"
+    frame = _read_csv(path) if text else _read_parquet(path)
+    for name in others:
+        if name not in frame.columns:
+            raise _broken(file, f"has no column {name!r}", near_name(name, frame.columns))
+    # Whole numbers with gaps are floats in pandas, until its own types are asked for.
+    columns = {name: frame[name].convert_dtypes().tolist() for name in others}
+    found = {
+        name: [None if is_missing(each) else each for each in values] for name, values in columns.items()
+    }
+    losses = frame.drop(columns=list(others))
+    if text:
+        _refuse_words(losses, file)
+    return _losses_of(losses, file), found
+
+
+def _read_csv(path: str | os.PathLike[str]) -> Any:
+    """Read a CSV file with a header of names."""
+    with needed_for("a CSV file"):
+        import pandas
+
+    file = Path(path).name
+    try:
+        header = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+        frame = pandas.read_csv(path)
+    except pandas.errors.EmptyDataError:
+        remedy = "write a line of arms' names, then a line of losses for each round"
+        raise _broken(file, "is empty", remedy) from None
+    except ValueError as error:
+        remedy = "give every line one loss for each arm"
+        raise _broken(file, f"is not a table ({_one_line(error)})", remedy) from None
+    names = header.iloc[0].tolist()
+    _check_header(file, [str(name) for name in names])
+    # pandas turns the first values of lines longer than the header into an index.
+    if not isinstance(frame.index, pandas.RangeIndex):
+        problem = f"has lines with more values than the {len(names)} names of its header"
+        raise _broken(file, problem, "give every column a name")
+    frame.columns = names
+    return frame
+
+
+def _refuse_words(frame: Any, file: str) -> None:
+    """Raise an error that names the first word among the numbers of a CSV file."""
+    import pandas
+
+    for name in frame.columns:
+        if frame[name].dtype.kind not in "biuf":  # one word turns a whole column into strings
+            numbers = pandas.to_numeric(frame[name], errors="coerce")
+            words = frame[name].notna() & numbers.isna() & ~frame[name].isin(_BOOLEANS)
+            if words.any():
+                row = int(words.argmax())
+                rule, remedy = "is not a number", "give a number in [0, 1]"
+                raise ParameterError.of(_cell(file, row, name), frame[name].iloc[row], rule, remedy)
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> Any:
+    with needed_for("a Parquet file"):
+        import pandas
+        import pyarrow.parquet  # noqa: F401 # pandas reads with it
+
+    file = Path(path).name
+    try:
+        return pandas.read_parquet(path)
+    except ValueError as error:
+        problem = f"is not a Parquet file ({_one_line(error)})"
+        raise _broken(file, problem, "write it with pyarrow or pandas") from None
+
+
+def _broken(file: str, problem: str, remedy: str) -> ParameterError:
+    return ParameterError(Message(f"{file}: {problem}", remedy))
+
+
+def _cell(file: str, row: int, name: object) -> str:
+    return f"{file}: row {row + 1}, column {str(name)!r}"
+
+
+def _check_header(file: str, names: list[str]) -> None:
+    _check_columns(file, names)
+    if all(_is_number(name) for name in names):
+        problem = "begins with numbers instead of the arms' names"
+        raise _broken(file, problem, "add a header line of names")
+    for place, name in enumerate(names):
+        if name.strip() == "":
+            remedy = "name the arm, or drop the column if it holds row numbers (in pandas, to_csv(..., index=False))"
+            raise _broken(file, f"column {place + 1} has no name", remedy)
+        if name in names[:place]:
+            raise _broken(file, f"has two columns named {name!r}", "give every arm a name of its own")
+
+
+def _check_columns(file: str, names: list[str]) -> None:
+    if len(names) < 2:
+        columns = f"one column, {names[0]!r}" if names else "no columns"
+        remedy = "give a column for each of two arms or more (in a CSV file, separated by commas)"
+        raise _broken(file, f"has {columns}", remedy)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _is_number(text: str) -> bool:
+    """Whether a column's name is a number, which means that the file has no header."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _losses_of(frame: Any, file: str) -> Floats:
+    names = list(frame.columns)
+    _check_columns(file, names)
+    if len(frame) == 0:
+        raise _broken(file, "has names but no losses", "add a line of losses for each round")
+    plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in frame.dtypes)
+    array = frame.to_numpy(np.float64) if plain else frame.to_numpy(object)
+    return checked_cells(array, lambda row, arm: _cell(file, row, names[arm]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 A *law* gives two distributions over arms, from estimates and two rates. This module holds what all laws share: the
 schedule of the rates, the running mean of the losses, and the order of one update. Options are parameters of the
 compiled code, so each law compiles once for all of them. A branch that always goes the same way costs a CPU nothing,
-and a GPU has it resolved at compile time (see `specialise`).
+and a GPU has it resolved at compile time (see `lazy_numba.pinned`).
 """
 
 import math

@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
-from .adversary import Memory, fill_losses, note_play
-from .dispatch import decide, init, update
+from .dispatch import Memory, decide, fill_losses, init, note_play, update
 from .jit import compiled, translate
-from .random.hashed import scrambled
-from .random.noise import BERNOULLI, draw_loss
-from .random.stream import unit
+from .random.sampling import BERNOULLI, draw_loss
+from .random.stream import scrambled, unit
 from .rounds import EXPLOITED, EXPLORED, Table, count
 from .state import EVENTS, State
 

@@ -2,17 +2,17 @@
 
 Each round uses the same amount of the noise stream whatever is played, so every policy meets the same losses.
 Regret is computed from mean losses.
+Curves of many runs are merged in an order that does not depend on blocks or workers.
 """
 
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..base.arrays import Floats, Ints, Words
-from .adversary import Memory, fill_losses, note_play
-from .dispatch import decide, init, update
+from .dispatch import Memory, decide, fill_losses, init, note_play, update
 from .jit import compiled
 from .lazy_numba import on_cpu, overload
-from .random.noise import BERNOULLI, draw_loss
+from .random.sampling import BERNOULLI, draw_loss
 from .state import State
 
 EXPLOITED, EXPLORED = range(2)  # rows of the counts of plays
@@ -210,3 +210,30 @@ def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> boo
     for place in range(len(checkpoints)):
         suffered[place] -= arm_losses[place, best]
     return within
+
+
+GROUP = 50
+
+
+@compiled
+def merge_groups(curves: Floats, count: int, mean: Floats, squares: Floats) -> int:
+    """Merge runs, fifty at a time, into the mean and squared deviations of `count` runs; return the new count.
+
+    Every number is summed in the order of the runs, so that the bits depend on the groups alone.
+    """
+    for start in range(0, len(curves), GROUP):
+        size = min(GROUP, len(curves) - start)
+        whole = count + size
+        for column in range(len(mean)):
+            middle = 0.0
+            for run in range(start, start + size):
+                middle += curves[run, column]
+            middle /= size
+            spread = 0.0
+            for run in range(start, start + size):
+                spread += (curves[run, column] - middle) ** 2
+            shift = middle - mean[column]
+            squares[column] += spread + shift**2 * (count * size / whole)
+            mean[column] += shift * (size / whole)
+        count = whole
+    return count

@@ -14,7 +14,7 @@ from ..errors import ParameterError
 # The scalars that every policy has. The package maintains them and policies only read them.
 ROUND = 0  # 1 + the number of observations applied
 ARMS = 1  # the number of arms of the whole problem, even if the state holds only some of them
-SECRET = 2  # a whole number below 2^52 that only the seed tells, for draws without a stream: see `kernels.random.hashed`
+SECRET = 2  # a whole number below 2^52 that only the seed tells, for draws without a stream: see `kernels.random.stream`
 EVENTS = 3  # how many decisions were made and observations applied, the one at hand included
 SHARED_SCALARS = ("round", "arms", "secret", "events")
 

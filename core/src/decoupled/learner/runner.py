@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..base.arrays import Floats, Ints, Words
 from ..kernels.dispatch import bound
 from ..kernels.lazy_numba import jit_disabled
-from ..kernels.random.hashed import secret_of
+from ..kernels.random.stream import secret_of
 from ..kernels.state import ARMS, EVENTS, ROUND, SHARED_SCALARS, State
 from .arms import Serials
 from .context import Context, Contexts

@@ -1,12 +1,16 @@
 """Load the library that ships with the package, if it was built from these sources for this kind of machine.
 
 Loading needs only NumPy and ctypes. If anything is wrong with the library, it is ignored: the functions are compiled
-just in time, and `why_not` gives the reason.
+just in time, and `why_not` gives the reason. Digests tell whether the sources are the same.
 """
 
+import ast
 import ctypes
+import hashlib
 import json
 import os
+import platform
+import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -14,8 +18,90 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from .calls import FORMAT, NativeFunction, Signature
-from .cpu import machine, runnable
-from .sources import COMPILED, ROOT, code_digest, source_digest
+
+# The flags in /proc/cpuinfo that define the levels of x86-64, best first.
+_V2 = frozenset({"cx16", "lahf_lm", "popcnt", "ssse3", "sse4_1", "sse4_2"})
+_V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"}
+LEVELS = {"x86-64-v3": _V3, "x86-64-v2": _V2}
+
+CPUINFO = Path("/proc/cpuinfo")
+
+
+def machine() -> str:
+    """The kind of machine that a library is for, such as Linux-x86_64, Linux-aarch64 or Darwin-arm64."""
+    return f"{platform.system()}-{platform.machine()}"
+
+
+def targets() -> tuple[str, ...]:
+    """The processors for which libraries are built on this kind of machine, by their LLVM names."""
+    return tuple(LEVELS) if platform.machine() in ("x86_64", "AMD64") else ("generic",)
+
+
+def runnable(cpuinfo: Path = CPUINFO) -> tuple[str, ...]:
+    """The targets that this processor can run, best first."""
+    if targets() == ("generic",):
+        return ("generic",)
+    flags = _flags(cpuinfo)
+    return tuple(level for level, needed in LEVELS.items() if needed <= flags)
+
+
+def _flags(cpuinfo: Path) -> frozenset[str]:
+    if sys.platform == "darwin":  # true for every Mac whose system is less than ten years old
+        return _V2
+    try:
+        with cpuinfo.open(encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("flags"):
+                    return frozenset(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return frozenset()
+
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPILED = ("kernels", "policies", "environments")  # the folders whose machine code other folders use
+
+
+@cache
+def source_digest(*folders: str) -> str:
+    """A digest of the source files in these folders of the package, or in the whole package."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in folders or (".",) for path in (ROOT / folder).rglob("*.py")):
+        digest.update(str(path.relative_to(ROOT)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def code_digest(*folders: str) -> str:
+    """The same without docstrings, comments and line numbers, none of which is compiled.
+
+    It parses every file, which takes a moment: ask only if `source_digest` differs. It depends on the version of
+    Python as well.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        code = without_docstrings(path.read_text("utf-8"))
+        digest.update(f"{path.relative_to(ROOT)} {code}".encode())
+    return digest.hexdigest()[:16]
+
+
+def without_docstrings(source: str) -> str:
+    r"""The syntax tree of a file as text, without its docstrings.
+
+    >>> without_docstrings("x = 1  # one") == without_docstrings("\n\nx = 1")
+    True
+    """
+    return ast.dump(_Undocumented().visit(ast.parse(source)))
+
+
+class _Undocumented(ast.NodeTransformer):
+    """Drops every statement that is a string alone: it does nothing."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        value = node.value
+        return None if isinstance(value, ast.Constant) and isinstance(value.value, str) else node
+
 
 FOLDER = ROOT / "native" / "lib"
 MANIFEST = "manifest.json"

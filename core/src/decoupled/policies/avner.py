@@ -8,8 +8,15 @@ from ..base.arrays import Words
 from ..base.validation import known_horizon, number_from
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLORE, SUMS, add_up, draw_weighted
-from ..kernels.laws.softmax import exponential_weights
+from ..kernels.laws.explicit import (
+    ESTIMATES,
+    EXPLOIT,
+    EXPLORE,
+    SUMS,
+    add_up,
+    draw_weighted,
+    exponential_weights,
+)
 from ..kernels.random.sampling import total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .composed import ExplicitLaws

@@ -68,7 +68,7 @@ class Policy(Description, kind="policy", package=__package__):
 
     @property
     def branching(self) -> tuple[str, ...]:
-        """The names of the compiled parameters that choose between branches: see kernels.specialise."""
+        """The names of the compiled parameters that choose between branches: see kernels.lazy_numba."""
         return ()
 
     @property

@@ -1,12 +1,25 @@
-"""Decoupled Tsallis-INF: the policy that the paper calls FTRL."""
+"""Decoupled Tsallis-INF: the policy that the paper calls FTRL.
+
+SCS, a general conic solver, is there for comparison with Newton's method. With beta in (0, 1) and scaled gaps g = eta *
+u, the weights minimise
+
+    <w, g> - sum_i t_i / (beta * (1 - beta))   subject to   sum_i w_i = 1,   t_i <= w_i ** beta,
+
+and (w_i, 1, t_i) lies in a power cone. O'Donoghue, B., Chu, E., Parikh, N. and Boyd, S. (2016). Conic
+optimization via operator splitting and homogeneous self-dual embedding. JOTA 169.
+"""
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
+import numpy as np
+
 from ..base.arrays import Floats, Ints
+from ..base.extras import needed_for
 from ..base.validation import one_of, set_number
-from ..errors import ParameterError
+from ..errors import ParameterError, StateError
 from ..kernels.compose import SCALE, Composed
 from ..kernels.dispatch import Entries
 from ..kernels.laws import tsallis
@@ -14,8 +27,58 @@ from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLOIT_SUM, EXPLORE, EX
 from ..kernels.laws.tsallis import Params
 from ..kernels.powers import tidy_exponent
 from ..kernels.state import ARMS, ROUND, State
-from . import scs as conic
 from .composed import BRANCHING, ExplicitPolicy
+
+TOLERANCE = 1e-6  # SCS's absolute and relative accuracy
+SMALLEST = TOLERANCE**2  # the smallest weight, so that every arm can still be explored
+
+
+def conic_solver() -> Any:
+    """Import the package scs, or raise an error that says how to install it."""
+    with needed_for("solver = 'scs'", otherwise="use solver='newton'"):
+        import scs
+    return scs
+
+
+@lru_cache(maxsize=8)
+def _constraints(arms: int) -> tuple[Any, Floats]:
+    """The matrix A and the vector b of A x + s = b, x = (w, t), which depend on the number of arms only."""
+    from scipy.sparse import csc_matrix
+
+    each = np.arange(arms)
+    values = np.concatenate([np.ones(arms), -np.ones(arms), -np.ones(arms)])
+    rows = np.concatenate([np.zeros(arms, int), 1 + 3 * each, 3 + 3 * each])
+    columns = np.concatenate([each, each, arms + each])
+    limits = np.zeros(1 + 3 * arms)
+    limits[0] = 1.0
+    limits[2 + 3 * each] = 1.0
+    return csc_matrix((values, (rows, columns)), shape=(1 + 3 * arms, 2 * arms)), limits
+
+
+def conic_weights(gaps: Floats, beta: float) -> Floats:
+    """The weights for scaled gaps, to SCS's accuracy. Each call starts afresh, so equal gaps give equal bits.
+
+    >>> import numpy as np
+    >>> from decoupled.policies.tsallis import conic_weights
+    >>> conic_weights(np.zeros(4), beta=2/3).round(4).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    scs = conic_solver()
+    arms = len(gaps)
+    matrix, limits = _constraints(arms)
+    costs = np.concatenate([gaps, np.full(arms, -1.0 / (beta * (1.0 - beta)))])
+    data = {"A": matrix, "b": limits, "c": costs}
+    problem = scs.SCS(
+        data, {"z": 1, "p": [beta] * arms}, verbose=False, eps_abs=TOLERANCE, eps_rel=TOLERANCE
+    )
+    solution = problem.solve()
+    if solution["info"]["status"] != "solved":
+        raise StateError(
+            f"solver = 'scs': ended with {solution['info']['status']!r} on {arms} arms; use solver='newton'"
+        )
+    weights = np.maximum(solution["x"][:arms], SMALLEST)
+    law: Floats = weights / weights.sum()
+    return law
 
 
 def solve_by_scs(params: Any, state: State, t: float, estimates: Floats) -> None:
@@ -23,7 +86,7 @@ def solve_by_scs(params: Any, state: State, t: float, estimates: Floats) -> None
     floats, scalars = state.floats, state.scalars
     scale = params.c * scalars[ARMS] ** params.scale_power
     gaps = scale / math.sqrt(t) * (estimates - estimates.min())
-    weights = conic.conic_weights(gaps, 1.0 - params.rate)
+    weights = conic_weights(gaps, 1.0 - params.rate)
     scalars[ROUND], scalars[SCALE] = t, scale
     floats[ESTIMATES], floats[EXPLOIT] = estimates, weights
     floats[EXPLORE] = weights ** (params.explore_power / params.exploit_power)
@@ -106,7 +169,7 @@ class TsallisINF(ExplicitPolicy):
                     "takes only the published options: estimator='importance', one rate, schedule='rounds'"
                 )
                 raise ParameterError.of("solver", self.solver, rule, "use 'newton'")
-            conic.solver()
+            conic_solver()
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -17,12 +17,11 @@ from ..environments import ContextTable, Environment
 from ..errors import ParameterError
 from ..policies import Policy
 from .admission import check_curves
-from .blocks import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
 from .contextual import check_context
-from .curves import CurveMoments
+from .labelled import CurveMoments
 from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
 from .results import Results, assemble
-from .scheduler import Report, execute, own_executor
+from .scheduler import RESULTS_FILE, TIMINGS_FILE, BlockStore, Report, execute, explained, own_executor
 from .traffic import DIRECT, Traffic
 
 MOST_NUMBERS = 20_000_000  # curves of single runs are kept up to this many numbers (160 MB)
@@ -153,7 +152,7 @@ def _devices(plan: Plan) -> _Devices:
     check_context(
         plan.policies, plan.environment, plan.device, plan.traffic
     )  # the plan may be for the CPU at first
-    from .gpu.executor import device_executor, devices_for
+    from .gpu.launch import device_executor, devices_for
     from .gpu.memory import block_size
 
     found = devices_for(plan)

@@ -14,14 +14,12 @@ from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
 from ..kernels.late import drive_adaptive_late, drive_late, learn_arrived
 from ..kernels.lazy_numba import compiling_for
-from ..kernels.random.hashed import secret_of
-from ..kernels.random.stream import new_stream
+from ..kernels.random.stream import new_stream, secret_of
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive, drive_in_context
 from ..policies import Policy
+from .admission import find_outside, outside_range
 from .baselines.base import Baseline, TableRun
-from .contextual import best_arm, draws_of, play_blind, play_in_context
-from .keyed import play_keyed
-from .outside import find_outside, outside_range
+from .contextual import best_arm, draws_of, play_blind, play_in_context, play_keyed
 from .traffic import DIRECT, Traffic, new_late, traffic_key
 
 

@@ -8,11 +8,11 @@ from ..environments.base import Adversary
 from ..errors import UnsupportedError
 from ..kernels.dispatch import decide, init, update
 from ..kernels.jit import compiled
-from ..kernels.random.hashed import secret_of
-from ..kernels.random.noise import draw_loss
+from ..kernels.random.sampling import draw_loss
+from ..kernels.random.stream import secret_of
 from ..kernels.rounds import Table
 from ..kernels.state import State
-from ..policies.coupled.ftpl import CoupledFTPL, Params, draws_made
+from ..policies.ftpl import CoupledFTPL, Params, draws_made
 from .cpu import checked_table, run_streams
 
 

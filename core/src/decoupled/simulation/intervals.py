@@ -1,10 +1,13 @@
-"""Intervals of means over runs, and of the difference of two policies run by run."""
+"""Intervals of means over runs, and of the difference of two policies run by run; and the band around a curve of means."""
 
-import math
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from ..base.arrays import Floats
+from ..base.validation import as_float
+from ..errors import ParameterError
 
 
 def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
@@ -19,7 +22,7 @@ def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
 
 def paired(differences: Floats, level: float) -> dict[str, float]:
     """The mean difference, its interval, and the p-value of a paired t test."""
-    from scipy.special import stdtr  # scipy.stats takes half a second to load
+    from scipy.special import stdtr
 
     mean, error, low, high = interval(differences, level)
     if (
@@ -31,41 +34,69 @@ def paired(differences: Floats, level: float) -> dict[str, float]:
     return {"difference": mean, "difference_low": low, "difference_high": high, "p_value": chance}
 
 
-# Beyond these SciPy is more accurate, and with so many runs the time to load it does not matter.
-MOST_DEGREES, FARTHEST = 1_000, 0.9999
-
-
 def t_quantile(probability: float, degrees: int) -> float:
-    """The quantile of Student's t with a whole number of degrees of freedom, for a probability from 1/2 on.
+    """The quantile of Student's t.
 
     >>> round(t_quantile(0.975, 9), 6)
     2.262157
     """
-    if degrees > MOST_DEGREES or probability > FARTHEST:
-        from scipy.special import stdtrit
+    from scipy.special import stdtrit
 
-        return float(stdtrit(degrees, probability))
-    log_top = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - math.log(math.pi * degrees) / 2
-    t = 0.0
-    # The distribution function is concave from 0 on, so Newton's steps from there never pass the quantile,
-    # except by rounding.
-    while True:
-        missing = probability - 0.5 - _half_inside(t, degrees)
-        step = missing / math.exp(log_top - (degrees + 1) / 2 * math.log1p(t * t / degrees))
-        if not t + step > t:
-            return t
-        t += step
+    return float(stdtrit(degrees, probability))
 
 
-def _half_inside(t: float, degrees: int) -> float:
-    """The probability of an interval from 0 to t: the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4."""
-    angle = math.atan(t / math.sqrt(degrees))
-    odd = degrees % 2
-    index = np.arange(1, (degrees - odd) // 2)
-    # Each term is the one before, times cos^2 and a ratio of neighbours: 1/2, 3/4, ... or 2/3, 4/5, ...
-    ratios = (2 * index - 1 + odd) / (2 * index + odd)
-    terms = np.cumprod(ratios * math.cos(angle) ** 2)
-    inside = math.sin(angle) * (1.0 + float(terms.sum()))
-    if not odd:
-        return inside / 2
-    return (angle + (inside * math.cos(angle) if degrees > 1 else 0.0)) / math.pi
+Band: TypeAlias = Literal["mean", "std"] | tuple[float, float] | None
+"""What the band around a curve shows; see `Results.plot`."""
+LEVEL = 0.95
+
+_REMEDY = 'give "mean", "std", two quantiles such as (0.05, 0.95), or None'
+
+
+def checked_band(band: Any) -> Band:
+    """The band, if it is one that can be drawn.
+
+    >>> checked_band([0.05, 0.95])
+    (0.05, 0.95)
+    """
+    if band is None or (isinstance(band, str) and band in ("mean", "std")):
+        return cast("Band", band)
+    ends = [as_float(end) for end in band] if _is_pair(band) else []
+    if len(ends) == 2 and ends[0] is not None and ends[1] is not None and 0.0 <= ends[0] < ends[1] <= 1.0:
+        return ends[0], ends[1]
+    raise ParameterError.of("band", band, "is not a band that can be drawn", _REMEDY)
+
+
+def _is_pair(band: object) -> bool:
+    return isinstance(band, Sequence | np.ndarray) and not isinstance(band, str) and len(band) == 2
+
+
+def half_width(band: Literal["mean", "std"], deviations: Floats, runs: int) -> Floats:
+    """The half-width of a band, from the standard deviation over runs; zero for a single run."""
+    if runs < 2:
+        return np.zeros_like(deviations)
+    if band == "std":
+        return deviations
+    return np.asarray(deviations * (t_quantile(0.5 + LEVEL / 2.0, runs - 1) / np.sqrt(runs)))
+
+
+def between_quantiles(ends: tuple[float, float], means: Floats, curves: Floats) -> Floats:
+    """How far the quantiles over runs lie below and above the mean, as two rows."""
+    low, high = np.quantile(curves, ends, axis=0)
+    return np.stack([means - low, high - means])
+
+
+def described(band: Band, runs: int, of: str = "regret") -> str:
+    """What a curve and its band are, for the label of an axis or a caption.
+
+    >>> described((0.05, 0.95), runs=100)
+    'mean regret, 5 % to 95 % of runs'
+    """
+    if runs < 2:
+        return f"{of} of one run"
+    if band is None:
+        return f"mean {of}"
+    if band == "mean":
+        return f"mean {of}, {100 * LEVEL:g} % interval"
+    if band == "std":
+        return f"mean {of} ± standard deviation"
+    return f"mean {of}, {100 * band[0]:g} % to {100 * band[1]:g} % of runs"

@@ -2,6 +2,9 @@
 
 Loading xarray and pandas takes longer than a small simulation, and writing through xarray loads Dask if it
 is installed.
+
+`CurveMoments` has the mean and variance of curves over any number of runs, in bounded memory. Runs are reduced in fixed
+groups, in run order. So the result is the same to the last bit for every block size, executor and number of workers.
 """
 
 import os
@@ -9,6 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from ..base.arrays import Floats
+from ..kernels.rounds import GROUP as GROUP
+from ..kernels.rounds import merge_groups
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,3 +71,48 @@ class Labelled(NamedTuple):
                 fill = np.float64(np.nan) if real else None
                 variable = file.create_variable(name, dimensions, dtype=kind, fillvalue=fill)
                 variable[...] = values.astype(object) if text else values
+
+
+class CurveMoments:
+    """Running mean and sum of squared deviations, merged group by group (Chan et al., 1983)."""
+
+    def __init__(self, width: int) -> None:
+        self.mean = np.zeros(width)
+        self._squares = np.zeros(width)
+        self._waiting = np.empty((GROUP, width))
+        self._filled = 0
+        self._merged = 0
+
+    @property
+    def count(self) -> int:
+        """The number of runs merged."""
+        return self._merged
+
+    def add(self, curves: Floats) -> None:
+        """Add the next runs, in run order."""
+        taken = min(GROUP - self._filled, len(curves)) if self._filled else 0
+        self._waiting[self._filled : self._filled + taken] = curves[:taken]
+        self._filled += taken
+        if self._filled == GROUP:
+            self._merge(self._waiting)
+            self._filled = 0
+        whole = taken + (len(curves) - taken) // GROUP * GROUP
+        self._merge(curves[taken:whole])
+        if whole < len(curves):
+            self._filled = len(curves) - whole
+            self._waiting[: self._filled] = curves[whole:]
+
+    def _merge(self, curves: Floats) -> None:
+        self._merged = merge_groups(curves, self._merged, self.mean, self._squares)
+
+    def finish(self) -> None:
+        """Merge the last, smaller group."""
+        self._merge(self._waiting[: self._filled])
+        self._filled = 0
+
+    @property
+    def standard_deviation(self) -> Floats:
+        """The sample standard deviation (NaN for a single run)."""
+        if self.count < 2:
+            return np.full_like(self.mean, np.nan)
+        return np.asarray(np.sqrt(self._squares / (self.count - 1)))

@@ -18,8 +18,7 @@ from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 from .admission import checked_sizes
 from .baselines.base import Baseline
-from .contextual import check_context, sees_context
-from .keyed import check_keys
+from .contextual import check_context, check_keys, sees_context
 from .traffic import DIRECT, Traffic, check_traffic
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]

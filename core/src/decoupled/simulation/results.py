@@ -1,13 +1,14 @@
-"""Labelled results: summaries, plots, saving and loading."""
+"""Labelled results: summaries, tables, plots, saving and loading."""
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from .. import __version__
 from ..base.arrays import Floats
 from ..base.extras import require
 from ..base.files import replacing
@@ -18,12 +19,10 @@ from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, near_name
 from ..plots import DOTS_PER_INCH, EMBEDDED, NAMES, Panel, Picture, Series, draw, fill, styles
 from ..policies import Policy
-from .bands import Band, between_quantiles, checked_band, described, half_width
-from .intervals import interval, paired
+from .intervals import Band, between_quantiles, checked_band, described, half_width, interval, paired
 from .labelled import Labelled
-from .latex import Spread, regret_table
-from .naming import Labels, renamed
 from .plan import Plan, policy_of
+from .tables import Labels, Spread, lowest, regret_table, renamed
 from .traffic import traffic_of
 
 # They are loaded when they are used, which may be after hours of work, or never.
@@ -325,9 +324,27 @@ class Results:
         >>> "20 runs of 1,000 rounds, seed 0" in table
         True
         """
-        return regret_table(
-            {"": self}, {"": self.names(labels)}, spread=spread, level=level, caption=caption, label=label
-        ).to_latex()
+        one_of("spread", spread, ("error", "interval"))
+        lines = self.statistics(level=level)
+        best = lowest([self.final_regret(each) for each in self.labels], level)
+        heads = {"median": "Median", "p99": "99th percentile"}
+        heads |= {"switches": "Switches of a key"} if self.has_switches else {}
+        heads |= {"gain": "Gain", "segment_regret": "Regret against segments"} if self.has_segments else {}
+        rows = dict(zip(self.names(labels), lines.values(), strict=True))
+        text = self._caption(spread, level) if caption is None else caption
+        return regret_table(rows, heads, best, spread=spread, caption=text, label=label)
+
+    def _caption(self, spread: Spread, level: float) -> str:
+        """What was run, what is shown, and what bold means."""
+        percent, single = f"{100 * level:g} %", self.runs < 2
+        around = "standard error" if spread == "error" else f"half-width of its {percent} interval"
+        what = "1 run" if single else f"mean ± {around} over {self.runs:,} runs"
+        seed = self.specification["seed"]
+        parts = [f"Final regret on {self.world}: {what} of {self.horizon:,} rounds, seed {seed}."]
+        if not single and len(self.labels) > 1:
+            rule = f"paired by run, {percent} intervals with Bonferroni's correction"
+            parts.append(f"Bold: significantly lower than every other policy ({rule}).")
+        return " ".join([*parts, f"Made with decoupled {__version__}."])
 
     def plot(
         self,
@@ -534,3 +551,33 @@ def assemble(
         "plan": json.dumps(plan.to_dict()),
     }
     return Results(Labelled(variables, attributes))
+
+
+REGRET_HEAD = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
+SEGMENT_HEAD = ("gain", "regret against segments")
+
+
+def regret_rows(
+    results: Results, names: Sequence[str], rival: str | None = None, *, segments: bool, paired: bool
+) -> Iterator[tuple[str, ...]]:
+    """A row for each policy: mean with interval, median and 99th percentile.
+
+    With `segments` there are two more columns: the gain over the best single arm and the regret against segments. With
+    `paired` there are two with the difference from the rival, the label of one of the policies, run by run.
+    """
+    for name, (label, line) in zip(names, results.statistics(rival).items(), strict=True):
+        mean, median, p99 = (f"{line[key]:,.1f}" for key in ("mean", "median", "p99"))
+        row: tuple[str, ...] = (name, mean, _ends(line, "low", "high"), median, p99)
+        if segments:
+            row += (f"{line['gain']:+,.1f}", f"{line['segment_regret']:,.1f}")
+        if paired:
+            row += ("", "") if rival in (None, label) else _difference(line)
+        yield row
+
+
+def _ends(line: Mapping[str, float], low: str, high: str) -> str:
+    return f"{line[low]:,.1f} to {line[high]:,.1f}"
+
+
+def _difference(line: Mapping[str, float]) -> tuple[str, str]:
+    return f"{line['difference']:+,.1f}", _ends(line, "difference_low", "difference_high")

@@ -1,16 +1,121 @@
-"""Blocks through any executor, in a window that bounds memory."""
+"""Blocks through any executor, in a window that bounds memory.
 
+Finished blocks are kept on disk, so that a killed run can resume.
+"""
+
+import errno
+import io
+import json
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeAlias
 
-from .blocks import BlockStore
+import numpy as np
+
+from ..base.files import read_with_checksum, remove_abandoned, with_checksum, write_atomically
+from ..errors import StorageError
 from .cpu import BlockResult, run_block
 from .plan import Block, Plan, as_rounds
+
+PLAN_FILE = "plan.json"
+RESULTS_FILE = "results.nc"
+TIMINGS_FILE = "timings.json"
+BLOCKS = "blocks"
+
+_FREE_SPACE = "free some space and run the same command again"
+_WRITABLE = "choose a folder that can be written"
+REMEDIES = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EROFS: _WRITABLE,
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+}
+
+
+class BlockStore:
+    """A folder that holds the blocks of one plan."""
+
+    def __init__(self, folder: str | os.PathLike[str], plan: Plan, block_size: int) -> None:
+        self.folder = Path(folder)
+        self._blocks = self.folder / BLOCKS
+        with explained(self.folder):
+            self._blocks.mkdir(parents=True, exist_ok=True)
+            self.block_size = self._claim(plan, block_size)
+            self._sweep()
+
+    def _claim(self, plan: Plan, block_size: int) -> int:
+        """Write the plan into a new folder, or return the block size of a folder that already holds it."""
+        path = self.folder / PLAN_FILE
+        if not path.exists():
+            content = {"digest": plan.digest(), "block_size": block_size, "plan": plan.to_dict()}
+            write_atomically(path, json.dumps(content, indent=1))
+            return block_size
+        try:
+            held = json.loads(path.read_text("utf-8"))
+            digest, size = held["digest"], int(held["block_size"])
+        except (ValueError, KeyError, TypeError):
+            raise StorageError(
+                f"{path}: cannot be read; choose another folder, or remove this one"
+            ) from None
+        if digest != plan.digest():
+            raise StorageError(
+                f"{self.folder}: holds the results of another specification, or of other code; "
+                "choose another folder, or remove this one"
+            )
+        return size
+
+    def _sweep(self) -> None:
+        """Remove the partial files of a killed run."""
+        for folder in (self.folder, self._blocks):
+            remove_abandoned(folder)
+
+    def timings(self) -> list[dict[str, float]]:
+        """The timings that earlier parts of this run saved, if any."""
+        try:
+            saved: list[dict[str, float]] = json.loads((self.folder / TIMINGS_FILE).read_text("utf-8"))
+        except (OSError, ValueError):
+            return []
+        return saved
+
+    def _path(self, block: Block) -> Path:
+        return self._blocks / f"policy-{block.policy}-runs-{block.first}-{block.last}.npz"
+
+    def load(self, block: Block) -> BlockResult | None:
+        """Load a finished block, or return None if it is missing, truncated or altered."""
+        body = read_with_checksum(self._path(block))
+        if body is None:
+            return None
+        with np.load(io.BytesIO(body)) as arrays:
+            return BlockResult(**arrays)
+
+    def save(self, block: Block, result: BlockResult) -> None:
+        """Write a finished block atomically."""
+        buffer = io.BytesIO()
+        np.savez(buffer, **{name: part for name, part in result._asdict().items() if part is not None})
+        with explained(self.folder):
+            # There may be very many blocks, and `_sweep` has looked for what is left of them.
+            write_atomically(self._path(block), with_checksum(buffer.getvalue()), tidy=False)
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Turn a failed write into an error that names a remedy; finished blocks are kept."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        remedy = REMEDIES.get(error.errno or 0, "make the folder writable and run it again")
+        raise StorageError(
+            f"{folder}: cannot be written ({error.strerror or error}); finished blocks are kept: {remedy}"
+        ) from error
+
 
 Report: TypeAlias = Callable[[int, float], None]
 """Called with the rounds of a finished block and the seconds that they took, 0 if they were on disk."""
@@ -93,7 +198,7 @@ def _submit(executor: Executor, plan: Plan, block: Block) -> Future[tuple[BlockR
 
 
 def _on_device() -> Callable[..., tuple[BlockResult, float]]:
-    from .gpu.executor import timed_on_device
+    from .gpu.launch import timed_on_device
 
     return timed_on_device
 

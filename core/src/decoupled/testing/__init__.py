@@ -23,8 +23,18 @@ from ..base.validation import whole_number
 from ..errors import ParameterError
 from ..policies import Policy
 from .case import Case
-from .engine import check_defined, check_endurance, check_init, check_laws, check_parity, check_sound
-from .learners import check_newcomers, check_retired, check_saving, check_unbiased
+from .engine import (
+    check_defined,
+    check_endurance,
+    check_init,
+    check_laws,
+    check_newcomers,
+    check_parity,
+    check_retired,
+    check_saving,
+    check_sound,
+    check_unbiased,
+)
 
 __all__ = [
     "CHECKS", "Case", "check_defined", "check_endurance", "check_init", "check_laws", "check_newcomers",

@@ -1,4 +1,4 @@
-"""Checks of a policy's compiled functions: every step, its laws, `init`, the engine and long runs."""
+"""Checks of a policy: every step, its laws, `init`, the engine and long runs; then saving, unbiased estimates, and arms that change."""
 
 from typing import Any
 
@@ -6,16 +6,18 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.extras import needed_for
+from ..decision import Arm, Decision
 from ..environments import LossTable
-from ..kernels.random.noise import KINDS
+from ..kernels.random.sampling import KINDS
 from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
 from ..kernels.state import ROUND, SHARED_SCALARS, State
+from ..learner.learner import Learner
+from ..policies import Forgetting
 from ..policies.base import Policy
 from ..simulation.cpu import run_block, run_streams, table_loop
-from .case import HISTORY, Case, place_of
-from .interpreted import DrawnRound, check_interpreted, checked_draw
-from .parts import check_parts
+from .case import HISTORY, Case, arm_place
+from .parts import DrawnRound, check_interpreted, check_parts, checked_draw
 
 with needed_for("check_policy"):
     from scipy.stats import chi2
@@ -90,7 +92,7 @@ def check_laws(case: Case) -> None:
         decisions = learner.decide(count=case.draws)
         exploit, explore = learner.exploitation_probabilities(), learner.exploration_probabilities()
         for name, law in (("exploit", exploit), ("explore", explore)):
-            drawn = [place_of(getattr(decision, name)) for decision in decisions]
+            drawn = [arm_place(getattr(decision, name)) for decision in decisions]
             counts = np.bincount(drawn, minlength=case.arms)
             message = f"in {case.draws} draws it would {name} {counts.tolist()} times, by its law {(case.draws * law).round(1).tolist()}"
             case.expect(_chi_square_p(counts, law) > FALSE_ALARM, message)
@@ -163,8 +165,8 @@ def check_parity(case: Case) -> None:
     for t in range(horizon):
         decision = learner.decide()
         means = rows[t % 7]
-        learner.observe(decision, loss=float(uniform(noise) <= means[place_of(decision.explore)]))
-        regret += means[place_of(decision.exploit)] - means[best]
+        learner.observe(decision, loss=float(uniform(noise) <= means[arm_place(decision.explore)]))
+        regret += means[arm_place(decision.exploit)] - means[best]
         message = f"the engine and the learner part in round {t + 1}"
         case.expect(abs(engine.regret[0, t] - regret) < 1e-9, message)
 
@@ -185,3 +187,108 @@ def check_endurance(case: Case) -> None:
         loop(case.policy.params(), state, draws, noise, local, table, 0, ends, regret, plays)
         case.check_finite(state, f"after {rounds} rounds of the losses {losses.tolist()}")
         case.check_laws(state)
+
+
+def check_saving(case: Case) -> None:
+    """Save and load a learner, and continue both with late feedback."""
+    learner = case.learner(HISTORY)
+    waiting = learner.decide(count=5)
+    again = Learner.from_json(learner.to_json())
+    case.expect(again.policy == case.policy, f"loaded from JSON it is {again.policy!r}")
+    for losses in case.losses(HISTORY):
+        one, two = learner.decide(), again.decide()
+        case.expect(one == two, f"saved and loaded it decides {two}, and without that {one}")
+        late = waiting.pop() if waiting else one
+        for each in (learner, again):
+            each.observe(late.id, loss=float(losses[arm_place(late.explore)]))
+    case.expect(again.to_json() == learner.to_json(), "saved and loaded, it learns something else")
+
+
+def check_unbiased(case: Case) -> None:
+    """Check what an observation adds to the estimates, in the mean over the explored arm."""
+    forgets = isinstance(case.policy, Forgetting)  # a discounted sum is not unbiased
+    learner = case.learner(HISTORY // 4)
+    law = learner.exploration_probabilities()
+    if not case.weighs() or forgets or learner.decide().propensity is None:
+        return
+    losses = np.linspace(0.2, 1.0, case.arms)
+    mean = np.zeros(case.arms)
+    found = {
+        arm_place(each.explore): each for _ in range(10) for each in learner.decide(count=case.draws // 10)
+    }
+    for each in learner.pending:  # one per arm is enough, and quick to save and load
+        if found.get(arm_place(each.explore)) is not each:
+            learner.forget(each)
+    saved, before = learner.to_json(), learner.estimates()
+    for arm, decision in found.items():
+        once = Learner.from_json(saved)
+        once.observe(decision.id, loss=float(losses[arm]))
+        mean += law[arm] * (once.estimates() - before)
+    seen = sorted(found)
+    message = f"losses of {losses[seen].tolist()} add {mean[seen].tolist()} to the estimates on average"
+    case.expect(np.allclose(mean[seen], losses[seen], rtol=1e-7, atol=1e-9), message)
+
+
+def check_newcomers(case: Case) -> None:
+    """Add two arms that lose twice as much as the others, which all lose alike."""
+    if isinstance(case.policy, Forgetting):  # it may have forgotten half of it: check its policy instead
+        return
+    learner, newcomers = case.policy.start(case.arms, case.seed), ["new", "newer"]
+    learner.replay([(arm, 1.0 / case.arms, 0.5) for arm in learner.arms] * 40)
+    learner.add_arms(newcomers)
+    larger = case._replace(arms=len(learner.arms))
+    _check_learner(larger, learner, "after arms came")
+    chance = 1.0 / larger.arms
+    learner.replay([(arm, chance, 1.0 if arm in newcomers else 0.5) for arm in learner.arms] * 20)
+    law = learner.exploitation_probabilities()
+    message = (
+        f"arms lost 1/2 each time, two that came late lost 1, and the law is {law.round(3).tolist()}, they last; "
+        "say in `init_new_arms` what a newcomer has learned"
+    )
+    case.expect((law[-2:] <= law[:-2].max()).all(), message)
+
+
+def check_retired(case: Case) -> None:
+    """Check the mean as in `check_unbiased`, with one arm retired and another added before the feedback."""
+    learner = case.learner(HISTORY // 4)
+    learner.add_arms(["spare"])
+    places, law = list(learner.arms), learner.exploration_probabilities()
+    found: dict[Arm, Decision] = {}
+    for _ in range(10_000):
+        decision = learner.decide()
+        if found.setdefault(decision.explore, decision) is not decision:
+            learner.forget(decision)
+    exact = len(found) == np.count_nonzero(law) and decision.propensity is not None
+    gone = next(arm for arm in places if arm in found)
+    learner.retire_arms([gone])
+    learner.add_arms([gone])  # a new arm with the same name
+    saved, before, mean = learner.to_json(), learner.estimates(), np.zeros(len(places))
+    for arm, decision in found.items():
+        once = Learner.from_json(saved)
+        once.observe(decision.id, loss=_loss(places.index(arm), case.arms))
+        case.expect(once.round == learner.round + 1, "feedback of an arm that is gone does not count")
+        _check_learner(case._replace(arms=len(places)), once, "after an arm was retired")
+        mean += law[places.index(arm)] * (once.estimates() - before)
+    if not exact or not case.weighs() or isinstance(case.policy, Forgetting):
+        return
+    losses = np.array([_loss(place, case.arms) for place in range(len(places))])
+    losses = np.append(np.delete(losses, places.index(gone)), law @ losses)
+    added = f"losses of {losses.tolist()} add {mean.tolist()} on average"
+    message = f"{added} where an arm is retired meanwhile"
+    case.expect(np.allclose(mean, losses, rtol=1e-7, atol=1e-9), message)
+
+
+def _loss(place: int, arms: int) -> float:
+    return 0.2 + 0.8 * place / arms
+
+
+def _check_learner(case: Case, learner: Learner, when: str) -> None:
+    """Check both laws and draws from them."""
+    names = set(learner.arms)
+    for _ in range(HISTORY):
+        decision = learner.decide()
+        message = f"{when} it gave {decision.exploit!r} and {decision.explore!r} of the arms {learner.arms}"
+        case.expect({decision.exploit, decision.explore} <= names, message)
+        learner.forget(decision)
+    case.check_law(learner.exploitation_probabilities(), "exploitation_law")
+    case.check_law(learner.exploration_probabilities(), "exploration_law")

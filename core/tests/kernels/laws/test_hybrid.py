@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws.hybrid import (
-    Hybrid,
-    hybrid_weights,
-    is_solved,
-)
+from decoupled.policies.jin import Hybrid, hybrid_weights, is_solved
 from support.twins.jin import JinTwin, hybrid_law_by_brentq
 
 # Observed over 20,000 random states: 2 steps at most after a cold start, and along trajectories 4 at most

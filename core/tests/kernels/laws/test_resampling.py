@@ -7,10 +7,10 @@ import pytest
 
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.laws.resampling import draws_until_win
 from decoupled.kernels.laws.winner_law import frechet_winner_law, pareto_winner_law
 from decoupled.kernels.random.sampling import frechet_leader, pareto_leader
 from decoupled.kernels.random.stream import new_stream
+from decoupled.policies.ftpl import draws_until_win
 from support.statistics import chi_square_p, means_agree
 from support.twins.coupled import CoupledFTPLTwin
 

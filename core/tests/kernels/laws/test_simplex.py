@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws.simplex import tsallis_excess, two_powers
+from decoupled.kernels.laws.tsallis import tsallis_excess, two_powers
 from support.twins.tsallis import TsallisTwin, tsallis_law_by_brentq
 
 # The last one has a = 10^9: weights must not lose their digits where the exponent is huge.

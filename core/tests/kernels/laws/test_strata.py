@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.laws.strata import (
+from decoupled.kernels.laws.leader_tiered import (
     GROWTH,
     Surrogate,
     draw_rank,
@@ -21,8 +21,7 @@ from decoupled.kernels.laws.strata import (
     tie_at,
 )
 from decoupled.kernels.laws.winner_law import pareto_winner_law
-from decoupled.kernels.order.tier_moves import move_in_tiers
-from decoupled.kernels.order.tiers import Tiers, slot_bits
+from decoupled.kernels.order.tiers import Tiers, move_in_tiers, slot_bits
 from decoupled.kernels.random.sampling import pareto_leader
 from decoupled.kernels.random.stream import new_stream
 from support.statistics import chi_square_p, means_agree

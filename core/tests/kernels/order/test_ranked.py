@@ -1,12 +1,22 @@
-"""Arms in rank order: every move compared with a full sort by (estimate, arm)."""
+"""Arms in rank order: every move compared with a full sort by (estimate, arm).
+
+Arms lifted together: the order compared with a full sort by (estimate, arm).
+"""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decoupled.base.arrays import Floats, Ints
-from decoupled.kernels.order.ranked import heap_sort, move_arm, rank_of, shift_and_look, sort_arms
+from decoupled.kernels.order.ranked import (
+    heap_sort,
+    lift_arms,
+    move_arm,
+    rank_of,
+    shift_and_look,
+    sort_arms,
+)
 
 # Few distinct values, so that most arms are tied.
 VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))
@@ -74,3 +84,26 @@ def test_a_gpu_s_sort_and_move_are_the_cpu_s(arms: int) -> None:
         shift_and_look(mine, my_order, arm, estimates[arm], after)
         assert np.array_equal(mine, ranked)
         assert np.array_equal(my_order, order)
+
+
+# Few distinct values, so that most arms are tied, some only by rounding.
+LIFTED = st.sampled_from((-3.0, 0.0, 0.25, 0.5, 0.5 + 2.0**-53, 0.75, 1.0, 1e12))
+LIFTED_ARMS = st.lists(st.tuples(LIFTED, st.booleans()), min_size=1, max_size=12)
+
+
+@settings(deadline=None, max_examples=500)
+@given(LIFTED_ARMS, st.sampled_from((0.25, 0.5, 0.3, 1.0)))
+@example([(0.5 + 2.0**-53, True), (0.5, True), (0.75, False)], 0.5)  # two that rounding makes equal
+@example([(0.0, True), (0.5, False), (0.0, True), (0.5, False)], 0.5)  # ties across the two kinds
+def test_lifted_arms_are_ranked_as_a_full_sort_ranks_them(
+    arms: list[tuple[float, bool]], lift: float
+) -> None:
+    estimates = np.array([estimate for estimate, _ in arms])
+    lifts = np.array([lift if lifted else 0.0 for _, lifted in arms])
+    count = len(arms)
+    ranked, order = np.empty(count), np.empty(count, np.int64)
+    sort_arms(estimates, ranked, order)
+    expected = sorted((float(each), arm) for arm, each in enumerate(estimates + lifts))
+    lift_arms(estimates, lifts, ranked, order, np.empty(count), np.empty(count, np.int64))
+    assert list(zip(ranked.tolist(), order.tolist(), strict=True)) == expected
+    assert estimates[order].tolist() == ranked.tolist()

@@ -8,8 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decoupled.base.arrays import Floats
-from decoupled.kernels.order.tier_lifts import lift_in_tiers
-from decoupled.kernels.order.tier_moves import move_in_tiers
 from decoupled.kernels.order.tiers import (
     ALONE,
     FEWEST_SLOTS,
@@ -18,6 +16,8 @@ from decoupled.kernels.order.tiers import (
     arm_at,
     block_of,
     count_of,
+    lift_in_tiers,
+    move_in_tiers,
     slot_bits,
     value_at,
 )
@@ -143,7 +143,7 @@ def test_slots_are_small_parts_and_near_the_root_of_very_many(arms: int) -> None
     if arms <= ALONE:
         assert slot >= arms
     else:
-        # The largest number of blocks, with one more for a split, and their slots: see tier_blocks.
+        # The largest number of blocks, with one more for a split, and their slots: see the head of order/tiers.py.
         assert FEWEST_SLOTS * slot <= arms
         assert (2 * arms // (3 * slot // 4 + 1) + 2) * slot <= ROOM * arms
         assert slot <= max(256, arms**0.5)

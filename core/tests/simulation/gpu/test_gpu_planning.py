@@ -5,16 +5,12 @@ import pytest
 
 import decoupled as dc
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled.kernels.random.seed_sequence import fill_stream, seed_pool
-from decoupled.kernels.specialise import OPEN, common_values
+from decoupled.kernels.lazy_numba import OPEN, common_values
+from decoupled.kernels.random.stream import fill_stream, seed_pool
 from decoupled.simulation.cpu import run_streams
-from decoupled.simulation.gpu.devices import Card, toolkit
+from decoupled.simulation.gpu import memory
 from decoupled.simulation.gpu.memory import (
-    AT_ONCE,
-    BLOCK_BYTES,
-    MOST_COUNT,
-    SHARE,
-    WARP,
+    Card,
     Needs,
     block_size,
     check_fits,
@@ -22,8 +18,9 @@ from decoupled.simulation.gpu.memory import (
     most_runs,
     registers,
     resident_threads,
+    shape_of,
+    toolkit,
 )
-from decoupled.simulation.gpu.shapes import shape_of
 from decoupled.simulation.plan import Plan, make_plan
 from support.custom_game import ScriptedGreedy
 
@@ -60,21 +57,21 @@ def test_streams_are_those_of_numpy() -> None:
 @pytest.mark.parametrize(("arms", "checkpoints"), [(2, 1), (8, 100), (64, 10_000), (1_000, 100)])
 def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoints: int) -> None:
     asked = needs(arms, checkpoints, adaptive=adaptive)
-    room = card.free * SHARE / AT_ONCE / (1 + adaptive)
-    if adaptive and 8 * checkpoints * arms * WARP > room:  # the losses of every arm, for one warp
+    room = card.free * memory.SHARE / memory.AT_ONCE / (1 + adaptive)
+    if adaptive and 8 * checkpoints * arms * memory.WARP > room:  # the losses of every arm, for one warp
         with pytest.raises(UnsupportedError):
             check_fits(asked, card, "FTPL")
         return
     runs = most_runs(asked, card)
     assert 8 * checkpoints * runs <= room
     grid = launch_grid(asked, card, runs)
-    assert grid.threads == WARP
+    assert grid.threads == memory.WARP
     assert grid.size <= card.processors * resident_threads(asked.shape)
     assert registers(asked.shape) * resident_threads(asked.shape) <= 65_536
     if adaptive:
         assert 8 * grid.size * checkpoints * arms <= room
     # A block of threads counts its plays in 31 bits, and all its threads may play one run more than others.
-    assert -(-runs // grid.size) * grid.threads * asked.horizon <= MOST_COUNT
+    assert -(-runs // grid.size) * grid.threads * asked.horizon <= memory.MOST_COUNT
 
 
 def test_a_few_runs_are_whole_warps() -> None:
@@ -95,14 +92,14 @@ def test_every_device_has_a_share() -> None:
 
 def test_the_results_of_a_block_are_not_too_large_for_the_host() -> None:
     all_rounds = plan_of(1_000_000, 10_000)
-    assert 8 * 10_000 * block_size(all_rounds, (LARGE,)) <= BLOCK_BYTES
+    assert 8 * 10_000 * block_size(all_rounds, (LARGE,)) <= memory.BLOCK_BYTES
 
 
 def test_the_longest_runs_are_counted_too() -> None:
     asked = needs(64, 100_000, 10_000_000, adaptive=True)
     runs = most_runs(asked, LARGE)
     grid = launch_grid(asked, LARGE, runs)
-    assert -(-runs // grid.size) * grid.threads * asked.horizon <= MOST_COUNT
+    assert -(-runs // grid.size) * grid.threads * asked.horizon <= memory.MOST_COUNT
 
 
 def test_integers_of_a_policy_from_a_script_are_as_wide_as_on_the_cpu() -> None:
@@ -131,7 +128,7 @@ def test_pending_decisions_of_all_threads_fit() -> None:
             asked = needs(8, adaptive=adaptive)._replace(pending=400_000)
             check_fits(asked, card, "FTPL")
             grid = launch_grid(asked, card, 10**6)
-            assert grid.size * asked.pending <= card.free * SHARE / AT_ONCE / (1 + adaptive)
+            assert grid.size * asked.pending <= card.free * memory.SHARE / memory.AT_ONCE / (1 + adaptive)
             assert grid.size < launch_grid(asked._replace(pending=0), card, 10**6).size
 
 

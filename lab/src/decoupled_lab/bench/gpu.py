@@ -54,10 +54,8 @@ def best(function: Callable[[], object], repetitions: int) -> float:
 
 def rate(policy: Policy, arms: int, repetitions: int, runs: int | None = None) -> Rate:
     """Rounds per second, for whole waves of runs or a given number."""
-    from decoupled.simulation.gpu.devices import cards
     from decoupled.simulation.gpu.launch import run_block_on
-    from decoupled.simulation.gpu.memory import resident_threads
-    from decoupled.simulation.gpu.shapes import shape_of
+    from decoupled.simulation.gpu.memory import cards, resident_threads, shape_of
 
     card, world = cards()[0], Alternating(arms, 0.125)
     at_once = card.processors * resident_threads(shape_of(policy, world))

@@ -17,73 +17,23 @@ from ..random.keyed import RUNG, any_arm, key_unit, keyed_race
 from ..random.sampling import categorical, total
 from ..random.stream import below, uniform
 from ..state import ROUND, State
+from . import contextual_state as at
 from . import ladder
-from .contextual_rungs import (
+from . import ladder_state as ladder_at
+from .contextual_state import (
+    change_segment,
     fill_values,
+    ladder_params,
     leader_of,
     note_numbers,
     note_regression,
     note_segment,
-    scale_numbers,
-)
-from .contextual_state import (
-    ABSENT,
-    ADVICE,
-    ADVICE_AT,
-    ARM,
-    CHANCE,
-    ENTERING,
-    HEDGE_SUM,
-    KIND,
-    KINDS_AT,
-    LADDER_ROWS,
-    LAW,
-    LINEAR,
-    LOSS,
-    POOLED,
-    POOLED_AT,
-    PRIOR,
-    PRIORS_AT,
-    REGRET,
-    SEGMENT_AT,
-    SEGMENTS,
-    SERVED,
-    SHRUNK,
-    STEP,
-    WEIGHT,
-    WITHIN,
-    WITHIN_FREE,
-    change_segment,
-    ladder_params,
     pooled,
+    scale_numbers,
     segment,
     set_shared,
 )
-from .hedge import fill_hedge, hedge_step
-from .ladder_rungs import drawn_rung, exploited, keyed_ladder, prepare_for
-from .ladder_state import (
-    ALL_ARMS,
-    BASELINE,
-    COUNTS,
-    COVERED,
-    DRIFT,
-    ESTIMATES,
-    ETA,
-    HIGHEST,
-    JUDGED,
-    LARGEST,
-    LEAST,
-    MEANS,
-    NOBODY,
-    ORDER,
-    PRECEDENCE,
-    RANKED,
-    RISE,
-    SOME_ARMS,
-    SURROGATE,
-)
-from .ladder_state import CHANCE as INNER_CHANCE
-from .ladder_state import WEIGHT as INNER_WEIGHT
+from .ladder_rungs import drawn_rung, exploited, fill_hedge, hedge_step, keyed_ladder, prepare_for
 
 OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
 
@@ -92,19 +42,21 @@ OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
 def init(params: Any, state: State) -> None:
     """Derive everything, or only what depends on the context, if one was just written."""
     scalars, inner = state.scalars, ladder_params(params)
-    entering = scalars[ENTERING] > 0.0
+    entering = scalars[at.ENTERING] > 0.0
     if entering:
         change_segment(int(params.numbers), state)
     set_shared(state)
     if not entering:
         ladder.init(inner, pooled(state))
         for rung in range(int(params.outer_rungs)):
-            scalars[PRIOR + rung] = params[PRIORS_AT + rung]
-            scalars[KIND + rung] = params[KINDS_AT + rung]
-    scalars[ENTERING] = 0.0
+            scalars[at.PRIOR + rung] = params[at.PRIORS_AT + rung]
+            scalars[at.KIND + rung] = params[at.KINDS_AT + rung]
+    scalars[at.ENTERING] = 0.0
     if params.segmented > 0.0:
         for arm in range(state.floats.shape[1]):
-            state.floats[LADDER_ROWS + PRECEDENCE, arm] = state.floats[PRECEDENCE, arm]
+            state.floats[at.LADDER_ROWS + ladder_at.PRECEDENCE, arm] = state.floats[
+                ladder_at.PRECEDENCE, arm
+            ]
         ladder.init(inner, segment(state))
     refresh(params, state)
 
@@ -117,24 +69,24 @@ def refresh(params: Any, state: State) -> None:
         fill_values(state)
     scale_numbers(params, state)
     for rung in range(rungs):
-        kind = int(scalars[KIND + rung])
-        if kind in (SHRUNK, LINEAR):
-            scalars[ARM + rung] = leader_of(params, state, kind == LINEAR)
-    rate, regret = params.outer_rate, scalars[REGRET]
-    scalars[HEDGE_SUM] = fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, regret, rate)
+        kind = int(scalars[at.KIND + rung])
+        if kind in (at.SHRUNK, at.LINEAR):
+            scalars[at.ARM + rung] = leader_of(params, state, kind == at.LINEAR)
+    rate, regret = params.outer_rate, scalars[at.REGRET]
+    scalars[at.HEDGE_SUM] = fill_hedge(scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, regret, rate)
 
 
 @compiled
 def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw a rung and its arm to exploit, and the arm to explore."""
     scalars, arms, inner = state.scalars, state.floats.shape[1], ladder_params(params)
-    if scalars[ENTERING] > 0.0:
+    if scalars[at.ENTERING] > 0.0:
         init(params, state)
-    rung, mark = 0, uniform(stream) - scalars[WEIGHT]
+    rung, mark = 0, uniform(stream) - scalars[at.WEIGHT]
     while mark > 0.0 and rung + 1 < int(params.outer_rungs):
         rung += 1
-        mark -= scalars[WEIGHT + rung]
-    scalars[SERVED] = rung
+        mark -= scalars[at.WEIGHT + rung]
+    scalars[at.SERVED] = rung
     exploit = played(inner, state, rung, stream)
     mark, own = uniform(stream), own_share(params)
     if mark < params.exploration:
@@ -169,7 +121,13 @@ def chance_explored(params: Any, state: State, arm: int) -> float:
 @compiled
 def ladder_share(part: State, arm: int) -> float:
     """The probability with which a ladder by itself would explore an arm."""
-    rank = rank_of(part.floats[RANKED], part.ints[ORDER], part.floats[ESTIMATES, arm], arm, 0)
+    rank = rank_of(
+        part.floats[ladder_at.RANKED],
+        part.ints[ladder_at.ORDER],
+        part.floats[ladder_at.ESTIMATES, arm],
+        arm,
+        0,
+    )
     share: float = ladder.share_of(part, arm, rank)
     return share
 
@@ -177,9 +135,9 @@ def ladder_share(part: State, arm: int) -> float:
 @compiled
 def kind_of(scalars: Floats, floats: Floats, rung: int) -> int:
     """The kind of a rung; that of an adviser who says nothing is the ladder of all rounds."""
-    kind = int(scalars[KIND + rung])
-    if kind >= ADVICE and total(floats[ADVICE_AT + kind - ADVICE]) == 0.0:
-        return POOLED
+    kind = int(scalars[at.KIND + rung])
+    if kind >= at.ADVICE and total(floats[at.ADVICE_AT + kind - at.ADVICE]) == 0.0:
+        return at.POOLED
     return kind
 
 
@@ -187,13 +145,13 @@ def kind_of(scalars: Floats, floats: Floats, rung: int) -> int:
 def played(inner: Any, state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     kind = kind_of(state.scalars, state.floats, rung)
-    if kind in (POOLED, SEGMENTS):
-        part = pooled(state) if kind == POOLED else segment(state)
+    if kind in (at.POOLED, at.SEGMENTS):
+        part = pooled(state) if kind == at.POOLED else segment(state)
         arm: int = exploited(part, drawn_rung(inner, part, stream), stream)
         return arm
-    if kind >= ADVICE:
-        return categorical(state.floats[ADVICE_AT + kind - ADVICE], 1.0, stream)
-    leader = int(state.scalars[ARM + rung])
+    if kind >= at.ADVICE:
+        return categorical(state.floats[at.ADVICE_AT + kind - at.ADVICE], 1.0, stream)
+    leader = int(state.scalars[at.ARM + rung])
     return leader if leader >= 0 else below(state.floats.shape[1], stream)
 
 
@@ -204,17 +162,17 @@ def fill_chances(params: Any, state: State, arm: int) -> None:
     set_shared(state)
     for rung in range(int(params.outer_rungs)):
         kind = kind_of(scalars, state.floats, rung)
-        if kind == POOLED:
+        if kind == at.POOLED:
             chance = ladder_chance(inner, pooled(state), arm)
-        elif kind == SEGMENTS:
+        elif kind == at.SEGMENTS:
             chance = ladder_chance(inner, segment(state), arm)
-        elif kind >= ADVICE:
-            chance = state.floats[ADVICE_AT + kind - ADVICE, arm]
-        elif scalars[ARM + rung] < 0.0:
+        elif kind >= at.ADVICE:
+            chance = state.floats[at.ADVICE_AT + kind - at.ADVICE, arm]
+        elif scalars[at.ARM + rung] < 0.0:
             chance = 1.0 / state.floats.shape[1]
         else:
-            chance = 1.0 if scalars[ARM + rung] == arm else 0.0
-        scalars[CHANCE + rung] = chance
+            chance = 1.0 if scalars[at.ARM + rung] == arm else 0.0
+        scalars[at.CHANCE + rung] = chance
 
 
 @compiled
@@ -223,7 +181,7 @@ def ladder_chance(inner: Any, part: State, arm: int) -> float:
     prepare_for(inner, part, arm)
     chance = 0.0
     for rung in range(int(inner.rungs)):
-        chance += part.scalars[INNER_WEIGHT + rung] * part.scalars[INNER_CHANCE + rung]
+        chance += part.scalars[ladder_at.WEIGHT + rung] * part.scalars[ladder_at.CHANCE + rung]
     return chance
 
 
@@ -232,37 +190,40 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     """Learn a loss: the rungs' losses, the regression, the two ladders, and how much the segments differ."""
     floats, scalars, inner = state.floats, state.scalars, ladder_params(params)
     segmented, rungs = params.segmented > 0.0, int(params.outer_rungs)
-    if scalars[ENTERING] > 0.0:
+    if scalars[at.ENTERING] > 0.0:
         scalars[ROUND] -= 1.0  # as it was before the call
         init(params, state)
         scalars[ROUND] += 1.0
     known = scalars[ROUND] > 2.0  # the first loss only sets the level
     if known and weight > 0.0 and rungs > 1:
-        surprise = loss - (START + scalars[POOLED_AT + RISE])
+        surprise = loss - (START + scalars[at.POOLED_AT + ladder_at.RISE])
         for rung in range(rungs):
-            scalars[STEP + rung] = scalars[CHANCE + rung] * (surprise * weight)
-        regret, whole = scalars[REGRET], scalars[HEDGE_SUM]
-        scalars[REGRET] = hedge_step(
-            scalars, rungs, PRIOR, LOSS, WEIGHT, STEP, whole, regret, params.outer_rate
+            scalars[at.STEP + rung] = scalars[at.CHANCE + rung] * (surprise * weight)
+        regret, whole = scalars[at.REGRET], scalars[at.HEDGE_SUM]
+        scalars[at.REGRET] = hedge_step(
+            scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, at.STEP, whole, regret, params.outer_rate
         )
     if weight > 0.0 and params.numbers > 0.0:
         note_regression(params, state, arm, loss)
     note_numbers(params, state)
     for each in range(floats.shape[1]):
-        floats[LAW, each] = chance_explored(params, state, each)
-    seen, mean = floats[LADDER_ROWS + COUNTS, arm], floats[LADDER_ROWS + MEANS, arm]
+        floats[at.LAW, each] = chance_explored(params, state, each)
+    seen, mean = (
+        floats[at.LADDER_ROWS + ladder_at.COUNTS, arm],
+        floats[at.LADDER_ROWS + ladder_at.MEANS, arm],
+    )
     set_shared(state)
-    cover(pooled(state), floats[LAW], floats[ABSENT], loss)
+    cover(pooled(state), floats[at.LAW], floats[at.ABSENT], loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
     if segmented:
-        scalars[SEGMENT_AT + ROUND] += 1.0  # a segment counts its own
-        cover(segment(state), floats[LAW], floats[ABSENT], loss)
+        scalars[at.SEGMENT_AT + ROUND] += 1.0  # a segment counts its own
+        cover(segment(state), floats[at.LAW], floats[at.ABSENT], loss)
         ladder.update(inner, segment(state), arm, weight, loss)
         if weight > 0.0 and seen > 0.0:
-            scalars[WITHIN] += (loss - mean) * (loss - floats[LADDER_ROWS + MEANS, arm])
-            scalars[WITHIN_FREE] += 1.0
+            scalars[at.WITHIN] += (loss - mean) * (loss - floats[at.LADDER_ROWS + ladder_at.MEANS, arm])
+            scalars[at.WITHIN_FREE] += 1.0
         note_segment(state)
-    floats[ABSENT, :] = 0.0
+    floats[at.ABSENT, :] = 0.0
     refresh(params, state)
 
 
@@ -272,11 +233,15 @@ def cover(part: State, law: Floats, absent: Floats, loss: float) -> None:
 
     See `fill_baselines`, which does this for the ladder's own law.
     """
-    floats, scalars, order = part.floats, part.scalars, part.ints[ORDER]
-    ranked, baseline, surrogate = floats[RANKED], floats[BASELINE], floats[SURROGATE]
-    mean, half_unit = START + scalars[RISE], 0.5 / scalars[ETA]
-    least, lowest = min(scalars[LEAST], mean), ranked[0]
-    if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
+    floats, scalars, order = part.floats, part.scalars, part.ints[ladder_at.ORDER]
+    ranked, baseline, surrogate = (
+        floats[ladder_at.RANKED],
+        floats[ladder_at.BASELINE],
+        floats[ladder_at.SURROGATE],
+    )
+    mean, half_unit = START + scalars[ladder_at.RISE], 0.5 / scalars[ladder_at.ETA]
+    least, lowest = min(scalars[ladder_at.LEAST], mean), ranked[0]
+    if scalars[ladder_at.LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
         half_unit = math.inf
     highest, everyone = 0.0, True
     for rank in range(len(order)):
@@ -290,8 +255,12 @@ def cover(part: State, law: Floats, absent: Floats, loss: float) -> None:
     for rank in range(len(order)):
         if absent[order[rank]] == 0.0:
             drift += surrogate[rank] * surrogate[rank] * (highest - baseline[order[rank]])
-    scalars[HIGHEST], scalars[DRIFT], scalars[JUDGED] = highest, drift, NOBODY
-    scalars[COVERED] = ALL_ARMS if everyone else SOME_ARMS
+    scalars[ladder_at.HIGHEST], scalars[ladder_at.DRIFT], scalars[ladder_at.JUDGED] = (
+        highest,
+        drift,
+        ladder_at.NOBODY,
+    )
+    scalars[ladder_at.COVERED] = ladder_at.ALL_ARMS if everyone else ladder_at.SOME_ARMS
 
 
 @compiled
@@ -301,22 +270,22 @@ def keyed_contextual(
     """The arm that a key exploits: the key draws the rung, and what that rung draws."""
     rung, soonest = 0, math.inf
     for each in range(rungs):
-        if scalars[WEIGHT + each] > 0.0:
-            time = -math.log(key_unit(key, RUNG, OUTER + each)) / scalars[WEIGHT + each]
+        if scalars[at.WEIGHT + each] > 0.0:
+            time = -math.log(key_unit(key, RUNG, OUTER + each)) / scalars[at.WEIGHT + each]
             if time < soonest:
                 rung, soonest = each, time
-    scalars[SERVED] = rung
+    scalars[at.SERVED] = rung
     kind = kind_of(scalars, floats, rung)
-    if kind == POOLED:
-        part, rows = scalars[POOLED_AT:SEGMENT_AT], floats[:LADDER_ROWS]
+    if kind == at.POOLED:
+        part, rows = scalars[at.POOLED_AT : at.SEGMENT_AT], floats[: at.LADDER_ROWS]
         return keyed_ladder(part, rows, inner_rungs, serials, key)
-    if kind == SEGMENTS:
-        part, rows = scalars[SEGMENT_AT:], floats[LADDER_ROWS : 2 * LADDER_ROWS]
+    if kind == at.SEGMENTS:
+        part, rows = scalars[at.SEGMENT_AT :], floats[at.LADDER_ROWS : 2 * at.LADDER_ROWS]
         return keyed_ladder(part, rows, inner_rungs, serials, key)
-    if kind >= ADVICE:
-        arm: int = keyed_race(floats[ADVICE_AT + kind - ADVICE], serials, key)
+    if kind >= at.ADVICE:
+        arm: int = keyed_race(floats[at.ADVICE_AT + kind - at.ADVICE], serials, key)
         return arm
-    leader = int(scalars[ARM + rung])
+    leader = int(scalars[at.ARM + rung])
     return leader if leader >= 0 else any_arm(serials, key)
 
 

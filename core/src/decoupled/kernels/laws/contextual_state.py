@@ -4,15 +4,31 @@ It holds two ladders, each as its own rows and scalars: one of all rounds, and o
 What is known of each segment is kept behind the scalars that have names, in room that a learner makes, and copied from
 there and back when another segment is wanted. What a context says of this round, its numbers and the advice of others, is
 written here too, before a call.
+
+The rungs that know the context: means of segments, shrunk, and a regression on numbers.
+
+*Shrunk*: an arm's mean in a segment, less its mean in all rounds, less what the segment's arms have in common, is a
+difference r. It counts by the share that is not noise, n * variety / (n * variety + noise), with n losses seen. Noise is
+the variance within segments and variety that between them, by the analysis of variance with unequal counts.
+
+*Linear*: ridge regression of each arm's losses on the numbers, by recursive least squares that forget. With segments, it
+fits what their shrunk means leave. A number is scaled by its mean and its deviation, of values that are first clipped to the
+quartiles of the last RECENT values and FENCE times their distance beyond: no value can move the scale by more than that.
+
+Searle, S. R., Casella, G. and McCulloch, C. E. (1992). Variance Components. Wiley.
 """
 
+import math
 from collections import namedtuple
 from functools import cache
 from typing import Any
 
+from ...base.arrays import Floats
+from ..compose import START
 from ..jit import compiled
 from ..state import ARMS, EVENTS, ROUND, SECRET, SHARED_SCALARS, Layout, State
 from . import ladder_state as at_place
+from .ladder_state import COUNTS, LEADER, MEANS, PRECEDENCE, RISE
 
 MOST_ADVISERS = 8
 MOST_NUMBERS = 32
@@ -228,3 +244,194 @@ def given(state: State, numbers: int) -> Any:
 def chances(state: State, rungs: int) -> Any:
     """A view of what the rungs of a decision are judged with."""
     return state.scalars[CHANCE : CHANCE + rungs]
+
+
+LEVEL_PRIOR = 2.0  # so many losses of a segment count for its level as much as none at all
+RIDGE = 1.0
+MOST_SCALED = 5.0  # in standard deviations
+FENCE = 3.0  # of a normal law, one value in 400,000 is beyond
+MEMORY = 1_000.0  # so many values make the mean and the deviation of a number
+LEAK = 1e-7  # the share of what a regression knows that an observation lets it forget, so that 1 / sqrt(LEAK) count
+
+
+@compiled
+def segment_level(state: State) -> float:
+    """The mean of what a segment's losses differ from the arms' means in all rounds; 0 if none was seen."""
+    floats, sum_of, count = state.floats, 0.0, 0.0
+    for arm in range(floats.shape[1]):
+        seen = floats[LADDER_ROWS + COUNTS, arm]
+        sum_of += seen * (floats[LADDER_ROWS + MEANS, arm] - floats[MEANS, arm])
+        count += seen
+    return sum_of / count if count > 0.0 else 0.0
+
+
+@compiled
+def note_segment(state: State) -> None:
+    """Put the differences of the segment at hand, as they are now, into the sums over all segments."""
+    floats, scalars = state.floats, state.scalars
+    level, squares, cells, count, counts_squared = segment_level(state), 0.0, 0.0, 0.0, 0.0
+    for arm in range(floats.shape[1]):
+        seen = floats[LADDER_ROWS + COUNTS, arm]
+        if seen > 0.0:
+            apart = floats[LADDER_ROWS + MEANS, arm] - floats[MEANS, arm] - level
+            squares += seen * apart * apart
+            cells += 1.0
+            count += seen
+            counts_squared += seen * seen
+    free, size = max(cells - 1.0, 0.0), count - counts_squared / count if count > 0.0 else 0.0
+    scalars[BETWEEN] += squares - scalars[OWN_BETWEEN]
+    scalars[BETWEEN_FREE] += free - scalars[OWN_FREE]
+    scalars[BETWEEN_SIZE] += size - scalars[OWN_SIZE]
+    scalars[OWN_BETWEEN], scalars[OWN_FREE], scalars[OWN_SIZE] = squares, free, size
+
+
+@compiled
+def fill_values(state: State) -> None:
+    """Fill every arm's shrunk mean in the segment at hand, less the level of the segment."""
+    floats, scalars = state.floats, state.scalars
+    noise = scalars[WITHIN] / scalars[WITHIN_FREE] if scalars[WITHIN_FREE] > 0.0 else 0.0
+    variety = 0.0
+    if scalars[BETWEEN_SIZE] > 0.0:
+        more = scalars[BETWEEN] - scalars[BETWEEN_FREE] * noise
+        variety = max(more / scalars[BETWEEN_SIZE], 0.0)
+    level, count = segment_level(state), 0.0
+    for arm in range(floats.shape[1]):
+        value = floats[MEANS, arm]
+        if floats[COUNTS, arm] == 0.0:  # nobody has seen it
+            value = START + scalars[POOLED_AT + RISE]
+        seen = floats[LADDER_ROWS + COUNTS, arm]
+        count += seen
+        if seen > 0.0 and variety > 0.0:
+            apart = floats[LADDER_ROWS + MEANS, arm] - value - level
+            value += apart * seen * variety / (seen * variety + noise)
+        floats[VALUE, arm] = value
+    scalars[NOISE], scalars[VARIETY] = noise, variety
+    scalars[LEVEL] = level * count / (count + LEVEL_PRIOR)
+
+
+@compiled
+def leader_of(params: Any, state: State, linear: bool) -> float:
+    """The arm with the smallest value, or predicted loss, of those that were seen; the ladder's own leader if it ties."""
+    floats, leader = state.floats, float(state.scalars[POOLED_AT + LEADER])
+    best = leader
+    if best < 0.0:
+        return EVERYWHERE
+    least = predicted(params, state, int(best)) if linear else floats[VALUE, int(best)]
+    for arm in range(floats.shape[1]):
+        if floats[COUNTS, arm] > 0.0:
+            value = predicted(params, state, arm) if linear else floats[VALUE, arm]
+            tied = value == least and best != leader
+            if value < least or (tied and floats[PRECEDENCE, arm] < floats[PRECEDENCE, int(best)]):
+                best, least = float(arm), value
+    return best
+
+
+@compiled
+def scale_numbers(params: Any, state: State) -> None:
+    """Scale the numbers of the context by their means and deviations; a missing one counts as its mean."""
+    scalars, numbers = state.scalars, int(params.numbers)
+    for each in range(numbers):
+        at, scaled = NUMBERS_AT + each, 0.0
+        if scalars[at] < MISSING and scalars[at + 2 * numbers] > 0.0:
+            apart, deviation = scalars[at] - scalars[at + 3 * numbers], scalars[at + 4 * numbers]
+            if apart != 0.0:  # any value that differs from a constant is as far as can be
+                scaled = apart / deviation if deviation > 0.0 else math.copysign(MOST_SCALED, apart)
+            scaled = min(max(scaled, -MOST_SCALED), MOST_SCALED)
+        scalars[at + numbers] = scaled
+
+
+@compiled
+def note_numbers(params: Any, state: State) -> None:
+    """Learn the means and the deviations of the numbers. The first RECENT values are clipped anew with each of them."""
+    scalars, numbers = state.scalars, int(params.numbers)
+    recent, ranked = recent_at(numbers), recent_at(numbers) + RECENT * numbers
+    for each in range(numbers):
+        at, first = NUMBERS_AT + each, recent + RECENT * each
+        if scalars[at] < MISSING:
+            seen = scalars[at + 2 * numbers] + 1.0
+            scalars[first + int(seen - 1.0) % RECENT] = scalars[at]
+            known = min(int(seen), RECENT)
+            rank_values(scalars, first, known, ranked)
+            low, high = scalars[ranked + known // 4], scalars[ranked + known - 1 - known // 4]
+            low, high = low - FENCE * (high - low), high + FENCE * (high - low)
+            counted, mean, variance = 0.0, 0.0, 0.0
+            if seen > RECENT:
+                scalars[ranked] = scalars[at]
+                counted = min(seen, MEMORY) - 1.0
+                mean, variance = scalars[at + 3 * numbers], scalars[at + 4 * numbers] ** 2
+                known = 1
+            for place in range(ranked, ranked + known):
+                value = min(max(scalars[place], low), high)
+                counted += 1.0
+                before = value - mean
+                mean += before / counted
+                variance += (before * (value - mean) - variance) / counted
+            scalars[at + 2 * numbers], scalars[at + 3 * numbers] = seen, mean
+            scalars[at + 4 * numbers] = math.sqrt(variance)
+
+
+@compiled
+def rank_values(scalars: Floats, first: int, count: int, to: int) -> None:
+    """Copy values in rising order."""
+    for place in range(count):
+        value, hole = scalars[first + place], to + place
+        while hole > to and scalars[hole - 1] > value:
+            scalars[hole] = scalars[hole - 1]
+            hole -= 1
+        scalars[hole] = value
+
+
+@compiled
+def scaled_number(params: Any, state: State, place: int) -> float:
+    """A coordinate of the regression: 1, or a scaled number."""
+    if place == 0:
+        return 1.0
+    number: float = state.scalars[NUMBERS_AT + int(params.numbers) + place - 1]
+    return number
+
+
+@compiled
+def first_of_linear(params: Any) -> int:
+    """The row of the first coefficient; those of what is known of them follow the coefficients."""
+    return ADVICE_AT + int(params.advisers)
+
+
+@compiled
+def starting_value(params: Any, state: State, arm: int) -> float:
+    """What a regression predicts before it has learned: the shrunk mean, if there are segments."""
+    if params.segmented > 0.0:
+        value: float = state.floats[VALUE, arm]
+        return value
+    return START
+
+
+@compiled
+def predicted(params: Any, state: State, arm: int) -> float:
+    """The loss that the regression predicts for an arm, less the level of the segment."""
+    at, value = first_of_linear(params), starting_value(params, state, arm)
+    for place in range(int(params.numbers) + 1):
+        value += state.floats[at + place, arm] * scaled_number(params, state, place)
+    return value
+
+
+@compiled
+def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
+    """Let the regression of an arm learn a loss.
+
+    The inverse of the arm's matrix of moments is 1 / RIDGE on the diagonal less what is known, which starts at 0 and leaks.
+    """
+    floats, scalars, size = state.floats, state.scalars, int(params.numbers) + 1
+    at, steps = first_of_linear(params), recent_at(int(params.numbers)) - size
+    level = scalars[LEVEL] if params.segmented > 0.0 else 0.0
+    surprise, whole = loss - level - predicted(params, state, arm), 1.0
+    for row in range(size):
+        step = scaled_number(params, state, row) / RIDGE
+        for column in range(size):
+            step -= floats[at + size * (1 + row) + column, arm] * scaled_number(params, state, column)
+        scalars[steps + row] = step
+        whole += step * scaled_number(params, state, row)
+    for row in range(size):
+        floats[at + row, arm] += scalars[steps + row] * surprise / whole
+        for column in range(size):
+            known, more = at + size * (1 + row) + column, scalars[steps + row] * scalars[steps + column]
+            floats[known, arm] = (1.0 - LEAK) * (floats[known, arm] + more / whole)

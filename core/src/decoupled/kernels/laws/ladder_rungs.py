@@ -1,41 +1,168 @@
-"""The rungs of the ladder: which one plays, which arm it exploits, and what its loss is estimated to be."""
+"""The rungs of the ladder: which one plays, which arm it exploits, and what its loss is estimated to be.
+
+AdaHedge weighs the rungs by their estimated losses. The weights are proportional to prior * exp(-rate * loss), with
+rate = `hedge_rate` / regret, where regret is the sum of the mixability gaps so far. While it is 0, the rungs with the
+smallest loss share the weight. Losses may have any sign and scale.
+
+De Rooij, S., van Erven, T., Grunwald, P. D. and Koolen, W. M. (2014). Follow the leader if you can, hedge if you must.
+JMLR 15.
+
+What an explored arm says of a rung depends on its *strongest rival*: the perturbed leader among all other arms.
+"""
 
 import math
 from typing import Any
 
+import numpy as np
+
 from ...base.arrays import Floats, Ints, Words
 from ..jit import compiled
 from ..order.ranked import rank_of
-from ..random.hashed import key_with
+from ..powers import inverse_power, power
 from ..random.keyed import RUNG, any_arm, key_unit, leader_at
-from ..random.sampling import pareto_leader, total
-from ..random.stream import below, uniform
+from ..random.sampling import failures, pareto_leader, total
+from ..random.stream import below, hashed_unit, key_with, uniform
 from ..state import State
-from .hedge import hedge_step
-from .ladder_state import (
-    ALL_ARMS,
-    ALPHA,
-    BASELINE,
-    CHANCE,
-    COVERED,
-    ESTIMATES,
-    ETA,
-    HEDGE_SUM,
-    HIGHEST,
-    JUDGED,
-    LEADER,
-    LOSS,
-    OFFSET,
-    ORDER,
-    PRIOR,
-    RANKED,
-    RATE,
-    REGRET,
-    STEP,
-    WEIGHT,
-    event_key,
+from . import ladder_state as at
+from .ladder_state import event_key
+
+SMALLEST_REGRET = (
+    1e-200  # in place of 0: the rate is then so large that only the best rungs have any weight
 )
-from .rival import chance_against
+
+
+@compiled
+def fill_hedge(
+    scalars: Floats, rungs: int, prior: int, loss: int, weight: int, regret: float, hedge_rate: float
+) -> float:
+    """Fill the weights of the rungs and return their sum before scaling, which `hedge_step` takes.
+
+    Priors, losses and weights begin at these places of the scalars.
+    """
+    least = math.inf
+    for m in range(rungs):
+        least = min(scalars[loss + m], least)
+    rate = hedge_rate / max(regret, SMALLEST_REGRET)
+    whole = 0.0
+    for m in range(rungs):
+        share = scalars[prior + m] * math.exp(-rate * (scalars[loss + m] - least))
+        scalars[weight + m] = share
+        whole += share
+    inverse = 1.0 / whole
+    for m in range(rungs):
+        scalars[weight + m] *= inverse
+    return whole
+
+
+@compiled
+def hedge_step(
+    scalars: Floats,
+    rungs: int,
+    prior: int,
+    loss: int,
+    weight: int,
+    step: int,
+    whole: float,
+    regret: float,
+    hedge_rate: float,
+) -> float:
+    """Add the rungs' losses of this round, at place `step`, and return the new regret.
+
+    The mix loss comes from the summed losses. From the weights it would be wrong: a rung whose weight is too small for
+    a float would be missing from the sum, even if it overtakes all others with this step.
+    """
+    mean, before, after = 0.0, math.inf, math.inf
+    for m in range(rungs):
+        mean += scalars[weight + m] * scalars[step + m]
+        before = min(before, scalars[loss + m])
+        scalars[loss + m] += scalars[step + m]
+        after = min(after, scalars[loss + m])
+    rate, shifted = hedge_rate / max(regret, SMALLEST_REGRET), 0.0
+    for m in range(rungs):
+        shifted += scalars[prior + m] * math.exp(-rate * (scalars[loss + m] - after))
+    mixed = after - before - math.log(shifted / whole) / rate
+    return regret + max(mean - mixed, 0.0)
+
+
+_RARE = 5.0  # as in random.sampling
+
+
+@compiled
+def hashed_pareto_excess(alpha: float, key: np.uint64, count: int) -> float:
+    """A Pareto(alpha) draw less 1."""
+    if alpha == 3.0 or alpha == 2.0:
+        largest = max(hashed_unit(key, count), hashed_unit(key, count + 1))
+        if alpha == 3.0:
+            largest = max(largest, hashed_unit(key, count + 2))
+        return (1.0 - largest) / largest
+    return float(hashed_unit(key, count) ** (-1.0 / alpha) - 1.0)
+
+
+@compiled
+def strongest_rival(
+    ranked: Floats, rank: int, eta: float, alpha: float, key: np.uint64
+) -> tuple[int, float]:
+    """The rank of the perturbed leader among all arms but the one at `rank`, and by how much it beats 1.
+
+    The score of an arm is its Pareto(alpha) draw less eta times its gap to the best arm other than that at `rank`. The
+    search is that of `pareto_leader`, where its comments are, but the winner's score is needed too.
+    """
+    arms = len(ranked)
+    first = 1 if rank == 0 else 0
+    lowest = ranked[first]
+    best, leader, place, used = 0.0, -1, first + 1, 0
+    while place < arms:
+        if place == rank:
+            place += 1
+            continue
+        shift = eta * (ranked[place] - lowest)
+        rarity = power(best + shift, alpha)
+        mark = hashed_unit(key, used)
+        used += 1
+        if rarity > _RARE:
+            if not (1.0 - mark) * rarity < arms - place:
+                break
+            bound = 1.0 / rarity
+            place += failures(mark, bound, arms)
+            if place >= arms:
+                break
+            if place == rank:  # a place without a rival: nobody was found there
+                place += 1
+                continue
+            shift = eta * (ranked[place] - lowest)
+            rarity = power(best + shift, alpha)
+            mark = hashed_unit(key, used) * bound
+            used += 1
+        while leader < place and mark * rarity <= 1.0:
+            excess = hashed_pareto_excess(alpha, key, used)
+            used += 3
+            if leader < 0:
+                leader = first
+                best = excess
+                rarity = power(best + shift, alpha)
+            else:
+                leader = place
+                best += (1.0 + (best + shift)) * excess
+        place += 1
+    if leader < 0:
+        return first, hashed_pareto_excess(alpha, key, used)
+    return leader, best
+
+
+@compiled
+def chance_against(
+    ranked: Floats, rank: int, eta: float, alpha: float, key: np.uint64
+) -> tuple[float, int]:
+    """The probability that the arm at `rank` wins, given the draws of all others; and the rank of its rival.
+
+    Its mean over the draws is the arm's probability of being the perturbed leader.
+    """
+    if len(ranked) == 1:
+        return 1.0, rank
+    rival, excess = strongest_rival(ranked, rank, eta, alpha, key)
+    lowest = ranked[1] if rank == 0 else ranked[0]
+    needed = excess + eta * (ranked[rank] - lowest)
+    return (1.0 if needed <= 0.0 else inverse_power(needed, alpha)), rival
 
 
 @compiled
@@ -43,22 +170,22 @@ def drawn_rung(params: Any, state: State, stream: Words) -> int:
     """A rung, drawn by its weight."""
     rung = 0
     if params.rungs > 1.0:
-        mark = uniform(stream) - state.scalars[WEIGHT]
+        mark = uniform(stream) - state.scalars[at.WEIGHT]
         while mark > 0.0 and rung + 1 < int(params.rungs):
             rung += 1
-            mark -= state.scalars[WEIGHT + rung]
+            mark -= state.scalars[at.WEIGHT + rung]
     return rung
 
 
 @compiled
 def exploited(state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
-    ranked, order, scalars = state.floats[RANKED], state.ints[ORDER], state.scalars
-    rate = scalars[RATE + rung]
+    ranked, order, scalars = state.floats[at.RANKED], state.ints[at.ORDER], state.scalars
+    rate = scalars[at.RATE + rung]
     if rate < 0.0:
-        leader = int(scalars[LEADER])
+        leader = int(scalars[at.LEADER])
         return leader if leader >= 0 else below(len(order), stream)
-    arm: int = order[pareto_leader(ranked, scalars[ETA] * rate, ALPHA, stream)]
+    arm: int = order[pareto_leader(ranked, scalars[at.ETA] * rate, at.ALPHA, stream)]
     return arm
 
 
@@ -71,29 +198,29 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
     less the highest baseline. They belong to the state of the decision: when a late loss arrives, other laws play. One
     event in one state gives the same draws again, so it does not matter whether this is called once or more often.
     """
-    scalars, order = state.scalars, state.ints[ORDER]
-    ranked, baseline = state.floats[RANKED], state.floats[BASELINE]
+    scalars, order = state.scalars, state.ints[at.ORDER]
+    ranked, baseline = state.floats[at.RANKED], state.floats[at.BASELINE]
     key = key_with(event_key(state), float(arm))
     for rung in range(int(params.rungs)):
-        rate = scalars[RATE + rung]
+        rate = scalars[at.RATE + rung]
         if rate < 0.0:
-            leader = int(scalars[LEADER])
+            leader = int(scalars[at.LEADER])
             if leader >= 0:
                 chance, mean_baseline = (1.0 if arm == leader else 0.0), baseline[leader]
             else:
                 chance, mean_baseline = 1.0 / len(order), total(baseline) / len(order)
         else:
-            chance, rival = chance_against(ranked, rank, scalars[ETA] * rate, ALPHA, key)
+            chance, rival = chance_against(ranked, rank, scalars[at.ETA] * rate, at.ALPHA, key)
             mean_baseline = chance * baseline[arm] + (1.0 - chance) * baseline[order[rival]]
-        scalars[CHANCE + rung] = chance
-        scalars[OFFSET + rung] = mean_baseline - scalars[HIGHEST]
-    scalars[JUDGED] = arm
+        scalars[at.CHANCE + rung] = chance
+        scalars[at.OFFSET + rung] = mean_baseline - scalars[at.HIGHEST]
+    scalars[at.JUDGED] = arm
 
 
 @compiled
 def prepare_for(params: Any, state: State, arm: int) -> None:
     """Do the same for an arm whose rank is not at hand."""
-    rank = rank_of(state.floats[RANKED], state.ints[ORDER], state.floats[ESTIMATES, arm], arm, 0)
+    rank = rank_of(state.floats[at.RANKED], state.ints[at.ORDER], state.floats[at.ESTIMATES, arm], arm, 0)
     prepare_judging(params, state, arm, rank)
 
 
@@ -101,15 +228,17 @@ def prepare_for(params: Any, state: State, arm: int) -> None:
 def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: float) -> None:
     """Let the hedge learn every rung's estimated loss, less the highest baseline."""
     scalars, rungs = state.scalars, int(params.rungs)
-    if rungs == 1 or scalars[COVERED] != ALL_ARMS:
+    if rungs == 1 or scalars[at.COVERED] != at.ALL_ARMS:
         return
-    if scalars[JUDGED] != arm:
+    if scalars[at.JUDGED] != arm:
         prepare_for(params, state, arm)
     for rung in range(rungs):
-        scalars[STEP + rung] = scalars[CHANCE + rung] * (surprise * weight) + scalars[OFFSET + rung]
-    regret, whole = scalars[REGRET], scalars[HEDGE_SUM]
-    scalars[REGRET] = hedge_step(
-        scalars, rungs, PRIOR, LOSS, WEIGHT, STEP, whole, regret, params.hedge_rate
+        scalars[at.STEP + rung] = (
+            scalars[at.CHANCE + rung] * (surprise * weight) + scalars[at.OFFSET + rung]
+        )
+    regret, whole = scalars[at.REGRET], scalars[at.HEDGE_SUM]
+    scalars[at.REGRET] = hedge_step(
+        scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, at.STEP, whole, regret, params.hedge_rate
     )
 
 
@@ -118,12 +247,12 @@ def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key
     """The arm that a key exploits: the key draws the rung and the perturbations, and any arm while none was seen."""
     rung, soonest = 0, math.inf
     for each in range(rungs):
-        if scalars[WEIGHT + each] > 0.0:
-            time = -math.log(key_unit(key, RUNG, each)) / scalars[WEIGHT + each]
+        if scalars[at.WEIGHT + each] > 0.0:
+            time = -math.log(key_unit(key, RUNG, each)) / scalars[at.WEIGHT + each]
             if time < soonest:
                 rung, soonest = each, time
-    rate = scalars[RATE + rung]
+    rate = scalars[at.RATE + rung]
     if rate >= 0.0:
-        return leader_at(floats[ESTIMATES], scalars[ETA] * rate, ALPHA, serials, key)
-    leader = int(scalars[LEADER])
+        return leader_at(floats[at.ESTIMATES], scalars[at.ETA] * rate, at.ALPHA, serials, key)
+    leader = int(scalars[at.LEADER])
     return leader if leader >= 0 else any_arm(serials, key)

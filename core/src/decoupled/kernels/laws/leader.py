@@ -5,11 +5,10 @@ from typing import Any
 from ...base.arrays import Words
 from ..compose import ETA, ETA_EXPLOIT, OWN, Law, Rows, compose, params_type
 from ..jit import compiled
-from ..order.lifting import lift_arms
-from ..order.ranked import move_arm, sort_arms
+from ..order.ranked import lift_arms, move_arm, sort_arms
 from ..random.sampling import categorical, pareto_leader, total
 from ..state import ARMS, State
-from .rank_limits import fill_limits, limited_surrogates
+from .surrogates import fill_limits, limited_surrogates
 
 SURROGATE_SUM = OWN
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, SPARE = range(6)

@@ -1,4 +1,4 @@
-"""Exact probabilities of the perturbed leader, by quadrature.
+"""Exact probabilities by quadrature: of the perturbed leader, and of the smallest of several Beta variables.
 
 Arm i wins with probability w_i = integral of f(z + v_i) * prod_{j != i} F(z + v_j) over z, where v is eta times the
 gaps. As functions of s = log z all factors are analytic and vary on the scale 1 / alpha for any gaps, so Gauss-Legendre
@@ -6,15 +6,23 @@ panels of that width converge geometrically.
 
 Every integral here is a sum over the same nodes of the product of all F times a function of the arms' *hazards* f / F.
 All summands are positive, so small probabilities keep their digits.
+
+The proofs of the paper rest on more such integrals: slopes, mean winning draws, the law after a move. Their nodes reach
+further out, because a mean winning draw has a heavier tail than a probability.
+
+For Beta variables the quadrature is adaptive: P(i is smallest) = integral over [0, 1] of f_i(x) * prod_{j != i} S_j(x),
+with S the survival function.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from ...base.arrays import Floats
+from ...base.extras import needed_for
 from ...errors import UnsupportedError
 from ..jit import compiled
 from ..powers import inverse_power
@@ -103,3 +111,182 @@ def pareto_winner_law(shifts: Floats, alpha: float) -> Floats:
 def frechet_winner_law(shifts: Floats, alpha: float) -> Floats:
     """The law w under the perturbations of Honda, Ito and Tsuchiya (2023)."""
     return winner_law(shifts, alpha, True)
+
+
+_FAR_TAIL = 1e-14
+_LAW, _SLOPE, _PRIZE, _INVERSE = range(4)
+
+
+class Moments(NamedTuple):
+    """One number per arm: the `law`, and integrals under it.
+
+    `slopes` are d w_i / d v_i; `prizes` E[r_i; i wins]; `inverses` E[1 / r_i; i wins].
+    """
+
+    law: Floats
+    slopes: Floats
+    prizes: Floats
+    inverses: Floats
+
+
+@compiled
+def _add_node(share: float, above: float, shifts: Floats, hazards: Floats, out: Floats) -> None:
+    peak = 0
+    for i in range(len(shifts)):
+        if hazards[i] > hazards[peak]:
+            peak = i
+    rest = 0.0  # the sum without its largest term, in which the digits of the others would be lost
+    for i in range(len(shifts)):
+        if i != peak:
+            rest += hazards[i]
+    for i in range(len(shifts)):
+        wins = share * hazards[i]
+        level = 1.0 + (above + shifts[i])
+        out[_LAW, i] += wins
+        out[_SLOPE, i] -= wins * (rest if i == peak else hazards[peak] + (rest - hazards[i]))
+        if wins > 0.0:  # an arm infinitely far behind never wins
+            out[_PRIZE, i] += wins * level
+            out[_INVERSE, i] += wins / level
+
+
+@compiled
+def _add_moments(
+    shifts: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, out: Floats
+) -> None:
+    for node in range(len(at.above)):
+        share = at.weights[node] * fill_hazards(at.above[node], shifts, alpha, frechet, hazards)
+        _add_node(share, at.above[node], shifts, hazards, out)
+    for i in range(len(shifts)):
+        # Past the last panel no other arm matters, and f is alpha * z ** -(alpha + 1) for both families.
+        excess = at.last + shifts[i]
+        out[_LAW, i] += survival(excess, alpha, frechet)
+        out[_PRIZE, i] += alpha / (alpha - 1.0) * inverse_power(excess, alpha - 1.0)
+        out[_INVERSE, i] += alpha / (alpha + 1.0) * inverse_power(excess, alpha + 1.0)
+
+
+def winner_moments(shifts: Floats, alpha: float, frechet: bool) -> Moments:
+    """All of `Moments` for shifts whose smallest is 0."""
+    arms = len(shifts)
+    out = np.zeros((4, arms))
+    _add_moments(shifts, alpha, frechet, grid(arms, alpha, frechet, _FAR_TAIL), np.empty(arms), out)
+    return Moments(*out)
+
+
+@compiled
+def _add_moved(
+    shifts: Floats, moves: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, moved: Floats
+) -> None:
+    for node in range(len(at.above)):
+        share = at.weights[node] * fill_hazards(at.above[node], shifts, alpha, frechet, hazards)
+        for i in range(len(shifts)):
+            before = at.above[node] + shifts[i]
+            after = before + moves[i]
+            tail = inverse_power(after, alpha)
+            density = alpha * tail / (1.0 + after)
+            if frechet:
+                density *= math.exp(inverse_power(before, alpha) - tail)
+            else:
+                density /= 1.0 - inverse_power(before, alpha)
+            moved[i] += share * density
+    for i in range(len(shifts)):
+        moved[i] += survival(at.last + shifts[i] + moves[i], alpha, frechet)
+
+
+def moved_law(shifts: Floats, moves: Floats, alpha: float, frechet: bool) -> Floats:
+    """The probability that arm i wins after its own shift, and no other, has grown by moves[i] >= 0."""
+    arms = len(shifts)
+    moved = np.zeros(arms)
+    _add_moved(shifts, moves, alpha, frechet, grid(arms, alpha, frechet), np.empty(arms), moved)
+    if arms > 1 and np.partition(shifts, 1)[1] > 0.0:
+        # If a sole leader moves, the start of the integral moves too, so this arm needs an integral of its own.
+        leader = int(np.argmin(shifts))
+        after = shifts.copy()
+        after[leader] = moves[leader]
+        moved[leader] = winner_law(after - after.min(), alpha, frechet)[leader]
+    return moved
+
+
+@compiled
+def _add_pairs(shifts: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, out: Floats) -> None:
+    for node in range(len(at.above)):
+        share = at.weights[node] * fill_hazards(at.above[node], shifts, alpha, frechet, hazards)
+        for i in range(1, len(shifts)):
+            wins = share * hazards[i]
+            for j in range(i):
+                out[i, j] += wins * hazards[j]
+
+
+def winner_jacobian(shifts: Floats, alpha: float, frechet: bool) -> Floats:
+    """Every d w_i / d v_j: symmetric, positive off the diagonal, with rows that sum to zero."""
+    arms = len(shifts)
+    out = np.zeros((arms, arms))
+    _add_pairs(shifts, alpha, frechet, grid(arms, alpha, frechet), np.empty(arms), out)
+    out += out.T
+    out[np.diag_indices(arms)] = -out.sum(axis=1)
+    return out
+
+
+_LEAST = 1e-300
+_MOST_HALVINGS = 60
+
+
+def smallest_beta_law(a: Floats, b: Floats) -> Floats:
+    """The probability that each of the independent Beta(a_i, b_i) is the smallest; a, b >= 1.
+
+    The absolute error is below 1e-12 for parameters up to thousands, and 1e-9 for millions, where the logarithm of a
+    density loses digits. Variables with equal parameters are computed once.
+    """
+    # Loaded here, because a policy that never asks for its law needs no SciPy.
+    with needed_for("exact probabilities of ThompsonSampling"):
+        from scipy.special import betainc, betaln, xlog1py, xlogy
+
+    pairs, which, count = np.unique(
+        np.column_stack((a, b)), axis=0, return_inverse=True, return_counts=True
+    )
+    first, second = pairs.T
+    constant = betaln(first, second)
+
+    def integrand(x: Floats) -> Floats:
+        at = x[..., None]
+        # By symmetry: SciPy's own complement, betaincc, takes hundreds of times as long.
+        log_above = np.log(np.maximum(betainc(second, first, 1.0 - at), _LEAST))
+        rivals = (log_above * count).sum(axis=-1, keepdims=True) - log_above
+        log_density = xlogy(first - 1.0, at) + xlog1py(second - 1.0, -at) - constant
+        value: Floats = np.exp(log_density + rivals)
+        return value
+
+    mean = first / (first + second)
+    spread = np.sqrt(mean * (1.0 - mean) / (first + second + 1.0))
+    # The quadrature misses a narrow density unless a panel begins there.
+    marks = mean + spread * np.array([-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0])[:, None]
+    edges = np.unique(np.concatenate(([0.0, 1.0], marks[(marks > 0.0) & (marks < 1.0)])))
+    tolerance = 1e-14 + 2e-16 * float((first + second).max())
+    mass = _integrate(integrand, edges, tolerance)
+    mass /= mass @ count
+    law: Floats = mass[which.ravel()]
+    return law
+
+
+def _integrate(integrand: Callable[[Floats], Floats], edges: Floats, tolerance: float) -> Floats:
+    """Integrate a vector of functions, halving panels until that no longer changes them."""
+    low, high = edges[:-1], edges[1:]
+    whole = _panels(integrand, low, high)
+    done: Floats = np.zeros(whole.shape[1])
+    for _ in range(_MOST_HALVINGS):
+        middle = 0.5 * (low + high)
+        left, right = _panels(integrand, low, middle), _panels(integrand, middle, high)
+        rough = np.abs(left + right - whole).max(axis=1) > tolerance
+        done += (left + right)[~rough].sum(axis=0)
+        low, high = np.append(low[rough], middle[rough]), np.append(middle[rough], high[rough])
+        whole = np.concatenate((left[rough], right[rough]))
+        if not rough.any():
+            break
+    done += whole.sum(axis=0)
+    return done
+
+
+def _panels(integrand: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
+    half = 0.5 * (high - low)
+    values = integrand(low[:, None] + half[:, None] * (1.0 + _NODES))
+    integral: Floats = np.einsum("pna,n,p->pa", values, _NODE_WEIGHTS, half)
+    return integral

@@ -1,6 +1,7 @@
 """Arms kept in rank order: by estimate, and by arm number within a tie.
 
-`ranked` holds the estimates in increasing order and `order` the arm at each rank.
+`ranked` holds the estimates in increasing order and `order` the arm at each rank. Arms are moved one at a
+time, or lifted together.
 """
 
 from typing import Any
@@ -165,3 +166,68 @@ def shift_and_look(ranked: Floats, order: Ints, arm: int, before: float, after: 
 @overload(move_arm, target="cuda", strict=False)
 def _move_on_gpu(ranked: Any, order: Any, arm: Any, before: Any, after: Any) -> Any:
     return lambda ranked, order, arm, before, after: shift_and_look(ranked, order, arm, before, after)
+
+
+@compiled
+def lift_arms(
+    estimates: Floats, lifts: Floats, ranked: Floats, order: Ints, spare: Floats, spare_order: Ints
+) -> None:
+    """Add `lifts` to the estimates and restore the rank order, in O(K).
+
+    Every lift is 0 or the same amount, so the lifted arms stay in order among themselves, and so do the others: at
+    worst two increasing sequences are merged. Most often no arm passes another. The spare arrays are work space.
+    """
+    in_order = True
+    before, arm_before = ranked[0], -1
+    for k in range(len(ranked)):
+        arm = order[k]
+        value = ranked[k] + lifts[arm]
+        estimates[arm] = value
+        ranked[k] = value
+        if value < before or (value == before and arm < arm_before):
+            in_order = False
+        before, arm_before = value, arm
+    if not in_order:
+        _merge(lifts, ranked, order, spare, spare_order)
+        _settle(ranked, order)
+
+
+@compiled
+def _merge(lifts: Floats, ranked: Floats, order: Ints, spare: Floats, spare_order: Ints) -> None:
+    """Set the lifted arms aside, close the gaps, and merge them back in from the end."""
+    lifted = kept = 0
+    for k in range(len(ranked)):
+        arm = order[k]
+        if lifts[arm] > 0.0:
+            spare[lifted] = ranked[k]
+            spare_order[lifted] = arm
+            lifted += 1
+        else:
+            ranked[kept] = ranked[k]
+            order[kept] = arm
+            kept += 1
+    for place in range(len(ranked) - 1, -1, -1):
+        last = kept == 0
+        if kept > 0 and lifted > 0:
+            value, rival = spare[lifted - 1], ranked[kept - 1]
+            last = value > rival or (value == rival and spare_order[lifted - 1] > order[kept - 1])
+        if last:
+            lifted -= 1
+            ranked[place] = spare[lifted]
+            order[place] = spare_order[lifted]
+        else:
+            kept -= 1
+            ranked[place] = ranked[kept]
+            order[place] = order[kept]
+
+
+@compiled
+def _settle(ranked: Floats, order: Ints) -> None:
+    """Order arms by number if rounding has made their estimates equal."""
+    for k in range(1, len(ranked)):
+        arm = order[k]
+        place = k
+        while place > 0 and ranked[place - 1] == ranked[k] and order[place - 1] > arm:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = arm

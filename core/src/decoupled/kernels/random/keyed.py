@@ -13,7 +13,7 @@ import numpy as np
 from ...base.arrays import Floats, Ints, Words
 from ..jit import compiled
 from ..powers import power
-from .hashed import hashed_unit, scrambled
+from .stream import hashed_unit, scrambled
 
 MOST_BYTES = 1024  # of a key's text, in UTF-8
 PERTURBATION, RACE, ANY, RUNG = range(4)  # what a draw is for

@@ -16,20 +16,17 @@ from numba import float64, int32, int64, uint64
 
 from ...environments.base import Adversary, Environment
 from ...errors import UnsupportedError
-from ...kernels.adversary import Memory
+from ...kernels.dispatch import Memory
 from ...kernels.jit import cache_folder, compiled, is_ours, kept_in
 from ...kernels.late import Late, drive_adaptive_late, drive_late
-from ...kernels.random.hashed import compiled_secret_of
-from ...kernels.random.noise import BERNOULLI
-from ...kernels.random.seed_sequence import fill_stream
+from ...kernels.lazy_numba import common_values, pinned
+from ...kernels.random.sampling import BERNOULLI
+from ...kernels.random.stream import compiled_secret_of, fill_stream
 from ...kernels.rounds import Table, against_best, drive, drive_adaptive
-from ...kernels.specialise import common_values, pinned
 from ...kernels.state import ARMS, ROUND, SECRET, State
 from ...policies import Policy
 from ..traffic import KEY
-from .devices import REMEDY, simulated, toolkit
-from .memory import registers
-from .shapes import Shape
+from .memory import REMEDY, Shape, registers, simulated, toolkit
 
 cuda: Any = toolkit()  # must be a global of this module, because the simulator replaces it here
 

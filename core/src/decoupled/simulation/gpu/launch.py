@@ -1,10 +1,16 @@
-"""A block of runs on a device: `run_block` for GPUs, with the same arguments."""
+"""A block of runs on a device: `run_block` for GPUs, with the same arguments.
 
+Plans on devices: checks, and threads that each serve one device.
+"""
+
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import Lock
+from itertools import cycle
+from threading import Lock, local
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,16 +18,30 @@ import numpy as np
 from ...base.arrays import Ints
 from ...environments import Environment
 from ...environments.base import Adversary
-from ...kernels.random.noise import BERNOULLI
-from ...kernels.random.seed_sequence import seed_pool
+from ...errors import UnsupportedError
+from ...kernels.random.sampling import BERNOULLI
+from ...kernels.random.stream import MOST_RUNS, seed_pool
 from ...policies import Policy
+from ..admission import outside_range
 from ..cpu import BlockResult, world
-from ..outside import outside_range
+from ..plan import Plan
 from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, room_for
-from .devices import Card, cards, simulated, toolkit
 from .kernels import kernel_for, kernel_key
-from .memory import LaunchGrid, Needs, launch_grid, most_runs, resident_threads
-from .shapes import shape_of
+from .memory import (
+    REMEDY,
+    WORKERS,
+    Card,
+    LaunchGrid,
+    Needs,
+    cards,
+    check_fits,
+    launch_grid,
+    most_runs,
+    resident_threads,
+    shape_of,
+    simulated,
+    toolkit,
+)
 
 _turns: dict[int, Lock] = defaultdict(Lock)  # by device
 
@@ -174,3 +194,52 @@ def _fetch(there: Any, here: Any, stream: Any) -> None:
 def _finish(stream: Any) -> None:
     if not simulated():
         stream.synchronize()
+
+
+_mine = local()  # the device of a thread
+
+
+def devices_for(plan: Plan) -> tuple[Card, ...]:
+    """The devices that will run a plan, or an error that says what prevents it."""
+    found = cards()
+    if plan.runs > MOST_RUNS:
+        raise UnsupportedError(f"runs = {plan.runs}: must be at most {MOST_RUNS} on a device; {REMEDY}")
+    for policy in plan.policies:
+        form = policy.at(plan.environment.arms)
+        pending = pending_bytes(form, plan.environment.arms, plan.traffic, plan.horizon)
+        needs = Needs(shape_of(form, plan.environment), plan.horizon, len(plan.checkpoints), pending)
+        for card in found:
+            check_fits(needs, card, policy.label)
+    return found
+
+
+@contextmanager
+def device_executor(found: tuple[Card, ...]) -> Iterator[tuple[Executor, int]]:
+    """A pool of threads, a few for each device, and their number."""
+    turns, lock = cycle(found), Lock()
+
+    def choose() -> None:
+        with lock:
+            _mine.card = next(turns)
+
+    workers = WORKERS * len(found)
+    threads = ThreadPoolExecutor(workers, "decoupled-cuda", initializer=choose)
+    try:
+        yield threads, workers
+    finally:
+        threads.shutdown(wait=True, cancel_futures=True)
+
+
+def timed_on_device(*arguments: Any) -> tuple[BlockResult, float]:
+    """Run a block on this thread's device; return its result and the seconds it took."""
+    start = time.perf_counter()
+    try:
+        result = run_block_on(_mine.card, *arguments)
+    except Exception as error:
+        if "OUT_OF_MEMORY" not in str(error):
+            raise
+        raise UnsupportedError(
+            f"device = 'cuda': {_mine.card.name} is out of memory; another program may be using it; "
+            f"wait for that program, record fewer checkpoints, use a smaller block, or {REMEDY}"
+        ) from error
+    return result, time.perf_counter() - start

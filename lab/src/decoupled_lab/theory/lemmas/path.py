@@ -7,7 +7,7 @@ import numpy as np
 
 from decoupled.base import Floats
 from decoupled.extend import winner_law
-from decoupled.kernels.laws.winner_moments import winner_moments
+from decoupled.kernels.laws.winner_law import winner_moments
 
 from ..inequality import OURS, Inequality, Sides
 from ..moment import divergence, potential

@@ -4,15 +4,15 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from ...base.arrays import Floats, Words
-from ...base.validation import one_of, set_number
-from ...kernels.argmin import fill_gaps
-from ...kernels.dispatch import Functions
-from ...kernels.jit import compiled
-from ...kernels.laws.simplex import SOLVED, tsallis_excess, two_powers
-from ...kernels.random.sampling import draw_one, total
-from ...kernels.state import ROUND, SHARED_SCALARS, Layout, State
-from ..base import Policy
+from ..base.arrays import Floats, Words
+from ..base.validation import one_of, set_number
+from ..kernels.argmin import fill_gaps
+from ..kernels.dispatch import Functions
+from ..kernels.jit import compiled
+from ..kernels.laws.tsallis import SOLVED, tsallis_excess, two_powers
+from ..kernels.random.sampling import draw_one, total
+from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from .base import Policy
 
 EXCESS, ETA, WEIGHT_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
 ESTIMATES, GAPS, WEIGHTS, SLOPES, BASELINE = range(5)
