@@ -16,8 +16,7 @@ import numpy as np
 import decoupled as dc
 from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
-from decoupled.inference.adding import _packed
-from decoupled.inference.sequences import Sequences
+from decoupled.inference.sequences import Sequences, _packed
 from decoupled.inference.sums import Observation
 from decoupled.kernels import dispatch, late, rounds
 from decoupled.kernels.betting import ArmTotals, add_observations

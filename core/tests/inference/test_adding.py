@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from decoupled.inference.adding import add_all
-from decoupled.inference.sequences import AT_ONCE, Sequences
+from decoupled.inference.sequences import AT_ONCE, Sequences, add_all
 from decoupled.inference.sums import Observation, Sums
 from support.interrupts import at_every_point
 
