@@ -30,7 +30,7 @@ from decoupled.kernels.random.sampling import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.kernels.rounds import against_best, drive, drive_adaptive, drive_in_context
 from decoupled.kernels.state import State
-from decoupled.simulation.baselines.base import TableRun
+from decoupled.simulation.baseline import TableRun
 from decoupled.simulation.contextual import play_in_context
 from decoupled.simulation.cpu import world
 from decoupled.simulation.traffic import Traffic, new_late

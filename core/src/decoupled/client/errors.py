@@ -1,13 +1,12 @@
 """The errors of the service, those of its clients, and the error that a response describes."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import httpx
 
+from ..decision import Arm
 from ..errors import DecoupledError
-
-if TYPE_CHECKING:
-    from .feedback import Undelivered
+from ..learner.losses import Preference
 
 # Every error of the service, with the status and title that HTTP gives it
 #
@@ -217,6 +216,31 @@ class Unreachable(ServiceError, status=503, title="The service cannot be reached
     ...     print(error.title)
     The service cannot be reached
     """
+
+
+class Undelivered(NamedTuple):
+    """Feedback to deliver: the loss or the reward of the arm that a decision explored, or a preference.
+
+    Attributes:
+        decision: the id of the decision.
+        loss: the loss of the explored arm.
+        reward: its reward, in place of the loss.
+        arm: the arm whose loss it is, as a safeguard; None names none.
+        preference: which of the two arms did better, in place of a number.
+
+    >>> Undelivered("1f2e-7", loss=0.25).to_json()
+    {'decision': '1f2e-7', 'loss': 0.25}
+    """
+
+    decision: str
+    loss: float | None = None
+    reward: float | None = None
+    arm: Arm | None = None
+    preference: Preference | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The item as the service takes it in a batch."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class UndeliveredFeedback(ServiceError, status=503, title="Feedback was not delivered"):  # noqa: N818

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base.files import flush_folder, remove_abandoned, write_atomically
 from ..base.validation import as_float, one_of
@@ -19,6 +19,7 @@ from .errors import (
     ServiceError,
     StoreError,
     TooMany,
+    Undelivered,
     Unreachable,
     error_from,
     identified,
@@ -28,31 +29,6 @@ from .exchange import ApiRequest, CompileWait, Endpoint, Exchange, send_for_json
 from .results import RemoteDecision
 
 # Feedback that could not be delivered yet, in memory or in a folder
-
-
-class Undelivered(NamedTuple):
-    """Feedback to deliver: the loss or the reward of the arm that a decision explored, or a preference.
-
-    Attributes:
-        decision: the id of the decision.
-        loss: the loss of the explored arm.
-        reward: its reward, in place of the loss.
-        arm: the arm whose loss it is, as a safeguard; None names none.
-        preference: which of the two arms did better, in place of a number.
-
-    >>> Undelivered("1f2e-7", loss=0.25).to_json()
-    {'decision': '1f2e-7', 'loss': 0.25}
-    """
-
-    decision: str
-    loss: float | None = None
-    reward: float | None = None
-    arm: Arm | None = None
-    preference: Preference | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The item as the service takes it in a batch."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class Outbox:

@@ -3,15 +3,12 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..base.files import write_atomically
 from ..decision import Arm
 from ..errors import ParameterError
-from .errors import ServiceError
-
-if TYPE_CHECKING:
-    from .feedback import Undelivered
+from .errors import ServiceError, Undelivered
 
 # The file that a log is written to
 

@@ -25,7 +25,7 @@ from ..kernels.rounds import RoundContexts, Table
 from ..learner.context import Contexts
 from ..learner.learner import Learner
 from ..policies import Policy
-from .baselines.base import Baseline, TableRun
+from .baseline import Baseline, TableRun
 from .traffic import DIRECT, KEY, Traffic
 
 

@@ -18,7 +18,7 @@ from ..kernels.random.stream import new_stream, secret_of
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive, drive_in_context
 from ..policies import Policy
 from .admission import find_outside, outside_range
-from .baselines.base import Baseline, TableRun
+from .baseline import Baseline, TableRun
 from .contextual import best_arm, draws_of, play_blind, play_in_context, play_keyed
 from .traffic import DIRECT, Traffic, new_late, traffic_key
 

@@ -17,7 +17,7 @@ from ..errors import ParameterError, UnsupportedError
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 from .admission import checked_sizes
-from .baselines.base import Baseline
+from .baseline import Baseline
 from .contextual import check_context, check_keys, sees_context
 from .traffic import DIRECT, Traffic, check_traffic
 

@@ -12,7 +12,7 @@ from ..base.spec import Description
 from ..environments import Environment
 from ..errors import ParameterError, near_name
 from ..policies import Policy
-from .baselines.base import Baseline
+from .baseline import Baseline
 from .plan import DEFAULT_CHECKPOINTS, Plan, make_plan
 from .traffic import NAMES, traffic_of
 

@@ -1,4 +1,4 @@
 # Every baseline, one line each. Type checkers read this file, and so does the package at run time: see base/lazy.py.
-from .base import Baseline as Baseline
+from ..baseline import Baseline as Baseline
 from .contextual import LinUCB as LinUCB
 from .contextual import PerSegment as PerSegment

@@ -15,9 +15,9 @@ from ...errors import ParameterError
 from ...kernels.jit import compiled
 from ...kernels.random.stream import below
 from ...policies import Ladder, Policy
+from ..baseline import Baseline, TableRun
 from ..contextual import draws_of, fill_regret, play_blind
 from ..cpu import table_loop
-from .base import Baseline, TableRun
 
 
 @dataclass(frozen=True)

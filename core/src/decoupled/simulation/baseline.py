@@ -2,10 +2,10 @@
 
 from typing import Any, NamedTuple, Never
 
-from ...base.arrays import Floats, Ints
-from ...environments import ContextTable
-from ...errors import UnsupportedError
-from ...policies import Policy
+from ..base.arrays import Floats, Ints
+from ..environments import ContextTable
+from ..errors import UnsupportedError
+from ..policies import Policy
 
 
 class TableRun(NamedTuple):
