@@ -59,7 +59,7 @@ def differing(mine: Any, theirs: Any) -> list[str]:
 
 def is_played(policy: dc.Policy, environment: dc.environments.Environment) -> bool:
     """Whether to play a game: two policies in all environments, and the others in a table and against an adversary."""
-    return policy in (POLICIES[0], POLICIES[-1]) or environment in (ENVIRONMENTS[0], ENVIRONMENTS[3])
+    return policy in (POLICIES[0], POLICIES[-1]) or environment in (ENVIRONMENTS[0], ENVIRONMENTS[2])
 
 
 def compare() -> list[str]:
@@ -77,7 +77,7 @@ def compare() -> list[str]:
 def compare_late() -> list[str]:
     """Late, lost, rare and altered feedback: the CPU's own bits, whatever an earlier run of the thread left behind."""
     wrong = []
-    for environment in (ENVIRONMENTS[0], ENVIRONMENTS[3], ENVIRONMENTS[5]):
+    for environment in (ENVIRONMENTS[0], ENVIRONMENTS[2], ENVIRONMENTS[4]):
         for policy in LATE_POLICIES:
             if not is_played(policy, environment):
                 continue
@@ -211,7 +211,7 @@ if __name__ == "__main__":
                 "wrong": compare()
                 + compare_late()
                 + regroup(ENVIRONMENTS[0])
-                + regroup(ENVIRONMENTS[3])
+                + regroup(ENVIRONMENTS[2])
                 + go_outside()
                 + run_short_of_memory()
                 + launch_as_on_a_device(),

@@ -88,7 +88,15 @@ def flush_folder(folder: Path) -> None:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """The bytes of a file: a checksum, then the body."""
+    """The bytes of a file: a checksum, then the body. `read_with_checksum` takes it off again.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "body"
+    ...     write_atomically(file, with_checksum(b"body"))
+    ...     read_with_checksum(file), read_with_checksum(Path(folder) / "none")
+    (b'body', None)
+    """
     return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 

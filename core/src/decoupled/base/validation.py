@@ -14,7 +14,11 @@ LEAST_RISK = 1e-100  # shared by any number of statements it is still a number w
 
 
 def as_float(value: object) -> float | None:
-    """`value` as a finite float, or None if it is not a number, not finite, or a boolean."""
+    """`value` as a finite float, or None if it is not a number, not finite, or a boolean.
+
+    >>> as_float(3), as_float("3"), as_float(float("nan"))
+    (3.0, None, None)
+    """
     if type(value) is float:  # by far the most common case, and this runs for every loss
         return value if math.isfinite(value) else None
     if isinstance(value, (bool, complex, str, bytes, bytearray, memoryview)):
@@ -30,7 +34,11 @@ def as_float(value: object) -> float | None:
 
 
 def as_loss(value: object) -> float | None:
-    """Like `as_float`, but a boolean is 1 or 0: `prediction != label` is a loss."""
+    """Like `as_float`, but a boolean is 1 or 0: `prediction != label` is a loss.
+
+    >>> as_loss(True), as_loss(0.25), as_loss("no")
+    (1.0, 0.25, None)
+    """
     if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
         try:
             return float(value)  # type: ignore[arg-type]
@@ -40,7 +48,11 @@ def as_loss(value: object) -> float | None:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value marks a missing number: None, NaN, or pandas' NA."""
+    """Whether a value marks a missing number: None, NaN, or pandas' NA.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing(0.0)
+    (True, True, False)
+    """
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     try:
@@ -63,7 +75,11 @@ def kind_of(value: object) -> str:
 def number_in(
     name: str, value: object, low: float, high: float = math.inf, remedy: str = "choose another"
 ) -> float:
-    """A finite number strictly between `low` and `high`."""
+    """A finite number strictly between `low` and `high`.
+
+    >>> number_in("rate", 0.5, low=0.0, high=1.0)
+    0.5
+    """
     number = as_float(value)
     if number is None or not low < number < high:
         rule = f"must be a finite number above {low:g}" + (
@@ -74,7 +90,11 @@ def number_in(
 
 
 def number_from(name: str, value: object, low: float, high: float, remedy: str) -> float:
-    """A finite number of at least `low` and below `high`."""
+    """A finite number of at least `low` and below `high`.
+
+    >>> number_from("share", 0, 0.0, 1.0, "the default is 0.1")
+    0.0
+    """
     number = as_float(value)
     if number is None or not low <= number < high:
         rule = f"must be a finite number from {low:g} on and below {high:g}"
@@ -83,7 +103,11 @@ def number_from(name: str, value: object, low: float, high: float, remedy: str) 
 
 
 def share_of(name: str, value: object, remedy: str) -> float:
-    """A number from 0 to 1."""
+    """A number from 0 to 1.
+
+    >>> share_of("slice", 0.25, "the default is 1")
+    0.25
+    """
     number = as_float(value)
     if number is None or not 0.0 <= number <= 1.0:
         raise ParameterError.of(name, value, "must be a number from 0 to 1", remedy)
@@ -91,7 +115,14 @@ def share_of(name: str, value: object, remedy: str) -> float:
 
 
 def whole_number(name: str, value: object, low: int, remedy: str, high: int | None = None) -> int:
-    """An integer of at least `low`, and at most `high`."""
+    """An integer of at least `low`, and at most `high`.
+
+    >>> whole_number("arms", 3, 2, "give two or more")
+    3
+    >>> whole_number("arms", 1, 2, "give two or more")
+    Traceback (most recent call last):
+    decoupled.errors.ParameterError: arms = 1: must be a whole number from 2 on; give two or more
+    """
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -140,7 +171,11 @@ def known_horizon(horizon: object) -> int | None:
 
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> str:
-    """One of the given strings."""
+    """One of the given strings.
+
+    >>> one_of("noise", "beta", ("beta", "none"))
+    'beta'
+    """
     if not isinstance(value, str) or value not in choices:
         rule = "must be " + " or ".join(repr(choice) for choice in choices)
         raise ParameterError.of(name, value, rule, near_name(value, choices))

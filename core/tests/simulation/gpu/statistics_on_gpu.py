@@ -62,7 +62,7 @@ def test_arms_in_strata() -> None:
 
 @pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=lambda each: each.label)
 def test_late_lost_rare_and_altered_feedback(policy: dc.Policy) -> None:
-    worlds_met = (ENVIRONMENTS[0], ENVIRONMENTS[4], ENVIRONMENTS[6], ENVIRONMENTS[8])
+    worlds_met = (ENVIRONMENTS[0], ENVIRONMENTS[4], ENVIRONMENTS[5], ENVIRONMENTS[7])
     compare(policy, worlds_met, traffic=dc.Traffic(delay=50, reported=("flip", 0.1)))
     compare(policy, worlds_met, traffic=dc.Traffic(delay=("uniform", 0, 40), missing=0.2, slice=0.5))
 
