@@ -204,7 +204,7 @@ for export in catalogue.group(catalogue.COMMON).exports:
 
 def test_objects_for_aarch64(tmp_path: Path) -> None:
     # With the settings of a build on such a machine: the C library, and no features of this processor.
-    settings = {**build.compiler_settings(("generic",)), "PYTHONPATH": str(ROOT / "core" / "src")}
+    settings = {**build.compiler_settings(("generic",)), "PYTHONPATH": str(ROOT / "src")}
     names = ("draw_loss", "merge_groups")  # the first calls the C library
     command = [sys.executable, "-c", OBJECTS, str(tmp_path), *names]
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
