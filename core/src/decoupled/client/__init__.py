@@ -23,13 +23,14 @@ from .errors import (
     TooMany,
     TooSlow,
     Unauthorized,
+    Undelivered,
     UndeliveredFeedback,
     Unreachable,
     UnsupportedMedia,
     neither_or_both,
 )
 from .exchange import Retries
-from .feedback import Outbox, Undelivered
+from .feedback import Outbox
 from .requests import (
     BudgetLimits,
     DecideOptions,

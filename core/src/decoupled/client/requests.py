@@ -10,9 +10,9 @@ from ..decision import Arm, ByArm, Mode
 from ..errors import ParameterError
 from ..learner.losses import Preference
 from ..learner.seeds import Key, key_text
-from .errors import TEMPORARY, ServiceError, UndeliveredFeedback, identified
+from .errors import TEMPORARY, ServiceError, Undelivered, UndeliveredFeedback, identified
 from .exchange import ApiRequest, Endpoint, Exchange, create, send, send_for_json
-from .feedback import NOT_DELIVERED, Outbox, Undelivered, checked_item, deliver
+from .feedback import NOT_DELIVERED, Outbox, checked_item, deliver
 from .results import DecisionPage, FilePath, Flushed, RemoteDecision, format_of
 
 if TYPE_CHECKING:

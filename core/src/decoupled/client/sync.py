@@ -26,9 +26,8 @@ import httpx
 from ..decision import Arm
 from ..learner.losses import Preference
 from .base import BaseClient
-from .errors import ServiceError
+from .errors import ServiceError, Undelivered
 from .exchange import ApiRequest, Exchange, Received
-from .feedback import Undelivered
 from .requests import (
     BudgetLimits,
     DecideOptions,

@@ -32,7 +32,7 @@ class TableRun(NamedTuple):
     plays: Ints
 
 
-class Baseline(Policy, kind="baseline", package=__package__):
+class Baseline(Policy, kind="baseline", package=f"{__package__}.baselines"):
     """A policy that `simulate` compares with others on a `ContextTable`, and that runs nowhere else.
 
     Unlike other policies it may read the whole table of contexts before the first round, such as which segments there

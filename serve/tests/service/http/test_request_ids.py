@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from decoupled.client import Client, Retries
-from decoupled.client.errors import NotFound, ServiceError, StoreError
-from decoupled.client.feedback import Undelivered
+from decoupled.client.errors import NotFound, ServiceError, StoreError, Undelivered
 from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.observe.log_format import JsonFormatter
 from support.http_service import Service, served
