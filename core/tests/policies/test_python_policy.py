@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,14 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import State
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.learner.seeds import randomness
+
+
+@pytest.fixture(autouse=True)
+def _forget_policies() -> Iterator[None]:
+    known = dict(dc.Policy._known)
+    yield
+    dc.Policy._known.clear()
+    dc.Policy._known.update(known)
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def test_ctrl_c_keeps_finished_blocks(tmp_path: Path) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "finished blocks are kept" in errors
     assert "Traceback" not in errors
     assert list(out.rglob("*.npz"))
