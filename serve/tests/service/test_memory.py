@@ -22,7 +22,7 @@ FEW = 4  # experiments in memory
 def objects() -> int:
     """How many experiments there are in this process, whoever keeps them."""
     gc.collect()
-    return sum(isinstance(each, LiveExperiment) for each in gc.get_objects())
+    return sum(issubclass(type(each), LiveExperiment) for each in gc.get_objects())
 
 
 def housekeep(service: DecisionService) -> bool:
