@@ -29,7 +29,7 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
   --custom-compile-command "make lock" $(PACKAGES:%=--no-emit-package decoupled-bandits-%) --no-emit-package decoupled-bandits
 LOCKED_EXTRAS := --extra dask --extra otel --extra parquet --extra postgres --extra sklearn
 IMAGE_EXTRAS := --extra otel --extra postgres
-CORE_EXTRAS := --extra cli --extra conic --extra dask --extra jit --extra parquet --extra plots --extra simulate
+CORE_EXTRAS := --extra cli --extra client --extra conic --extra dask --extra jit --extra parquet --extra plots --extra simulate
 
 # The tests start hundreds of processes that load the package, so Python must cache bytecode even if the
 # environment disables that. It compiles modules when they are first loaded: most of those installed never are.
