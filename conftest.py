@@ -3,7 +3,7 @@
 import gc
 import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -75,3 +75,14 @@ def _no_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
     if request.config.getoption("--quick"):
         monkeypatch.setattr(subprocess, "Popen", start)
+
+
+@pytest.fixture
+def forget_policies() -> Iterator[None]:
+    """Forget the policies that a test defines: their names are taken until then."""
+    from decoupled import Policy
+
+    known = dict(Policy._known)
+    yield
+    Policy._known.clear()
+    Policy._known.update(known)

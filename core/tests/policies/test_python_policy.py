@@ -4,7 +4,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +16,7 @@ from decoupled.extend import State
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.learner.seeds import randomness
 
-
-@pytest.fixture(autouse=True)
-def _forget_policies() -> Iterator[None]:
-    known = dict(dc.Policy._known)
-    yield
-    dc.Policy._known.clear()
-    dc.Policy._known.update(known)
+pytestmark = pytest.mark.usefixtures("forget_policies")
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,11 @@ def test_the_table_of_one_environment(world: dc.environments.Environment) -> Non
     expected = slowly([results.final_regret(label) for label in results.labels], 0.95)
     assert bold(table) == ([] if expected is None else [results.names()[expected]])
     for line, name in zip(results.statistics().values(), results.names(), strict=True):
-        found = re.search(rf"^{name} & (?:\\tablebold )?([\d.]+) \\pm ([\d.]+) & ([\d.]+) & ([\d.]+) \\\\$", table, re.MULTILINE)  # fmt: skip
+        found = re.search(
+            rf"^{name} & (?:\\tablebold )?([\d.]+) \\pm ([\d.]+) & ([\d.]+) & ([\d.]+) \\\\$",
+            table,
+            re.MULTILINE,
+        )
         assert found is not None
         decimals = len(found[2].partition(".")[2])
         shown = [line[key] for key in ("mean", "standard_error", "median", "p99")]

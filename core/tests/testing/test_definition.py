@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,12 +78,7 @@ class Shared(Params):
 SOUND: dict[str, Any] = {"params_type": Shared, "params": lambda self: Shared(0.0)}
 
 
-@pytest.fixture(autouse=True)
-def _forget_policies() -> Iterator[None]:
-    known = dict(dc.Policy._known)
-    yield
-    dc.Policy._known.clear()
-    dc.Policy._known.update(known)
+pytestmark = pytest.mark.usefixtures("forget_policies")
 
 
 def judged(policy: Any) -> str:

@@ -37,7 +37,11 @@ TEXTS: dict[str, tuple[str, Any]] = {
     "INTEGER": ("2048", 2048), "NUMBER": ("1", 1.0), "text|json": ("json", "json"),
     "HOST:PORT": ("[::1]:81", ("::1", 81)), "HOST:PORT|off": ("127.0.0.1:80", ("127.0.0.1", 80)),
 }  # fmt: skip
-OPTIONS = [pytest.param(option, id=f"{group}-{option.name}") for group, some in (("serve", SERVE), ("mirror", MIRROR)) for option in some]  # fmt: skip
+OPTIONS = [
+    pytest.param(option, id=f"{group}-{option.name}")
+    for group, some in (("serve", SERVE), ("mirror", MIRROR))
+    for option in some
+]
 
 
 def written(option: Option, value: object) -> str:

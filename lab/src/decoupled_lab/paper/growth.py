@@ -349,7 +349,10 @@ def adaptive_table(grown: Growth) -> ReportTable:
             for label, known in axes[axis].items():
                 slopes = [f"{each.value:.2f}" for each in exponents(axis, known)]
                 means = [f"{each.mean():,.0f} ({np.quantile(each, 0.99):,.0f})" for each in known.values()]
-                steps = " → ".join(f"{low:,} to {high:,}: {slope}" for (low, high), slope in zip(pairwise(known), slopes, strict=True))  # fmt: skip
+                steps = " → ".join(
+                    f"{low:,} to {high:,}: {slope}"
+                    for (low, high), slope in zip(pairwise(known), slopes, strict=True)
+                )
                 rows.append((f"{world}, by {axis}: {CONTENDER_NAMES[label]}", " → ".join(means), steps))
     title = "Regret, and exponents from step to step"
     return ReportTable(title, ("", "mean (99th percentile)", "exponents"), tuple(rows))

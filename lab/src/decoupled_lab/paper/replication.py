@@ -46,11 +46,19 @@ def write_replication(folder: Path, record: dict[str, Any], sections: Sequence[S
         return [made]
     if not (shutil.which("pdflatex") or shutil.which("xelatex")):
         others = others[:1]
-    command = [program, made.name, "--from=markdown-implicit_figures", "--shift-heading-level-by=-1", "--standalone"]  # fmt: skip
+    command = [
+        program,
+        made.name,
+        "--from=markdown-implicit_figures",
+        "--shift-heading-level-by=-1",
+        "--standalone",
+    ]
     if shutil.which("xelatex"):
         command.append("--pdf-engine=xelatex")
     for other in others:
-        done = subprocess.run([*command, f"--output={other.name}"], cwd=folder, capture_output=True, text=True, check=False)  # fmt: skip
+        done = subprocess.run(
+            [*command, f"--output={other.name}"], cwd=folder, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise UnsupportedError(f"pandoc could not write {other}: {done.stderr.strip()[-500:]}")
     return [made, *others]
@@ -97,9 +105,14 @@ def replication(record: dict[str, Any], sections: Sequence[Section]) -> str:
     values = {"parts": MOST_PARTS, "flat": published.FLAT, "ended": growth.FLAT}
     document = re.sub(r"<<(\w+)>>", lambda found: f"{values[found[1]]:g}", document)
     for kind in ("Table", "Figure"):
-        numbers = count(1)
-        document = re.sub(rf"^\*\*{kind}\.\*\*", lambda _: f"**{kind} {next(numbers)}.**", document, flags=re.MULTILINE)  # noqa: B023 # fmt: skip
+        document = _numbered(document, kind)
     return re.sub(r"\n{3,}", "\n\n", document).rstrip() + "\n"
+
+
+def _numbered(document: str, kind: str) -> str:
+    """The document with a number in each caption of this kind, in order."""
+    numbers, caption = count(1), re.compile(rf"^\*\*{kind}\.\*\*", re.MULTILINE)
+    return caption.sub(lambda _: f"**{kind} {next(numbers)}.**", document)
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
