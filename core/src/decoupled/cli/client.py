@@ -44,7 +44,11 @@ URL = "http://127.0.0.1:8000"
 
 
 def connected(url: str, key_file: Path | None) -> "Client":
-    """A client whose errors name the options of the command line."""
+    """A client whose errors name the options of the command line.
+
+    >>> connected("http://127.0.0.1:8000", None)
+    ShellClient('http://127.0.0.1:8000')
+    """
     from ..base.files import read_secret
     from ..client.exchange import KEY_VARIABLE, Remedies
     from ..client.sync import Client

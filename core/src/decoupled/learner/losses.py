@@ -18,7 +18,11 @@ UNKNOWN = "report the loss when it is known; feedback may come late, or never"
 
 
 class LossRange(NamedTuple):
-    """The lowest and highest possible loss. Rewards use the same range, mirrored."""
+    """The lowest and highest possible loss. Rewards use the same range, mirrored.
+
+    >>> LossRange.checked((0, 10)).scaled(3.0), LossRange.checked((0, 10)).scaled(None, reward=3.0)
+    (0.3, 0.7)
+    """
 
     low: float
     high: float
