@@ -110,7 +110,7 @@ OFFSET = CHANCE + MOST_RUNGS  # of a rung's loss, whatever the loss of the explo
 
 # What a pending decision keeps beside its law of exploration: the explored arm, its origin, and what its rungs are judged
 # with.
-KEPT = ("judged", "origin", "own_baseline", *_numbered("rung_chance"), *_numbered("rung_offset"))
+KEPT = ("judged", *_numbered("rung_chance"), *_numbered("rung_offset"), "origin", "own_baseline")
 
 LAYOUT = Layout(
     scalars=SCALARS,
