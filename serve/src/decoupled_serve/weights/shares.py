@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from decoupled.errors import ParameterError, UnsupportedError, near_name
+from decoupled.errors import ParameterError, near_name
 
 PARTS = 10_000
 _ROUTE_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -58,9 +58,6 @@ def shares_of(
     chat: small 25.00%, llm-2 75.00%
     """
     arms = [str(arm) for arm in state["arms"]]
-    if not state["exploitation"]:
-        rule = "has too many arms to write their weights; ask for decisions"
-        raise UnsupportedError(f"experiment {state['experiment']!r}: {rule}")
     gone = [arm for arm in upstreams if arm not in arms]
     known = set(map(str, retired))
     for arm in gone:

@@ -25,8 +25,6 @@ from ..experiment.records import (
     Decided,
     DecisionRecord,
     ExperimentRow,
-    from_stored,
-    is_large,
     microseconds,
     moment,
 )
@@ -80,11 +78,9 @@ def logged(
 def _logged(
     store: Store, row: ExperimentRow, after: int, tags: Mapping[str, str]
 ) -> Iterator[LoggedDecision]:
-    names = from_stored(json.loads(row.arms))
+    names = json.loads(row.arms)
     owner = Owner(row.tag, row.name, names, json.loads(row.settings)["policy"]["name"])
-    # With very many arms, the exact probabilities of one state take longer than thousands of decisions.
-    exact = not is_large(names) and store.lacks_propensity(row.id, after)
-    true = true_propensities(store, row) if exact else iter(())
+    true = true_propensities(store, row) if store.lacks_propensity(row.id, after) else iter(())
     for decided, settled in store.joined(row.id, after):
         if not matches(shown_tags(decided.tags), tags):
             continue

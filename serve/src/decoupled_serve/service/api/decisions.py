@@ -33,7 +33,6 @@ from ..experiment.records import (
     Feedback,
     KeyRow,
     Settled,
-    refuse_if_large,
     unknown_decision,
 )
 from ..experiment.settings import plain_text
@@ -115,8 +114,6 @@ def draw(
     mode, count, key = options.get("mode", "both"), options.get("count", 1), options.get("key")
     idempotency_key, available = options.get("idempotency_key"), options.get("available")
     _check(mode, count, idempotency_key)
-    if available is not None:
-        refuse_if_large(running.name, running.names, "choosing from some of the arms")
     places = None if available is None else _places(running, available)
     attached = _attached(running, options)
     text = None if key is None else _key(running, key, mode)

@@ -16,7 +16,7 @@ from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..experiment.live import Owner, decision_as
-from ..experiment.records import DecisionRecord, Experiment, ExperimentRow, Status, from_stored
+from ..experiment.records import DecisionRecord, Experiment, ExperimentRow, Status
 from ..experiment.settings import plain_text
 from ..memory.session import Session
 from ..store.store import EXPERIMENTS, PAIRED, paired
@@ -133,7 +133,7 @@ class Listing:
         def page() -> Page[DecisionRecord]:
             with reading(self._commits, tenant, name, compiled=False) as (reader, row):
                 policy = json.loads(row.settings)["policy"]["name"]
-                owner = Owner(row.tag, row.name, from_stored(json.loads(row.arms)), policy)
+                owner = Owner(row.tag, row.name, json.loads(row.arms), policy)
                 first, last = 1, row.head
                 if known is not None:
                     first, last = (1, known[0] - 1) if descending else (known[0] + 1, row.head)

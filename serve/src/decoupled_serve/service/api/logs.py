@@ -19,7 +19,7 @@ from ..analysis.history import History, HistoryRecord, Segments, SegmentsRecord,
 from ..commits.background import Background, in_background, reading
 from ..commits.loop import CommitLoop
 from ..experiment.live import LiveExperiment
-from ..experiment.records import OPERATOR, Decided, ExperimentRow, from_stored, moment, refuse_if_large
+from ..experiment.records import OPERATOR, Decided, ExperimentRow, moment
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
 from ..memory.cache import keep
@@ -78,7 +78,6 @@ class Logs:
         """
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
-            refuse_if_large(name, settings.arms, "an evaluation")
             coupled = Policy.from_dict(settings.policy).coupled
             decisions = export.logged(reader, row, after=_comparable(reader, row.id), tags=tags)
             return evaluate(
@@ -90,7 +89,6 @@ class Logs:
     def history(self, tenant: str, name: str, points: int = 200) -> HistoryRecord:
         """Counts and mean losses at some points of the log; the log is read once, and then only what is new."""
         with reading(self._commits, tenant, name) as (reader, row):
-            refuse_if_large(name, from_stored(json.loads(row.arms)), "a history")
             found = self._histories.pop(row.id, None)
             if found is None or not found.still_holds(reader, row):
                 found = History.start(reader, row)
@@ -106,7 +104,6 @@ class Logs:
         """
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
-            refuse_if_large(name, settings.arms, "a verdict by segment")
             fields = checked_by(by, settings, _segments_of(Policy.from_dict(settings.policy)))
             found = self._segments.pop((row.id, fields), None)
             if found is None or not found.still_holds(reader, row):

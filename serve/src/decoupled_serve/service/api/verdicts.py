@@ -10,7 +10,6 @@ from decoupled.decision import Arm
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
 from ..experiment.live import LiveExperiment
-from ..experiment.records import refuse_if_large
 from ..experiment.request_context import ITSELF, coming_from
 from ..experiment.watched import Gate, Judged, WatchedExperiment, gate_of
 from ..memory.cache import keep
@@ -73,7 +72,6 @@ class Verdicts:
 
 def _copied(session: Session, *, about: Reference) -> WatchedExperiment:
     running = session.get(about)
-    refuse_if_large(running.name, running.names, "a gate")
     sweep(session, running)
     return WatchedExperiment.of(running)
 
@@ -83,7 +81,6 @@ def _look(
 ) -> Judged | tuple[int, _State, WatchedExperiment]:
     """The last verdict if nothing has changed since, or what a new one is made of."""
     running = session.get(about)
-    refuse_if_large(running.name, running.names, "a verdict")
     sweep(session, running)
     state, known = _State.of(running), last.get(running.id)
     return (

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
-from decoupled.client import Conflict, NotFound
+from decoupled.client import NotFound
 from decoupled.decision import Arm, Mode, Why
 from decoupled.errors import shown
 from decoupled.inference import PATIENCE, Interval
@@ -35,36 +35,6 @@ MOST_DECISIONS = 1_000  # in one call, over HTTP or not
 MOST_ARMS = 10_000
 LONGEST_DEADLINE = 1e9  # seconds
 RISK = 0.05  # of intervals and verdicts
-
-
-def is_large(arms: Sequence[Arm]) -> bool:
-    """Whether these are the numbered arms of an experiment with more than `MOST_ARMS`, which earlier releases made.
-
-    It goes on deciding and learning, and does nothing that takes time in proportion to its arms while others wait.
-
-    >>> is_large(range(20_000)), is_large(("a", "b"))
-    (True, False)
-    """
-    return isinstance(arms, range)
-
-
-def as_stored(arms: Sequence[Arm]) -> int | list[Arm]:
-    """Arms as JSON: their names, or the number of a large experiment's."""
-    return len(arms) if is_large(arms) else list(arms)
-
-
-def from_stored(arms: int | list[Arm]) -> Sequence[Arm]:
-    """The arms that `as_stored` wrote."""
-    return range(arms) if isinstance(arms, int) else arms
-
-
-def refuse_if_large(name: str, arms: Sequence[Arm], what: str) -> None:
-    """Raise `Conflict` if a large experiment does not offer this."""
-    if is_large(arms):
-        remedy = "use several experiments with fewer arms"
-        raise Conflict(
-            f"experiment {name!r}: {what} is not possible with more than {MOST_ARMS:,} arms; {remedy}"
-        )
 
 
 def moment(seconds: float | None) -> str | None:

@@ -22,9 +22,6 @@ from .records import (
     RISK,
     UNKNOWN_FIELDS,
     Settings,
-    as_stored,
-    from_stored,
-    is_large,
 )
 
 # Guardrails and budgets as clients give them: checked against the arms of their experiment.
@@ -194,7 +191,7 @@ def _flag(name: str, value: object, default: str) -> bool:
 def as_text(settings: Settings) -> str:
     """Settings as JSON; equal settings give equal text."""
     content = {each.name: getattr(settings, each.name) for each in fields(settings)}
-    content |= {"arms": as_stored(settings.arms), "loss_range": list(settings.loss_range)}
+    content |= {"arms": list(settings.arms), "loss_range": list(settings.loss_range)}
     content |= {"guardrails": settings.guardrails.to_dict(), "budget": settings.budget.to_dict()}
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
@@ -202,9 +199,8 @@ def as_text(settings: Settings) -> str:
 def as_settings(content: dict[str, Any]) -> Settings:
     """Settings from stored JSON."""
     low, high = content["loss_range"]
-    arms = from_stored(content["arms"])
     read = {
-        "arms": arms if is_large(arms) else tuple(arms),
+        "arms": tuple(content["arms"]),
         "loss_range": (low, high),
         "guardrails": Guardrails.from_dict(content["guardrails"]),
         "budget": Budget.from_dict(content["budget"]),

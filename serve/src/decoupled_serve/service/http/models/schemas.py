@@ -39,7 +39,6 @@ from ...experiment.records import (
     FieldType,
     KeyLog,
     UnknownFields,
-    as_stored,
 )
 from ...experiment.settings import default_policy
 from ...experiment.snapshots import checked_learner
@@ -314,9 +313,7 @@ class ExperimentOut(BaseModel):
     name: str
     policy: dict[str, Any]
     policy_label: str = Field(description="The policy in a few words.", examples=["Ladder"])
-    arms: list[Arm] | int = Field(
-        description=f"The arms that can be chosen now; their number if an earlier release took more than {MOST_ARMS:,}."
-    )
+    arms: list[Arm] = Field(description="The arms that can be chosen now.")
     retired: list[Arm]
     loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
     deadline_seconds: float | None
@@ -474,7 +471,6 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
     """An experiment as JSON, without its tenant and its seed."""
     settings = experiment.settings
     now = {
-        "arms": as_stored(experiment.arms),
         "guardrails": json_of(experiment.guardrails, GuardrailsOut),
         "budget": json_of(experiment.budget, BudgetOut),
         "policy_label": _label(json.dumps(settings.policy)),

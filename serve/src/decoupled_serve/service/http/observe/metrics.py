@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from decoupled import __version__
 from decoupled.client import ServiceError
 
-from ...commits.loop import Command
+from ...commits.queue import Command
 from ...memory.traffic import Counts, ExperimentHealth, Health
 from ...service import DecisionService
 

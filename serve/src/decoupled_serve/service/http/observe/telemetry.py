@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from decoupled import __version__
 from decoupled.client import ServiceError
 
-from ...commits.loop import Command
+from ...commits.queue import Command
 from ...experiment.records import Feedback
 from ...experiment.request_context import Trace
 from ...service import DecisionService
