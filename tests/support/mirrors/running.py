@@ -23,7 +23,7 @@ from decoupled_serve.mirror.config import MirrorConfig
 from decoupled_serve.mirror.config_file import read_config
 from decoupled_serve.mirror.news import Known
 from decoupled_serve.mirror.server import serve
-from decoupled_serve.service.http.server import Serving, listening
+from decoupled_serve.service.http.server import listening
 from decoupled_serve.service.service import open_service
 from support.waiting import wait_for
 
@@ -206,8 +206,7 @@ def mirror(config: MirrorConfig | Path, backend: Backend) -> Iterator[RunningMir
         finally:
             ended.set()
 
-    serving = Serving(store="", port=0)
-    with listening(serving) as proxy, listening(serving) as console:
+    with listening("127.0.0.1", 0) as proxy, listening("127.0.0.1", 0) as console:
         urls = [f"http://127.0.0.1:{each.getsockname()[1]}" for each in (proxy, console)]
         thread = threading.Thread(target=run, daemon=True)
         thread.start()

@@ -114,7 +114,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             None if config.judge is None else judge_of(config.judge, Path(folder)),
             spending,
             session_header=session_header,
-            context=_fields_of(chosen),
+            context=(*chosen.segments, *chosen.numbers) if chosen.contextual else (),
             forward_headers=forward_headers,
             copy_fields=copy_fields,
             concurrency=concurrency,
@@ -232,10 +232,6 @@ def _notes(kwargs: Fields) -> dict[str, Any]:
         if isinstance(found, dict) and isinstance(found.get(MARK), Mark):
             return found
     return {}
-
-
-def _fields_of(policy: Any) -> tuple[str, ...]:
-    return (*policy.segments, *policy.numbers) if policy.contextual else ()
 
 
 def _checked_loss(loss: LossConfig | Mapping[str, Any]) -> LossConfig:

@@ -262,10 +262,10 @@ def test_api8_security_misconfiguration(
     with pytest.raises(ParameterError, match="decoupled keys add"):
         check(Serving("store", host="0.0.0.0"), any_key=False)
     with pytest.raises(ParameterError, match="together"):
-        check(Serving("store", certificate=tmp_path / "c.pem"), any_key=True)
+        check(Serving("store", tls_certificate=tmp_path / "c.pem"), any_key=True)
     with pytest.raises(ParameterError, match="cannot be read"):
         check(
-            Serving("store", certificate=tmp_path / "c.pem", private_key=tmp_path / "k.pem"), any_key=True
+            Serving("store", tls_certificate=tmp_path / "c.pem", tls_key=tmp_path / "k.pem"), any_key=True
         )
     check(Serving("store", host="0.0.0.0"), any_key=True)
     assert "no TLS" in caplog.text

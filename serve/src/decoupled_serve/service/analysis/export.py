@@ -204,12 +204,7 @@ class ArmValue:
 class LogEvaluation:
     """The estimates, in the experiment's own scale of losses.
 
-    Attributes:
-        level: the probability with which all intervals hold, at every moment at once.
-        observed: how many decisions the estimates are based on.
-        exploited: the mean loss of the exploited arms; None if the log cannot tell.
-        drawn: the mean loss of the arms that the policy drew to exploit: what it would have been without guardrails.
-        remark: why a value is None, if one is.
+    `EvaluationOut` of the HTTP API says what each field means.
     """
 
     experiment: str

@@ -38,9 +38,6 @@ from ..experiment.records import (
 from ..experiment.settings import plain_text
 from ..memory.session import Reference, Session
 
-# Expiring the decisions whose deadline has passed.
-
-
 AT_ONCE = 8  # experiments in one transaction, so that nobody waits long
 
 
@@ -73,9 +70,6 @@ def sweep_all(session: Session, after: int) -> int:
             running.next_expiry = expiry
             session.store.update(running.id, next_expiry=expiry)
     return due[-1] if len(due) == AT_ONCE else 0
-
-
-# The command that makes decisions, once for each idempotency key.
 
 
 class DrawOptions(TypedDict, total=False):

@@ -42,8 +42,6 @@ from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session
 from .decisions import sweep
 
-# The commands that change the guardrails and the budget of an experiment.
-
 
 def change_guardrails(session: Session, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
     """Change some guardrails; those that are not named stay as they are."""
@@ -161,16 +159,13 @@ class Experiments:
 
     def add_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> Reply[Experiment]:
         """Add arms; arms that the experiment already has stay as they are."""
-        return self._change_arms(tenant, name, "added", arms)
+        about = Reference("name", tenant, name)
+        return self._commits.run(_change_arms, about, alone=True, kind="added", arms=arms)
 
     def retire_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> Reply[Experiment]:
         """Retire arms; decisions that explored them still take feedback."""
-        return self._change_arms(tenant, name, "retired", arms)
-
-    def _change_arms(self, tenant: str, name: str, kind: str, arms: Iterable[Arm]) -> Reply[Experiment]:
-        return self._commits.run(
-            _change_arms, Reference("name", tenant, name), alone=True, kind=kind, arms=arms
-        )
+        about = Reference("name", tenant, name)
+        return self._commits.run(_change_arms, about, alone=True, kind="retired", arms=arms)
 
     def change_guardrails(self, tenant: str, name: str, changes: Mapping[str, Any]) -> Reply[Experiment]:
         """Change some guardrails of an experiment, by the names that `Guardrails` has; the others stay."""

@@ -169,7 +169,7 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
         raise _unknown(cursor)
     try:
         text = cursor.removeprefix(_MARK)
-        found, *values = _listed(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        found, *values = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, TypeError):
         raise _unknown(cursor) from None
     kinds = {"name": [str], "created_at": [float, int], "made_at": [int]}.get(sort.removeprefix("-"))
@@ -180,13 +180,6 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
     if not all(each.isprintable() if isinstance(each, str) else abs(each) < 2**63 for each in values):
         raise _unknown(cursor)
     return values
-
-
-def _listed(text: bytes) -> list[Any]:
-    content = json.loads(text)
-    if not isinstance(content, list):
-        raise TypeError("a cursor is a list")
-    return content
 
 
 def _unknown(cursor: str | None) -> Invalid:

@@ -79,7 +79,9 @@ class Logs:
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
             coupled = Policy.from_dict(settings.policy).coupled
-            decisions = export.logged(reader, row, after=_comparable(reader, row.id), tags=tags)
+            # From there on every decision is logged, and could choose from the current arms.
+            first = max(reader.arms_changed(row.id), (reader.base(row.id) or (0,))[0])
+            decisions = export.logged(reader, row, after=first, tags=tags)
             return evaluate(
                 name, decisions, as_experiment(row).arms, settings.loss_range,
                 coupled=coupled, risk=settings.risk, drift=settings.drift, patience=settings.patience,
@@ -104,7 +106,7 @@ class Logs:
         """
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
-            fields = checked_by(by, settings, _segments_of(Policy.from_dict(settings.policy)))
+            fields = checked_by(by, settings, getattr(Policy.from_dict(settings.policy), "segments", ()))
             found = self._segments.pop((row.id, fields), None)
             if found is None or not found.still_holds(reader, row):
                 found = Segments.start(reader, row, fields)
@@ -134,18 +136,6 @@ class Logs:
             lambda session: session.record("backup.write", OPERATOR, file, new=new)
         ).result()
         return count
-
-
-def _segments_of(policy: Policy) -> tuple[str, ...]:
-    """The fields that a contextual policy has segments of."""
-    fields: tuple[str, ...] = getattr(policy, "segments", ())
-    return fields
-
-
-def _comparable(reader: Store, experiment: int) -> int:
-    """The row after which every decision is logged and could choose from the current arms."""
-    base = reader.base(experiment)
-    return max(reader.arms_changed(experiment), 0 if base is None else base[0])
 
 
 # Retention drops the old part of a log, while the rest can still be replayed.

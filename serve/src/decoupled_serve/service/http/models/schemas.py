@@ -25,11 +25,12 @@ from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
 from decoupled.inference import MOST_PATIENCE, PATIENCE
 from decoupled.learner import MOST_IN_A_WINDOW, Guardrails
-from decoupled.policies import Policy
+from decoupled.policies import Ladder, Policy
 
 from ...experiment.context import MOST_FIELDS
 from ...experiment.records import (
     LONGEST_DEADLINE,
+    MOST_ARMS,
     RISK,
     ContextLog,
     Experiment,
@@ -40,13 +41,8 @@ from ...experiment.records import (
     KeyLog,
     UnknownFields,
 )
-from ...experiment.settings import default_policy
 from ...experiment.snapshots import checked_learner
-from ..admission import MOST_ARMS
 from .fields import CHOICES, Arm, Model, Number, Whole, json_of, one_rule
-
-# The models of guardrails and budgets, with their JSON.
-
 
 Share = Annotated[Number, Field(ge=0.0, le=1.0)]
 Amount = Annotated[Number, Field(ge=0.0)]
@@ -194,11 +190,11 @@ class ExperimentIn(Model):
     model_config = ConfigDict(json_schema_extra=_arms_or_learner)
 
     policy: dict[str, Any] = Field(
-        default_factory=default_policy,
+        default_factory=Ladder().to_dict,
         description="A policy by name and parameters; parameters left out take their defaults. An "
         "experiment that names no policy runs Ladder().",
         examples=[{"name": "Ladder"}, {"name": "FTPL", "alpha": 3.0}],
-        json_schema_extra={"default": default_policy()},
+        json_schema_extra={"default": Ladder().to_dict()},
     )
     arms: Annotated[
         Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS), Tag(CHOICES[0])]
@@ -394,7 +390,9 @@ class StateOut(BaseModel):
     exploration: list[float] = Field(
         description="The exact probability of exploring each arm next, likewise."
     )
-    estimates: list[float]
+    estimates: list[float] = Field(
+        description="The policy's estimate for each arm, from losses scaled to [0, 1]."
+    )
     plays_exploit: list[int]
     plays_explore: list[int]
     decisions: int
