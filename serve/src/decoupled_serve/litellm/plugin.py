@@ -99,6 +99,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             spending.on_change = SavedSoon(spending.save).changed
         self.learner = None
         decider: Decider
+        chosen: Any
         if service is None:
             decider = InProcess.of(policy, arms, file, guardrails=guardrails, seed=seed)
             self.learner, chosen = decider.learner, decider.learner.policy

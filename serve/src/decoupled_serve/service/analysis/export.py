@@ -21,13 +21,7 @@ from decoupled.learner import LossRange
 
 from ..experiment.context import shown_tags
 from ..experiment.live import Owner, decision_as
-from ..experiment.records import (
-    Decided,
-    DecisionRecord,
-    ExperimentRow,
-    microseconds,
-    moment,
-)
+from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microseconds, moment
 from ..memory.loader import from_beginning
 from ..store.store import Store
 

@@ -20,14 +20,7 @@ from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
 from ..experiment.context import Annotations, new_secret, stored_context
 from ..experiment.live import LiveExperiment, places_of
-from ..experiment.records import (
-    MOST_ARMS,
-    Experiment,
-    ExperimentRow,
-    ExperimentState,
-    Settings,
-    moment,
-)
+from ..experiment.records import MOST_ARMS, Experiment, ExperimentRow, ExperimentState, Settings, moment
 from ..experiment.settings import (
     as_settings,
     as_text,

@@ -169,7 +169,7 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
         raise _unknown(cursor)
     try:
         text = cursor.removeprefix(_MARK)
-        found, *values = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        found, *values = list[Any](json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))
     except (ValueError, TypeError):
         raise _unknown(cursor) from None
     kinds = {"name": [str], "created_at": [float, int], "made_at": [int]}.get(sort.removeprefix("-"))

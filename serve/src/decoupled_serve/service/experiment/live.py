@@ -30,16 +30,7 @@ from .context import (
     shown_context,
     shown_tags,
 )
-from .records import (
-    Changed,
-    Decided,
-    DecisionRecord,
-    ExperimentRow,
-    Row,
-    Settings,
-    Settled,
-    Status,
-)
+from .records import Changed, Decided, DecisionRecord, ExperimentRow, Row, Settings, Settled, Status
 from .settings import as_settings
 
 R = TypeVar("R", bound=DecisionRecord)
