@@ -19,16 +19,9 @@ from decoupled_serve.options.kinds import shown_store
 from decoupled_serve.options.sources import read_file, resolved, serve_file, unknown_variables
 from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.server import Serving
+from support.mirrors.running import ARMS
 
 run = CliRunner().invoke
-ARMS = """
-[[arm]]
-name = "stable"
-url = "http://127.0.0.1:9001"
-[[arm]]
-name = "next"
-url = "http://127.0.0.1:9002"
-"""
 # A text for each kind of option, and what it means.
 TEXTS: dict[str, tuple[str, Any]] = {
     "": ("off", False), "TEXT": ("::1", "::1"), "NAME": ("b", "b"), "PATH": ("a", Path("a")),

@@ -28,6 +28,15 @@ from decoupled_serve.service.service import open_service
 from support.waiting import wait_for
 
 UPSTREAM = Path(__file__).parent / "upstream.py"
+# Two arms of a configuration that is read and not run.
+ARMS = """
+[[arm]]
+name = "stable"
+url = "http://127.0.0.1:9001"
+[[arm]]
+name = "next"
+url = "http://127.0.0.1:9002"
+"""
 PATIENCE = 60.0  # seconds after which a condition that never holds fails a test
 # Loading certificates takes longer than most tests, and nothing here uses TLS.
 asking = httpx.Client(verify=False, timeout=PATIENCE)

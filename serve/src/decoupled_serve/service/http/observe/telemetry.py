@@ -2,6 +2,9 @@
 
 Nothing here is loaded unless it is asked for, and the routes that carry the traffic do not test for it: they are
 replaced by others that trace. Names follow OpenTelemetry's semantic conventions; the rest begins with "decoupled.".
+
+opentelemetry-instrumentation-asgi would not do: it measures requests without their routes, since it knows no routes but the
+framework's, and unless a variable says otherwise its names are those that the conventions had before.
 """
 
 import asyncio
