@@ -13,6 +13,7 @@ import pytest
 import decoupled_lab.paper
 from decoupled.errors import ParameterError
 from decoupled.plots import Panel, Picture, Series, draw, save_static
+from decoupled_lab.paper.claims import sheet
 from decoupled_lab.report.claims import Claim, Measure, judged_above, not_judged
 from decoupled_lab.report.page import ReportTable, Section, build_page, counted
 from decoupled_lab.report.text import readable, typeset
@@ -154,7 +155,8 @@ def texts_with_formulas() -> list[str]:
     reader = Texts()
     for source in sorted(Path(decoupled_lab.paper.__file__).parent.glob("*.py")):
         reader.visit(ast.parse(source.read_text()))
-    return [text for text in reader.found if re.search(r"\$\S", text)]
+    told = [text for said in sheet().values() for text in said.values() if isinstance(text, str)]
+    return [text for text in (*reader.found, *told) if re.search(r"\$\S", text)]
 
 
 def elements(text: str) -> list[ElementTree.Element]:

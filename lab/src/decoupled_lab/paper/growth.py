@@ -15,10 +15,11 @@ from decoupled.plots import NAMES, Panel, Picture, Series, styles
 from decoupled.policies import Ladder
 from decoupled.simulation import Plan, Results, make_plan
 
-from ..report.claims import LEVEL, Claim, Measure, judged_above, judged_below, mean_of, ratio_of
+from ..report.claims import LEVEL, Claim, Measure, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory import bounds
 from .base import HORIZON, Scale, Simulated
+from .claims import judge
 from .held_out import smoothed
 from .setup import (
     CONTENDER_NAMES,
@@ -38,8 +39,6 @@ LONG = 1_000_000
 ARMS = (4, 16, 64, 256)
 HORIZONS = (1_000, 10_000, 100_000)
 ARMS_OF_HORIZONS = 8
-FLAT = 0.1  # a logarithm adds a sixth of its final value in the last decade up to 10^6
-STEEPEST = 0.55  # the exponent of sqrt is 0.5
 FACTORS = (0.5, 1.0, 2.0, 4.0)
 
 
@@ -100,14 +99,7 @@ def constant_claim(long: dict[str, Results]) -> Claim:
         curves = results.data.regret.sel(policy="FTPL").values
         parts.append(ratio_of(name, curves[:, -1] - curves[:, start], curves[:, -1], len(long)))
     last = next(iter(long.values())).horizon
-    return judged_below(
-        "horizon-constant",
-        "Theorem 3.2: regret of order $K / \\Delta$ for every $T$",
-        f"FTPL's stochastic regret is constant: it has stopped growing by T = {last:,}.",
-        "share of the regret in the last nine tenths of the rounds (a logarithm has about 0.17 at $10^6$)",
-        parts,
-        FLAT,
-    )
+    return judge("horizon-constant", parts, last=f"{last:,}")
 
 
 def bounds_picture(long: dict[str, Results]) -> Picture:
@@ -152,14 +144,7 @@ def worst_gaps(cells: dict[str, Results], axis: str) -> dict[str, dict[int, Floa
 def root_claim(by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]) -> Claim:
     """The claim about the exponents of K and T."""
     parts = [exponents("K", by_arms["FTPL"])[-1], exponents("T", by_horizon["FTPL"])[-1]]
-    return judged_below(
-        "horizon-root",
-        "Theorem 3.1: regret of order $\\sqrt{KT}$",
-        "At the end of the range, FTPL's adversarial regret grows no faster than $\\sqrt{KT}$.",
-        "exponent between the two largest K and the two largest T, at the worst of four gaps around $\\sqrt{K/T}$ (a square root has 0.5)",
-        parts,
-        STEEPEST,
-    )
+    return judge("horizon-root", parts)
 
 
 def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
@@ -280,14 +265,7 @@ def growth_claim(grown: Growth) -> Claim:
         for axis in "KT":
             last = exponents(axis, axes[axis][OURS])[-1]
             parts.append(last._replace(of=f"{world}, {last.of}"))
-    return judged_below(
-        "watched-growth",
-        "ours, after theorem 3.1",
-        "At the end of the range, the regret of the recommended setting against adaptive adversaries grows no faster than $\\sqrt{KT}$.",
-        "exponent between the two largest K and the two largest T (a square root has 0.5)",
-        parts,
-        STEEPEST,
-    )
+    return judge("watched-growth", parts)
 
 
 def lower_claim(grown: Growth) -> Claim:
@@ -299,14 +277,7 @@ def lower_claim(grown: Growth) -> Claim:
         mean_of(f"{CONTENDER_NAMES[label]}, T = {at:,}", known[label][at] - ours[at], len(places))
         for label, at in places
     ]
-    return judged_above(
-        "watched-lower",
-        "ours",
-        f"Against an adversary that punishes the arm exploited last, with {ARMS_OF_HORIZONS} arms and T = {HORIZON:,} or more, the recommended setting has less regret than each of the other policies.",
-        "regret of another policy minus that of Ladder()",
-        parts,
-        0.0,
-    )
+    return judge("watched-lower", parts)
 
 
 def behind_claim(grown: Growth) -> Claim:
@@ -331,14 +302,7 @@ def behind_claim(grown: Growth) -> Claim:
             )
             for rival in RIVALS
         ]
-    return judged_below(
-        "watched-behind",
-        "ours",
-        f"Against both adversaries, at every K, and at every T up to {HORIZON:,}, it has at most 1.4 times the regret of each of the other policies.",
-        "regret of Ladder() over that of another policy, with $0.02 \\sqrt{KT}$ added to both",
-        parts,
-        1.4,
-    )
+    return judge("watched-behind", parts)
 
 
 def adaptive_table(grown: Growth) -> ReportTable:

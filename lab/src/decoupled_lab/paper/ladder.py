@@ -14,9 +14,10 @@ from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy
 from decoupled.simulation import Plan, Results, make_plan
 
-from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.claims import Claim, mean_of
 from ..report.page import Section
 from .base import Advance, Recorded, Scale, Simulated
+from .claims import judge
 from .setup import regret_picture, regret_table
 
 RUNGS = ("slow: c = 0.5", "fast: c = 8", "the best mean")
@@ -124,26 +125,8 @@ def series(rounds: Floats, weights: Floats) -> tuple[Series, ...]:
 
 def claims(weights: dict[str, Floats]) -> list[Claim]:
     """The claims about the last round."""
-    statistic = f"weight of the slow rung after {ROUNDS:,} rounds"
     slow = {world: mean_of(world, each[:, -1, 0]) for world, each in weights.items()}
-    return [
-        judged_below(
-            "rungs-benign",
-            "ours",
-            "On alternating losses, the ladder stops using its slow rung.",
-            statistic,
-            [slow[BENIGN]],
-            0.05,
-        ),
-        judged_above(
-            "rungs-punished",
-            "ours",
-            "Against an adversary that punishes the arm exploited last, the ladder uses almost only its slow rung.",
-            statistic,
-            [slow[PUNISHING]],
-            0.9,
-        ),
-    ]
+    return [judge("rungs-benign", [slow[BENIGN]]), judge("rungs-punished", [slow[PUNISHING]])]
 
 
 BLOOMER_ARMS = 3
@@ -204,7 +187,4 @@ def bloomer_claims(cells: dict[str, Results]) -> list[Claim]:
         [mean_of(name, scaled(results, policy), len(cells)) for name, results in cells.items()]
         for policy in (OURS, WITHOUT)
     )
-    return [
-        judged_below("late-bloomer-mended", "ours", "If an arm becomes good late, the regret of Ladder() is below $\\sqrt{KT}$.", "regret over $\\sqrt{KT}$", ours, 1.0),
-        judged_above("late-bloomer-share", "ours", "Without the uniform share it is above that.", "regret over $\\sqrt{KT}$", without, 1.0),
-    ]  # fmt: skip
+    return [judge("late-bloomer-mended", ours), judge("late-bloomer-share", without)]

@@ -18,14 +18,16 @@ from decoupled.simulation import Plan, Results, make_plan
 from ..bench.steps import running
 from ..movielens.environment import MovieLens
 from ..movielens.ratings import MOVIES
-from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.claims import Claim, mean_of
 from ..report.page import ReportTable, Section
 from .base import TIMES_FILE, Advance, Scale, Simulated
+from .claims import judge
 from .movielens import source, stand_in_warnings
 from .setup import named_panel, named_series, regret_table
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()  # in strata from 4,096 arms on
+OUR_LABELS = (PAPER.label, OURS.label)
 NAMES = {
     PAPER.label: "FTPL, strata",
     OURS.label: "Ladder()",
@@ -140,38 +142,17 @@ def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
         return []
     last, before = arms.index(LARGEST), arms.index(HUNDREDTH)
     strata = times[PAPER.label]
+    grown = [mean_of(NAMES[label], times[label][last] / times[label][before], 2) for label in OUR_LABELS]
+    dense = [
+        mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
+        for at, number in enumerate(arms)
+        if number >= DENSE_FROM
+    ]
+    tsallis = mean_of("K = 1,000,000", times[TsallisINF().label][last] / strata[last])
     return [
-        judged_below(
-            "many-arms-growth",
-            "ours",
-            "From 10,000 arms to a million, a hundred times as many, a round takes at most four times as long.",
-            "time of a round with a million arms over that with 10,000, within a repetition",
-            [
-                mean_of(NAMES[label], times[label][last] / times[label][before], 2)
-                for label in (PAPER.label, OURS.label)
-            ],
-            4.0,
-        ),
-        judged_above(
-            "many-arms-tsallis",
-            "ours",
-            "With a million arms, a round of Tsallis-INF takes at least 500 times as long as one of FTPL in strata.",
-            "time of Tsallis-INF by Newton's method over FTPL's in strata",
-            [mean_of("K = 1,000,000", times[TsallisINF().label][last] / strata[last])],
-            500.0,
-        ),
-        judged_above(
-            "many-arms-dense",
-            "ours",
-            "From about 2,000 arms on, a round in strata is faster than a dense round.",
-            "time of a dense round over one in strata",
-            [
-                mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
-                for at, number in enumerate(arms)
-                if number >= DENSE_FROM
-            ],
-            1.0,
-        ),
+        judge("many-arms-growth", grown),
+        judge("many-arms-tsallis", [tsallis]),
+        judge("many-arms-dense", dense),
     ]
 
 
@@ -187,16 +168,9 @@ def learned_claim(results: Results) -> Claim:
     rounds = results.horizon
     parts = [
         mean_of(NAMES[label], results.final_regret(label) / rounds / guessing(results), 2)
-        for label in (PAPER.label, OURS.label)
+        for label in OUR_LABELS
     ]
-    return judged_below(
-        "many-arms-learned",
-        "ours",
-        "Over ten rounds per item, the policies lose less than half as much as uniform guessing.",
-        "regret over that of uniform guessing",
-        parts,
-        0.5,
-    )
+    return judge("many-arms-learned", parts)
 
 
 def loss_panel(results: Results) -> Panel:

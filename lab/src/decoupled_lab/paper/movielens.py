@@ -9,19 +9,20 @@ from decoupled.base import write_atomically
 from decoupled.errors import StorageError
 from decoupled.plots import NAMES as FIGURE_NAMES
 from decoupled.policies import FollowTheLeader, Policy, TopTwo
-from decoupled.simulation import Plan, Results, make_plan
+from decoupled.simulation import Plan, make_plan
 
 from ..movielens import find
 from ..movielens.environment import MovieLens
-from ..report.claims import Claim, judged_above, not_judged
+from ..report.claims import not_judged
 from ..report.page import ReportTable, Section
 from .base import HORIZON, Advance, Scale, Simulated
+from .claims import judge
 from .setup import (
     CONTENDER_NAMES,
     CONTENDERS,
     POLICIES,
     contender_leads,
-    lowest_claim,
+    leads,
     regret_picture,
     regret_table,
     tail_leads,
@@ -69,12 +70,7 @@ class Movies(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         known = json.loads((folder / SOURCE_FILE).read_text("utf-8"))
-        lowest = lowest_claim(
-            "movielens-lowest",
-            "Appendix E.3, 'significantly outperforming both FTRL and EXP3 across all tested environments'",
-            "On MovieLens 100K, FTPL has lower regret than Tsallis-INF and EXP3 with 32, 64, 128 and 256 movies.",
-            cells,
-        )
+        lowest = judge("movielens-lowest", leads(cells))
         warnings: tuple[str, ...] = ()
         if known["data"] == STAND_IN:
             lowest = not_judged(lowest, MISSING)
@@ -138,7 +134,10 @@ class NoisyMovies(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         data = next(iter(cells.values())).specification["environment"]["data"]
-        judged = noisy_claims(cells)
+        judged = [
+            judge("noisy-movies-lower", contender_leads(cells)),
+            judge("noisy-movies-tail", tail_leads(cells)),
+        ]
         if data == STAND_IN:
             judged = [not_judged(claim, MISSING) for claim in judged]
         title = "Movies as arms, with noise and in random order"
@@ -151,25 +150,3 @@ class NoisyMovies(Simulated):
         )
         tables = (regret_table(cells, NOISY_NAMES),)
         return Section(text, tuple(judged), (picture,), tables, stand_in_warnings(data))
-
-
-def noisy_claims(cells: dict[str, Results]) -> list[Claim]:
-    """The claims about means and 99th percentiles."""
-    return [
-        judged_above(
-            "noisy-movies-lower",
-            "ours",
-            "With noise and in random order, the recommended setting has less regret than the paper's three policies, centred FTPL, follow the leader and centred EXP3.",
-            "regret of another policy minus that of Ladder()",
-            contender_leads(cells),
-            0.0,
-        ),
-        judged_above(
-            "noisy-movies-tail",
-            "ours",
-            "The 99th percentile of its regret is lower than theirs.",
-            "99th percentile of another policy minus that of Ladder()",
-            tail_leads(cells),
-            0.0,
-        ),
-    ]

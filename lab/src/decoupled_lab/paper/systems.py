@@ -2,8 +2,9 @@
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +29,10 @@ from decoupled.policies import (
 from decoupled.simulation import Plan, Results, draws_per_round, make_plan, run_block
 
 from ..movielens.environment import MovieLens
-from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of
+from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section, short
 from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
+from .claims import judge
 from .movielens import source, stand_in_warnings
 from .setup import ADVERSARIES, BENCHMARKS, regret_ratio
 
@@ -89,7 +91,7 @@ class Systems(Simulated):
         runs = next(iter(cells.values())).runs
         claims = (
             *draw_claims(measured["draws"]),
-            *(comparison.judge(cells) for comparison in COMPARISONS),
+            *(comparison_claim(name, cells) for name in COMPARISONS),
             hybrid_claim(measured["seconds"]),
         )
         text = (
@@ -145,75 +147,22 @@ def draw_claims(draws: dict[str, dict[str, list[float]]]) -> list[Claim]:
         mean_of(f"K = {arms}", np.array(each) / sums[arms], count)
         for arms, each in draws["conditional"].items()
     ]
-    return [
-        judged_within(
-            "systems-geometric",
-            "Section 1: geometric resampling costs $O(K^2)$ per round, K draws of K perturbations",
-            "Geometric resampling takes about K draws per round.",
-            "draws per round over K",
-            plain,
-            0.5,
-            2.0,
-        ),
-        judged_within(
-            "systems-conditional",
-            "Section 1: its efficient variant costs O(K log K) per round",
-            "Conditional geometric resampling takes about log K draws per round.",
-            "draws per round over 1 + 1/2 + ... + 1/K",
-            conditional,
-            0.8,
-            1.25,
-        ),
-    ]
-
-
-class MoreRegret(NamedTuple):
-    """The claim that one policy has more regret than another in some worlds."""
-
-    id: str
-    place: str
-    statement: str
-    above: Policy
-    below: Policy
-    worlds: tuple[str, ...]
-
-    def judge(self, cells: dict[str, Results]) -> Claim:
-        """The claim with its verdict."""
-        parts = [
-            regret_ratio(name, cells[name], self.above, self.below, len(self.worlds))
-            for name in self.worlds
-        ]
-        statistic = f"regret of {type(self.above).__name__} over {type(self.below).__name__}'s"
-        return judged_above(self.id, self.place, self.statement, statistic, parts, 1.0)
+    return [judge("systems-geometric", plain), judge("systems-conditional", conditional)]
 
 
 STOCHASTIC = ("stochastic easy", "stochastic hard")
-COMPARISONS = (
-    MoreRegret(
-        "systems-exp3",
-        "Sections 1 and 2.2: Exp3-type policies are suboptimal in the stochastic regime",
-        "The Exp3-type policy of Avner, Mannor and Shamir, tuned for the horizon, has more stochastic regret than FTPL.",
-        AvnerExp3(horizon=HORIZON),
-        FTPL(),
-        STOCHASTIC,
-    ),
-    MoreRegret(
-        "systems-top-two",
-        "Section 1, 'even an anytime sampling rule designed for pure exploration tasks' does better",
-        "EB-TC_eps, a rule for pure exploration, has less stochastic regret than the Exp3-type policy.",
-        AvnerExp3(horizon=HORIZON),
-        TopTwo(),
-        STOCHASTIC,
-    ),
-    MoreRegret(
-        "systems-decoupling",
-        "Section 1: decoupled regret 'outperforms the optimal bound for the standard stochastic bandits'",
-        "Decoupled FTPL has less regret than Tsallis-INF in the standard game, on the paper's three instances.",
-        CoupledTsallisINF(),
-        FTPL(),
-        tuple(BENCHMARKS),
-    ),
-)
+# The claims that one policy has more regret than another in some worlds.
+COMPARISONS: dict[str, tuple[Policy, Policy, Sequence[str]]] = {
+    "systems-exp3": (AvnerExp3(horizon=HORIZON), FTPL(), STOCHASTIC),
+    "systems-top-two": (AvnerExp3(horizon=HORIZON), TopTwo(), STOCHASTIC),
+    "systems-decoupling": (CoupledTsallisINF(), FTPL(), tuple(BENCHMARKS)),
+}
+
+
+def comparison_claim(name: str, cells: dict[str, Results]) -> Claim:
+    """One of the COMPARISONS."""
+    above, below, worlds = COMPARISONS[name]
+    return judge(name, [regret_ratio(each, cells[each], above, below, len(worlds)) for each in worlds])
 
 
 def hybrid_claim(seconds: dict[str, list[list[float]]]) -> Claim:
@@ -223,14 +172,7 @@ def hybrid_claim(seconds: dict[str, list[list[float]]]) -> Claim:
         ratio_of(f"K = {arms}", np.array(hybrid[at]), np.array(ftpl[at]), len(TIMED_ARMS))
         for at, arms in enumerate(TIMED_ARMS)
     ]
-    return judged_above(
-        "systems-hybrid",
-        "Section 2.2, remark: 'substantially heavier computational costs', 'around 130 times slower'",
-        "A round of the hybrid policy takes at least 100 times as long as a round of FTPL, even with a dedicated solver.",
-        "time of JinHybrid over FTPL's",
-        parts,
-        100.0,
-    )
+    return judge("systems-hybrid", parts)
 
 
 def cost_picture(cells: dict[str, Results], seconds: dict[str, list[list[float]]], runs: int) -> Picture:
