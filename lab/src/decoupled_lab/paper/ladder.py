@@ -17,8 +17,8 @@ from decoupled.simulation import Plan, Results, make_plan
 from ..report.claims import Claim, mean_of
 from ..report.page import Section
 from .base import Advance, Recorded, Scale, Simulated
-from .claims import judge
 from .setup import regret_picture, regret_table
+from .words import judge, told
 
 RUNGS = ("slow: c = 0.5", "fast: c = 8", "the best mean")
 ARMS, ROUNDS = 8, 3_000
@@ -98,7 +98,15 @@ class Rungs(Recorded):
         weights = self.weights(folder)
         rounds = marks().astype(float)
         panels = tuple(
-            Panel(world, series(rounds, each), "round", "weight of the rung", log_x=True)
+            Panel(
+                world,
+                tuple(
+                    Series(name, rounds, each[:, :, rung].mean(axis=0), None, rung)
+                    for rung, name in enumerate(RUNGS)
+                ),
+                y_label="weight of the rung",
+                log_x=True,
+            )
             for world, each in weights.items()
         )
         picture = Picture(
@@ -108,19 +116,7 @@ class Rungs(Recorded):
             panels,
             columns=2,
         )
-        text = (
-            "The ladder exploits in three ways: a slow and a fast perturbed leader, and the arm with the smallest mean loss. It learns from the losses seen how often to use each. "
-            "The slow rung hardly commits, which protects against an adversary that punishes committing. Where committing pays, the slow rung should lose its weight."
-        )
-        return Section(text, tuple(claims(weights)), (picture,))
-
-
-def series(rounds: Floats, weights: Floats) -> tuple[Series, ...]:
-    """A curve for each rung."""
-    return tuple(
-        Series(name, rounds, weights[:, :, rung].mean(axis=0), None, rung)
-        for rung, name in enumerate(RUNGS)
-    )
+        return Section(told("rungs"), tuple(claims(weights)), (picture,))
 
 
 def claims(weights: dict[str, Floats]) -> list[Claim]:
@@ -166,12 +162,8 @@ class LateBloomer(Simulated):
         picture = regret_picture(
             "late-bloomer", "An arm that becomes good late", cells, 2, names=BLOOMER_NAMES, more=more
         )
-        text = (
-            "Arm 1 costs 0.6 for five sevenths of the rounds and nothing afterwards; the others cost 0.5. By then it is explored so seldom that most runs never see it again, and a ladder whose "
-            "baselines count from the least loss <i>seen</i> learns nothing of arms that it does not see. A uniform share of the exploration mends this. Regret below 0 is less loss than the best single arm has."
-        )
         tables = (regret_table(cells, BLOOMER_NAMES),)
-        return Section(text, tuple(bloomer_claims(cells)), (picture,), tables)
+        return Section(told("late-bloomer"), tuple(bloomer_claims(cells)), (picture,), tables)
 
 
 def bloomer_claims(cells: dict[str, Results]) -> list[Claim]:

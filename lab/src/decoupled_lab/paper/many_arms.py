@@ -1,6 +1,5 @@
 """Beyond the paper: rounds whose time hardly depends on the number of arms, on real films and a million items."""
 
-import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base import write_atomically
 from decoupled.environments import Catalogue
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
@@ -20,10 +18,10 @@ from ..movielens.environment import MovieLens
 from ..movielens.ratings import MOVIES
 from ..report.claims import Claim, mean_of
 from ..report.page import ReportTable, Section
-from .base import TIMES_FILE, Advance, Scale, Simulated
-from .claims import judge
+from .base import TIMES_FILE, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import named_panel, named_series, regret_table
+from .words import judge, told
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()  # in strata from 4,096 arms on
@@ -46,6 +44,7 @@ class ManyArms(Simulated):
     """Every film of MovieLens as an arm, a generated catalogue, and the time of a round by K."""
 
     times = True
+    file = TIMES_FILE
     on_device = False  # it times the CPU, and a million arms are too many for a thread
 
     def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
@@ -63,27 +62,19 @@ class ManyArms(Simulated):
             "catalogue": make_plan((PAPER, OURS), items, item_rounds, item_runs, scale.seed, spacing),
         }
 
-    def _timed(self, scale: Scale) -> tuple[tuple[int, ...], int]:
-        return ((HUNDREDTH, 100_000), 3) if scale.quick else (TIMED_ARMS, 9)
-
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
         steps: dict[object, Callable[[], object]] = {
             ("further", type(policy), policy.label): partial(once, policy) for policy in TIMED
         }
         return {**super().code(scale), **steps}
 
-    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        super().measure(scale, folder, advance)
-        path = folder / TIMES_FILE
-        if path.exists():
-            return
-        arms, repetitions = self._timed(scale)
-        measured = {"arms": list(arms), "microseconds": timed(arms, repetitions), **source()}
-        write_atomically(path, json.dumps(measured, indent=1))
+    def beside(self, scale: Scale) -> dict[str, Any]:
+        arms, repetitions = ((HUNDREDTH, 100_000), 3) if scale.quick else (TIMED_ARMS, 9)
+        return {"arms": list(arms), "microseconds": timed(arms, repetitions), **source()}
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        saved = json.loads((folder / TIMES_FILE).read_text("utf-8"))
+        saved = self.saved(folder)
         times = {label: np.array(each) for label, each in saved["microseconds"].items()}
         items = cells["catalogue"].specification["environment"]["arms"]
         pictures = (
@@ -97,13 +88,9 @@ class ManyArms(Simulated):
                 columns=2,
             ),
         )
-        text = (
-            '<code>FTPL(ranking="strata")</code> draws both arms from exactly the same distributions as FTPL, but looks at only about log K arms. An observation moves '
-            "of the order of $\\sqrt{K}$ numbers. The generated catalogue has a known best item, so its regret can be measured. Nine items in ten pay less than half as much as the second best can."
-        )
         claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
         tables = (time_table(saved["arms"], times), regret_table(cells, NAMES))
-        return Section(text, claims, pictures, tables, stand_in_warnings(saved["data"]))
+        return Section(told("many-arms"), claims, pictures, tables, stand_in_warnings(saved["data"]))
 
 
 def rounds_of(policy: Policy, arms: int) -> int:

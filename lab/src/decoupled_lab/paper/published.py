@@ -3,17 +3,13 @@
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-
 from decoupled.environments import Alternating, Bernoulli
 from decoupled.plots import NAMES
 from decoupled.policies import FTPL, FollowTheLeader
-from decoupled.simulation import Plan, Results, make_plan
+from decoupled.simulation import Plan, make_plan
 
-from ..report.claims import Measure, ratio_of
 from ..report.page import Section
 from .base import HORIZON, Scale, Simulated
-from .claims import judge
 from .setup import (
     ADVERSARIAL,
     ADVERSARIES,
@@ -21,11 +17,13 @@ from .setup import (
     POLICIES,
     STOCHASTIC_EASY,
     STOCHASTIC_HARD,
+    late_share,
     leads,
     regret_picture,
     regret_ratio,
     regret_table,
 )
+from .words import judge, told
 
 
 class Adversarial(Simulated):
@@ -40,11 +38,7 @@ class Adversarial(Simulated):
         cells = {"": self.results(folder)["alternating"]}
         claim = judge("adversarial-lowest", leads(cells))
         picture = regret_picture("adversarial", "Alternating losses, K = 8, gap 0.125", cells)
-        text = (
-            "Losses are Bernoulli. The means of the best arm and the others alternate between (0, gap) and (1 - gap, 1), in phases "
-            "of $\\lfloor 1.6^n \\rfloor$ rounds."
-        )
-        return Section(text, (claim,), (picture,), (regret_table(cells),))
+        return Section(told("adversarial"), (claim,), (picture,), (regret_table(cells),))
 
 
 class Stochastic(Simulated):
@@ -64,20 +58,12 @@ class Stochastic(Simulated):
         lowest = judge(f"stochastic-{self.difficulty}-lowest", leads(cells))
         picture = regret_picture(f"stochastic-{self.difficulty}", f"Mean rewards {rewards}", cells)
         text = f"Rewards are Bernoulli with means [{rewards}]. A loss is one minus the reward."
-        claims = (lowest, judge(self.convergence, last_quarter(cells[""])))
+        results = cells[""]
+        late = [
+            late_share(NAMES[label], results, label, 0.75, len(results.labels)) for label in results.labels
+        ]
+        claims = (lowest, judge(self.convergence, late))
         return Section(text, claims, (picture,), (regret_table(cells),))
-
-
-def last_quarter(results: Results) -> list[Measure]:
-    """The share of each policy's regret that it adds in the last quarter of the rounds."""
-    rounds = results.data["round"].values
-    start = int(np.argmin(np.abs(rounds - 0.75 * rounds[-1])))
-    shares = []
-    for label in results.labels:
-        curves = results.data.regret.sel(policy=label).values
-        added = curves[:, -1] - curves[:, start]
-        shares.append(ratio_of(NAMES[label], added, curves[:, -1], len(results.labels)))
-    return shares
 
 
 class StochasticEasy(Stochastic):
@@ -120,8 +106,7 @@ class SixteenInstances(Simulated):
         claims = (judge("grid-lowest", leads(cells)), judge("grid-hardest", rivals))
         more = "With 64 arms and the smallest gap, 10,000 rounds are too few to find the best arm, and all policies are near gap x T."
         picture = regret_picture("grid", "Regret in sixteen alternating instances", cells, 4, more=more)
-        text = "The alternating environment for K in {4, 16, 32, 64} and gaps in {0.03125, 0.0625, 0.125, 0.25}."
-        return Section(text, claims, (picture,), (regret_table(cells),))
+        return Section(told("grid"), claims, (picture,), (regret_table(cells),))
 
 
 class Baseline(Simulated):
@@ -152,10 +137,4 @@ class Baseline(Simulated):
         picture = regret_picture(
             "baseline", "Follow the leader and the paper's policies", cells, 3, more=more
         )
-        text = (
-            "Follow the leader exploits the arm with the smallest sample mean and explores uniformly. Losses that do not react cannot harm it, "
-            "and its sample means are the best possible estimates. The adversary <i>punish last</i> makes the arm exploited last cost 1. "
-            "<i>Adaptive alternating</i> moves the level of all losses in reaction to the arm exploited, but keeps the gaps. Uniform exploration still "
-            "sees the gaps, so this adversary does not hurt follow the leader."
-        )
-        return Section(text, claims, (picture,), (regret_table(cells),))
+        return Section(told("baseline"), claims, (picture,), (regret_table(cells),))

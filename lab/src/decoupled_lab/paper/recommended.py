@@ -1,7 +1,6 @@
 """Beyond the paper: the ladder, compared with the paper's policies, centred FTPL and the simplest method."""
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from ..movielens.environment import MovieLens
 from ..report.claims import Claim, Measure, mean_of, not_judged, quantile_gap, ratio_of
 from ..report.page import ReportTable, Section
 from .base import HORIZON, Scale, Simulated
-from .claims import judge
 from .movielens import ARMS as MOVIES
 from .movielens import MISSING, STAND_IN, source, stand_in_warnings
 from .published import ARMS, GAPS
@@ -32,6 +30,7 @@ from .setup import (
     regret_ratio,
     tail_leads,
 )
+from .words import judge, told
 
 PAPER, CENTRED, OURS, SIMPLEST = FTPL(), CENTRED_FTPL, Ladder(), FollowTheLeader()
 # "punish last" itself has 8 arms.
@@ -147,7 +146,7 @@ class LessRegret(Simulated):
         }
         grid: dict[str, Environment] = {name: Alternating(*cell) for name, cell in CELLS.items()}
         if scale.quick:
-            movies, grid = first(movies, 2), first(grid, 4)
+            movies, grid = dict([*movies.items()][:2]), dict([*grid.items()][:4])
         return {
             name: make_plan(policies, world, HORIZON, runs, scale.seed, checkpoints)
             for worlds, policies, runs, checkpoints in (
@@ -173,20 +172,9 @@ class LessRegret(Simulated):
         title = "The ladder, centred FTPL, the paper's policies and the simplest method"
         more = "The recommended setting is the same in every panel."
         picture = regret_picture("less-regret", title, cells, 3, names=CONTENDER_NAMES, more=more)
-        text = (
-            "<code>Ladder()</code> is a <i>ladder</i>: several rules for exploitation share one exploration and one set of estimates, and it learns from the losses seen how often to follow each. "
-            "Its estimates subtract the part of a loss that all arms share (the <i>centred</i> estimator, which is unbiased like the paper's), and its rates fall with the spread of the observed losses. "
-            "The parameters were tuned on separate, generated instances. "
-            "All policies meet the same losses, except that adversaries react to each policy."
-        )
         tables = (table(cells), table(grid))
         warnings = stand_in_warnings(data)
-        return Section(text, tuple(claims), (picture,), tables, warnings)
-
-
-def first(worlds: dict[str, Environment], count: int) -> dict[str, Environment]:
-    """The first `count` worlds."""
-    return dict(islice(worlds.items(), count))
+        return Section(told("less-regret"), tuple(claims), (picture,), tables, warnings)
 
 
 def table(cells: dict[str, Results]) -> ReportTable:

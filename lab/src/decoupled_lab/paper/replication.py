@@ -25,8 +25,8 @@ from ..report.page import KINDS, ReportTable, Section, counted, formatted, neede
 from ..report.text import markdown, markdown_table
 from . import EXPERIMENTS, GROUPS
 from .base import Scale
-from .claims import sheet
 from .runner import FULL_RUNS, facts, load
+from .words import sheet
 
 NAME = "replication"
 LARGEST = (5, 20)  # columns and rows of a table that is shown here

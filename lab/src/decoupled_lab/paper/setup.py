@@ -146,6 +146,14 @@ def regret_ratio(
     return ratio_of(cell, results.final_regret(above), results.final_regret(below), comparisons)
 
 
+def late_share(of: str, results: Results, label: str, since: float, comparisons: int) -> Measure:
+    """The share of a policy's regret that comes after a part `since` of the rounds."""
+    rounds = results.data["round"].values
+    start = int(np.argmin(np.abs(rounds - since * rounds[-1])))
+    curves = results.data.regret.sel(policy=label).values
+    return ratio_of(of, curves[:, -1] - curves[:, start], curves[:, -1], comparisons)
+
+
 def regret_table(cells: Mapping[str, Results], names: Mapping[str, str] = NAMES) -> ReportTable:
     """The final regret of every policy."""
     return comparison.regret_table("Final regret", cells, names)

@@ -15,7 +15,7 @@ from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory.bounds import switches as bound_on_switches
 from .base import Scale, Simulated
-from .claims import judge
+from .words import judge, told
 
 STICKY: tuple[Policy, ...] = (FTPL(), TsallisINF(), Ladder())
 COUPLED = CoupledTsallisINF()
@@ -68,12 +68,11 @@ class Sticky(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         alone, many = _pairs(cells, ONE), _pairs(cells, MANY)
-        text = (
-            "A key, such as a session, has its own perturbations, hashed from its text, in place of fresh ones in every round. What is explored does not change, and neither does the law of "
-            "what is served; but a key is moved only when what is learned moves it. With fresh draws it is moved whenever two draws differ. Policies of the standard game learn from what they serve, so there a key must not decide it."
-        )
         return Section(
-            text, tuple(claims(alone, many)), (picture(alone),), (table(alone, ONE), table(many, MANY))
+            told("sticky"),
+            tuple(claims(alone, many)),
+            (picture(alone),),
+            (table(alone, ONE), table(many, MANY)),
         )
 
 

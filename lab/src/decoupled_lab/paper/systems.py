@@ -1,6 +1,5 @@
 """Every system that the paper names, compared: regret, tails, time, draws, and prior knowledge."""
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base import write_atomically
 from decoupled.environments import Alternating, Bernoulli, Environment
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import (
@@ -31,10 +29,10 @@ from decoupled.simulation import Plan, Results, draws_per_round, make_plan, run_
 from ..movielens.environment import MovieLens
 from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section, short
-from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
-from .claims import judge
+from .base import HORIZON, TIMES_FILE, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import ADVERSARIES, BENCHMARKS, regret_ratio
+from .words import judge, told
 
 # Each policy with a short name, and what its theory requires you to know before the first round.
 SYSTEMS: dict[Policy, tuple[str, str]] = {
@@ -69,6 +67,7 @@ class Systems(Simulated):
     """All systems on one page. Not in the quick version, because fourteen policies compile slowly."""
 
     times = True
+    file = TIMES_FILE
     on_device = False  # it times the CPU
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
@@ -78,32 +77,22 @@ class Systems(Simulated):
             for name, world in worlds(scale.quick).items()
         }
 
-    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        super().measure(scale, folder, advance)
-        path = folder / TIMES_FILE
-        if not path.exists():
-            measured = {"seconds": round_times(scale), "draws": resampling_draws(scale), **source()}
-            write_atomically(path, json.dumps(measured, indent=1))
+    def beside(self, scale: Scale) -> dict[str, Any]:
+        return {"seconds": round_times(scale), "draws": resampling_draws(scale), **source()}
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        measured = json.loads((folder / TIMES_FILE).read_text("utf-8"))
+        measured = self.saved(folder)
         runs = next(iter(cells.values())).runs
         claims = (
             *draw_claims(measured["draws"]),
             *(comparison_claim(name, cells) for name in COMPARISONS),
             hybrid_claim(measured["seconds"]),
         )
-        text = (
-            "Policies marked <i>coupled</i> play the standard game, where a player sees the arm that it plays. They have less information, and "
-            "show what decoupling is worth. GR and CGR are plain and conditional geometric resampling. RV is the reduced-variance estimator. "
-            "<i>Top two</i> is EB-TC<sub>eps</sub>, a rule for pure exploration, whose leader is exploited. The <i>hybrid</i> follows Jin, Liu and Luo (2023), with our constants. "
-            "Times are of the compiled round loop on one thread, including the environment."
-        )
         tables = (overview(cells, measured["seconds"], measured["draws"]),)
         pictures = (cost_picture(cells, measured["seconds"], runs),)
         warnings = stand_in_warnings(measured["data"])
-        return Section(text, claims, pictures, tables, warnings)
+        return Section(told("systems"), claims, pictures, tables, warnings)
 
 
 def round_times(scale: Scale) -> dict[str, list[list[float]]]:
@@ -207,15 +196,12 @@ def overview(
     rows = []
     for policy, (name, knowledge) in SYSTEMS.items():
         label = policy.label
-        regret = (formatted(each.loc[label]) for each in lines.values())
+        known = (each.loc[label] for each in lines.values())
+        # The mean, half of the width of its interval, and the 99th percentile.
+        regret = (f"{at['mean']:.0f} ± {at['high'] - at['mean']:.0f} ({at['p99']:.0f})" for at in known)
         times = (short(1e6 * float(np.mean(each))) for each in seconds[label])
         rows.append((name, *regret, *times, drawn(policy, draws), knowledge))
     return ReportTable("Regret after 10,000 rounds, and cost", head, tuple(rows))
-
-
-def formatted(line: Any) -> str:
-    """Mean, half-width of its interval, 99th percentile."""
-    return f"{line['mean']:.0f} ± {line['high'] - line['mean']:.0f} ({line['p99']:.0f})"
 
 
 def drawn(policy: Policy, draws: dict[str, dict[str, list[float]]]) -> str:

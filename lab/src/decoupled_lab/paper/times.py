@@ -19,7 +19,7 @@ from ..bench.steps import TextbookFTPL, TextbookTsallis, compiled_step, textbook
 from ..report.claims import Claim, Measure, mean_of, quotient_of
 from ..report.page import ReportTable, Section
 from .base import HORIZON, Advance, Scale, Timed
-from .claims import judge, unmeasured
+from .words import judge, told, unmeasured
 
 ARMS = tuple(4 * x + 2 for x in range(64))
 SERIES = ("FTPL (improved)", "FTPL (sorting)", "Tsallis-INF (Newton)")
@@ -84,14 +84,8 @@ class Runtime(Timed):
             tuple(runtime_panel(kind, arms, times[at]) for at, kind in enumerate(KINDS)),
             columns=2,
         )
-        text = (
-            "Each timing covers a policy's step, the draw of both arms and the update, from the first round on, on the alternating "
-            "environment with gap 0.125. The losses are drawn before the timer starts, so the environment costs one lookup per round. "
-            "<i>Compiled</i> is this package. <i>Textbook</i> is the same algorithm as a reader of the paper would write it in NumPy. "
-            "Every repetition times all implementations in turn, on one thread."
-        )
         tables = (slope_table(slopes),)
-        return Section(text, tuple(claims), (picture,), tables)
+        return Section(told("runtime"), tuple(claims), (picture,), tables)
 
 
 def kind_claims(kind: str, times: Floats, slopes: Floats) -> list[Claim]:
@@ -186,23 +180,16 @@ class Conic(Timed):
         saved = self.saved(folder)
         if "missing" in saved:
             unjudged = unmeasured("conic-compiled", "scs is not installed")
-            return Section(CONIC_TEXT, (unjudged,), (), (), (saved["missing"],))
+            return Section(told("conic"), (unjudged,), (), (), (saved["missing"],))
         lines = saved["lines"]
         claims = (*ratio_claims(lines), accuracy_claim(lines))
-        return Section(CONIC_TEXT, claims, (ratio_picture(lines),), (time_table(lines),))
+        return Section(told("conic"), claims, (ratio_picture(lines),), (time_table(lines),))
 
 
 def one_round(policy: Policy) -> None:
     """Decide and observe once."""
     learner = policy.start(arms=2, seed=0)
     learner.observe(learner.decide(), loss=0.5)
-
-
-CONIC_TEXT = (
-    "Tsallis-INF plays the alternating environment with Newton's method. At sampled rounds, SCS repeats the same step, one update and "
-    "one draw of both arms, and is timed (power cones, accuracy 1e-6, no warm start). FTPL's step is timed as in the runtime "
-    "figure, both compiled and as a textbook NumPy step."
-)
 
 
 def solve_again(arms: int, samples: int, seed: int) -> tuple[list[float], float]:

@@ -157,22 +157,23 @@ def _picture_data(picture: Picture) -> dict[str, Any]:
 
 def _panel_data(panel: Panel | Heat) -> dict[str, Any]:
     if isinstance(panel, Heat):
-        values = [
-            [float(f"{value:.6g}") if math.isfinite(value) else None for value in row]
-            for row in panel.values
-        ]
-        return panel._asdict() | {"values": values, "floor": 0.0, "heat": True}
+        return panel._asdict() | {
+            "values": [_digits(row) for row in panel.values],
+            "floor": 0.0,
+            "heat": True,
+        }
     lowest = min((float(value) for series in panel.series for value in series.y), default=0.0)
     series = [_series_data(each) for each in panel.series]
     return panel._asdict() | {"series": series, "floor": min(0.0, lowest)}
 
 
 def _series_data(series: Series) -> dict[str, Any]:
-    def digits(values: Any) -> list[float | None]:
-        return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
+    band = None if series.band is None else [_digits(ends) for ends in series.ends]
+    return series._asdict() | {"x": _digits(series.x), "y": _digits(series.y), "band": band}
 
-    band = None if series.band is None else [digits(ends) for ends in series.ends]
-    return series._asdict() | {"x": digits(series.x), "y": digits(series.y), "band": band}
+
+def _digits(values: Any) -> list[float | None]:
+    return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
 
 
 CLAIMS_FILE = "claims.json"

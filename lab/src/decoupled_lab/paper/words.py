@@ -1,4 +1,4 @@
-"""The claims of the experiments: what they say and the numbers that decide them are in `claims.toml`."""
+"""What the report says: the claims and the numbers that decide them in `claims.toml`, other texts in `sections.toml`."""
 
 import re
 import tomllib
@@ -11,9 +11,18 @@ from ..report.claims import Claim, Measure, judged_above, judged_below, judged_w
 
 
 @cache
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
+
+
 def sheet() -> dict[str, dict[str, Any]]:
     """Every claim by its name."""
-    return tomllib.loads(files(__package__).joinpath("claims.toml").read_text("utf-8"))
+    return _read("claims.toml")
+
+
+def told(name: str) -> str:
+    """The text of an experiment's section."""
+    return " ".join(_read("sections.toml")[name].split())
 
 
 def judge(name: str, parts: Sequence[Measure], ending: str = "", **filled: str) -> Claim:
