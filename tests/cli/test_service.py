@@ -85,18 +85,6 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
         assert word in refused.output
 
 
-def test_the_format_of_the_log_is_checked_before_anything_is_opened(tmp_path: Path) -> None:
-    store = tmp_path / "store.db"
-    refused = run(app, ["serve", "--store", str(store), "--log-format", "jsn"])
-    assert (refused.exit_code, store.exists()) == (2, False)
-    assert "--log-format = 'jsn': must be one of text, json; did you mean 'json'?" in refused.output
-    config = tmp_path / "mirror.toml"
-    config.write_text('[[arm]]\nname = "a"\nurl = "http://a"\n[[arm]]\nname = "b"\nurl = "http://b"\n')
-    refused = run(app, ["mirror", str(config), "--log-format", "xml"])
-    assert refused.exit_code == 2
-    assert "--log-format = 'xml'" in refused.output
-
-
 def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     store = tmp_path / "store.db"
@@ -314,14 +302,6 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
     script += "assert not {'fastapi', 'uvicorn', 'httpx', 'apsw', 'numba', 'prometheus_client'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, "serve" in done.stdout) == (0, True), done.stderr
-
-
-def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "decoupled_serve.service.http.server", raising=False)
-    result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
-    assert result.exit_code == 1
-    assert "pip install 'decoupled-bandits[serve]'" in result.output
 
 
 def test_messages_in_the_shell_have_remedies_of_the_shell(

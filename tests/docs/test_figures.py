@@ -4,7 +4,6 @@ import runpy
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
 
 from support.pages import PAGES, ROOT
 from support.phone import SMALLEST, smallest_on_a_phone
@@ -32,14 +31,6 @@ def test_another_figure_is_noticed() -> None:
     line.set_ydata(np.full_like(line.get_ydata(), line.get_ydata()[0]))
     with pytest.raises(AssertionError, match="draw it"):
         assert_shows(kept, figure, "draw it")
-
-
-@pytest.mark.parametrize("name", MAKE["DARK"])
-def test_a_dark_figure_is_dark_and_as_large_as_the_light_one(name: str) -> None:
-    light, dark = (imread(ROOT / "docs" / "figures" / f"{name}{kind}.png") for kind in ("", "-dark"))
-    assert light.shape == dark.shape
-    assert light[0, 0, :3].min() > 0.95
-    assert dark[0, 0, :3].max() < 0.1
 
 
 def test_the_animation_of_the_readme_is_up_to_date_and_stands_still_for_those_who_prefer_that() -> None:

@@ -5,13 +5,11 @@ import os
 import runpy
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
-from support.pages import PAGES, ROOT
+from support.pages import ROOT
 from support.phone import SMALLEST, smallest_on_a_phone
 from support.pictures import assert_shows
 
@@ -54,15 +52,6 @@ def test_the_page_is_what_the_script_writes() -> None:
     assert (GALLERY / "index.md").read_text() == SCRIPT["index_page"](), AGAIN
 
 
-def test_every_example_is_in_the_navigation_once() -> None:
-    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
-    config = SCRIPT["on_config"](SimpleNamespace(nav=nav))
-    (gallery,) = [item["Gallery"] for item in config.nav if "Gallery" in item]
-    assert gallery[0] == {"All examples": "gallery/index.md"}
-    pages = [page for part in gallery[1:] for section in part.values() for page in section]
-    assert pages == [f"gallery/{name}.md" for name in EXAMPLES]
-
-
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=list(EXAMPLES))
 def test_a_program_is_short_and_uses_public_names_only(example: Any) -> None:
     assert len(example.alt) >= 60
@@ -74,11 +63,6 @@ def test_a_program_is_short_and_uses_public_names_only(example: Any) -> None:
     ours = {each for each in imported if each.startswith("decoupled")}
     assert ours <= {"decoupled", "decoupled.extend", "decoupled_lab"}
     assert not [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr[0] == "_"]
-
-
-def test_a_page_outside_the_gallery_links_to_every_example() -> None:
-    pages = [page.read_text() for page in PAGES if page.parent != GALLERY]
-    assert [name for name in EXAMPLES if not any(f"gallery/{name}.py)" in page for page in pages)] == []
 
 
 if __name__ == "__main__":

@@ -129,12 +129,6 @@ def test_a_fit_is_not_named_twice() -> None:
     assert labels == ["FTPL", "points"]
 
 
-def test_negative_regret_is_shown() -> None:
-    series = Series("FTPL", X, -X, np.ones(3))
-    axes = draw(Picture("example", "", "", (Panel("", (series,)),))).axes[0]
-    assert axes.get_ylim()[0] < -100.0
-
-
 class Texts(ast.NodeVisitor):
     """Collects the texts of a program, with a 1 for every value that a text is given when it runs."""
 
@@ -177,12 +171,6 @@ def test_powers_indices_roots_and_fractions() -> None:
     assert "".join(power[1].itertext()) == "−3"  # noqa: RUF001
     (number,) = [each for each in formula.findall("msup") if each[1].tag == "mn"]
     assert [each.text for each in number] == ["10", "6"]
-
-
-def test_both_brackets_of_a_power_have_one_size() -> None:
-    (formula,) = elements(typeset("$(1 + u)^{-3}$"))
-    brackets = [each for each in formula.iter("mo") if each.text in ("(", ")")]
-    assert [each.get("stretchy") for each in brackets] == ["false", "false"]
 
 
 def test_an_escaped_sign_stays_one_sign() -> None:
