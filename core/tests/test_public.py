@@ -13,7 +13,6 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.lazy import exports
-from decoupled.client import errors
 
 ROOT = Path(__file__).parents[2]
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
@@ -31,44 +30,6 @@ def test_public_names_have_an_example() -> None:
     assert [
         name for name in NAMES + ENVIRONMENTS if ">>>" not in (inspect.getdoc(lookup(name)) or "")
     ] == []
-
-
-DOORS = (
-    "base",
-    "cli",
-    "client",
-    "environments",
-    "extend",
-    "inference",
-    "learner",
-    "policies",
-    "simulation",
-    "testing",
-)
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_every_public_name_has_a_place_in_the_reference(door: str) -> None:
-    pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
-    module = import_module(f"decoupled.{door}")
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if name[0] != "_"]
-    generated = {name for name, each in vars(errors).items() if inspect.isclass(each)}
-    generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
-    missing = [
-        name
-        for name in names
-        if name[0] != "_"
-        and name not in generated
-        and not inspect.ismodule(getattr(module, name))
-        and f".{name}\n" not in pages
-        and f"`{name}`" not in pages
-    ]
-    assert missing == []
-
-
-def test_learner_methods_are_documented() -> None:
-    methods = inspect.getmembers(dc.Learner, inspect.isroutine)
-    assert [name for name, method in methods if name[0] != "_" and not inspect.getdoc(method)] == []
 
 
 def test_every_public_name_can_be_had() -> None:
