@@ -71,7 +71,7 @@ def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
     last = np.array([number == many_arms.LARGEST for number in many_arms.TIMED_ARMS])[:, None]
     return {
         many_arms.PAPER.label: strata,
-        many_arms.OURS.label: 1.2 * strata,
+        many_arms.CENTRED.label: 1.2 * strata,
         FTPL().label: strata * dense,
         TsallisINF().label: strata * np.where(last, tsallis, 2.0),
     }

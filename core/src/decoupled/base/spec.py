@@ -80,6 +80,9 @@ class Description:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Read what `to_dict` wrote. Missing parameters take their defaults.
 
+        What an older version wrote has every parameter but those added since. These then take the value that stands for the
+        behaviour before.
+
         Args:
             values: what `to_dict` returned: the name of the class, and its parameters.
 
@@ -101,14 +104,18 @@ class Description:
             what = cls.kind if cls.__name__ not in cls._known else cls.__name__
             remedy = near_name(name, list(cls.known()))
             raise ParameterError.of("name", name, f"is not a known {what}", remedy)
-        allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
+        declared = fields(known)  # type: ignore[arg-type]
+        allowed = [field.name for field in declared]
         for key in parameters:
             if key not in allowed:
                 rule = f"is not a parameter of {name}"
                 raise ParameterError.of(key, parameters[key], rule, near_name(key, allowed))
-        for field in fields(known):  # type: ignore[arg-type]
+        for field in declared:
             if field.default is MISSING and field.name not in parameters:
                 raise ParameterError(f"{field.name}: is missing; {name} needs it")
+        added = {each.name: each.metadata["before"] for each in declared if "before" in each.metadata}
+        if parameters.keys() == set(allowed) - added.keys():
+            parameters |= added
         return known(**parameters)
 
     @classmethod
