@@ -13,7 +13,7 @@ from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
 from decoupled.simulation import Plan, Results, make_plan
 
-from ..bench.steps import running
+from ..bench.steps import compiled_step, running
 from ..movielens.environment import MovieLens
 from ..movielens.ratings import MOVIES
 from ..report.claims import Claim, mean_of
@@ -66,7 +66,8 @@ class ManyArms(Simulated):
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
         steps: dict[object, Callable[[], object]] = {
-            ("further", type(policy), policy.label): partial(once, policy) for policy in TIMED
+            ("further", type(policy), policy.label): partial(compiled_step, policy, 8, 4)
+            for policy in TIMED
         }
         return {**super().code(scale), **steps}
 
@@ -99,11 +100,6 @@ def rounds_of(policy: Policy, arms: int) -> int:
     """Enough rounds that a timing takes tens of milliseconds."""
     strata = isinstance(policy, FTPL) and policy.ranking in ("strata", "auto")
     return 10_000 if strata else max(4, 20_000_000 // arms)
-
-
-def once(policy: Policy) -> None:
-    """Compile a policy's loop."""
-    running(policy, 8, 4)()
 
 
 def timed(arms: tuple[int, ...], repetitions: int) -> dict[str, list[list[float]]]:

@@ -200,12 +200,6 @@ def overview(
         # The mean, half of the width of its interval, and the 99th percentile.
         regret = (f"{at['mean']:.0f} ± {at['high'] - at['mean']:.0f} ({at['p99']:.0f})" for at in known)
         times = (short(1e6 * float(np.mean(each))) for each in seconds[label])
-        rows.append((name, *regret, *times, drawn(policy, draws), knowledge))
+        drawn = f"{np.mean(draws[policy.resampling]['64']):.1f}" if isinstance(policy, CoupledFTPL) else ""
+        rows.append((name, *regret, *times, drawn, knowledge))
     return ReportTable("Regret after 10,000 rounds, and cost", head, tuple(rows))
-
-
-def drawn(policy: Policy, draws: dict[str, dict[str, list[float]]]) -> str:
-    """The number of draws per round, for a policy that resamples."""
-    if not isinstance(policy, CoupledFTPL):
-        return ""
-    return f"{np.mean(draws[policy.resampling]['64']):.1f}"
