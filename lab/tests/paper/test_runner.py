@@ -43,17 +43,6 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     return quick_run(tmp_path_factory)
 
 
-def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: Quick) -> None:
-    folder, output = quick.folder, quick.output
-    assert all(f"] {name}:" in output for name, each in EXPERIMENTS.items() if each.in_quick)
-    tail = output[output.index("What the paper says") :]
-    assert f"{folder / 'report.html'}: open it in a browser" in tail
-    assert "It does not mean that the claim is wrong." in tail
-    assert "make paper" in tail
-    assert "√(KT)" in tail  # a terminal does not typeset formulas
-    assert "$" not in tail
-
-
 def test_every_section_says_how_much_was_run_for_it(quick: Quick) -> None:
     page = (quick.folder / "report.html").read_text()
     lead = page[page.index("<h1>") : page.index("<figure")]  # its caption counts its own runs

@@ -39,7 +39,7 @@ def pair(
     learner, luck = policy.start(arms, seed=0), random.Random(0)
     if watched:
         learner.watch()
-    coming = cycle(contexts or [None])
+    coming: Iterator[Mapping[str, Any] | None] = cycle(contexts or (None,))
 
     def step() -> None:
         decision = learner.decide(key=key, context=next(coming))
