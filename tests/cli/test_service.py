@@ -114,7 +114,6 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert json.loads(given.output)["loss"] == 0.25
         assert json.loads(run(app, ["client", "show", "colours", *with_key]).output)["applied"] == 1
         check_logs(tmp_path, decision["id"], with_key)
-        check_settings(with_key)
         found = json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)
         assert found["observed"] == 1
         verdict = run(app, ["client", "verdict", "colours", *with_key]).output
@@ -169,19 +168,6 @@ def check_logs(folder: Path, decision: str, with_key: list[str]) -> None:
     assert (folder / "log.txt").read_text() == written
     refused = run(app, [*log, str(folder / "log.xls"), "--format", "xls", *with_key])
     assert (refused.exit_code, "csv, parquet" in refused.output) == (2, True), refused.output
-
-
-def check_settings(with_key: list[str]) -> None:
-    """Whatever an experiment can be told over HTTP, the command can tell it."""
-    options = ["--loss-range", "-1", "3", "--deadline", "60", "--expired-loss", "-0.5", "--seed", "7"]
-    made = run(app, ["client", "create", "paths", "north", "south", *options, *with_key])
-    assert made.exit_code == 0, made.output
-    told = json.loads(made.output)
-    assert (told["loss_range"], told["deadline_seconds"], told["expired_loss"]) == ([-1.0, 3.0], 60.0, -0.5)
-    assert run(app, ["client", "create", "paths", "north", "south", *options, *with_key]).exit_code == 0
-    other = run(app, ["client", "create", "paths", "north", "south", *options[:-1], "8", *with_key])
-    assert other.exit_code == 1, "another seed is another experiment"
-    assert "seed is another one" in " ".join(other.output.split())
 
 
 def test_the_shell_waits_for_a_policy_that_compiles(tmp_path: Path) -> None:
