@@ -20,7 +20,13 @@ from .base import Advance, Recorded, Scale, Simulated
 from .setup import regret_picture, regret_table
 from .words import judge, told
 
-RUNGS = ("slow: c = 0.5", "fast: c = 8", "the best mean")
+# The names of the rungs here, and in what the learner tells of itself.
+RUNGS = {
+    "slow: c = 0.5": "0.5",
+    "fast: c = 8": "8",
+    "the best mean": "means",
+    "the best recent mean": "recent",
+}
 ARMS, ROUNDS = 8, 3_000
 BENIGN, PUNISHING = "alternating: committing pays", "punish last: committing is punished"
 
@@ -62,7 +68,7 @@ def weights_by_round(losses_after: Losses, seed: int) -> Floats:
         learner.observe(decision, loss=losses[int(decision.explore)])
         if t + 1 in wanted:
             inside = diagnostics(learner)
-            kept.append([inside[f"rung_weight_{rung}"] for rung in range(len(RUNGS))])
+            kept.append([inside[f"weight of {rung}"] for rung in RUNGS.values()])
     return np.array(kept)
 
 
@@ -97,25 +103,15 @@ class Rungs(Recorded):
     def section(self, folder: Path) -> Section:
         weights = self.weights(folder)
         rounds = marks().astype(float)
-        panels = tuple(
-            Panel(
-                world,
-                tuple(
-                    Series(name, rounds, each[:, :, rung].mean(axis=0), None, rung)
-                    for rung, name in enumerate(RUNGS)
-                ),
-                y_label="weight of the rung",
-                log_x=True,
+        panels = []
+        for world, each in weights.items():
+            means = zip(RUNGS, each.mean(axis=0).T, strict=True)
+            series = tuple(
+                Series(name, rounds, mean, None, rung) for rung, (name, mean) in enumerate(means)
             )
-            for world, each in weights.items()
-        )
-        picture = Picture(
-            "rungs",
-            "Weights of the three rungs by round",
-            f"Means of {len(weights[BENIGN])} runs with {ARMS} arms.",
-            panels,
-            columns=2,
-        )
+            panels.append(Panel(world, series, y_label="weight of the rung", log_x=True))
+        caption = f"Means of {len(weights[BENIGN])} runs with {ARMS} arms."
+        picture = Picture("rungs", "Weights of the rungs by round", caption, tuple(panels), columns=2)
         return Section(told("rungs"), tuple(claims(weights)), (picture,))
 
 
