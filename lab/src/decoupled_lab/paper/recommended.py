@@ -1,6 +1,6 @@
 """Beyond the paper: the ladder, compared with the paper's policies, centred FTPL and the simplest method."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +105,7 @@ def judged_claims(cells: dict[str, Results], grid: dict[str, Results]) -> list[C
     def only(names: Iterable[str]) -> dict[str, Results]:
         return {name: cells[name] for name in names if name in cells}
 
-    def without(names: Iterable[str]) -> dict[str, Results]:
+    def without(names: Collection[str]) -> dict[str, Results]:
         return {name: results for name, results in cells.items() if name not in names}
 
     papers = (TsallisINF(), Exp3())
