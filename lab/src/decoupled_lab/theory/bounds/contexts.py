@@ -31,12 +31,11 @@ class SharedNumbers(Numbers):
         """K / gamma, with the even share of the whole."""
         return self.arms / self.even
 
-    @property
-    def leader_share(self) -> float:
-        """The least probability with which the arm of the rung on means is explored."""
-        two, policy = self.policy.top_two_share, self.policy
-        own = 0.5 * (1.0 - policy.uniform_share) * two * policy.top_two_floor
-        return math.inf if two == 0.0 else self.share * own + self.even / self.arms
+    def explored_least(self, part: float) -> float:
+        """The least probability of an arm that has this part of what the leaders and their challengers share."""
+        policy = self.policy
+        lent = (1.0 - policy.uniform_share) * policy.top_two_share * policy.top_two_floor
+        return self.share * part * lent + self.even / self.arms
 
     @property
     def variance(self) -> float:
@@ -62,6 +61,7 @@ def _policy(policy: object) -> ContextualLadder:
 def shared_numbers(arms: int, policy: ContextualLadder) -> SharedNumbers:
     """The numbers of T2 for the ladders inside a contextual one."""
     ladders = 2 if policy.segments else 1
+    policy.at(arms)  # refuses too many
     own = ladder_numbers(arms, Ladder())
     return SharedNumbers(arms, own.policy, (1.0 - policy.uniform_share) / ladders, policy.uniform_share)
 
