@@ -75,7 +75,7 @@ def shared_terms(arms: int, policy: ContextualLadder | None = None) -> LadderTer
 
     >>> from decoupled_lab import theory
     >>> [round(theory.bounds.shared_terms(arms).factor, 1) for arms in (2, 8, 64)]
-    [44.5, 137.1, 575.8]
+    [44.7, 137.2, 576.2]
     """
     return terms_of(shared_numbers(arms, _policy(policy)))
 
@@ -133,7 +133,7 @@ def theorem_f2(
 
     >>> from decoupled_lab import theory
     >>> [f"{theory.bounds.theorem_f2(1_000_000, 2, segments):.2g}" for segments in (None, 57)]
-    ['7e+04', '5e+05']
+    ['7e+04', '5.1e+05']
     """
     policy = _policy(policy)
     own, count = _own(policy, segments)

@@ -67,10 +67,9 @@ def theorem_g2(horizon: int, arms: int, delay: int, policy: Ladder | None = None
     theta = number_in("least_spread", of.policy.least_spread, 0.0, 1.0, "with 0 there is no such bound")
     rounds, flying = size_of(horizon, arms) / arms, _delay(delay)
     step = 4.0 + 4.0 * theta + 4.0 * of.drift_share  # what a round adds to n at most
-    closed = (
-        2.0 * of.h * of.low_cost
-    ) ** 2 + 4.0 * of.drift_share  # no gate is closed once n is this large
-    count = 4.0 * (1.0 + theta) * rounds + 4.0 + min(4.0 * of.drift_share * rounds, closed)
+    # From n = (2 h K / gamma)^2 on no gate is closed, so nothing drifts.
+    drift = min(4.0 * of.drift_share * rounds, (2.0 * of.h * of.low_cost) ** 2 + 4.0 * of.drift_share)
+    count = 4.0 * (1.0 + theta) * rounds + 4.0 + drift
     stability = curvature_constant() * of.growth * of.h
     stability *= max(FALL / 8.0 * of.whole**2, 0.25 * (4.0 + RECORD) * math.pow(arms, 2.0 / 3.0))
     penalty = winner_constant() / of.policy.rungs[0] * math.sqrt(arms)

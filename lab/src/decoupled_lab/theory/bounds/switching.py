@@ -125,9 +125,9 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
     >>> import decoupled as dc
     >>> import decoupled_lab as lab
     >>> round(lab.theory.bounds.switches(horizon=1_000_000, arms=8))
-    36441
+    21594
     >>> round(lab.theory.bounds.switches(1_000_000, 8, dc.FTPL(c=0.5), gate=lab.theory.bounds.Gate()))
-    43015
+    25485
     """
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, FTPL) or policy.estimator != "importance" or policy.schedule != "rounds":
