@@ -143,12 +143,13 @@ def shown_arms(leaders: Sequence[int], challengers: Sequence[int], weights: Floa
     >>> shown_arms([0, 1], [2, 2, 0], np.array([0.3, 0.3]), 3).tolist()  # chi = 1/2; arms that coincide add up
     [0.375, 0.25, 0.375]
     """
-    parts = [0.5, 0.5]
+    parts = [0.5, 0.5] if leaders else []
     if len(leaders) > 1:
         chi = 0.25 + 0.5 * float(weights[1]) / max(float(weights.sum()), 1e-300)
         parts = [0.5 * (1.0 - chi), 0.5 * chi, 0.375 * (1.0 - chi), 0.375 * chi, 0.125]
     shown = np.zeros(arms)
-    np.add.at(shown, [*leaders, *challengers], parts)
+    for arm, part in zip((*leaders, *challengers), parts, strict=True):
+        shown[arm] += part
     return shown
 
 
