@@ -61,7 +61,7 @@ def test_rungs_are_judged_without_bias(rounds: int) -> None:
             part = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
             part.scalars[EVENTS] = 10_000 + draw
             part.scalars[ladder_state.JUDGED] = ladder_state.NOBODY
-            judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm] - baseline[arm])
+            judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm])
             steps[draw] += chances[arm] * part.scalars[ladder_state.STEP : ladder_state.STEP + 4]
     error = steps.std(axis=0) / np.sqrt(draws)
     assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 1e-4).all()

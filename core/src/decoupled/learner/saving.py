@@ -16,7 +16,7 @@ from .arms import ArmNames, Serials
 from .guard import Guard
 from .inferring import checked_patience
 from .losses import LossRange
-from .pending import Pending, Waiting
+from .pending import LAW, Pending, Waiting
 from .policy_types import Policy
 from .runner import Running
 
@@ -83,7 +83,12 @@ def _row(values: Floats) -> list[float] | str:
 
 
 COUNTS = ("counts", "seen")  # how often something was seen, as floats
-OPTIONAL = ("precedence",)  # rows that older states do not have; `init` fills what is 0
+# What older states do not have; `init` fills what must not be 0.
+OPTIONAL = (
+    *("precedence", "recent_weight", "recent_sums", "recent_centred_sums", "recent_fade"),
+    *("past_raw_error", "past_centred_error", "recent_raw_error", "recent_centred_error", "error_count"),
+    *("version", "rung_loss_5"),
+)
 LARGEST = 1e150  # above everything that can be learned, and its square is finite
 
 
@@ -129,7 +134,8 @@ def _restored(content: dict[str, Any], policy: Policy) -> Parts:
 
 def _state(content: dict[str, Any], policy: Policy, arms: int) -> State:
     layout = policy.at(arms).layout
-    learned = {**{name: [0.0] * arms for name in OPTIONAL}, **content["learned"]}
+    missing = {name: [0.0] * (1 if name in layout.scalars else arms) for name in OPTIONAL}
+    learned = {**missing, **content["learned"]}
     rows = {name: _numbers(name, learned[name]) for name in layout.learned}
     for name, values in rows.items():  # before anything is made for so many arms
         shape = (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
@@ -162,7 +168,7 @@ def _check_waiting(waiting: Waiting, content: dict[str, Any], now: int, born: in
     for serials, values, free, *kept in content["baselines"]:
         _check("baselines", serials, all(_whole("baselines", each, 0, born - 1) >= 0 for each in serials))
         _check("baselines", values, _numbers("baselines", values).shape == (len(serials),))
-        _check("baselines", free, isinstance(free, bool))
+        _check("baselines", free, isinstance(free, bool) or free == LAW)
         for key, numbers in kept[0] if kept else ():  # by the id of the decision, or by its explored arm
             _check("baselines", key, isinstance(key, str) or _whole("baselines", key, 0, born - 1) >= 0)
             _check("baselines", numbers, _numbers("baselines", numbers).ndim == 1)

@@ -34,6 +34,7 @@ from .contextual_state import (
     set_shared,
 )
 from .ladder_rungs import drawn_rung, exploited, fill_hedge, hedge_step, keyed_ladder, prepare_for
+from .ladder_state import cover
 
 OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
 
@@ -207,17 +208,18 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         note_regression(params, state, arm, loss)
     note_numbers(params, state)
     for each in range(floats.shape[1]):
-        floats[at.LAW, each] = chance_explored(params, state, each)
+        absent = floats[at.ABSENT, each] > 0.0
+        floats[at.LAW, each] = -1.0 if absent else chance_explored(params, state, each)
     seen, mean = (
         floats[at.LADDER_ROWS + ladder_at.COUNTS, arm],
         floats[at.LADDER_ROWS + ladder_at.MEANS, arm],
     )
     set_shared(state)
-    cover(pooled(state), floats[at.LAW], floats[at.ABSENT], loss)
+    cover_part(pooled(state), floats[at.LAW], loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
     if segmented:
         scalars[at.SEGMENT_AT + ROUND] += 1.0  # a segment counts its own
-        cover(segment(state), floats[at.LAW], floats[at.ABSENT], loss)
+        cover_part(segment(state), floats[at.LAW], loss)
         ladder.update(inner, segment(state), arm, weight, loss)
         if weight > 0.0 and seen > 0.0:
             scalars[at.WITHIN] += (loss - mean) * (loss - floats[at.LADDER_ROWS + ladder_at.MEANS, arm])
@@ -228,39 +230,10 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
 
 
 @compiled
-def cover(part: State, law: Floats, absent: Floats, loss: float) -> None:
-    """Give the arms of a ladder the baselines of its soft gate, for this law of exploration; absent ones are charged the loss.
-
-    See `fill_baselines`, which does this for the ladder's own law.
-    """
-    floats, scalars, order = part.floats, part.scalars, part.ints[ladder_at.ORDER]
-    ranked, baseline, surrogate = (
-        floats[ladder_at.RANKED],
-        floats[ladder_at.BASELINE],
-        floats[ladder_at.SURROGATE],
-    )
-    mean, half_unit = START + scalars[ladder_at.RISE], 0.5 / scalars[ladder_at.ETA]
-    least, lowest = min(scalars[ladder_at.LEAST], mean), ranked[0]
-    if scalars[ladder_at.LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
-        half_unit = math.inf
-    highest, everyone = 0.0, True
-    for rank in range(len(order)):
-        arm = order[rank]
-        if absent[arm] > 0.0:
-            baseline[arm], everyone = loss, False
-        else:
-            baseline[arm] = min(mean, least + law[arm] * (half_unit + 0.5 * (ranked[rank] - lowest)))
-            highest = max(highest, baseline[arm])
-    drift = 0.0
-    for rank in range(len(order)):
-        if absent[order[rank]] == 0.0:
-            drift += surrogate[rank] * surrogate[rank] * (highest - baseline[order[rank]])
-    scalars[ladder_at.HIGHEST], scalars[ladder_at.DRIFT], scalars[ladder_at.JUDGED] = (
-        highest,
-        drift,
-        ladder_at.NOBODY,
-    )
-    scalars[ladder_at.COVERED] = ladder_at.ALL_ARMS if everyone else ladder_at.SOME_ARMS
+def cover_part(part: State, law: Floats, loss: float) -> None:
+    """Give the arms of a ladder the baselines for this law of exploration; absent ones are charged the loss."""
+    cover(part, law, loss)
+    part.scalars[ladder_at.ORIGIN], part.scalars[ladder_at.JUDGED] = ladder_at.GIVEN, ladder_at.NOBODY
 
 
 @compiled
