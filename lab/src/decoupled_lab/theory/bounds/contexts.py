@@ -31,12 +31,11 @@ class SharedNumbers(Numbers):
         """K / gamma, with the even share of the whole."""
         return self.arms / self.even
 
-    @property
-    def leader_share(self) -> float:
-        """The least probability with which the arm of the rung on means is explored."""
-        two, policy = self.policy.top_two_share, self.policy
-        own = 0.5 * (1.0 - policy.uniform_share) * two * policy.top_two_floor
-        return math.inf if two == 0.0 else self.share * own + self.even / self.arms
+    def explored_least(self, part: float) -> float:
+        """The least probability of an arm that has this part of what the leaders and their challengers share."""
+        policy = self.policy
+        lent = (1.0 - policy.uniform_share) * policy.top_two_share * policy.top_two_floor
+        return self.share * part * lent + self.even / self.arms
 
     @property
     def variance(self) -> float:
@@ -62,6 +61,7 @@ def _policy(policy: object) -> ContextualLadder:
 def shared_numbers(arms: int, policy: ContextualLadder) -> SharedNumbers:
     """The numbers of T2 for the ladders inside a contextual one."""
     ladders = 2 if policy.segments else 1
+    policy.at(arms)  # refuses too many
     own = ladder_numbers(arms, Ladder())
     return SharedNumbers(arms, own.policy, (1.0 - policy.uniform_share) / ladders, policy.uniform_share)
 
@@ -75,7 +75,7 @@ def shared_terms(arms: int, policy: ContextualLadder | None = None) -> LadderTer
 
     >>> from decoupled_lab import theory
     >>> [round(theory.bounds.shared_terms(arms).factor, 1) for arms in (2, 8, 64)]
-    [44.5, 137.1, 575.8]
+    [44.7, 137.2, 576.2]
     """
     return terms_of(shared_numbers(arms, _policy(policy)))
 
@@ -133,7 +133,7 @@ def theorem_f2(
 
     >>> from decoupled_lab import theory
     >>> [f"{theory.bounds.theorem_f2(1_000_000, 2, segments):.2g}" for segments in (None, 57)]
-    ['7e+04', '5e+05']
+    ['7e+04', '5.1e+05']
     """
     policy = _policy(policy)
     own, count = _own(policy, segments)
