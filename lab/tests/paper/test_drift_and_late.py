@@ -100,6 +100,7 @@ CASES: dict[str, tuple[dict[str, dict[Policy, float]], set[str]]] = {
     "all": ({}, set()),
     "paper": ({"delay 40, half lost": {FTPL(c=0.34): 45.0}}, {"paper"}),
     "memory": ({"square wave, delay 10": {WITHOUT_MEMORY: 35.0}}, {"memory"}),
+    "bounds": ({"delay 0": {FTPL(c=0.34): 2_400.0}}, {"bounds"}),
     "added": ({"delay 0": {Ladder(): 5.0}}, {"added"}),
 }
 
@@ -107,8 +108,10 @@ CASES: dict[str, tuple[dict[str, dict[Policy, float]], set[str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_late_feedback_is_judged(case: str) -> None:
     changed, failing = CASES[case]
-    usual = {FTPL(c=0.34): 100.0, WITHOUT_MEMORY: 50.0, Ladder(): 50.0}
+    usual: dict[Policy, float] = {FTPL(c=0.34): 100.0, WITHOUT_MEMORY: 50.0, Ladder(): 50.0}
     cells: Any = {title: MadeUp(usual | changed.get(title, {})) for title in late.worlds(2_000)}
+    for made_up in cells.values():
+        made_up.horizon = 10_000
     verdicts = {claim.id: claim.verdict for claim in late.claims(cells)}
     assert {name for name, verdict in verdicts.items() if verdict != "holds"} == {
         f"late-{name}" for name in failing

@@ -19,7 +19,7 @@ from ..report.page import Section
 from .base import Advance, Recorded, Scale, Simulated
 from .setup import regret_picture, regret_table
 
-RUNGS = ("slow: c = 0.5", "fast: c = 8", "the best mean")
+RUNGS = ("slow: c = 0.5", "fast: c = 8", "the best mean", "the best recent mean")
 ARMS, ROUNDS = 8, 3_000
 BENIGN, PUNISHING = "alternating: committing pays", "punish last: committing is punished"
 
@@ -102,13 +102,13 @@ class Rungs(Recorded):
         )
         picture = Picture(
             "rungs",
-            "Weights of the three rungs by round",
+            "Weights of the four rungs by round",
             f"Means of {len(weights[BENIGN])} runs with {ARMS} arms.",
             panels,
             columns=2,
         )
         text = (
-            "The ladder exploits in three ways: a slow and a fast perturbed leader, and the arm with the smallest mean loss. It learns from the losses seen how often to use each. "
+            "The ladder exploits in four ways: a slow and a fast perturbed leader, and the arms with the smallest mean loss, of all rounds and of the recent past. It learns from the losses seen how often to use each. "
             "The slow rung hardly commits, which protects against an adversary that punishes committing. Where committing pays, the slow rung should lose its weight."
         )
         return Section(text, tuple(claims(weights)), (picture,))
