@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,14 @@ from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.page import ReportTable, Section
 from .base import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
-from .setup import named_panel, named_series, regret_table
+from .setup import CENTRED_FTPL, named_panel, named_series, regret_table
 
 PAPER = FTPL(ranking="strata")
-OURS = Ladder()  # in strata from 4,096 arms on
+OURS = replace(CENTRED_FTPL, ranking="strata", lam=0.15)
 NAMES = {
     PAPER.label: "FTPL, strata",
-    OURS.label: "Ladder()",
+    OURS.label: "centred FTPL, strata",
+    Ladder().label: "Ladder()",
     FTPL().label: "FTPL, dense",
     FollowTheLeader().label: "Follow the leader",
     TsallisINF().label: "Tsallis-INF (Newton)",
@@ -54,7 +56,7 @@ class ManyArms(Simulated):
         films = MovieLens(MOVIES, data=source()["data"])
         rounds, runs = (10_000, 4) if scale.quick else (FILMS_HORIZON, scale.fewer(20))
         items, item_rounds, item_runs = self.catalogue(scale)
-        everyone = (PAPER, OURS) if scale.quick else (PAPER, OURS, FTPL(), FollowTheLeader())
+        everyone = (PAPER, OURS) if scale.quick else (PAPER, OURS, FTPL(), FollowTheLeader(), Ladder())
         spacing = {"count": 41, "spacing": "log"}
         return {
             "films": make_plan(everyone, films, rounds, runs, scale.seed, 50),
