@@ -98,7 +98,8 @@ def test_late_feedback_is_measured_and_drawn(tmp_path: Path) -> None:
 
 CASES: dict[str, tuple[dict[str, dict[Policy, float]], set[str]]] = {
     "all": ({}, set()),
-    "paper": ({"delay 40, half lost": {FTPL(c=0.34): 45.0}}, {"paper"}),
+    "paper": ({"delay 40, half lost": {FTPL(c=0.34): 240.0}}, {"paper"}),
+    "square": ({"square wave, delay 40": {FTPL(c=0.34): 60.0}}, {"square"}),
     "memory": ({"square wave, delay 10": {WITHOUT_MEMORY: 35.0}}, {"memory"}),
     "bounds": ({"delay 0": {FTPL(c=0.34): 2_400.0}}, {"bounds"}),
     "added": ({"delay 0": {Ladder(): 5.0}}, {"added"}),
@@ -108,8 +109,12 @@ CASES: dict[str, tuple[dict[str, dict[Policy, float]], set[str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_late_feedback_is_judged(case: str) -> None:
     changed, failing = CASES[case]
-    usual: dict[Policy, float] = {FTPL(c=0.34): 100.0, WITHOUT_MEMORY: 50.0, Ladder(): 50.0}
-    cells: Any = {title: MadeUp(usual | changed.get(title, {})) for title in late.worlds(2_000)}
+    usual: dict[Policy, float] = {FTPL(c=0.34): 300.0, WITHOUT_MEMORY: 50.0, Ladder(): 50.0}
+    waves: dict[Policy, float] = {FTPL(c=0.34): 40.0}
+    cells: Any = {
+        title: MadeUp(usual | (waves if "wave" in title else {}) | changed.get(title, {}))
+        for title in late.worlds(2_000)
+    }
     for made_up in cells.values():
         made_up.horizon = 10_000
     verdicts = {claim.id: claim.verdict for claim in late.claims(cells)}

@@ -89,7 +89,7 @@ class Drift(Simulated):
         cells = self.results(folder)
         text = (
             "Another arm becomes the best: in turn, by random walks of all means, or once and late. <code>Ladder()</code> also follows the arm that was best among the last hundred or so losses seen, if that predicts losses better than "
-            "all of them do. Regret is against the best arm of <i>each round</i>, which no policy can have without knowing the future. No value of a policy was chosen on these worlds."
+            "all of them do. Regret is against the best arm of <i>each round</i>. No value of a policy was chosen on these worlds."
         )
         regrets = {title: moving_regrets(title, results) for title, results in cells.items()}
         return Section(text, tuple(claims(regrets)), (picture(cells),), (table(regrets),))
