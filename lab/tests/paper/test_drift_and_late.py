@@ -16,7 +16,8 @@ from support.made_up_results import MadeUp
 
 def measured(experiment: Simulated, folder: Path) -> Section:
     """The section of a run that takes seconds."""
-    scale, done = Scale(runs=4, quick=True), []
+    scale = Scale(runs=4, quick=True)
+    done: list[int] = []
     experiment.measure(scale, folder, done.append)
     assert sum(done) == experiment.units(scale)
     return experiment.section(folder)
