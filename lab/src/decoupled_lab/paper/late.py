@@ -114,10 +114,12 @@ def claims(cells: dict[str, Results]) -> list[Claim]:
     ]
     bounded = [
         mean_of(
-            f"{theorem}, {title}", cells[title].final_regret(policy) / bound(cells[title].horizon, delay)
+            f"{theorem}, {by_delay(delay)}",
+            cells[by_delay(delay)].final_regret(policy) / bound(cells[by_delay(delay)].horizon, delay),
+            len(BOUNDS) * len(DELAYS),
         )
         for policy, (theorem, bound) in BOUNDS.items()
-        for title, delay in zip(map(by_delay, DELAYS), DELAYS, strict=True)
+        for delay in DELAYS
     ]
     of = "regret of Ladder() over that of "
     return [
