@@ -97,7 +97,7 @@ def delay_picture(cells: dict[str, Results]) -> Picture:
 
 
 def claims(cells: dict[str, Results]) -> list[Claim]:
-    """What late feedback costs, and that the memory does not make it worse."""
+    """What late feedback costs, and what the memory changes then."""
 
     def over(rival: Policy, among: Sequence[str]) -> list[Measure]:
         finals = [
