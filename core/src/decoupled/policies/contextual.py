@@ -122,12 +122,12 @@ class ContextualLadder(Policy):
 
     def params(self) -> Any:
         kinds = [*self._own_kinds, *(at_place.ADVICE + each for each in range(len(self.advisers)))]
-        priors = [_PRIORS[min(kind, at_place.ADVICE)] for kind in kinds]
+        priors = [_PRIORS[min(kind, at_place.ADVICE)] for kind in kinds]  # the kernel scales them
         empty = [0.0] * (at_place.MOST_RUNGS - len(kinds))
         own = (
             *(self.uniform_share, self.hedge_rate, len(kinds), bool(self.segments), len(self.numbers)),
             len(self.advisers),
-            *(each / sum(priors) for each in priors),
+            *priors,
             *empty,
             *kinds,
             *empty,
@@ -178,11 +178,12 @@ class ContextualLadder(Policy):
 
     def exploration_law(self, state: State) -> Floats:
         """The even share, and the ladders' own laws."""
-        parts = self._ladders(state)
-        own = (1.0 - self.uniform_share) / len(parts)
-        law = np.full(state.floats.shape[1], self.uniform_share / state.floats.shape[1])
-        for part in parts:
-            law += own * _LADDER.exploration_law(part)
+        arms, share = state.floats.shape[1], state.scalars.item
+        law = np.full(arms, share(at_place.EVEN) / arms)
+        for place, part in zip(
+            (at_place.POOLED_SHARE, at_place.SEGMENT_SHARE), self._ladders(state), strict=False
+        ):
+            law += share(place) * _LADDER.exploration_law(part)
         return law
 
     def keyed(self, state: State) -> Keyed:

@@ -2,7 +2,8 @@
 
 What is exploited does not change what is seen. So any number of rules, each a *rung*, can be judged by one exploration.
 The exploration mixes an even share, the ladder of all rounds and that of the segment, so that both ladders see what they
-would see by themselves, only less often.
+would see by themselves, only less often. With many arms an even share is expensive. So with more than two, the even share
+and that of the segment are small until the rungs that know the context have earned weight.
 """
 
 import math
@@ -34,8 +35,10 @@ from .contextual_state import (
     set_shared,
 )
 from .ladder_rungs import drawn_rung, exploited, fill_hedge, hedge_step, keyed_ladder, prepare_for
+from .ladder_state import limit_fall
 
 OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
+ROUNDING = 1e-9  # a decision's weight times the probability in its own state is 1, up to this
 
 
 @compiled
@@ -48,9 +51,7 @@ def init(params: Any, state: State) -> None:
     set_shared(state)
     if not entering:
         ladder.init(inner, pooled(state))
-        for rung in range(int(params.outer_rungs)):
-            scalars[at.PRIOR + rung] = params[at.PRIORS_AT + rung]
-            scalars[at.KIND + rung] = params[at.KINDS_AT + rung]
+        fill_priors(params, state)
     scalars[at.ENTERING] = 0.0
     if params.segmented > 0.0:
         for arm in range(state.floats.shape[1]):
@@ -62,8 +63,41 @@ def init(params: Any, state: State) -> None:
 
 
 @compiled
+def fill_priors(params: Any, state: State) -> None:
+    """Fill the kinds of the rungs and their priors: the more arms there are, the more the pooled ladder is trusted."""
+    scalars, rungs, whole = state.scalars, int(params.outer_rungs), 0.0
+    for rung in range(rungs):
+        kind, prior = params[at.KINDS_AT + rung], params[at.PRIORS_AT + rung]
+        if kind == at.POOLED:
+            prior /= least_earned(state)
+        scalars[at.KIND + rung], scalars[at.PRIOR + rung] = kind, prior
+        whole += prior
+    for rung in range(rungs):
+        scalars[at.PRIOR + rung] /= whole
+
+
+@compiled
+def least_earned(state: State) -> float:
+    """The share of `uniform_share`, and of a segment's, that is there from the start: 2 / K."""
+    return min(1.0, 2.0 / state.floats.shape[1])
+
+
+@compiled
+def fill_shares(params: Any, state: State) -> None:
+    """Fill the shares of the exploration, from the weight that the rungs that know the context have earned."""
+    scalars = state.scalars
+    earned = max(
+        1.0 - scalars[at.WEIGHT] / scalars[at.PRIOR], least_earned(state)
+    )  # the pooled rung is the first
+    scalars[at.EVEN] = params.exploration * earned
+    rest = 1.0 - scalars[at.EVEN]
+    scalars[at.SEGMENT_SHARE] = 0.5 * earned * rest if params.segmented > 0.0 else 0.0
+    scalars[at.POOLED_SHARE] = (1.0 - 0.5 * earned) * rest if params.segmented > 0.0 else rest
+
+
+@compiled
 def refresh(params: Any, state: State) -> None:
-    """Derive the arms of the rungs that know the context, and the weights of all rungs."""
+    """Derive the arms of the rungs that know the context, the weights of all rungs, and the shares of the exploration."""
     scalars, rungs = state.scalars, int(params.outer_rungs)
     if params.segmented > 0.0:
         fill_values(state)
@@ -74,6 +108,7 @@ def refresh(params: Any, state: State) -> None:
             scalars[at.ARM + rung] = leader_of(params, state, kind == at.LINEAR)
     rate, regret = params.outer_rate, scalars[at.REGRET]
     scalars[at.HEDGE_SUM] = fill_hedge(scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, regret, rate)
+    fill_shares(params, state)
 
 
 @compiled
@@ -88,33 +123,26 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
         mark -= scalars[at.WEIGHT + rung]
     scalars[at.SERVED] = rung
     exploit = played(inner, state, rung, stream)
-    mark, own = uniform(stream), own_share(params)
-    if mark < params.exploration:
+    mark = uniform(stream)
+    if mark < scalars[at.EVEN]:
         explore = below(arms, stream)
-    elif mark < params.exploration + own:
+    elif mark < scalars[at.EVEN] + scalars[at.POOLED_SHARE]:
         explore = ladder.explored(inner, pooled(state), stream)[0]
     else:
         explore = ladder.explored(inner, segment(state), stream)[0]
-    share = chance_explored(params, state, explore)
+    share = chance_explored(state, explore)
     fill_chances(params, state, explore)
     return exploit, explore, 1.0 / share, share
 
 
 @compiled
-def own_share(params: Any) -> float:
-    """The share of the exploration that each ladder has."""
-    rest: float = 1.0 - params.exploration
-    return 0.5 * rest if params.segmented > 0.0 else rest
-
-
-@compiled
-def chance_explored(params: Any, state: State, arm: int) -> float:
+def chance_explored(state: State, arm: int) -> float:
     """The probability with which an arm is explored."""
-    own = own_share(params)
-    share: float = params.exploration / state.floats.shape[1]
-    share += own * ladder_share(pooled(state), arm)
-    if params.segmented > 0.0:
-        share += own * ladder_share(segment(state), arm)
+    scalars = state.scalars
+    share: float = scalars[at.EVEN] / state.floats.shape[1]
+    share += scalars[at.POOLED_SHARE] * ladder_share(pooled(state), arm)
+    if scalars[at.SEGMENT_SHARE] > 0.0:
+        share += scalars[at.SEGMENT_SHARE] * ladder_share(segment(state), arm)
     return share
 
 
@@ -207,17 +235,17 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         note_regression(params, state, arm, loss)
     note_numbers(params, state)
     for each in range(floats.shape[1]):
-        floats[at.LAW, each] = chance_explored(params, state, each)
+        floats[at.LAW, each] = chance_explored(state, each)
     seen, mean = (
         floats[at.LADDER_ROWS + ladder_at.COUNTS, arm],
         floats[at.LADDER_ROWS + ladder_at.MEANS, arm],
     )
     set_shared(state)
-    cover(pooled(state), floats[at.LAW], floats[at.ABSENT], loss)
+    cover(pooled(state), floats[at.LAW], floats[at.ABSENT], arm, weight, loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
     if segmented:
         scalars[at.SEGMENT_AT + ROUND] += 1.0  # a segment counts its own
-        cover(segment(state), floats[at.LAW], floats[at.ABSENT], loss)
+        cover(segment(state), floats[at.LAW], floats[at.ABSENT], arm, weight, loss)
         ladder.update(inner, segment(state), arm, weight, loss)
         if weight > 0.0 and seen > 0.0:
             scalars[at.WITHIN] += (loss - mean) * (loss - floats[at.LADDER_ROWS + ladder_at.MEANS, arm])
@@ -228,10 +256,11 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
 
 
 @compiled
-def cover(part: State, law: Floats, absent: Floats, loss: float) -> None:
+def cover(part: State, law: Floats, absent: Floats, explored: int, weight: float, loss: float) -> None:
     """Give the arms of a ladder the baselines of its soft gate, for this law of exploration; absent ones are charged the loss.
 
-    See `fill_baselines`, which does this for the ladder's own law.
+    See `fill_baselines`, which does this for the ladder's own law. If feedback is late, the explored arm may have been
+    less likely than the law says.
     """
     floats, scalars, order = part.floats, part.scalars, part.ints[ladder_at.ORDER]
     ranked, baseline, surrogate = (
@@ -261,6 +290,8 @@ def cover(part: State, law: Floats, absent: Floats, loss: float) -> None:
         ladder_at.NOBODY,
     )
     scalars[ladder_at.COVERED] = ladder_at.ALL_ARMS if everyone else ladder_at.SOME_ARMS
+    if weight * law[explored] > 1.0 + ROUNDING:
+        limit_fall(part, explored, weight)
 
 
 @compiled

@@ -55,6 +55,7 @@ LEARNED_SCALARS = (
 )
 DERIVED_SCALARS = (
     *("entering", "wanted", "current", "outer_sum", "served_rung", "segment_level", "noise", "variety"),
+    *("outer_even", "pooled_share", "segment_share"),
     *_numbered("outer_weight"),
     *_numbered("outer_prior"),
     *_numbered("outer_kind"),
@@ -66,10 +67,10 @@ OWN_SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
 REGRET = len(SHARED_SCALARS)
 LOSS = REGRET + 1
 BETWEEN, BETWEEN_FREE, BETWEEN_SIZE, WITHIN, WITHIN_FREE = range(LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 5)
-(ENTERING, WANTED, CURRENT, HEDGE_SUM, SERVED, LEVEL, NOISE, VARIETY) = range(
-    WITHIN_FREE + 1, WITHIN_FREE + 9
+(ENTERING, WANTED, CURRENT, HEDGE_SUM, SERVED, LEVEL, NOISE, VARIETY, EVEN, POOLED_SHARE, SEGMENT_SHARE) = (
+    range(WITHIN_FREE + 1, WITHIN_FREE + 12)
 )
-WEIGHT = VARIETY + 1
+WEIGHT = SEGMENT_SHARE + 1
 PRIOR = WEIGHT + MOST_RUNGS
 KIND = PRIOR + MOST_RUNGS
 ARM = KIND + MOST_RUNGS  # that a rung exploits, for rungs with one arm
