@@ -111,6 +111,19 @@ class ContextualLadder(Policy):
         """The names of the rungs, in order."""
         return tuple(_NAMES[kind] for kind in self._own_kinds) + self.advisers
 
+    def least_propensity(self, arms: int) -> float:
+        """The least probability with which an arm is explored, if there are so many.
+
+        Args:
+            arms: the number of arms.
+
+        >>> import decoupled as dc
+        >>> [round(dc.ContextualLadder().least_propensity(arms), 4) for arms in (2, 8, 64)]
+        [0.255, 0.0178, 0.0006]
+        """
+        even = self.uniform_share * min(1.0, 2.0 / arms)
+        return (even + (1.0 - even) * _LADDER.uniform_share) / arms
+
     @property
     def _own_kinds(self) -> tuple[int, ...]:
         segmented = (at_place.SEGMENTS, at_place.SHRUNK) if self.segments else ()
