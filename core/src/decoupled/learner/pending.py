@@ -13,7 +13,8 @@ from ..errors import FeedbackError, shown
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
 # the policy takes any; the baseline of all others is 0. Last, by the id of a decision, what else its update needs of the
 # state in which it was made: see `Policy.kept`. (With a context, and in older states, by explored arm.)
-Baseline: TypeAlias = tuple[Ints, Floats, bool, dict[str | int, list[float]]]
+LAW = "law"
+Baseline: TypeAlias = tuple[Ints, Floats, bool | str, dict[str | int, list[float]]]
 
 # The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
 Covered: TypeAlias = tuple[int, ...] | int | None
@@ -182,8 +183,8 @@ class Waiting:
             if place is None:
                 serials, values, free, kept = baseline
                 same: Any = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
-                if len(serials) == 0:  # no baselines: what is kept is of this decision, such as its context
-                    same = same, explored, tuple(kept[explored])
+                if len(serials) == 0 or (free == LAW and explored in kept):
+                    same = same, explored, tuple(kept[explored])  # of this decision, such as its context
                 place = known[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))

@@ -231,7 +231,7 @@ class Running:
     ) -> None:
         """Learn the loss of an explored arm, and of the decision with this id."""
         if self.contexts is not None:
-            self.contexts.recall(baseline)
+            self.contexts.recall(baseline, self.serials)
         if self.baseline is None:
             self.calls.update(arm, weight, loss)
             return

@@ -16,7 +16,7 @@ from .arms import ArmNames, Serials
 from .guard import Guard
 from .inferring import checked_patience
 from .losses import LossRange
-from .pending import Pending, Waiting
+from .pending import LAW, Pending, Waiting
 from .policy_types import Policy
 from .runner import Running
 
@@ -162,7 +162,7 @@ def _check_waiting(waiting: Waiting, content: dict[str, Any], now: int, born: in
     for serials, values, free, *kept in content["baselines"]:
         _check("baselines", serials, all(_whole("baselines", each, 0, born - 1) >= 0 for each in serials))
         _check("baselines", values, _numbers("baselines", values).shape == (len(serials),))
-        _check("baselines", free, isinstance(free, bool))
+        _check("baselines", free, isinstance(free, bool) or free == LAW)
         for key, numbers in kept[0] if kept else ():  # by the id of the decision, or by its explored arm
             _check("baselines", key, isinstance(key, str) or _whole("baselines", key, 0, born - 1) >= 0)
             _check("baselines", numbers, _numbers("baselines", numbers).ndim == 1)

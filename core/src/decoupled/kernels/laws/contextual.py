@@ -130,9 +130,18 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
         explore = ladder.explored(inner, pooled(state), stream)[0]
     else:
         explore = ladder.explored(inner, segment(state), stream)[0]
-    share = chance_explored(state, explore)
+    fill_law(state)
+    share = state.floats[at.LAW, explore]
     fill_chances(params, state, explore)
     return exploit, explore, 1.0 / share, share
+
+
+@compiled
+def fill_law(state: State) -> None:
+    """Fill the law of exploration, which a decision keeps: feedback may come when another law explores."""
+    for arm in range(state.floats.shape[1]):
+        state.floats[at.LAW, arm] = chance_explored(state, arm)
+    state.scalars[at.LAW_KNOWN] = 1.0
 
 
 @compiled
@@ -234,33 +243,35 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     if weight > 0.0 and params.numbers > 0.0:
         note_regression(params, state, arm, loss)
     note_numbers(params, state)
+    if scalars[at.LAW_KNOWN] == 0.0:  # from a log
+        fill_law(state)
     for each in range(floats.shape[1]):
-        floats[at.LAW, each] = chance_explored(state, each)
+        if floats[at.ABSENT, each] > 0.0:
+            floats[at.LAW, each] = -1.0
     seen, mean = (
         floats[at.LADDER_ROWS + ladder_at.COUNTS, arm],
         floats[at.LADDER_ROWS + ladder_at.MEANS, arm],
     )
     set_shared(state)
-    cover(pooled(state), floats[at.LAW], floats[at.ABSENT], arm, weight, loss)
+    cover_part(pooled(state), floats[at.LAW], arm, weight, loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
     if segmented:
         scalars[at.SEGMENT_AT + ROUND] += 1.0  # a segment counts its own
-        cover(segment(state), floats[at.LAW], floats[at.ABSENT], arm, weight, loss)
+        cover_part(segment(state), floats[at.LAW], arm, weight, loss)
         ladder.update(inner, segment(state), arm, weight, loss)
         if weight > 0.0 and seen > 0.0:
             scalars[at.WITHIN] += (loss - mean) * (loss - floats[at.LADDER_ROWS + ladder_at.MEANS, arm])
             scalars[at.WITHIN_FREE] += 1.0
         note_segment(state)
-    floats[at.ABSENT, :] = 0.0
+    floats[at.ABSENT, :], scalars[at.LAW_KNOWN] = 0.0, 0.0
     refresh(params, state)
 
 
 @compiled
-def cover(part: State, law: Floats, absent: Floats, explored: int, weight: float, loss: float) -> None:
+def cover_part(part: State, law: Floats, explored: int, weight: float, loss: float) -> None:
     """Give the arms of a ladder the baselines of its soft gate, for this law of exploration; absent ones are charged the loss.
 
-    See `fill_baselines`, which does this for the ladder's own law. If feedback is late, the explored arm may have been
-    less likely than the law says.
+    See `fill_baselines`, which does this for the ladder's own law. A log may say that the explored arm was less likely.
     """
     floats, scalars, order = part.floats, part.scalars, part.ints[ladder_at.ORDER]
     ranked, baseline, surrogate = (
@@ -275,14 +286,14 @@ def cover(part: State, law: Floats, absent: Floats, explored: int, weight: float
     highest, everyone = 0.0, True
     for rank in range(len(order)):
         arm = order[rank]
-        if absent[arm] > 0.0:
+        if law[arm] < 0.0:
             baseline[arm], everyone = loss, False
         else:
             baseline[arm] = min(mean, least + law[arm] * (half_unit + 0.5 * (ranked[rank] - lowest)))
             highest = max(highest, baseline[arm])
     drift = 0.0
     for rank in range(len(order)):
-        if absent[order[rank]] == 0.0:
+        if law[order[rank]] >= 0.0:
             drift += surrogate[rank] * surrogate[rank] * (highest - baseline[order[rank]])
     scalars[ladder_at.HIGHEST], scalars[ladder_at.DRIFT], scalars[ladder_at.JUDGED] = (
         highest,
