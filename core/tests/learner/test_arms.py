@@ -107,6 +107,10 @@ LEARNED_OF_THE_ARM = ("raw_error", "centred_error", "hedge_regret", "rung_loss")
 )
 def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy: dc.Policy) -> None:
     """The others learn the same as if the arm had been retired after the feedback."""
+    if policy.keeps_law:
+        pytest.skip(
+            "its baselines are those of the state in which feedback arrives, with the arms of that state"
+        )
     early, late = used(policy), used(policy)
     decisions = [learner.decide() for learner in (early, late)]
     gone = [decisions[0].explore]
@@ -121,8 +125,6 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
         for name in one:
             if not name.startswith(LEARNED_OF_THE_ARM):
                 np.testing.assert_allclose(one[name], two[name], rtol=1e-9, err_msg=name)
-        if policy == dc.Ladder():
-            return
         laws = (early.exploitation_probabilities(), late.exploitation_probabilities())
         np.testing.assert_allclose(*laws, rtol=1e-9)
 

@@ -9,8 +9,9 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.policies.ftpl import MANY_CENTRED
+from decoupled.learner import runner
 from decoupled.simulation.toml import read_specification
+from support.twins.ladder import LadderTwin
 
 ARMS = 5
 LOSSES = np.array([0.2, 0.9, 0.35, 0.6, 0.5])
@@ -104,71 +105,87 @@ def test_an_arm_without_a_loss_is_named_even_after_others_moved_its_estimate() -
     assert learner.estimates()[2] != 0.0
 
 
-# Thousands of arms, which run another form
+# Feedback after other feedback
 
 
-def many(seed: int = 0, rounds: int = 400) -> dc.Learner:
-    learner = LADDER.start(MANY_CENTRED + 4, seed)
-    for _ in range(rounds):
-        decision = learner.decide(available=range(20))
-        learner.observe(decision, loss=0.1 if decision.explore == 7 else 0.9)
-    return learner
+@pytest.mark.parametrize("memory", [None, 2.0, 100.0])
+def test_feedback_in_any_order_teaches_what_the_twin_learns(memory: float | None) -> None:
+    """A memory of two losses fades so fast that the common factor is renewed within the test."""
+    policy = dc.Ladder(memory=memory)
+    learner, twin = policy.start(ARMS, seed=1), LadderTwin(ARMS, policy)
+    generator = np.random.default_rng(0)
+    waiting: list[tuple[dc.Decision, int, Floats]] = []
+    apart, renewed = 0, 1.0
+    for _ in range(700):
+        twin.follow(learner)
+        waiting.append((learner.decide(), learner.round, twin.exploration_law()))
+        if len(waiting) > 8 or generator.random() < 0.3:
+            decision, made, law = waiting.pop(int(generator.integers(len(waiting))))
+            loss = float(generator.random() < LOSSES[explored(decision)])
+            late = made < learner.round
+            learner.observe(decision, loss=loss)
+            apart += late
+            if late:
+                twin.learn_late(explored(decision), decision.weight, loss, law)
+            else:
+                twin.update(explored(decision), decision.weight, loss)
+            np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-8
+            )
+            renewed = min(renewed, diagnostics(learner)["recent_fade"])
+    assert apart > 100
+    assert memory != 2.0 or (renewed < 1e-80 < diagnostics(learner)["recent_fade"])
 
 
-def test_a_few_of_very_many_arms_are_chosen_by_what_was_learned() -> None:
-    learner = many()
-    law = learner.exploitation_probabilities(available=range(20))
-    assert law[7] > 0.9
-    decision = learner.decide(available=range(20))
-    assert decision.propensity == learner.exploration_probabilities(available=range(20))[explored(decision)]
+def test_what_pending_decisions_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "MOST_KEPT", 7 * ARMS)
+    learner = LADDER.start(ARMS, seed=1)
+    learner.replay(LOG)
+    for _ in range(10):
+        learner.decide()
+    assert (len(learner.pending), learner.pending.forgotten) == (7, 3)
+    again = dc.Learner.from_json(learner.to_json())
+    again.add_arms(["new", "newer"])
+    again.decide()
+    assert (len(again.pending), again.pending.forgotten) == (5, 6)
 
 
-@pytest.mark.parametrize("wrap", [False, True], ids=["plain", "forgetting"])
-def test_a_learner_that_falls_below_4096_arms_still_knows_the_best(wrap: bool) -> None:
-    policy = dc.Forgetting(LADDER, period=10**6) if wrap else LADDER
-    learner = policy.start(MANY_CENTRED + 4, seed=1)
+# Thousands of arms
+
+
+def test_thousands_of_arms_are_the_same_policy() -> None:
+    learner = LADDER.start(5_000, seed=0)
     for _ in range(400):
         decision = learner.decide(available=range(20))
         learner.observe(decision, loss=0.1 if decision.explore == 7 else 0.9)
+    assert learner.exploitation_probabilities(available=range(20))[7] > 0.9
+    decision = learner.decide(available=range(20))
+    assert decision.propensity == learner.exploration_probabilities(available=range(20))[explored(decision)]
     before = learner.estimates()[:20]
-    learner.retire_arms(range(20, MANY_CENTRED + 4))
+    learner.retire_arms(range(20, 5_000))
     assert learner.estimates().tolist() == before.tolist()
     assert learner.exploitation_probabilities()[7] > 0.9
-    assert learner.exploration_probabilities().min() > 0.0
-    again = dc.Learner.from_json(learner.to_json())
-    assert again.decide() == learner.decide()
-    chosen = []
-    for _ in range(200):
-        decision = learner.decide()
-        chosen.append(decision.exploit)
-        learner.observe(decision, loss=0.1 if decision.explore == 7 else 0.9)
-    assert chosen.count(7) > 180
 
 
-def test_a_learner_that_grows_beyond_4096_arms_keeps_its_estimates() -> None:
+def test_a_learner_that_grows_keeps_its_estimates_and_its_pending_decisions() -> None:
     learner = LADDER.start(30, seed=1)
     learner.replay([(arm, 0.1, float(arm % 2)) for arm in range(30)])
-    late = learner.decide(count=3)
-    before, b = learner.estimates(), baselines_of(learner)
-    assert len(set(b.tolist())) > 2  # the hard gate of the other form gives one baseline to all arms
-    learner.add_arms([f"new {number}" for number in range(MANY_CENTRED)])
+    late, law = learner.decide(count=3), learner.exploration_probabilities()
+    before = learner.estimates()
+    learner.add_arms([f"new {number}" for number in range(5_000)])
     assert learner.estimates()[:30].tolist() == before.tolist()
     for decision in late:
+        found, estimates = diagnostics(learner), learner.estimates()[:30]
+        b = law * (1 / found["eta"] + estimates - learner.estimates().min()) / 2  # the smallest loss is 0
+        expected = np.minimum(b, 0.5 + found["rise"])
+        expected[explored(decision)] += decision.weight * (0.5 - expected[explored(decision)])
         gained = added(learner, decision, 0.5)
-        expected = b.copy()
-        expected[explored(decision)] += decision.weight * (0.5 - b[explored(decision)])
         np.testing.assert_allclose(gained[:30], expected, rtol=1e-9)
         np.testing.assert_allclose(gained[30:], 0.5, rtol=1e-9)
         learner.observe(decision, loss=0.5)
     assert learner.round == 34
     assert dc.Learner.from_json(learner.to_json()).decide() == learner.decide()
-
-
-def test_before_the_first_loss_it_crosses_as_a_new_learner() -> None:
-    learner = LADDER.start(MANY_CENTRED + 1, seed=1)
-    learner.retire_arms(range(3, MANY_CENTRED + 1))
-    new = LADDER.start(3, seed=1)
-    assert diagnostics(learner) == diagnostics(new)
 
 
 # Parameters as text

@@ -25,7 +25,8 @@ from hypothesis.stateful import (
 )
 
 import decoupled as dc
-from decoupled.learner.pending import recorded
+from decoupled.extend import diagnostics
+from decoupled.learner.pending import LAW, recorded
 from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Floats, Twin, twin_of
 from support.twins.centred import Centring
@@ -285,11 +286,23 @@ class LearnerMachine(RuleBasedStateMachine):
         return next(arm for arm, own in self.model.names.items() if own == name)
 
     def kept(self, decision: dc.Decision, reachable: list[int]) -> dict[int, float]:
-        """The baselines that the ladder keeps for the decision."""
+        """The law by which the ladder explored, as negative numbers, or baselines if some were given or arms are away."""
         kept = recorded(self.learner._waiting.find(decision)[3])
-        baseline = {} if kept is None else dict(zip(kept[0].tolist(), kept[1].tolist(), strict=True))
-        assert set(baseline) == (set(reachable) if self.model.round > 1 else set())
+        assert kept is not None or self.model.round == 1
+        sign = -1 if kept is not None and kept[2] == LAW else 1
+        baseline = (
+            {} if kept is None else dict(zip(kept[0].tolist(), (sign * kept[1]).tolist(), strict=True))
+        )
+        assert set(baseline) == (set(reachable) if self.model.round > 1 or sign < 0 else set())
         return baseline
+
+    def gated(self, law: dict[int, float]) -> dict[int, float]:
+        """The baselines of the soft gate, in the state of now, for the law of a decision."""
+        found, estimates = diagnostics(self.learner), self.learner.estimates()
+        mean, gaps = 0.5 + found["rise"], estimates - estimates.min()
+        unit = 1 / found["eta"] if found["largest"] > 0 else math.inf
+        falls = dict(zip(self.model.names, (unit + gaps) / 2, strict=True))
+        return {arm: min(mean, found["least"] + law[arm] * falls[arm]) for arm in law if arm in falls}
 
     @rule(bits=st.none() | BITS)
     def exploit(self, bits: int | None) -> None:
@@ -309,6 +322,8 @@ class LearnerMachine(RuleBasedStateMachine):
             running = self.learner._running
             values = running.form.baselines(running.state)[1].tolist()
             awaited.baseline = dict(zip(self.model.names, values, strict=False))
+        elif self.policy == LADDER and min(awaited.baseline.values()) < 0:
+            awaited.baseline = self.gated({arm: -chance for arm, chance in awaited.baseline.items()})
         if as_reward:
             self.learner.observe(given, reward=self.low + self.high - loss)
         else:

@@ -318,9 +318,9 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
     row = recommended.layout.floats.index("baseline")
     assert kept_places(recommended, 4).tolist() == [0, 1, 0, row]
     soft = LADDER.at(4).layout
-    names = ("highest", "covered", *LADDER.kept)
+    names = LADDER.kept
     scalars = sorted(len(SHARED_SCALARS) + soft.scalars.index(name) for name in names)
-    expected = [len(names), 1, 0, *scalars, soft.floats.index("baseline")]
+    expected = [len(names), 1, 0, *scalars, soft.floats.index("law")]
     assert kept_places(LADDER.at(4), 4).tolist() == expected
     layout = STRATA.layout
     assert kept_places(STRATA, 4).tolist() == [

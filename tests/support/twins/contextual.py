@@ -29,7 +29,7 @@ class PartTwin(LadderTwin):
         start = len(self.prefix)
         self.told = {name[start:]: each for name, each in told.items() if name.startswith(self.prefix)}
 
-    def baseline(self) -> Floats:
+    def baseline(self, law: Floats | None = None) -> Floats:
         if not self.history:
             return np.zeros(len(self.law))
         if self.largest == 0:
@@ -46,10 +46,13 @@ class PartTwin(LadderTwin):
         """Learn a loss; `told` is what the learner says of the update."""
         self.law, self.learner = law, self
         self.tell(told)
-        self._learn(arm, weight, loss, self.baseline())
+        self._learn(arm, weight, loss, self.baseline(), self.drift())
 
     def _hedge_on(self, weight: float) -> None:
-        steps, weights = np.array([self.told[f"rung_step_{m}"] for m in range(3)]), self.hedge()
+        steps, weights = (
+            np.array([self.told[f"rung_step_{m}"] for m in range(len(self.rates))]),
+            self.hedge(),
+        )
         self.regret += hedge_gap(self.prior, self.rung_losses, steps, weights, self.regret, 3.0)
         self.rung_losses = self.rung_losses + steps
 

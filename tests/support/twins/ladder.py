@@ -1,7 +1,8 @@
 """The slow, obvious twin of the ladder, from the definitions on the page "Beyond the paper".
 
 Two things it takes from the learner that it follows, because they come from hashed draws: the rungs' estimated losses
-(their law has tests of its own) and which of several tied arms leads by mean or challenges.
+(their law has tests of its own) and which of several tied arms leads by mean or challenges. The recent memory is
+discounted at once, arm by arm, where the policy has one factor for all.
 """
 
 import math
@@ -15,6 +16,8 @@ from support.twins import Floats, Twin, twin_for
 from support.twins.ftpl import FTPLTwin, pareto_law_by_quad
 
 SLACK = 0.1
+MARGIN = TRUST = 3.0
+LEAST_WEIGHT = 0.1
 
 
 class LadderTwin(FTPLTwin):
@@ -23,9 +26,18 @@ class LadderTwin(FTPLTwin):
     def __init__(self, arms: int, policy: Any) -> None:
         super().__init__(arms, 3.0, policy.rungs[0])
         self.policy = policy
-        self.rates = [*policy.rungs, *(["means"] if policy.top_two_share > 0 else [])]
+        self.rates: list[Any] = [*policy.rungs, *(["means"] if policy.top_two_share > 0 else [])]
         prior = np.array(policy.prior or [1.0] * len(self.rates))
+        prior = prior / prior.sum()
+        self.remembers = policy.memory is not None and policy.top_two_share > 0
+        if self.remembers:
+            self.rates.append("recent")
+            prior = np.append(prior, policy.memory_prior)
         self.prior = prior / prior.sum()
+        # Of every arm: how much was seen of it of late, and the sums of its losses and of its centred losses.
+        self.recent = np.zeros((arms, 3))
+        self.errors = np.zeros((2, 2))  # of all means and of recent ones; of losses and of centred ones
+        self.error_count = 0.0
         self.history: list[tuple[int, float, float]] = []  # arm, loss, and B at the time
         self.serials = list(range(arms))
         self.mean, self.largest, self.least = 0.5, 0.0, 0.0
@@ -55,7 +67,12 @@ class LadderTwin(FTPLTwin):
 
     def mixed(self) -> float:
         share, floor = self.policy.top_two_share, self.policy.top_two_floor
-        return float(share * max(self.hedge()[-1], floor)) if share else 0.0
+        weights = [
+            weight
+            for weight, rate in zip(self.hedge(), self.rates, strict=True)
+            if rate in ("means", "recent")
+        ]
+        return float(share * max(sum(weights), floor)) if share else 0.0
 
     # The two best arms
 
@@ -79,9 +96,7 @@ class LadderTwin(FTPLTwin):
 
     def two_best(self) -> tuple[int, int, list[int]]:
         """The leader, its challenger (-1 for none) and the unseen arms."""
-        raw_error, centred_error = self.prediction_errors()
-        close = abs(raw_error - centred_error) <= 1e-12 * (raw_error + centred_error)
-        seen = self.raw if raw_error <= centred_error or close else self.centred
+        seen = self.centred if self.kind else self.raw
         arms = range(len(self.estimates))
         unseen = [arm for arm in arms if not self.raw(arm)]
         means = {arm: float(np.mean(seen(arm))) for arm in arms if arm not in unseen}
@@ -91,14 +106,68 @@ class LadderTwin(FTPLTwin):
         leader = self._settled(means, told.get("leader"))
         if unseen or len(means) == 1:
             return leader, -1, unseen
-        deviation = math.sqrt(self.spread / 4 / max(len(self.history), 1))
         costs = {
-            arm: (mean - means[leader] + SLACK * deviation) ** 2
+            arm: (mean - means[leader] + self.slack) ** 2
             / (1 / len(self.raw(arm)) + 1 / len(self.raw(leader)))
             for arm, mean in means.items()
             if arm != leader
         }
         return leader, self._settled(costs, told.get("challenger")), unseen
+
+    @property
+    def slack(self) -> float:
+        return SLACK * math.sqrt(self.spread / 4 / max(len(self.history), 1))
+
+    @property
+    def kind(self) -> int:
+        """Which means have predicted better so far: of losses (0) or of centred ones (1)."""
+        raw_error, centred_error = self.prediction_errors()
+        close = abs(raw_error - centred_error) <= 1e-12 * (raw_error + centred_error)
+        return 0 if raw_error <= centred_error or close else 1
+
+    def recent_mean(self, arm: int, kind: int) -> float:
+        weight, *sums = self.recent[self.serials[arm]]
+        mean = float(np.mean((self.raw, self.centred)[kind](arm)))
+        return float((sums[kind] + TRUST * mean) / (weight + TRUST))
+
+    def recent_best(self) -> tuple[int, int, bool]:
+        """The recent leader, the recent challenger, and whether the recent means are trusted."""
+        leader, _, unseen = self.two_best()
+        arms, kind = range(len(self.estimates)), self.kind
+        if unseen or len(arms) == 1:
+            return leader, -1, False
+        past, recent = self.errors[:, kind]
+        trusted = bool(recent + MARGIN * past / max(self.error_count, 1) < past)
+        means = {arm: self.recent_mean(arm, kind) for arm in arms}
+        if trusted:
+            leader = self._settled(means, self.told.get("recent_leader"))
+        weights = {arm: self.recent[self.serials[arm], 0] + LEAST_WEIGHT for arm in arms}
+        costs = {
+            arm: (max(means[arm] - means[leader], 0) + self.slack) ** 2
+            / (1 / weights[arm] + 1 / weights[leader])
+            for arm in arms
+            if arm != leader
+        }
+        return leader, self._settled(costs, self.told.get("recent_challenger")), trusted
+
+    def best_shares(self) -> Floats:
+        """What the best arms are explored, together 1."""
+        shares = np.zeros(len(self.estimates))
+        leader, challenger, _ = self.two_best()
+        if not self.remembers:
+            shares[leader] += 0.5
+            shares[challenger] += 0.5
+            return shares
+        recent, recent_challenger, trusted = self.recent_best()
+        weights = dict(zip(map(str, self.rates), self.hedge(), strict=True))
+        both = weights["means"] + weights["recent"]
+        r = 0.25 + 0.5 * (weights["recent"] / both if both > 0 else 0)
+        shares[leader] += (1 - r) / 2
+        shares[recent] += r / 2
+        shares[challenger] += 3 * (1 - r) / 8
+        shares[recent_challenger if trusted else challenger] += 3 * r / 8
+        shares[recent_challenger] += 1 / 8
+        return shares
 
     def _settled(self, values: dict[int, float], told: float | None) -> int:
         """The arm with the smallest value; of (nearly) tied ones, the learner's."""
@@ -117,21 +186,20 @@ class LadderTwin(FTPLTwin):
         law: Floats = (1 - even) * (1 - mixed) * q / q.sum() + even / len(q)
         mixed *= 1 - even
         if mixed:
-            leader, challenger, unseen = self.two_best()
-            others = mixed
-            if leader >= 0:
-                law[leader] += mixed / 2
-                others = mixed / 2
-            if unseen:
-                law[unseen] += others / len(unseen)
+            leader, _, unseen = self.two_best()
+            if len(q) == 1:
+                law[0] += mixed
+            elif unseen:
+                law[unseen] += (mixed if leader < 0 else mixed / 2) / len(unseen)
+                law[leader] += 0.0 if leader < 0 else mixed / 2
             else:
-                law[leader if challenger < 0 else challenger] += others
+                law += mixed * self.best_shares()
         return law
 
     def rung_law(self, rate: Any) -> Floats:
         gaps = self.gaps()
-        if rate == "means":
-            leader = self.two_best()[0]
+        if rate in ("means", "recent"):
+            leader = self.two_best()[0] if rate == "means" else self.recent_best()[0]
             everyone = np.full(len(gaps), 1 / len(gaps))
             return everyone if leader < 0 else np.eye(len(gaps))[leader]
         return pareto_law_by_quad(self.eta * rate / self.c * gaps, self.alpha)
@@ -143,8 +211,9 @@ class LadderTwin(FTPLTwin):
 
     # Learning
 
-    def baseline(self) -> Floats:
-        law, gaps = self.exploration_law(), self.gaps()
+    def baseline(self, law: Floats | None = None) -> Floats:
+        """The soft gate, for the law by which a decision explored: that of this state, if none is given."""
+        law, gaps = self.exploration_law() if law is None else law, self.gaps()
         if not self.history:
             return np.zeros(len(law))
         if self.largest == 0:
@@ -175,17 +244,39 @@ class LadderTwin(FTPLTwin):
         self.learn(arm, weight, loss, b)
 
     def learn(self, arm: int, weight: float, loss: float, b: Floats) -> None:
-        self._learn(arm, weight, loss, b)
+        self._learn(arm, weight, loss, b, self.drift())
         if self.learner is not None:
             self.told = diagnostics(self.learner)
 
-    def _learn(self, arm: int, weight: float, loss: float, b: Floats) -> None:
+    def learn_late(self, arm: int, weight: float, loss: float, law: Floats) -> None:
+        """Learn the loss of a decision of an earlier state, which explored by this law."""
+        b, q = self.baseline(law), self.surrogates()
+        self._learn(arm, weight, loss, b, float(((b.max() - b) * q**2).sum()))
+        if self.learner is not None:
+            self.told = diagnostics(self.learner)
+
+    def remember(self, arm: int, loss: float, mean: float) -> None:
+        if not self.remembers:
+            return
+        if self.raw(arm):
+            kept = 1 - 1 / (5 * self.policy.memory)
+            self.errors *= kept
+            self.error_count = kept * self.error_count + 1
+            for kind, told in enumerate((loss, loss - mean)):
+                past = float(np.mean((self.raw, self.centred)[kind](arm)))
+                self.errors[0, kind] += (told - past) ** 2
+                self.errors[1, kind] += (told - self.recent_mean(arm, kind)) ** 2
+        self.recent = self.recent * (1 - 1 / self.policy.memory)
+        self.recent[self.serials[arm]] += (1.0, loss, loss - mean)
+
+    def _learn(self, arm: int, weight: float, loss: float, b: Floats, drift: float) -> None:
+        self.remember(arm, loss, self.mean if self.history else loss)
         if not self.history:
             self.mean = self.least = loss
             self.history.append((self.serials[arm], loss, loss))
             self.observations += 1
             return
-        drift = self.drift() * min(1.0, 2 * self.largest)
+        drift *= min(1.0, 2 * self.largest)
         self._hedge_on(weight)
         estimate = b.copy()
         estimate[arm] += weight * (loss - b[arm])

@@ -80,6 +80,9 @@ class Description:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Read what `to_dict` wrote. Missing parameters take their defaults.
 
+        What an older version wrote has every parameter but those added since. These then take the value that stands for the
+        behaviour before.
+
         Args:
             values: what `to_dict` returned: the name of the class, and its parameters.
 
@@ -109,6 +112,11 @@ class Description:
         for field in fields(known):  # type: ignore[arg-type]
             if field.default is MISSING and field.name not in parameters:
                 raise ParameterError(f"{field.name}: is missing; {name} needs it")
+        added = {
+            field.name: field.metadata["before"] for field in fields(known) if "before" in field.metadata
+        }  # type: ignore[arg-type]
+        if parameters.keys() == set(allowed) - added.keys():
+            parameters |= added
         return known(**parameters)
 
     @classmethod

@@ -85,7 +85,8 @@ class Learner(Guarded):
         seed: the seed of the random stream, a whole number of any size or a `numpy.random.SeedSequence`; None draws
             fresh randomness.
         loss_range: the lowest and the highest possible loss. A loss outside it is refused.
-        max_pending: how many decisions may await feedback. One more, and the oldest is forgotten.
+        max_pending: how many decisions may await feedback. One more, and the oldest is forgotten. The same goes for
+            decisions that would keep more than 100 million numbers, one for each arm: 10,000 decisions with 10,000 arms.
         guardrails: rules about the arm that is served; None for no rules.
 
     >>> import decoupled as dc
@@ -133,6 +134,7 @@ class Learner(Guarded):
         """Tell parts of the learner what they need of the others."""
         running = self._running
         running.pending = self._waiting.decisions
+        self._waiting.most = min(self._waiting.limit, running.most_pending)
         # Whether nothing but the policy's draw makes a decision, and arms are numbered by their places.
         self._plain = not self._guard.rules and running.contexts is None and running.serials.kept is None
         if self._watch is not None:
@@ -385,7 +387,7 @@ class Learner(Guarded):
             self._unfinished = undone_by(running.calls.init)  # what is derived changes until all are drawn
         among = running if part is None else running.only(part)
         first = waiting.made + 1
-        if count == 1 and len(waiting.decisions) < waiting.limit:
+        if count == 1 and len(waiting.decisions) < waiting.most:
             pending = self._drawn(first, among, part, baseline, keyed, exploiting)
             made = [pending[0]]
             # Without a call among them, these are one step: no handler of a signal runs in between.

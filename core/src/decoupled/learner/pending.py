@@ -11,7 +11,7 @@ from ..decision import Arm, ContextualDecision, Decision, GuardedDecision
 from ..errors import FeedbackError, shown
 
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
-# the policy takes any; the baseline of all others is 0. Last, by the id of a decision, what else its update needs of the
+# the policy takes any; the baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the id of a decision, what else its update needs of the
 # state in which it was made: see `Policy.kept`. (With a context, and in older states, by explored arm.)
 LAW = "law"
 Baseline: TypeAlias = tuple[Ints, Floats, bool | str, dict[str | int, list[float]]]
@@ -104,7 +104,7 @@ class Waiting:
 
     def __init__(self, tag: str, limit: int) -> None:
         self.tag = tag  # keeps the ids of one learner apart from another's
-        self.limit = limit
+        self.limit = self.most = limit  # as the user said, and as what decisions keep allows
         self.made = self.forgotten = 0  # how many decisions were made, and how many of these were forgotten
         self.decisions: dict[str, Pending] = {}
 
@@ -113,7 +113,7 @@ class Waiting:
 
     def oldest(self, count: int) -> list[str]:
         """The ids of the decisions to forget when so many are made, the oldest."""
-        return list(islice(self.decisions, max(len(self.decisions) + count - self.limit, 0)))
+        return list(islice(self.decisions, max(len(self.decisions) + count - self.most, 0)))
 
     def find(self, decision: Decision | str) -> Pending:
         """The record of a pending decision, given the decision or its id."""

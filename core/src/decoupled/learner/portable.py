@@ -192,7 +192,7 @@ def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[A
 
 @in_turn
 def diagnostics(learner: Learner) -> dict[str, float]:
-    """The scalars of a policy's state, by name.
+    """The scalars of a policy's state, and how often each of its rungs plays, by name.
 
     Args:
         learner: the running policy.
@@ -201,7 +201,11 @@ def diagnostics(learner: Learner) -> dict[str, float]:
     >>> from decoupled.extend import diagnostics
     >>> diagnostics(dc.TsallisINF().start(arms=8, seed=7))["steps"]
     2.0
+    >>> list(diagnostics(dc.Ladder().start(arms=8, seed=7)))[-4:]
+    ['weight of 0.5', 'weight of 8', 'weight of means', 'weight of recent']
     """
     running = learner._running
     names = SHARED_SCALARS + running.layout.scalars
-    return dict(zip(names, running.state.scalars[: len(names)].tolist(), strict=True))
+    rungs = running.form.rung_weights(running.state)
+    scalars = running.state.scalars[: len(names)].tolist()
+    return dict(zip(names, scalars, strict=True)) | {f"weight of {each}": rungs[each] for each in rungs}

@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints, Words
+from ..base.validation import MOST_ROUNDS
 from ..kernels.dispatch import bound
 from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.stream import secret_of
 from ..kernels.state import ARMS, EVENTS, ROUND, SHARED_SCALARS, State
 from .arms import Serials
 from .context import Context, Contexts
-from .pending import NEVER, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
+from .pending import LAW, NEVER, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
 from .policy_types import ContextualLadder, Policy
 from .seeds import KeyDraws
+
+MOST_KEPT = 100_000_000  # numbers that pending decisions keep, one for each arm
 
 
 class Running:
@@ -49,6 +52,8 @@ class Running:
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
         self.baseline = policy.baseline
+        keeps = policy.contextual or policy.baseline is not None
+        self.most_pending = max(MOST_KEPT // arms, 1) if keeps else MOST_ROUNDS
         # Whether an update is one step, which no signal interrupts; and whether what comes before it changes only what
         # is derived, even if baselines were predicted.
         self._in_one_step = not (policy.in_python or policy.interpreted or jit_disabled())
@@ -124,6 +129,9 @@ class Running:
 
     def _own_baseline(self) -> Baseline | None:
         self.sharing = max(self.sharing, 2)  # so that the next round has an object of its own
+        if self.form.keeps_law:
+            everyone = np.arange(self.state.floats.shape[1])
+            return self.serials.of(everyone), self.form.exploration_law(self.state), LAW, {}
         return self._known(*self.form.baselines(self.state))
 
     def record_baselines(self) -> None:
@@ -272,6 +280,13 @@ class Running:
         serials, values, free, kept = baseline
         places, found = self.serials.places(serials)
         values = values[found]
+        mine = kept.get(decision, kept.get(self.serials.of_one(arm)))
+        if free == LAW:
+            if mine is not None:
+                self.state.scalars[self.kept] = mine
+            same = len(places) == len(serials) == self.state.floats.shape[1]
+            self.form.recall_law(self.state, places, values, same)
+            return
         if free and not self.form.any_baseline:
             # The update may rely on a property of the policy's own baselines, such as one amount for all. So it gets
             # the baseline of the explored arm only, and the others are added here.
@@ -280,8 +295,9 @@ class Running:
             self.calls.init()
             places, values = places[~others], values[~others]
         self.form.set_baselines(self.state, places, values)
-        mine = kept.get(decision, kept.get(self.serials.of_one(arm)))
-        if mine is not None and self.kept:  # another form may keep nothing
+        if mine is not None and len(mine) == len(
+            self.kept
+        ):  # another form, or an older state, may keep less
             self.state.scalars[self.kept] = mine
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:

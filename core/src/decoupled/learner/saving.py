@@ -83,7 +83,12 @@ def _row(values: Floats) -> list[float] | str:
 
 
 COUNTS = ("counts", "seen")  # how often something was seen, as floats
-OPTIONAL = ("precedence",)  # rows that older states do not have; `init` fills what is 0
+# What older states do not have; `init` fills what must not be 0.
+OPTIONAL = (
+    *("precedence", "recent_weight", "recent_sums", "recent_centred_sums", "recent_fade"),
+    *("past_raw_error", "past_centred_error", "recent_raw_error", "recent_centred_error", "error_count"),
+    *("version", "rung_loss_5"),
+)
 LARGEST = 1e150  # above everything that can be learned, and its square is finite
 
 
@@ -129,7 +134,8 @@ def _restored(content: dict[str, Any], policy: Policy) -> Parts:
 
 def _state(content: dict[str, Any], policy: Policy, arms: int) -> State:
     layout = policy.at(arms).layout
-    learned = {**{name: [0.0] * arms for name in OPTIONAL}, **content["learned"]}
+    missing = {name: [0.0] * (1 if name in layout.scalars else arms) for name in OPTIONAL}
+    learned = {**missing, **content["learned"]}
     rows = {name: _numbers(name, learned[name]) for name in layout.learned}
     for name, values in rows.items():  # before anything is made for so many arms
         shape = (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)

@@ -110,6 +110,11 @@ class Policy(Description, kind="policy", package=__package__):
         return ()
 
     @property
+    def keeps_law(self) -> bool:
+        """Whether a pending decision keeps its law of exploration in place of baselines: see `recall_law`."""
+        return False
+
+    @property
     def interpreted(self) -> bool:
         """Whether a step needs the Python interpreter. Then only a learner can run the policy."""
         return False
@@ -209,6 +214,14 @@ class Policy(Description, kind="policy", package=__package__):
         """Whether the arrays of `keyed` are those of the state, so that they stay true when it changes."""
         return False
 
+    def rung_weights(self, state: State) -> dict[str, float]:
+        """How often each rung plays, by name, for a policy that has some.
+
+        Args:
+            state: the state of the running policy.
+        """
+        return {}
+
     def estimates(self, state: State) -> Floats:
         """What the policy has learned about each arm: the sum of its loss estimates, unless overridden.
 
@@ -238,6 +251,19 @@ class Policy(Description, kind="policy", package=__package__):
         row = self.layout.row(state, str(self.baseline))
         row[:] = 0.0
         row[places] = values
+
+    def recall_law(self, state: State, places: Ints, chances: Floats, same: bool) -> None:
+        """Write the law by which a late decision explored where `update` reads it; for a policy with `keeps_law`.
+
+        The update computes the baselines from it, in the state in which the feedback arrives. Arms that the decision could
+        not choose have none.
+
+        Args:
+            state: the state of the running policy.
+            places: the places of the arms that the decision could choose.
+            chances: the probability with which it explored each of them.
+            same: whether the policy has the same arms as when the decision was made.
+        """
 
     def prepare(self, state: State, arm: int) -> None:
         """Set what `kept` names as a decision that explores this arm would leave it.

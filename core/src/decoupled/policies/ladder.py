@@ -1,8 +1,7 @@
 """The ladder: our policy. Several ways to exploit share one exploration, and a hedge learns how often to use each."""
 
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +12,11 @@ from ..errors import ParameterError
 from ..kernels.compose import START
 from ..kernels.laws import ladder
 from ..kernels.laws import ladder_state as at_place
-from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
+from ..kernels.laws.ladder_rungs import keyed_ladder, leader_of_rung, prepare_for
 from ..kernels.laws.winner_law import pareto_winner_law
 from ..kernels.random.keyed import Keyed
 from ..kernels.state import ROUND, State
 from .base import Policy
-from .ftpl import FTPL, MANY_CENTRED
-
-C_EXPLOIT = 3.0  # of the form with strata, which has one rate of exploitation
-FEW = 16  # arms; for so few, lists are three times as fast as arrays
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,38 +28,41 @@ class Ladder(Policy):
     $\sigma_i$ the rank of arm $i$, each round
 
     - draws a rung by its weight $\pi_k$; rung $k$ exploits $\arg\min_i (u_i - r_i / (c_k \kappa_t))$ with Pareto(3) draws
-      $r_i$, and the last rung exploits the arm with the smallest mean loss;
+      $r_i$; the rung on means exploits the arm with the smallest mean loss, and the rung with a memory the *recent
+      leader*, the arm with the smallest mean of the last losses if those means predict better;
     - explores $j_t$ with probabilities $p = (1 - \gamma) ((1 - g) q / \sum q + g v) + \gamma / K$, where $q_i = \min(1 / (1 + c_1 \kappa_t u_i),
-      \sigma_i^{-1/3})^2$, and $v$ has one half on the arm with the smallest mean and one half on its challenger, the arm
-      that is hardest to tell from it (on unseen arms while there are any);
+      \sigma_i^{-1/3})^2$, and $v$ has one half on the two leaders and one half on their challengers, the arms
+      that are hardest to tell from them (on unseen arms while there are any);
     - learns $\hat L_i \leftarrow \hat L_i + b_i + 1[j_t = i] (\ell - b_i) / p_i$ for every arm $i$, where $b_i$ is at most a
       running mean of the losses seen, and so small that one observation takes at most half of an arm's own gap, plus
       $1 / (2 c_1 \kappa_t)$, off its estimate (the *soft gate*);
     - estimates each rung's loss, from which AdaHedge learns the weights $\pi$.
 
     The rates fall with the spread of the losses seen, $\kappa_t = K^{-1/6} / \sqrt{n_t}$, in units of the largest surprise
-    so far. So decisions do not depend on the scale and level of the losses, and the first loss only sets the level.
-    From 4,096 arms on it is `FTPL` in strata, with centred losses and one exploitation rate.
+    so far. So decisions do not depend on the scale and level of the losses, and the first loss only sets the level. A
+    round takes time in proportion to the number of arms; `FTPL(ranking="strata")` is faster with a million.
 
-    Theorem T2 holds for 2 to 4,095 arms and feedback in the same round: the expected regret against each fixed arm is
+    Theorem T2 holds for any number of arms and feedback in the same round: the expected regret against each fixed arm is
     $O(\sqrt{KT})$ for every adversary that does not know the seed, and constant in $T$ in the stochastically constrained
-    regime. With 8 arms the bound is below $T$ from $T = 48{,}770$ on. docs/ladder.md defines the policy exactly and
+    regime. docs/ladder.md defines the policy exactly and
     docs/ladder-proof.md has the proof; `theory.bounds.theorem_t2` is the bound.
 
     Args:
         rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0. The first is also
             that of exploration.
         prior: how much each rung is trusted at first: a number above 0 for each, the last for the rung on means if
-            there is one. Empty for equal ones.
+            there is one. Empty for equal ones. The rung with a memory has `memory_prior`.
         hedge_rate: what is divided by AdaHedge's regret to give its learning rate, above 0. The larger, the sooner the
             weights follow the rungs' estimated losses.
         mean_rate: how fast the running mean of the losses moves, from 0 to below 1. At first it is a plain mean.
         least_spread: what a round adds to the spread at least, as a share of its unit, from 0 to below 1.
-        top_two_share: the largest share $g$ of the exploration for the arm with the smallest mean and its challenger,
-            from 0 to below 1; their share grows with the weight of the rung on means. 0: no such rung.
+        top_two_share: the largest share $g$ of the exploration for the leaders and their challengers, from 0 to below
+            1; their share grows with the weight of the rungs on means. 0: no such rungs.
         top_two_floor: which part of that share they have at least, from 0 to below 1.
         uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, from 0 to below 1. With 0,
             an arm that was bad for long and becomes good may never be seen again, and there is no bound.
+        memory: so many losses, of all arms, the recent means remember, at least 2. None for no rung with a memory.
+        memory_prior: how much that rung is trusted at first, where all others together count as 1; above 0.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=4, seed=1)
@@ -88,13 +86,15 @@ class Ladder(Policy):
     top_two_share: float = 0.5
     top_two_floor: float = 0.2
     uniform_share: float = 0.02
+    memory: float | None = field(default=100.0, metadata={"before": None})
+    memory_prior: float = field(default=0.15, metadata={"before": 0.15})
 
     layout = at_place.LAYOUT
     params_type = at_place.Params
     functions = ladder.FUNCTIONS
     baseline = "baseline"
     any_baseline = True
-    branching: ClassVar[tuple[str, ...]] = ("rungs", "top_two_share")
+    branching: ClassVar[tuple[str, ...]] = ("rungs", "top_two_share", "recency")
     common_rows = 1  # the table of rank limits
     kept = at_place.KEPT
 
@@ -104,6 +104,12 @@ class Ladder(Policy):
             number = number_from(name, getattr(self, name), 0.0, 1.0, f"the default is {default}")
             object.__setattr__(self, name, number)
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 3")
+        set_number(self, "memory_prior", 1e-100, 1e100, "the default is 0.15")
+        if self.memory is not None:
+            memory = number_from(
+                "memory", self.memory, 2.0, 1e15, "the default is 100, and None is for no memory"
+            )
+            object.__setattr__(self, "memory", memory)
         self._check_rungs()
         self._check_prior()
 
@@ -120,7 +126,7 @@ class Ladder(Policy):
         object.__setattr__(self, "rungs", rungs)
 
     def _check_prior(self) -> None:
-        prior, count = _numbers(self.prior), self.rung_count
+        prior, count = _numbers(self.prior), len(self.rungs) + (self.top_two_share > 0.0)
         if (
             prior is None
             or len(prior) not in (0, count)
@@ -137,22 +143,47 @@ class Ladder(Policy):
 
     @property
     def rung_count(self) -> int:
-        """The number of rungs, with the one on means."""
-        return len(self.rungs) + (self.top_two_share > 0.0)
+        """The number of rungs, with those on means."""
+        return len(self.rung_names)
+
+    @property
+    def rung_names(self) -> tuple[str, ...]:
+        """The rungs in order: their rates, "means", and "recent" for the one with a memory.
+
+        >>> import decoupled as dc
+        >>> dc.Ladder().rung_names
+        ('0.5', '8', 'means', 'recent')
+        """
+        means = ("means", "recent")[: 1 + (self.memory is not None)] if self.top_two_share > 0.0 else ()
+        return (*(f"{rate:g}" for rate in self.rungs), *means)
+
+    def rung_weights(self, state: State) -> dict[str, float]:
+        weights = state.scalars[at_place.WEIGHT : at_place.WEIGHT + self.rung_count].tolist()
+        return dict(zip(self.rung_names, weights, strict=True))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (
             cls(),
             cls(rungs=(0.5, 2.0, 8.0), prior=(1.0, 2.0, 3.0), hedge_rate=2.0, top_two_share=0.0),
-            cls(rungs=(1.0,), prior=(), least_spread=0.1, mean_rate=0.3, top_two_floor=0.5),
+            cls(rungs=(1.0,), prior=(), least_spread=0.1, mean_rate=0.3, top_two_floor=0.5, memory=10),
+            cls(memory=None),
             cls(rungs=(2.0,), prior=(), top_two_share=0.0, uniform_share=0.0),
         )
 
     @property
     def fading(self) -> tuple[str, ...]:
         """All that is learned but levels, units, the order of ties, and means, which forget with their counts."""
-        kept = ("rise", "least", "largest", "means", "centred_means", "precedence")
+        kept = (
+            "rise",
+            "least",
+            "largest",
+            "means",
+            "centred_means",
+            "precedence",
+            "recent_fade",
+            "version",
+        )
         return tuple(name for name in self.layout.learned if name not in kept)
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,9 +191,15 @@ class Ladder(Policy):
         return {**super().to_dict(), "rungs": list(self.rungs), "prior": list(self.prior)}
 
     def params(self) -> Any:
-        rates = [rate / self.rungs[0] for rate in self.rungs] + [-1.0] * (self.top_two_share > 0.0)
+        rates = [rate / self.rungs[0] for rate in self.rungs]
+        if self.top_two_share > 0.0:
+            rates.append(at_place.BY_MEAN)
         priors = list(self.prior or (1.0,) * len(rates))
-        empty = [0.0] * (at_place.MOST_RUNGS - len(rates))
+        remembers = len(rates) < self.rung_count
+        if remembers:
+            rates.append(at_place.BY_RECENT_MEAN)
+            priors.append(self.memory_prior * sum(priors))
+        whole, empty = sum(priors), [0.0] * (at_place.MOST_RUNGS - len(rates))
         made: Any = self.params_type
         return made(
             c=self.rungs[0],
@@ -172,37 +209,17 @@ class Ladder(Policy):
             top_two_share=self.top_two_share,
             top_two_floor=self.top_two_floor,
             uniform_share=self.uniform_share,
-            rungs=len(rates),
+            recency=1.0 / cast(float, self.memory) if remembers else 0.0,
+            rungs=float(len(rates)),
             **{f"rate_{m}": rate for m, rate in enumerate(rates + empty)},
-            **{f"prior_{m}": prior / sum(priors) for m, prior in enumerate(priors + empty)},
+            **{f"prior_{m}": prior / whole for m, prior in enumerate(priors + empty)},
         )
-
-    # Many arms
-
-    def at(self, arms: int) -> Policy:
-        return self if arms < MANY_CENTRED else _for_many(self).at(arms)
-
-    def among(self, arms: int, whole: int) -> Policy:
-        return self if whole < MANY_CENTRED else _for_many(self).at(arms)
-
-    def init_form(self, state: State, known: tuple[str, ...]) -> None:
-        """After strata: every arm counts as seen once, with the mean loss that its estimate says."""
-        rounds = state.scalars[ROUND] - 1.0
-        if "counts" in known or rounds <= 0.0:
-            return
-        row = self.layout.row
-        means = np.clip(row(state, "estimates") / rounds, 0.0, 1.0)
-        row(state, "counts")[:] = 1.0
-        row(state, "means")[:] = means
-        row(state, "centred_means")[:] = means - means.mean()
-        row(state, "seen")[:] = rounds
-        row(state, "largest")[:] = 0.5  # so that the rates are those of strata
-        row(state, "spread_floor")[:] = self.least_spread * rounds
 
     def init_new_arms(self, state: State, first: int) -> None:
         super().init_new_arms(state, first)
-        for name in ("counts", "means", "centred_means", "precedence"):  # nobody has seen them
-            self.layout.row(state, name)[first:] = 0.0
+        for name in self.layout.learned:  # nobody has seen them
+            if name in self.layout.floats and name != "estimates":
+                self.layout.row(state, name)[first:] = 0.0
 
     # Baselines
 
@@ -216,12 +233,23 @@ class Ladder(Policy):
         state.scalars[at_place.HIGHEST] = values.max(initial=0.0)
         state.scalars[at_place.COVERED] = at_place.ALL_ARMS if everyone else at_place.SOME_ARMS
         state.scalars[at_place.JUDGED] = at_place.NOBODY
+        state.scalars[at_place.ORIGIN] = at_place.GIVEN
 
     def clear_baselines(self, state: State) -> None:
         state.scalars[at_place.COVERED] = at_place.NO_ARMS  # the update fills in those of its own round
+        state.scalars[at_place.ORIGIN] = at_place.GIVEN
+
+    keeps_law = True
+
+    def recall_law(self, state: State, places: Ints, values: Floats, same: bool) -> None:
+        law = state.floats[at_place.LAW]
+        law[:] = -1.0
+        law[places] = values
+        if not same:
+            state.scalars[at_place.ORIGIN] = at_place.NO_STATE
 
     def prepare(self, state: State, arm: int) -> None:
-        if self.rung_count > 1:
+        if self.rung_count > 1 and state.scalars[ROUND] > 1.0:
             prepare_for(self.params(), state, arm)
 
     def most_predicted(self, state: State) -> Floats:
@@ -241,11 +269,12 @@ class Ladder(Policy):
     def exploitation_law(self, state: State) -> Floats:
         """The mixture of the rungs' laws."""
         scalars, estimates = state.scalars, state.floats[at_place.ESTIMATES]
-        gaps, leader = estimates - estimates.min(), int(scalars[at_place.LEADER])
+        gaps = estimates - estimates.min()
         law = np.zeros(len(gaps))
         for rung in range(self.rung_count):
             weight, rate = scalars[at_place.WEIGHT + rung], scalars[at_place.RATE + rung]
             if rate < 0.0:
+                leader = leader_of_rung(scalars, rate)
                 law += weight * (np.arange(len(gaps)) == leader if leader >= 0 else 1.0 / len(gaps))
             else:
                 law += weight * pareto_winner_law(scalars[at_place.ETA] * rate * gaps, at_place.ALPHA)
@@ -257,46 +286,9 @@ class Ladder(Policy):
         return Keyed(keyed_ladder, (state.scalars, state.floats, self.rung_count))
 
     def exploration_law(self, state: State) -> Floats:
-        """The surrogates, with the shares of the two best arms and of all."""
-        # Every decision of a watched learner needs this, so it is made for speed.
-        read, surrogate, order = (
-            state.scalars.item,
-            state.floats[at_place.SURROGATE],
-            state.ints[at_place.ORDER],
-        )
-        mixed, leader, unseen = read(at_place.MIXED), read(at_place.LEADER), read(at_place.UNSEEN)
-        scale = (1.0 - self.uniform_share - mixed) / read(at_place.SURROGATE_SUM)
-        even = self.uniform_share / len(surrogate)
-        law: Any = [0.0] * len(surrogate) if len(surrogate) <= FEW else np.empty_like(surrogate)
-        if len(surrogate) <= FEW:
-            for place, each in zip(order.tolist(), surrogate.tolist(), strict=True):
-                law[place] = each * scale + even
-        else:
-            law[order] = surrogate * scale + even
-        others = mixed
-        if leader >= 0.0:
-            others = mixed * (1.0 - at_place.LEADERS_SHARE)
-            law[int(leader)] += mixed - others
-        if mixed > 0.0 and unseen > 0.0:
-            for place in np.flatnonzero(self.unknown(state)).tolist():
-                law[place] += others / unseen
-        elif mixed > 0.0:
-            challenger = read(at_place.CHALLENGER)
-            law[int(leader if challenger < 0.0 else challenger)] += others
-        return np.asarray(law, np.float64)
-
-
-# Every decision among some of many arms needs this, and checking parameters takes time.
-@lru_cache(maxsize=64)
-def _for_many(policy: Ladder) -> FTPL:
-    """The form for many arms, which knows nothing of the ladder."""
-    options = {
-        "estimator": "centred",
-        "c_exploit": C_EXPLOIT,
-        "lam": policy.mean_rate,
-        "schedule": "losses",
-    }
-    return FTPL(c=policy.rungs[0], ranking="auto", **options)  # type: ignore[arg-type]
+        """The surrogates, with the shares of the best arms and of all."""
+        law: Floats = state.floats[at_place.LAW].copy()
+        return law
 
 
 def _numbers(values: object) -> tuple[float, ...] | None:

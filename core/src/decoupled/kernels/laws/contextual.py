@@ -13,7 +13,6 @@ from ...base.arrays import Floats, Ints, Words
 from ..compose import START
 from ..dispatch import Functions
 from ..jit import compiled
-from ..order.ranked import rank_of
 from ..random.keyed import RUNG, any_arm, key_unit, keyed_race
 from ..random.sampling import categorical, total
 from ..random.stream import below, uniform
@@ -35,7 +34,7 @@ from .contextual_state import (
     set_shared,
 )
 from .ladder_rungs import drawn_rung, exploited, fill_hedge, hedge_step, keyed_ladder, prepare_for
-from .ladder_state import limit_fall
+from .ladder_state import cover, limit_fall
 
 OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
 ROUNDING = 1e-9  # a decision's weight times the probability in its own state is 1, up to this
@@ -86,9 +85,8 @@ def least_earned(state: State) -> float:
 def fill_shares(params: Any, state: State) -> None:
     """Fill the shares of the exploration, from the weight that the rungs that know the context have earned."""
     scalars = state.scalars
-    earned = max(
-        1.0 - scalars[at.WEIGHT] / scalars[at.PRIOR], least_earned(state)
-    )  # the pooled rung is the first
+    left = scalars[at.WEIGHT] / scalars[at.PRIOR]  # of the pooled rung's trust; it is the first
+    earned = max(1.0 - left, least_earned(state))
     scalars[at.EVEN] = params.exploration * earned
     rest = 1.0 - scalars[at.EVEN]
     scalars[at.SEGMENT_SHARE] = 0.5 * earned * rest if params.segmented > 0.0 else 0.0
@@ -139,34 +137,13 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 @compiled
 def fill_law(state: State) -> None:
     """Fill the law of exploration, which a decision keeps: feedback may come when another law explores."""
-    for arm in range(state.floats.shape[1]):
-        state.floats[at.LAW, arm] = chance_explored(state, arm)
-    state.scalars[at.LAW_KNOWN] = 1.0
-
-
-@compiled
-def chance_explored(state: State, arm: int) -> float:
-    """The probability with which an arm is explored."""
-    scalars = state.scalars
-    share: float = scalars[at.EVEN] / state.floats.shape[1]
-    share += scalars[at.POOLED_SHARE] * ladder_share(pooled(state), arm)
-    if scalars[at.SEGMENT_SHARE] > 0.0:
-        share += scalars[at.SEGMENT_SHARE] * ladder_share(segment(state), arm)
-    return share
-
-
-@compiled
-def ladder_share(part: State, arm: int) -> float:
-    """The probability with which a ladder by itself would explore an arm."""
-    rank = rank_of(
-        part.floats[ladder_at.RANKED],
-        part.ints[ladder_at.ORDER],
-        part.floats[ladder_at.ESTIMATES, arm],
-        arm,
-        0,
-    )
-    share: float = ladder.share_of(part, arm, rank)
-    return share
+    floats, scalars, arms = state.floats, state.scalars, state.floats.shape[1]
+    for arm in range(arms):
+        share = scalars[at.EVEN] / arms + scalars[at.POOLED_SHARE] * floats[ladder_at.LAW, arm]
+        if scalars[at.SEGMENT_SHARE] > 0.0:
+            share += scalars[at.SEGMENT_SHARE] * floats[at.LADDER_ROWS + ladder_at.LAW, arm]
+        floats[at.LAW, arm] = share
+    scalars[at.LAW_KNOWN] = 1.0
 
 
 @compiled
@@ -269,40 +246,11 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
 
 @compiled
 def cover_part(part: State, law: Floats, explored: int, weight: float, loss: float) -> None:
-    """Give the arms of a ladder the baselines of its soft gate, for this law of exploration; absent ones are charged the loss.
-
-    See `fill_baselines`, which does this for the ladder's own law. A log may say that the explored arm was less likely.
-    """
-    floats, scalars, order = part.floats, part.scalars, part.ints[ladder_at.ORDER]
-    ranked, baseline, surrogate = (
-        floats[ladder_at.RANKED],
-        floats[ladder_at.BASELINE],
-        floats[ladder_at.SURROGATE],
-    )
-    mean, half_unit = START + scalars[ladder_at.RISE], 0.5 / scalars[ladder_at.ETA]
-    least, lowest = min(scalars[ladder_at.LEAST], mean), ranked[0]
-    if scalars[ladder_at.LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
-        half_unit = math.inf
-    highest, everyone = 0.0, True
-    for rank in range(len(order)):
-        arm = order[rank]
-        if law[arm] < 0.0:
-            baseline[arm], everyone = loss, False
-        else:
-            baseline[arm] = min(mean, least + law[arm] * (half_unit + 0.5 * (ranked[rank] - lowest)))
-            highest = max(highest, baseline[arm])
-    drift = 0.0
-    for rank in range(len(order)):
-        if law[order[rank]] >= 0.0:
-            drift += surrogate[rank] * surrogate[rank] * (highest - baseline[order[rank]])
-    scalars[ladder_at.HIGHEST], scalars[ladder_at.DRIFT], scalars[ladder_at.JUDGED] = (
-        highest,
-        drift,
-        ladder_at.NOBODY,
-    )
-    scalars[ladder_at.COVERED] = ladder_at.ALL_ARMS if everyone else ladder_at.SOME_ARMS
-    if weight * law[explored] > 1.0 + ROUNDING:
+    """Give the arms of a ladder the baselines for this law of exploration; absent ones are charged the loss."""
+    cover(part, law, loss)
+    if weight * law[explored] > 1.0 + ROUNDING:  # a log may say that it was less likely
         limit_fall(part, explored, weight)
+    part.scalars[ladder_at.ORIGIN], part.scalars[ladder_at.JUDGED] = ladder_at.GIVEN, ladder_at.NOBODY
 
 
 @compiled

@@ -93,7 +93,10 @@ ADVICE_AT = VALUE + 1
 KEPT = _numbered("outer_chance")  # what a pending decision keeps
 
 # What is kept of every segment: its learned scalars, which are neighbours, its differences, and these rows.
-ROWS = (at_place.ESTIMATES, at_place.COUNTS, at_place.MEANS, at_place.CENTRED)
+ROWS = (
+    *(at_place.ESTIMATES, at_place.COUNTS, at_place.MEANS, at_place.CENTRED),
+    *(at_place.RECENT_WEIGHT, at_place.RECENT_SUMS, at_place.RECENT_CENTRED),
+)
 FIRST_LEARNED = SEGMENT_AT + len(SHARED_SCALARS)
 LEARNED = len(at_place.LEARNED_SCALARS)
 KEPT_SCALARS = LEARNED + 3

@@ -1,8 +1,8 @@
 """The ladder: FTPL with a soft gate, several rates of exploitation, and a hedge between them.
 
 What is exploited does not change what is seen. So several rates can exploit the same estimates, each a *rung*, and
-their losses can be estimated from the same observations. AdaHedge decides how often each rung plays. The last rung
-exploits the leader by mean loss; then a part of the exploration goes to that leader and to its challenger.
+their losses can be estimated from the same observations. AdaHedge decides how often each rung plays. The last two
+exploit the leader by mean loss and the recent leader; a part of the exploration goes to these and to their challengers.
 
 docs/ladder.md has the theorems. The rows and the order of an update are those of `leader`.
 """
@@ -17,17 +17,19 @@ from ..jit import compiled
 from ..order.ranked import move_arm, rank_of, sort_arms
 from ..random.sampling import categorical, total
 from ..random.stream import below, uniform
-from ..state import ARMS, ROUND, State
+from ..state import ARMS, EVENTS, ROUND, State
 from . import ladder_state as at
 from .ladder_rungs import drawn_rung, exploited, fill_hedge, judge_rungs, prepare_judging
 from .ladder_state import (
+    cover,
     draw_precedence,
     extra_share,
     fill_baselines,
-    find_two_best,
+    find_best,
     limit_fall,
     note_loss,
-    one_of_two,
+    note_recent_loss,
+    one_of_best,
     surrogate_share,
 )
 from .surrogates import fill_limits, limited_surrogates
@@ -47,18 +49,11 @@ def init(params: Any, state: State) -> None:
         scalars[at.UNSEEN] += count == 0.0
     scalars[at.SCALE] = params.c * scalars[ARMS] ** (1.0 / at.ALPHA - 0.5)
     scalars[at.DRIFT_SCALE] = scalars[ARMS] ** (1.0 / at.ALPHA - 1.0)
-    scalars[at.RATE], scalars[at.RATE + 1], scalars[at.RATE + 2] = (
-        params.rate_0,
-        params.rate_1,
-        params.rate_2,
-    )
-    scalars[at.RATE + 3], scalars[at.RATE + 4] = params.rate_3, params.rate_4
-    scalars[at.PRIOR], scalars[at.PRIOR + 1], scalars[at.PRIOR + 2] = (
-        params.prior_0,
-        params.prior_1,
-        params.prior_2,
-    )
-    scalars[at.PRIOR + 3], scalars[at.PRIOR + 4] = params.prior_3, params.prior_4
+    for rung in range(at.MOST_RUNGS):
+        scalars[at.RATE + rung] = params[at.RATES_AT + rung]
+        scalars[at.PRIOR + rung] = params[at.PRIORS_AT + rung]
+    if scalars[at.FADE] == 0.0:  # at the start
+        scalars[at.FADE] = 1.0
     refresh(params, state)
 
 
@@ -80,9 +75,12 @@ def refresh(params: Any, state: State) -> None:
         scalars[at.WEIGHT] = 1.0
     scalars[at.MIXED], scalars[at.EVEN_SHARE] = 0.0, params.uniform_share / floats.shape[1]
     if params.top_two_share > 0.0:
-        share = params.top_two_share * max(scalars[at.WEIGHT + rungs - 1], params.top_two_floor)
+        trusted = scalars[at.WEIGHT + rungs - 1]
+        if params.recency > 0.0:
+            trusted += scalars[at.WEIGHT + rungs - 2]
+        share = params.top_two_share * max(trusted, params.top_two_floor)
         scalars[at.MIXED] = (1.0 - params.uniform_share) * share
-        find_two_best(state)
+        find_best(params, state)
     fill_baselines(state)
 
 
@@ -103,7 +101,7 @@ def explored(params: Any, state: State, stream: Words) -> tuple[int, int]:
     floats, scalars, order = state.floats, state.scalars, state.ints[at.ORDER]
     mixed, mark = scalars[at.MIXED], uniform(stream)
     if mark <= mixed:
-        arm = one_of_two(state, mark / mixed, stream)
+        arm = one_of_best(state, mark / mixed, stream)
         return arm, rank_of(floats[at.RANKED], order, floats[at.ESTIMATES, arm], arm, 0)
     if mark <= mixed + params.uniform_share:
         rank = below(len(order), stream)
@@ -131,16 +129,23 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         state.floats[at.ESTIMATES, :] = 0.0  # what unavailable arms were charged for this loss
         sort_arms(state.floats[at.ESTIMATES], state.floats[at.RANKED], state.ints[at.ORDER])
         if weight > 0.0:
-            note_loss(state, arm, loss, loss)
+            learn_means(params, state, arm, loss, loss)
     else:
-        if scalars[at.COVERED] == at.NO_ARMS:  # from a log, or decided before the first loss
+        origin = scalars[at.ORIGIN]
+        late = origin != at.GIVEN and origin != scalars[at.VERSION]
+        if late:
+            cover(state, state.floats[at.LAW], 0.0)
+        elif scalars[at.COVERED] == at.NO_ARMS:
             fill_baselines(state)
             limit_fall(state, arm, weight)
             scalars[at.JUDGED] = at.NOBODY
         surprise = loss - state.floats[at.BASELINE, arm]
         if weight > 0.0:  # 0: the arm is gone, and only the baselines of the others count
-            judge_rungs(params, state, arm, weight, surprise)
-            note_loss(state, arm, loss, mean)
+            if (
+                scalars[at.JUDGED] == arm or not late
+            ):  # what was decided before the first loss is not judged
+                judge_rungs(params, state, arm, weight, loss)
+            learn_means(params, state, arm, loss, mean)
         move_estimates(state, arm, weight * surprise)
         unit = min(1.0, 2.0 * scalars[at.LARGEST])
         drift = unit * scalars[at.DRIFT] * scalars[at.DRIFT_SCALE]
@@ -153,7 +158,16 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         scalars[at.LARGEST] = largest
         # Round by round, so that a late record of the unit does not make the rates fall for all rounds at once.
         scalars[at.SPREAD_FLOOR] += params.least_spread * MOST_SPREAD * largest * largest
+    scalars[at.VERSION] = scalars[EVENTS]
     refresh(params, state)
+
+
+@compiled
+def learn_means(params: Any, state: State, arm: int, loss: float, mean: float) -> None:
+    """Add a loss to the means of its arm, of all losses and of recent ones."""
+    if params.recency > 0.0:
+        note_recent_loss(state, arm, loss, mean, params.recency)
+    note_loss(state, arm, loss, mean)
 
 
 @compiled

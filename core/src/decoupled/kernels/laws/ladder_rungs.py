@@ -178,12 +178,18 @@ def drawn_rung(params: Any, state: State, stream: Words) -> int:
 
 
 @compiled
+def leader_of_rung(scalars: Floats, rate: float) -> int:
+    """The leader that a rung on means exploits; -1 if no arm was seen."""
+    return int(scalars[at.LEADER if rate == at.BY_MEAN else at.RECENT_LEADER])
+
+
+@compiled
 def exploited(state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     ranked, order, scalars = state.floats[at.RANKED], state.ints[at.ORDER], state.scalars
     rate = scalars[at.RATE + rung]
     if rate < 0.0:
-        leader = int(scalars[at.LEADER])
+        leader = leader_of_rung(scalars, rate)
         return leader if leader >= 0 else below(len(order), stream)
     arm: int = order[pareto_leader(ranked, scalars[at.ETA] * rate, at.ALPHA, stream)]
     return arm
@@ -195,8 +201,8 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
 
     A rung that plays w has the loss <w, loss>. With W the probability of the explored arm under w, or an unbiased
     estimate of it, W * (loss - b) / p + <w, b> is an unbiased estimate of that. The chance is W, and the offset <w, b>
-    less the highest baseline. They belong to the state of the decision: when a late loss arrives, other laws play. One
-    event in one state gives the same draws again, so it does not matter whether this is called once or more often.
+    less the highest baseline. They belong to the state of the decision, as the baseline of the explored arm: when a late
+    loss arrives, other laws play. One event in one state gives the same draws again, so it does not matter whether this is called once or more often.
     """
     scalars, order = state.scalars, state.ints[at.ORDER]
     ranked, baseline = state.floats[at.RANKED], state.floats[at.BASELINE]
@@ -204,7 +210,7 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
     for rung in range(int(params.rungs)):
         rate = scalars[at.RATE + rung]
         if rate < 0.0:
-            leader = int(scalars[at.LEADER])
+            leader = leader_of_rung(scalars, rate)
             if leader >= 0:
                 chance, mean_baseline = (1.0 if arm == leader else 0.0), baseline[leader]
             else:
@@ -214,7 +220,7 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
             mean_baseline = chance * baseline[arm] + (1.0 - chance) * baseline[order[rival]]
         scalars[at.CHANCE + rung] = chance
         scalars[at.OFFSET + rung] = mean_baseline - scalars[at.HIGHEST]
-    scalars[at.JUDGED] = arm
+    scalars[at.JUDGED], scalars[at.OWN_BASELINE] = arm, baseline[arm]
 
 
 @compiled
@@ -225,17 +231,16 @@ def prepare_for(params: Any, state: State, arm: int) -> None:
 
 
 @compiled
-def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: float) -> None:
+def judge_rungs(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
     """Let the hedge learn every rung's estimated loss, less the highest baseline."""
     scalars, rungs = state.scalars, int(params.rungs)
     if rungs == 1 or scalars[at.COVERED] != at.ALL_ARMS:
         return
     if scalars[at.JUDGED] != arm:
         prepare_for(params, state, arm)
+    surprise = (loss - scalars[at.OWN_BASELINE]) * weight
     for rung in range(rungs):
-        scalars[at.STEP + rung] = (
-            scalars[at.CHANCE + rung] * (surprise * weight) + scalars[at.OFFSET + rung]
-        )
+        scalars[at.STEP + rung] = scalars[at.CHANCE + rung] * surprise + scalars[at.OFFSET + rung]
     regret, whole = scalars[at.REGRET], scalars[at.HEDGE_SUM]
     scalars[at.REGRET] = hedge_step(
         scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, at.STEP, whole, regret, params.hedge_rate
@@ -254,5 +259,5 @@ def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key
     rate = scalars[at.RATE + rung]
     if rate >= 0.0:
         return leader_at(floats[at.ESTIMATES], scalars[at.ETA] * rate, at.ALPHA, serials, key)
-    leader = int(scalars[at.LEADER])
+    leader = leader_of_rung(scalars, rate)
     return leader if leader >= 0 else any_arm(serials, key)

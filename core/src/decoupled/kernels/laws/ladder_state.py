@@ -8,7 +8,12 @@ Two means of each arm are kept: of its losses, and of its losses less the runnin
 level of all losses moves, arms seen at different times compare only by the second; if not, the first has less noise.
 Whichever has predicted losses better so far is used.
 
-Baselines have a soft gate: at most so much may one observation take off an arm's estimate.
+With a *memory* there is a second leader, by the means of the last losses (some 100 of them), if these have predicted
+better of late; and a recent challenger, which discounted counts bring back to every arm that was not seen for long. The
+discount is one factor for all arms, so that a loss changes one arm only.
+
+Baselines have a soft gate: at most so much may one observation take off an arm's estimate. The gate is that of the state
+in which a loss arrives, for the law by which its arm was explored.
 """
 
 import math
@@ -25,19 +30,36 @@ from ..state import EVENTS, ROUND, SECRET, SHARED_SCALARS, Layout, State
 
 ALPHA = 3.0  # of the Pareto perturbations
 MOST_RATES = 4
-MOST_RUNGS = MOST_RATES + 1  # the last one plays the leader by mean
-LEADERS_SHARE = 0.5  # of what the leader by mean and its challenger are explored together
+MOST_RUNGS = MOST_RATES + 2  # the last ones play the leader by mean and the recent leader
+BY_MEAN, BY_RECENT_MEAN = -1.0, -2.0  # in place of the rates of these rungs
+LEADERS_SHARE = 0.5  # of what the leaders and their challengers are explored together
+LEAST_RECENT, MORE_RECENT = (
+    0.25,
+    0.5,
+)  # the recent leader's part of what leaders have: at least, and by its rung's weight
+CHALLENGERS_SHARE = 0.375  # that follows the same parts; the recent challenger has the rest
+TRUST = 3.0  # so many losses does the mean of all losses count as among the recent ones
+LEAST_WEIGHT = 0.1  # that an arm counts as seen of late
+MARGIN = 3.0  # in squared deviations: by how much the recent means must have predicted better
+ERROR_MEMORIES = 5.0  # over so many memories the errors are compared
+LEAST_FADE = 1e-100  # of the common discount, before it goes into the arms' numbers
 SLACK = 0.1  # in standard deviations of a loss: how much worse than the leader is as good
 ALL_ARMS, SOME_ARMS, NO_ARMS = 1.0, 0.0, -1.0  # which arms have a baseline of the decision's own
 NOBODY = -1.0  # no arm is prepared for judging
+# The origin of a decision is the version of the state in which it was made. Baselines may come from elsewhere, as from a
+# user; and no state has the arms of a decision any more once some were added or retired.
+GIVEN, NO_STATE = -1.0, -2.0
 _PURPOSE_OF_ORDER = np.uint64(0x7072656365646573)  # apart from the secret's other uses
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES, BOUND = range(10)
 PRECEDENCE = 10  # of arms with equal means the one with the least comes first
+LAW = 11  # of exploration, in the state of the decision
+RECENT_WEIGHT, RECENT_SUMS, RECENT_CENTRED = 12, 13, 14  # of the last losses, before the common discount
 FLOATS = (
     *("estimates", "ranked", "rank_limit", "surrogate", "baseline"),
-    *("counts", "means", "centred_means", "inverse_counts", "bound", "precedence"),
+    *("counts", "means", "centred_means", "inverse_counts", "bound", "precedence", "law"),
+    *("recent_weight", "recent_sums", "recent_centred_sums"),
 )
 ORDER = 0
 
@@ -48,60 +70,68 @@ def _numbered(name: str) -> tuple[str, ...]:
 
 LEARNED_SCALARS = (
     *("rise", "seen", "least", "largest", "spread", "spread_floor", "raw_error", "centred_error"),
-    "hedge_regret",
+    *("recent_fade", "past_raw_error", "past_centred_error", "recent_raw_error", "recent_centred_error"),
+    *("error_count", "version", "hedge_regret"),
     *_numbered("rung_loss"),
 )
 DERIVED_SCALARS = (
-    *("scale", "drift_scale", "eta", "surrogate_sum", "mixed", "leader", "challenger", "unseen"),
-    *(
-        "even_share",
-        "highest",
-        "drift",
-        "covered",
-        "hedge_sum",
-        "judged",
-        *_numbered("rung_weight"),
-        *_numbered("rung_prior"),
-        *_numbered("rung_rate"),
-    ),
+    *("scale", "drift_scale", "eta", "surrogate_sum", "mixed", "unseen", "even_share", "highest"),
+    *("drift", "covered", "hedge_sum", "judged", "origin", "own_baseline"),
+    *("leader", "challenger", "recent_leader", "recent_challenger"),
+    *("leader_share", "challenger_share", "recent_leader_share", "recent_challenger_share"),
+    *_numbered("rung_weight"),
+    *_numbered("rung_prior"),
+    *_numbered("rung_rate"),
     *_numbered("rung_step"),
     *_numbered("rung_chance"),
     *_numbered("rung_offset"),
 )
 SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
-(RISE, SEEN, LEAST, LARGEST, SPREAD, SPREAD_FLOOR, RAW_ERROR, CENTRED_ERROR, REGRET) = range(
-    len(SHARED_SCALARS), len(SHARED_SCALARS) + 9
+(RISE, SEEN, LEAST, LARGEST, SPREAD, SPREAD_FLOOR, RAW_ERROR, CENTRED_ERROR) = range(
+    len(SHARED_SCALARS), len(SHARED_SCALARS) + 8
 )
+# The errors of all means and of recent ones, each of losses and of centred losses, and the number of losses they count.
+FADE, PAST_ERROR, RECENT_ERROR, ERRORS = (CENTRED_ERROR + more for more in (1, 2, 4, 6))
+VERSION, REGRET = ERRORS + 1, ERRORS + 2  # the version is the number of events up to the last update
 LOSS = REGRET + 1
-(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, EVEN_SHARE, HIGHEST) = range(
-    LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 10
+(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, UNSEEN, EVEN_SHARE, HIGHEST) = range(
+    LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 8
 )
-DRIFT, COVERED, HEDGE_SUM, JUDGED = range(HIGHEST + 1, HIGHEST + 5)
-WEIGHT = JUDGED + 1
+DRIFT, COVERED, HEDGE_SUM, JUDGED, ORIGIN, OWN_BASELINE = range(HIGHEST + 1, HIGHEST + 7)
+BEST = 4  # the arms that are explored because of their means
+LEADER, CHALLENGER, RECENT_LEADER, RECENT_CHALLENGER = range(OWN_BASELINE + 1, OWN_BASELINE + 1 + BEST)
+BEST_SHARE = LEADER + BEST  # of what the best arms are explored together
+WEIGHT = BEST_SHARE + BEST
 PRIOR = WEIGHT + MOST_RUNGS
-RATE = PRIOR + MOST_RUNGS  # as multiples of the rate of exploration; negative for the leader by mean
+RATE = PRIOR + MOST_RUNGS  # as multiples of the rate of exploration; negative for the leaders by mean
 STEP = RATE + MOST_RUNGS
 CHANCE = STEP + MOST_RUNGS  # of the explored arm under a rung, given the draws of its rivals
 OFFSET = CHANCE + MOST_RUNGS  # of a rung's loss, whatever the loss of the explored arm
 
-# What a pending decision keeps beside its baselines: the explored arm and what its rungs are judged with.
-KEPT = ("judged", *_numbered("rung_chance"), *_numbered("rung_offset"))
+# What a pending decision keeps beside its law of exploration: the explored arm, its origin, and what its rungs are judged
+# with.
+KEPT = ("judged", *_numbered("rung_chance"), *_numbered("rung_offset"), "origin", "own_baseline")
 
 LAYOUT = Layout(
     scalars=SCALARS,
     floats=FLOATS,
     ints=("order",),
-    learned=("estimates", "counts", "means", "centred_means", "precedence", *LEARNED_SCALARS),
+    learned=(
+        *("estimates", "counts", "means", "centred_means", "precedence"),
+        *("recent_weight", "recent_sums", "recent_centred_sums"),
+        *LEARNED_SCALARS,
+    ),
 )
 
-# Rates are multiples of c, and -1 stands for the leader by mean.
+# Rates are multiples of c, and BY_MEAN and BY_RECENT_MEAN stand for the leaders by mean. `recency` is 1 / memory.
 PARAMS = (
     *("c", "mean_rate", "least_spread", "hedge_rate", "top_two_share", "top_two_floor"),
     "uniform_share",
-    *("rungs", "rate_0", "rate_1", "rate_2", "rate_3", "rate_4"),
-    *("prior_0", "prior_1", "prior_2", "prior_3", "prior_4"),
+    *("recency", "rungs", *_numbered("rate"), *_numbered("prior")),
 )
 Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
+RATES_AT = PARAMS.index("rate_0")
+PRIORS_AT = PARAMS.index("prior_0")
 
 
 @compiled
@@ -134,14 +164,16 @@ def fill_seen_means(means: Floats, inverses: Floats, out: Floats) -> None:
 
 
 @compiled
-def fill_costs(means: Floats, inverses: Floats, leader: int, slack: float, out: Floats) -> None:
+def fill_costs(
+    means: Floats, inverses: Floats, leader: int, slack: float, least: float, out: Floats
+) -> None:
     """Fill (mean - leader's + slack)^2 / (1 / N + 1 / N_leader) for each arm, infinite for the leader.
 
-    The arm with the least is the challenger. All arms must have been seen.
+    The arm with the least is the challenger. All arms must have been seen. The root of the numerator is at least `least`.
     """
     edge, share = slack - means[leader], inverses[leader]
     for arm in range(len(out)):
-        lag = means[arm] + edge
+        lag = max(means[arm] + edge, least)
         out[arm] = lag * lag / (inverses[arm] + share)
     out[leader] = math.inf
 
@@ -180,18 +212,69 @@ def place_of_value(values: Floats, value: float) -> int:
 
 
 @compiled
-def find_two_best(state: State) -> None:
-    """Store the leader by mean and its challenger (-1 if there is none)."""
+def find_best(params: Any, state: State) -> None:
+    """Store the leader by mean, its challenger, the recent leader and the recent challenger (-1 if there is none).
+
+    The recent leader is the leader by mean unless the recent means have predicted better, by a margin.
+    """
     floats, scalars = state.floats, state.scalars
-    means = floats[MEANS if scalars[RAW_ERROR] <= scalars[CENTRED_ERROR] else CENTRED]
-    inverses, spare = floats[INVERSES], floats[BASELINE]  # the baselines are filled after this
-    fill_seen_means(means, inverses, spare)
-    leader, challenger = arm_with_least(state, spare), -1
+    kind = 0 if scalars[RAW_ERROR] <= scalars[CENTRED_ERROR] else 1
+    means, inverses = floats[MEANS + kind], floats[INVERSES]
+    costs, recent, recent_inverses = (
+        floats[BASELINE],
+        floats[BOUND],
+        floats[LAW],
+    )  # these are filled after this
+    fill_seen_means(means, inverses, costs)
+    leader, challenger, recent_challenger = arm_with_least(state, costs), -1, -1
+    recent_leader, trusted = leader, False
     if leader >= 0 and scalars[UNSEEN] == 0.0:
         spread = scalars[SPREAD] / (MOST_SPREAD * max(scalars[SEEN], 1.0))
-        fill_costs(means, inverses, leader, SLACK * math.sqrt(spread), spare)
-        challenger = arm_with_least(state, spare)
+        slack = SLACK * math.sqrt(spread)
+        fill_costs(means, inverses, leader, slack, -math.inf, costs)
+        challenger = arm_with_least(state, costs)
+        if params.recency > 0.0:
+            past = scalars[PAST_ERROR + kind]
+            trusted = scalars[RECENT_ERROR + kind] + MARGIN * past / max(scalars[ERRORS], 1.0) < past
+            fill_recent_means(state, means, floats[RECENT_SUMS + kind], recent, recent_inverses)
+            if trusted:
+                recent_leader = arm_with_least(state, recent)
+            fill_costs(recent, recent_inverses, recent_leader, slack, slack, costs)
+            recent_challenger = arm_with_least(state, costs)
     scalars[LEADER], scalars[CHALLENGER] = leader, challenger
+    scalars[RECENT_LEADER], scalars[RECENT_CHALLENGER] = recent_leader, recent_challenger
+    fill_best_shares(params, state, trusted)
+
+
+@compiled
+def fill_recent_means(state: State, means: Floats, sums: Floats, recent: Floats, inverses: Floats) -> None:
+    """Fill the recent means, in which the mean of all losses counts as TRUST losses, and 1 / (weight + LEAST_WEIGHT)."""
+    weights, fade = state.floats[RECENT_WEIGHT], state.scalars[FADE]
+    for arm in range(len(weights)):
+        weight = fade * weights[arm]
+        whole, seen = weight + TRUST, weight + LEAST_WEIGHT
+        both = 1.0 / (whole * seen)
+        recent[arm] = (fade * sums[arm] + TRUST * means[arm]) * (seen * both)
+        inverses[arm] = whole * both
+
+
+@compiled
+def fill_best_shares(params: Any, state: State, trusted: bool) -> None:
+    """Fill the shares of the best arms; if the recent leader is trusted, its challenger is the recent challenger."""
+    scalars, last = state.scalars, WEIGHT + int(params.rungs) - 1
+    by_mean, recent = LEADERS_SHARE, 0.0
+    challenging, recent_challenging = 1.0 - LEADERS_SHARE, 0.0
+    if scalars[RECENT_CHALLENGER] >= 0.0:
+        weight = scalars[last - 1] + scalars[last]
+        part = LEAST_RECENT + (MORE_RECENT * scalars[last] / weight if weight > 0.0 else 0.0)
+        by_mean, recent = LEADERS_SHARE * (1.0 - part), LEADERS_SHARE * part
+        challenging = CHALLENGERS_SHARE * (1.0 - part if trusted else 1.0)
+        recent_challenging = 1.0 - LEADERS_SHARE - challenging
+    elif scalars[CHALLENGER] < 0.0:  # a single arm, or unseen ones, which have the other half
+        challenging = 0.0
+        by_mean = 1.0 if scalars[UNSEEN] == 0.0 else LEADERS_SHARE
+    scalars[BEST_SHARE], scalars[BEST_SHARE + 1] = by_mean, challenging
+    scalars[BEST_SHARE + 2], scalars[BEST_SHARE + 3] = recent, recent_challenging
 
 
 @compiled
@@ -219,34 +302,32 @@ def surrogate_share(state: State) -> float:
 
 @compiled
 def extra_share(state: State, arm: int) -> float:
-    """The probability that an arm is explored as one of the two best, or because it was never seen."""
+    """The probability that an arm is explored as one of the best, or because it was never seen."""
     scalars = state.scalars
-    mixed, leader = scalars[MIXED], int(scalars[LEADER])
+    mixed, share = scalars[MIXED], 0.0
     if mixed == 0.0:
         return 0.0
-    others = mixed if leader < 0 else mixed * (1.0 - LEADERS_SHARE)
-    share = 0.0
-    if arm == leader:
-        share = mixed * LEADERS_SHARE
-        if scalars[UNSEEN] == 0.0 and scalars[CHALLENGER] < 0.0:
-            share = mixed  # a single arm
-    elif scalars[UNSEEN] > 0.0:
-        if state.floats[INVERSES, arm] == 0.0:
-            share = others / scalars[UNSEEN]
-    elif arm == int(scalars[CHALLENGER]):
-        share = others
+    for place in range(BEST):
+        if scalars[LEADER + place] == arm:
+            share += mixed * scalars[BEST_SHARE + place]
+    if scalars[UNSEEN] > 0.0 and state.floats[INVERSES, arm] == 0.0:
+        others = mixed if scalars[LEADER] < 0.0 else mixed * (1.0 - LEADERS_SHARE)
+        share = others / scalars[UNSEEN]
     return share
 
 
 @compiled
-def one_of_two(state: State, mark: float, stream: Words) -> int:
-    """The leader by mean or its challenger; an unseen arm in its place, while there are any."""
+def one_of_best(state: State, mark: float, stream: Words) -> int:
+    """One of the best arms; an unseen arm in the challengers' place, while there are any."""
     scalars = state.scalars
-    leader = int(scalars[LEADER])
-    if leader >= 0 and (mark <= LEADERS_SHARE or (scalars[UNSEEN] == 0.0 and scalars[CHALLENGER] < 0.0)):
-        return leader
+    if scalars[LEADER] >= 0.0 and mark <= scalars[BEST_SHARE]:
+        return int(scalars[LEADER])
     if scalars[UNSEEN] == 0.0:
-        return int(scalars[CHALLENGER])
+        place = 0
+        while place < BEST - 1 and mark > scalars[BEST_SHARE + place]:
+            mark -= scalars[BEST_SHARE + place]
+            place += 1
+        return int(scalars[LEADER + place])
     skip, arm = below(int(scalars[UNSEEN]), stream), 0
     inverses = state.floats[INVERSES]
     while inverses[arm] > 0.0 or skip > 0:
@@ -274,13 +355,42 @@ def note_loss(state: State, arm: int, loss: float, mean: float) -> None:
 
 
 @compiled
-def fill_baselines(state: State) -> None:
-    """Fill b_i = min(B, least + p_i * (1 + rate * gap) / (2 * rate)), the soft gate at the first rung's rate.
+def note_recent_loss(state: State, arm: int, loss: float, mean: float, recency: float) -> None:
+    """Add a loss to the recent memory, and the errors with which all means of its arm predicted it. Call it before `note_loss`."""
+    floats, scalars = state.floats, state.scalars
+    fade = scalars[FADE]
+    if floats[COUNTS, arm] > 0.0:
+        scale = 1.0 / (fade * floats[RECENT_WEIGHT, arm] + TRUST)
+        kept = 1.0 - recency / ERROR_MEMORIES
+        for kind in range(2):
+            told = loss - kind * mean
+            past = told - floats[MEANS + kind, arm]
+            sums = fade * floats[RECENT_SUMS + kind, arm] + TRUST * floats[MEANS + kind, arm]
+            recent = told - sums * scale
+            scalars[PAST_ERROR + kind] = kept * scalars[PAST_ERROR + kind] + past * past
+            scalars[RECENT_ERROR + kind] = kept * scalars[RECENT_ERROR + kind] + recent * recent
+        scalars[ERRORS] = kept * scalars[ERRORS] + 1.0
+    fade *= 1.0 - recency
+    if fade < LEAST_FADE:
+        for row in range(RECENT_WEIGHT, RECENT_CENTRED + 1):
+            for each in range(floats.shape[1]):
+                floats[row, each] *= fade
+        fade = 1.0
+    scalars[FADE] = fade
+    floats[RECENT_WEIGHT, arm] += 1.0 / fade
+    floats[RECENT_SUMS, arm] += loss / fade
+    floats[RECENT_CENTRED, arm] += (loss - mean) / fade
 
-    One observation then takes at most half of an arm's own gap, plus 1 / (2 * rate), off its estimate.
+
+@compiled
+def fill_baselines(state: State) -> None:
+    """Fill the law p of exploration and b_i = min(B, least + p_i * (1 + rate * gap) / (2 * rate)), the soft gate.
+
+    The rate is the first rung's. One observation then takes at most half of an arm's own gap, plus 1 / (2 * rate), off its estimate.
     """
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
     ranked, surrogate, baseline, bound = floats[RANKED], floats[SURROGATE], floats[BASELINE], floats[BOUND]
+    law = floats[LAW]
     mean, half_unit = START + scalars[RISE], 0.5 / scalars[ETA]
     least, unknown = min(scalars[LEAST], mean), scalars[ROUND] <= 1.0
     if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
@@ -294,11 +404,13 @@ def fill_baselines(state: State) -> None:
         bound[k] = min(mean, least + (share * surrogate[k] + even) * fall)
     for k in range(len(order)):
         baseline[order[k]] = bound[k]
+        law[order[k]] = share * surrogate[k] + even
     highest = largest_of(bound)
     if scalars[MIXED] > 0.0:
-        highest = max(highest, _lift_two_best(state, mean, half_unit, lowest))
+        highest = max(highest, _lift_best(state, mean, half_unit, lowest))
     scalars[HIGHEST], scalars[COVERED] = highest, NO_ARMS if unknown else ALL_ARMS
     scalars[DRIFT] = shortfall(bound, surrogate, highest)
+    scalars[ORIGIN] = scalars[VERSION]
 
 
 @compiled
@@ -332,25 +444,64 @@ def shortfall(bound: Floats, surrogate: Floats, highest: float) -> float:
 
 
 @compiled
-def _lift_two_best(state: State, mean: float, half_unit: float, lowest: float) -> float:
-    """Raise the baselines of arms that are explored more often than their surrogates say; return the highest."""
-    floats, scalars = state.floats, state.scalars
-    estimates, baseline = floats[ESTIMATES], floats[BASELINE]
-    highest = 0.0
+def _lift_best(state: State, mean: float, half_unit: float, lowest: float) -> float:
+    """Raise law and baselines of arms that are explored more often than their surrogates say; return the highest baseline.
+
+    An arm that is several of the best is raised once, by the sum of its shares: else one observation could take too much
+    off its estimate.
+    """
+    scalars, highest = state.scalars, 0.0
     if scalars[UNSEEN] > 0.0:
-        for arm in range(floats.shape[1]):
-            more = extra_share(state, arm)
-            if more > 0.0:
-                more *= half_unit + 0.5 * (estimates[arm] - lowest)
-            baseline[arm] = min(mean, baseline[arm] + more)
-            highest = max(highest, baseline[arm])
+        for arm in range(state.floats.shape[1]):
+            highest = max(highest, _lift(state, arm, mean, half_unit, lowest))
         return highest
-    for arm in (int(scalars[LEADER]), int(scalars[CHALLENGER])):
-        if arm >= 0:
-            more = extra_share(state, arm) * (half_unit + 0.5 * (estimates[arm] - lowest))
-            baseline[arm] = min(mean, baseline[arm] + more)
-            highest = max(highest, baseline[arm])
+    for place in range(BEST):
+        arm, first = int(scalars[LEADER + place]), True
+        for earlier in range(place):
+            first = first and scalars[LEADER + earlier] != arm
+        if arm >= 0 and first:
+            highest = max(highest, _lift(state, arm, mean, half_unit, lowest))
     return highest
+
+
+@compiled
+def _lift(state: State, arm: int, mean: float, half_unit: float, lowest: float) -> float:
+    """Raise one arm's law and baseline, and return the baseline."""
+    floats, more = state.floats, extra_share(state, arm)
+    if more > 0.0:
+        floats[LAW, arm] += more
+        more *= half_unit + 0.5 * (floats[ESTIMATES, arm] - lowest)
+    lifted: float = min(mean, floats[BASELINE, arm] + more)
+    floats[BASELINE, arm] = lifted
+    return lifted
+
+
+@compiled
+def cover(state: State, law: Floats, absent: float) -> None:
+    """Fill the baselines of the soft gate for the law by which a decision explored, which may be another state's.
+
+    An arm that the decision could not choose has a negative chance there, and gets the baseline `absent`.
+    """
+    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
+    ranked, baseline, surrogate = floats[RANKED], floats[BASELINE], floats[SURROGATE]
+    mean, half_unit = START + scalars[RISE], 0.5 / scalars[ETA]
+    least, lowest = min(scalars[LEAST], mean), ranked[0]
+    if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
+        half_unit = math.inf
+    highest, everyone = 0.0, True
+    for k in range(len(order)):
+        arm = order[k]
+        if law[arm] < 0.0:
+            baseline[arm], everyone = absent, False
+        else:
+            baseline[arm] = min(mean, least + law[arm] * (half_unit + 0.5 * (ranked[k] - lowest)))
+            highest = max(highest, baseline[arm])
+    drift = 0.0
+    for k in range(len(order)):
+        if law[order[k]] >= 0.0:
+            drift += surrogate[k] * surrogate[k] * (highest - baseline[order[k]])
+    scalars[HIGHEST], scalars[DRIFT] = highest, drift
+    scalars[COVERED] = ALL_ARMS if everyone else SOME_ARMS
 
 
 @compiled
