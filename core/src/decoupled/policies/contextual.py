@@ -40,8 +40,9 @@ class ContextualLadder(Policy):
     - an adviser of your own, each time you pass its choice to `decide(advice=...)`.
 
     AdaHedge learns how often to play each rung, from the same observations. Rounds in which all rungs agree teach it
-    nothing and cost nothing. Exploration has an even share $\gamma$, and the rest is in equal parts that of the
-    pooled ladder and that of the segment's, so the propensity is exact and at least $\gamma / K$.
+    nothing and cost nothing. With two arms, exploration has an even share $\gamma$, and the rest is in equal parts that of
+    the pooled ladder and that of the segment's. With $K$ arms, the even share and the segment's are $2 / K$ of that, and
+    grow up to all of it as rungs that know the context earn weight. The propensity is exact; see `least_propensity`.
 
     docs/context.md shows what it gains and what it costs where the context tells nothing.
 
@@ -52,7 +53,8 @@ class ContextualLadder(Policy):
             that are far out cost little; a missing one counts as its mean. Empty for no regression.
         advisers: the names of those whose advice `decide` may be given, at most 8.
         max_segments: how many segments are told apart, in order of appearance; all later ones are one segment.
-        uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at most 1.
+        uniform_share: the largest share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at
+            most 1.
         hedge_rate: what is divided by AdaHedge's regret to give its learning rate, above 0.
 
     >>> import decoupled as dc

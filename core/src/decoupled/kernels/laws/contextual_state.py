@@ -136,7 +136,7 @@ def layout(numbers: int, advisers: int) -> Layout:
         floats=(
             *at_place.FLOATS,
             *(f"segment_{name}" for name in at_place.FLOATS),
-            *("law", "absent", "value"),
+            *("outer_law", "absent", "value"),
             *(f"advice_{each}" for each in range(advisers)),
             *linear,
         ),

@@ -69,6 +69,7 @@ def ladder_shares(earned: float, policy: ContextualLadder) -> dict[str, float]:
 
 def shared_numbers(arms: int, policy: ContextualLadder, ladder: str = "pooled") -> SharedNumbers:
     """The numbers of T2 for a ladder inside a contextual one."""
+    policy.at(arms)  # refuses too many
     own = ladder_numbers(arms, Ladder())
     # One share falls with what is earned and the other is concave in it, so the least is that of an end.
     ends = [ladder_shares(earned, policy) for earned in (min(1.0, 2.0 / arms), 1.0)]
