@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.extend import diagnostics
 from decoupled.learner.portable import as_text, from_columns, to_columns
 from support.interrupts import at_every_point
 from support.statistics import chi_square_p
@@ -398,3 +399,65 @@ def test_numbers_are_scaled_as_the_twin_says() -> None:
                 running.layout.row(running.state, f"number_{each}_0")[0] for each in ("mean", "deviation")
             ]
             np.testing.assert_allclose(found, moments(values[:count]), rtol=1e-9, atol=1e-9)
+
+
+def _shares(learner: dc.Learner) -> list[float]:
+    told = diagnostics(learner)
+    return [told[name] for name in ("outer_even", "pooled_share", "segment_share")]
+
+
+@pytest.mark.parametrize("telling", [True, False])
+def test_with_many_arms_the_even_share_grows_as_contextual_rungs_earn_weight(telling: bool) -> None:
+    # Of ten arms another is best, by 0.6, for each of five segments, or one for all. False alarm below 1e-3.
+    policy = dc.ContextualLadder(segments=("s",))
+    learner, rng = policy.start(arms=10, seed=1), np.random.default_rng(1)
+    learner.exploit(context={"s": 0})
+    assert _shares(learner) == pytest.approx([0.1, 0.9 * 0.9, 0.9 * 0.1])
+    for _ in range(1_500):
+        segment = int(rng.integers(5))
+        decision = learner.decide(context={"s": segment})
+        assert decision.propensity is not None
+        assert decision.propensity >= policy.least_propensity(10)
+        best = 2 * segment if telling else 3
+        learner.observe(decision, loss=float(rng.random() < (0.2 if decision.explore == best else 0.8)))
+    even, pooled, segment_share = _shares(learner)
+    assert (even > 0.45) == telling
+    assert (even < 0.2) == (not telling)
+    assert even + pooled + segment_share == pytest.approx(1.0)
+    assert segment_share == pytest.approx((1.0 - even) * even)  # half of 2 * even
+
+
+def test_with_two_arms_half_of_the_exploration_is_even_whatever_is_learned() -> None:
+    learner = dc.ContextualLadder(segments=("s",)).start(arms=2, seed=1)
+    for t in range(50):
+        learner.observe(learner.decide(context={"s": t % 2}), loss=float(t % 3 == 0))
+        assert _shares(learner) == [0.5, 0.25, 0.25]
+
+
+def test_late_feedback_is_gated_by_the_law_of_its_decision() -> None:
+    # Arm 7 is bad while it is decided on, and then good for long, so it is explored far more often when feedback comes.
+    learner, rng = dc.ContextualLadder(segments=("s",)).start(arms=8, seed=1), np.random.default_rng(1)
+
+    def play(rounds: int, best: int) -> None:
+        for t in range(rounds):
+            decision = learner.decide(context={"s": t % 2})
+            learner.observe(decision, loss=float(rng.random() < (0.1 if decision.explore == best else 0.7)))
+
+    play(400, 0)
+    late = [learner.decide(context={"s": t % 2}) for t in range(400)]
+    play(1_500, 7)
+    row = partial(learner._running.layout.row, learner._running.state)
+    fallen = 0.0
+    for decision in [each for each in late if each.explore == 7]:
+        segment = late.index(decision) % 2
+        learner.exploit(context={"s": segment})
+        for prefix in ("", "segment_"):
+            sums, eta = row(f"{prefix}estimates").copy(), row(f"{prefix}eta")[0]
+            most = 0.5 / eta + 0.5 * (sums[7] - sums.min())
+            again = dc.Learner.from_json(learner.to_json())
+            again.observe(decision.id, loss=0.0)
+            again.exploit(context={"s": segment})
+            running = again._running
+            fall = sums[7] - running.layout.row(running.state, f"{prefix}estimates")[7]
+            fallen = max(fallen, fall / most)
+    assert 0.5 < fallen <= 1.0
