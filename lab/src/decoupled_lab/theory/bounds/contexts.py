@@ -31,12 +31,11 @@ class SharedNumbers(Numbers):
         """K over the least even share of the whole."""
         return self.arms / self.even
 
-    @property
-    def leader_share(self) -> float:
-        """The least probability with which the arm of the rung on means is explored."""
-        two, policy = self.policy.top_two_share, self.policy
-        own = 0.5 * (1.0 - policy.uniform_share) * two * policy.top_two_floor
-        return math.inf if two == 0.0 else self.share * own + self.even / self.arms
+    def explored_least(self, part: float) -> float:
+        """The least probability of an arm that has this part of what the leaders and their challengers share."""
+        policy = self.policy
+        lent = (1.0 - policy.uniform_share) * policy.top_two_share * policy.top_two_floor
+        return self.share * part * lent + self.even / self.arms
 
     @property
     def variance(self) -> float:
@@ -87,9 +86,9 @@ def shared_terms(arms: int, policy: ContextualLadder | None = None, ladder: str 
 
     >>> from decoupled_lab import theory
     >>> [round(theory.bounds.shared_terms(arms).factor, 1) for arms in (2, 8, 64)]
-    [43.5, 453.2, 1358.5]
+    [43.7, 454.5, 1358.9]
     >>> [round(theory.bounds.shared_terms(arms, ladder="segments").factor, 1) for arms in (2, 8, 64)]
-    [43.5, 1110.9, 133822.7]
+    [43.7, 1111.2, 133824.2]
     """
     return terms_of(shared_numbers(arms, _policy(policy), ladder))
 
