@@ -90,7 +90,11 @@ def test_what_a_shared_exploration_changes() -> None:
     alone, shared = ladder_numbers(8), shared_numbers(8, POLICY)
     even = 0.125 + 0.875 * 0.02  # at the start, and each ladder has an even share of its own
     assert shared.share == 0.25  # when contextual rungs have earned everything
-    assert shared.whole == pytest.approx(1.0 / (0.25 / alone.whole + even / 8))
+    assert shared.whole == pytest.approx(
+        1.0 / (0.25 / alone.whole + 0.51 / 8)
+    )  # all arms have more by then
+    segment = shared_numbers(8, POLICY, "segments")
+    assert segment.whole == pytest.approx(1.0 / (0.875 * 0.25 / 2.0 / alone.whole + even / 8))
     assert shared.low_cost == pytest.approx(8.0 / even)
     assert shared.low_cost < alone.low_cost
     assert shared.variance == pytest.approx(min(4.0 * alone.variance, 16.0 / even))

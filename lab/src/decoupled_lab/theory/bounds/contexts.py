@@ -16,15 +16,31 @@ from .rungs import prior_factor
 
 @dataclass(frozen=True)
 class SharedNumbers(Numbers):
-    """The numbers of T2 for a ladder that has at least this share of the exploration, where no arm has less than even / K."""
+    """The numbers of T2 for a ladder that has only a share of the exploration, beside an even share of all arms.
 
-    share: float
-    even: float
+    In a round, the two are at least those of one of the ends, or of a mean of both.
+    """
+
+    ends: tuple[tuple[float, float], ...]
+
+    @property
+    def share(self) -> float:
+        """The least share of the ladder."""
+        return min(share for share, _ in self.ends)
+
+    @property
+    def even(self) -> float:
+        """The least even share, with those of the ladders."""
+        return min(even for _, even in self.ends)
+
+    def _least(self, own: float) -> float:
+        """The least probability of an arm that the ladder by itself explores with this one, or more, beside its even share."""
+        return min(share * own + even / self.arms for share, even in self.ends)
 
     @property
     def whole(self) -> float:
         """S'': p is at least share q / S' + even / K, and q is at most 1."""
-        return 1.0 / (self.share / super().whole + self.even / self.arms)
+        return 1.0 / self._least(1.0 / super().whole)
 
     @property
     def low_cost(self) -> float:
@@ -35,7 +51,7 @@ class SharedNumbers(Numbers):
         """The least probability of an arm that has this part of what the leaders and their challengers share."""
         policy = self.policy
         lent = (1.0 - policy.uniform_share) * policy.top_two_share * policy.top_two_floor
-        return self.share * part * lent + self.even / self.arms
+        return self._least(part * lent)
 
     @property
     def variance(self) -> float:
@@ -69,11 +85,17 @@ def ladder_shares(earned: float, policy: ContextualLadder) -> dict[str, float]:
 def shared_numbers(arms: int, policy: ContextualLadder, ladder: str = "pooled") -> SharedNumbers:
     """The numbers of T2 for a ladder inside a contextual one."""
     policy.at(arms)  # refuses too many
-    own = ladder_numbers(arms, Ladder())
-    # One share falls with what is earned and the other is concave in it, so the least is that of an end.
-    ends = [ladder_shares(earned, policy) for earned in (min(1.0, 2.0 / arms), 1.0)]
-    share = min(end[one_of("ladder", ladder, tuple(end))] for end in ends)
-    return SharedNumbers(arms, own.policy, share, arms / _even(arms, policy))
+    own, first = ladder_numbers(arms, Ladder()).policy, min(1.0, 2.0 / arms)
+    shares = [ladder_shares(earned, policy) for earned in (first, 1.0)]
+    start, end = (each[one_of("ladder", ladder, tuple(each))] for each in shares)
+    if ladder == "pooled" and policy.segments:
+        start = end + 0.5 * (
+            1.0 - first
+        )  # it is convex in what is earned, so above this tangent; a segment's is concave
+    evens = (
+        u + (1.0 - u) * own.uniform_share for u in (policy.uniform_share * first, policy.uniform_share)
+    )
+    return SharedNumbers(arms, own, tuple(zip((start, end), evens, strict=True)))
 
 
 def shared_terms(arms: int, policy: ContextualLadder | None = None, ladder: str = "pooled") -> LadderTerms:
@@ -86,7 +108,7 @@ def shared_terms(arms: int, policy: ContextualLadder | None = None, ladder: str 
 
     >>> from decoupled_lab import theory
     >>> [round(theory.bounds.shared_terms(arms).factor, 1) for arms in (2, 8, 64)]
-    [43.7, 454.5, 1358.9]
+    [43.7, 137.6, 567.7]
     >>> [round(theory.bounds.shared_terms(arms, ladder="segments").factor, 1) for arms in (2, 8, 64)]
     [43.7, 1111.2, 133824.2]
     """
@@ -185,7 +207,7 @@ def theorem_f2b(
 
     >>> from decoupled_lab import theory
     >>> f"{theory.bounds.theorem_f2b([0.125] * 7):.0g}"
-    '5e+10'
+    '2e+10'
     """
     policy, others = _policy(policy), positive_gaps(gaps)
     arms, least = len(others) + 1, float(others.min())
