@@ -1,8 +1,7 @@
 """Can it find the best of 5,000 arms?
 
 Half of the 5,000 items in this catalogue pay less than a sixth of what the second best
-may pay. From 4,096 arms on, `Ladder()` keeps the arms in strata, so that a
-decision looks at a few of them only. Each point is the mean reward of what was exploited
+may pay. Each point is the mean reward of what was exploited
 in 1,000 rounds, over 6 runs, with its 95 % interval. There is little to see before round
 8,000, which is not even two tries for each arm. Then it finds good items, and in the end
 the best.

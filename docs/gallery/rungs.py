@@ -1,10 +1,10 @@
 """How does it know when to commit?
 
-`Ladder()` exploits in three ways, the rungs of a ladder, and weighs them by
-what each would have lost. For 1,500 rounds arm 0 is better, and the two rungs that commit
+`Ladder()` exploits in four ways, the rungs of a ladder, and weighs them by
+what each would have lost. For 1,500 rounds arm 0 is better, and the rungs that commit
 to an arm share the weight. Then the arm exploited last costs 1, and the slow rung, which
 hardly commits, takes over. The lines are means of 10 runs, with 95 % intervals. They are
-wide at first because a run settles for either of two rungs that do equally well.
+wide at first because a run settles for any of the rungs that do equally well.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ import decoupled as dc
 from decoupled.extend import diagnostics
 
 runs, rounds, change, every = 10, 3_000, 1_500, 25
-weights = np.zeros((3, runs, rounds // every))
+weights = np.zeros((4, runs, rounds // every))
 for run in range(runs):
     luck = np.random.default_rng(run).random(rounds)
     learner, last = dc.Ladder().start(arms=8, seed=run), 0
@@ -27,12 +27,12 @@ for run in range(runs):
         last = decision.exploit
         if t % every == 0:
             inside = diagnostics(learner)
-            for rung in range(3):
-                weights[rung, run, t // every] = inside[f"rung_weight_{rung}"]
+            for rung, name in enumerate(["0.5", "8", "means", "recent"]):
+                weights[rung, run, t // every] = inside[f"weight of {name}"]
 
 figure, axes = plt.subplots()
 shown = np.arange(0, rounds, every)
-for rung, label in enumerate(["slow", "fast", "smallest mean"]):
+for rung, label in enumerate(["slow", "fast", "mean", "recent mean"]):
     each = weights[rung]
     mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / runs**0.5
     low, high = mean - 2.26 * error, mean + 2.26 * error  # Student's t, 95 %
@@ -41,5 +41,5 @@ for rung, label in enumerate(["slow", "fast", "smallest mean"]):
 axes.axvline(change, color="grey", linewidth=1)
 axes.set(xlabel="round", ylabel="mean weight, 95 % interval", ylim=(-0.05, 1.25))
 axes.set_title("Arm 0 is better, then committing is punished, 10 runs")
-axes.legend(loc="upper center", ncols=3)
+axes.legend(loc="upper center", ncols=4)
 plt.show()

@@ -104,17 +104,16 @@ class Description:
             what = cls.kind if cls.__name__ not in cls._known else cls.__name__
             remedy = near_name(name, list(cls.known()))
             raise ParameterError.of("name", name, f"is not a known {what}", remedy)
-        allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
+        declared = fields(known)  # type: ignore[arg-type]
+        allowed = [field.name for field in declared]
         for key in parameters:
             if key not in allowed:
                 rule = f"is not a parameter of {name}"
                 raise ParameterError.of(key, parameters[key], rule, near_name(key, allowed))
-        for field in fields(known):  # type: ignore[arg-type]
+        for field in declared:
             if field.default is MISSING and field.name not in parameters:
                 raise ParameterError(f"{field.name}: is missing; {name} needs it")
-        added = {
-            field.name: field.metadata["before"] for field in fields(known) if "before" in field.metadata
-        }  # type: ignore[arg-type]
+        added = {each.name: each.metadata["before"] for each in declared if "before" in each.metadata}
         if parameters.keys() == set(allowed) - added.keys():
             parameters |= added
         return known(**parameters)

@@ -52,7 +52,7 @@ class Inference:
     ...     decision = learner.decide()
     ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
     >>> print(learner.inference.verdict())
-    large is better than small (95 %, decided at round 98)
+    large is better than small (95 %, decided at round 103)
     >>> low, high = learner.inference.intervals()["large"][1:]
     >>> low < 0.2 < high
     True

@@ -232,6 +232,16 @@ class Learner(Guarded):
         return self._running.round
 
     @property
+    def max_pending(self) -> int:
+        """How many decisions may await feedback; one more, and the oldest is forgotten.
+
+        >>> import decoupled as dc
+        >>> dc.Ladder().start(arms=10_000, seed=1).max_pending
+        10000
+        """
+        return self._waiting.most
+
+    @property
     @in_turn
     def pending(self) -> PendingDecisions:
         """The decisions that await feedback, oldest first; `pending.forgotten` counts those that were forgotten before.

@@ -224,9 +224,11 @@ class Running:
             return
         arm = self.serials.place(serial)
         if covered is not None:
-            if self.form.any_baseline and recorded(baseline) is None:
+            known = recorded(baseline)
+            if known is None and self.form.any_baseline:
                 baseline = self._current_baseline(covered)
-            self._charge_absent(covered, loss)
+            if known is None or known[2] != LAW:  # else the update does
+                self._charge_absent(covered, loss)
         if arm is not None:
             self.learn(arm, decision.weight, loss, baseline, decision.id)
         elif self.policy.cumulative is not None:

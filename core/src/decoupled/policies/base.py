@@ -255,8 +255,8 @@ class Policy(Description, kind="policy", package=__package__):
     def recall_law(self, state: State, places: Ints, chances: Floats, same: bool) -> None:
         """Write the law by which a late decision explored where `update` reads it; for a policy with `keeps_law`.
 
-        The update computes the baselines from it, in the state in which the feedback arrives. Arms that the decision could
-        not choose have none.
+        The update computes the baselines from it, in the state in which the feedback arrives. It charges arms that the
+        decision could not choose the loss.
 
         Args:
             state: the state of the running policy.

@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from ..kernels.compose import START
 from ..kernels.laws import ladder
 from ..kernels.laws import ladder_state as at_place
-from ..kernels.laws.ladder_rungs import keyed_ladder, leader_of_rung, prepare_for
+from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.laws.winner_law import pareto_winner_law
 from ..kernels.random.keyed import Keyed
 from ..kernels.state import ROUND, State
@@ -274,7 +274,8 @@ class Ladder(Policy):
         for rung in range(self.rung_count):
             weight, rate = scalars[at_place.WEIGHT + rung], scalars[at_place.RATE + rung]
             if rate < 0.0:
-                leader = leader_of_rung(scalars, rate)
+                led_by = at_place.LEADER if rate == at_place.BY_MEAN else at_place.RECENT_LEADER
+                leader = int(scalars[led_by])
                 law += weight * (np.arange(len(gaps)) == leader if leader >= 0 else 1.0 / len(gaps))
             else:
                 law += weight * pareto_winner_law(scalars[at_place.ETA] * rate * gaps, at_place.ALPHA)

@@ -319,7 +319,7 @@ class Results:
         >>> print(table.partition(r"\toprule")[2].partition(r"\bottomrule")[0].strip())
         Policy & {Mean regret} & {Median} & {99th percentile} \\
         \midrule
-        Ladder & \tablebold 0.95 \pm 0.30 & 0.50 & 5.12 \\
+        Ladder & \tablebold 1.20 \pm 0.39 & 0.50 & 6.00 \\
         EXP3 & 3.85 \pm 0.55 & 4.25 & 8.62 \\
         >>> "20 runs of 1,000 rounds, seed 0" in table
         True

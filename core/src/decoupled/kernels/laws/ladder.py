@@ -134,7 +134,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         origin = scalars[at.ORIGIN]
         late = origin != at.GIVEN and origin != scalars[at.VERSION]
         if late:
-            cover(state, state.floats[at.LAW], 0.0)
+            cover(state, state.floats[at.LAW], loss)
         elif scalars[at.COVERED] == at.NO_ARMS:
             fill_baselines(state)
             limit_fall(state, arm, weight)

@@ -377,9 +377,10 @@ def note_recent_loss(state: State, arm: int, loss: float, mean: float, recency: 
                 floats[row, each] *= fade
         fade = 1.0
     scalars[FADE] = fade
-    floats[RECENT_WEIGHT, arm] += 1.0 / fade
-    floats[RECENT_SUMS, arm] += loss / fade
-    floats[RECENT_CENTRED, arm] += (loss - mean) / fade
+    inverse = 1.0 / fade
+    floats[RECENT_WEIGHT, arm] += inverse
+    floats[RECENT_SUMS, arm] += loss * inverse
+    floats[RECENT_CENTRED, arm] += (loss - mean) * inverse
 
 
 @compiled
@@ -480,7 +481,7 @@ def _lift(state: State, arm: int, mean: float, half_unit: float, lowest: float) 
 def cover(state: State, law: Floats, absent: float) -> None:
     """Fill the baselines of the soft gate for the law by which a decision explored, which may be another state's.
 
-    An arm that the decision could not choose has a negative chance there, and gets the baseline `absent`.
+    An arm that the decision could not choose has a negative chance there, and is charged `absent`, the loss.
     """
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
     ranked, baseline, surrogate = floats[RANKED], floats[BASELINE], floats[SURROGATE]

@@ -136,7 +136,10 @@ def draw(
             )
         part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
         done += _slice(session, running, wanted, part, min(SLICE, count - len(done)))
-        while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
+        while (
+            len(running.pending) > min(max_pending, running.learner.max_pending)
+            and (oldest := running.oldest()) is not None
+        ):
             expire(session, running, oldest, running.now(session.clock()))
     return done
 
