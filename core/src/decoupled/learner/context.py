@@ -151,7 +151,7 @@ class Contexts:
             self._put(int(numbers[0]), numbers[1:count])
             self._chances[:] = numbers[count:]
             places, found = serials.places(record[0])
-            if len(places) > 0:  # older states have no law
+            if len(record[0]) > 0:  # older states have no law
                 law = self._state.floats[at_place.LAW]
                 law[:] = -1.0
                 law[places] = record[1][found]
