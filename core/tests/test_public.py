@@ -13,6 +13,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.lazy import exports
+from decoupled.client import errors
 
 ROOT = Path(__file__).parents[2]
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
@@ -30,6 +31,48 @@ def test_public_names_have_an_example() -> None:
     assert [
         name for name in NAMES + ENVIRONMENTS if ">>>" not in (inspect.getdoc(lookup(name)) or "")
     ] == []
+
+
+DOORS = (
+    "base",
+    "cli",
+    "client",
+    "environments",
+    "extend",
+    "inference",
+    "learner",
+    "policies",
+    "simulation",
+    "testing",
+)
+
+
+def names_of(door: str) -> dict[str, object]:
+    """The public names of a package, without modules, errors of the service, and those of the lists of `dc`."""
+    module = import_module(f"decoupled.{door}")
+    generated = {name for name, each in vars(errors).items() if inspect.isclass(each)}
+    generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
+    names = getattr(module, "__all__", None) or vars(module)
+    found = {name: getattr(module, name) for name in names if name[0] != "_" and name not in generated}
+    return {name: each for name, each in found.items() if not inspect.ismodule(each)}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_public_functions_and_classes_have_an_example(door: str) -> None:
+    assert [
+        name
+        for name, each in names_of(door).items()
+        if (inspect.isfunction(each) or inspect.isclass(each))
+        and each.__module__.startswith("decoupled.")
+        and not each.__module__.startswith("decoupled.kernels.")  # `Functions` has their example
+        and ">>>" not in (each.__doc__ or "")
+    ] == []
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_public_name_has_a_place_in_the_reference(door: str) -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+    assert [name for name in names_of(door) if f".{name}\n" not in pages and f"`{name}`" not in pages] == []
 
 
 def test_every_public_name_can_be_had() -> None:

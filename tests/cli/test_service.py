@@ -79,7 +79,7 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
     again = run(app, ["keys", "revoke", name, "--store", str(store)])
     assert again.exit_code == 1
     assert "not an active key" in again.output
-    for option, word in (("--role=root", "is not a role"), ("--tenant=a/b", "tenant")):
+    for option, word in (("--role=root", "must be one of read, decide, admin"), ("--tenant=a/b", "tenant")):
         refused = run(app, ["keys", "add", "--store", str(store), option])
         assert refused.exit_code == 2
         assert word in refused.output

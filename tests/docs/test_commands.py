@@ -15,6 +15,8 @@ from decoupled_serve.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled_serve.options import definitions
 from decoupled_serve.options.definitions import Option
 from decoupled_serve.service.analysis.export import COLUMNS
+from decoupled_serve.service.analysis.history import MOST_POINTS
+from decoupled_serve.service.experiment import records
 from decoupled_serve.service.http import admission as limits
 from decoupled_serve.service.http.models import schemas as shapes
 from support.http_service import served
@@ -148,10 +150,10 @@ def test_every_count_of_a_mirror_is_documented() -> None:
 def test_every_limit_is_documented_with_its_value() -> None:
     known = {
         name: value
-        for name, value in vars(limits).items()
+        for name, value in {**vars(records), **vars(limits)}.items()
         if name.startswith(("MOST_", "LONGEST_", "LEAST_"))
     }
-    known |= vars(limits.Limits())
+    known |= {"MOST_POINTS": MOST_POINTS} | vars(limits.Limits())
     table = SETTINGS.split("## Limits of the service")[1].split("\n## ")[0]
     shown = re.findall(r"^\| [a-zI`][^|]* \| ([\d,]+) \|", table, re.MULTILINE)
     assert set(shown) == {f"{value:,.0f}" for value in known.values()}

@@ -28,7 +28,11 @@ NAMES = [
     *(f"decoupled_lab.theory.bounds.{name}" for name in theory.bounds.__all__),
     *(f"decoupled_lab.theory.figures.{name}" for name in theory.figures.__all__),
     *(f"decoupled.inference.{name}" for name in exports("decoupled.inference") if not hasattr(dc, name)),
-    *(f"decoupled.client.{name}" for name in client.__all__ if name != "Client"),
+    *(
+        f"decoupled.client.{name}"
+        for name, each in vars(client).items()
+        if name[0] != "_" and name != "Client" and not inspect.ismodule(each)
+    ),
     *(f"decoupled.extend.{name}" for name in vars(extend) if callable(getattr(extend, name))),
     "decoupled.testing.check_policy",
     *(
