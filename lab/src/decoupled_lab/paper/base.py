@@ -169,12 +169,12 @@ def code_of(plans: Iterable[Plan], device: str) -> dict[object, Callable[[], obj
         return device_code(plans)
     calls: dict[object, Callable[[], object]] = {}
     for plan in plans:
-        # One loop serves all tables, so compiling the smallest suffices; each adversary has its own loop.
+        # One loop serves all tables, so compiling the smallest suffices; each adversary has its own loop, and so has late feedback.
         adversary = isinstance(plan.environment, Adversary)
         world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
         for policy in plan.policies:
-            calls[form(policy, world.arms), type(world)] = partial(
-                run_block, policy, world, 2, np.array([2]), 0, 0, 1
+            calls[form(policy, world.arms), type(world), plan.traffic.direct] = partial(
+                run_block, policy, world, 2, np.array([2]), 0, 0, 1, plan.traffic
             )
     return calls
 

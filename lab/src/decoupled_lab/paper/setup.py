@@ -37,6 +37,8 @@ PUNISHED_ARMS = (2, 8, 32, 128)
 CENTRED_FTPL = FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
 # A ladder without the rung on means: theorem T2 holds for it with a smaller constant.
 TWO_RUNGS = Ladder(prior=(0.05, 0.95), mean_rate=0.1, top_two_share=0.0)
+# The ladder before it had a memory of the recent past.
+WITHOUT_MEMORY = Ladder(memory=None)
 # EXP3 with centred losses and two rates, tuned like centred FTPL.
 EXP3_CENTRED = Exp3(c=4.0, c_exploit=14.0, estimator="centred", kappa=0.25, lam=0.1)
 

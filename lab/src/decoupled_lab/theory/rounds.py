@@ -131,20 +131,44 @@ def squared_chances(shifts: Floats, alpha: float) -> Floats:
     return found
 
 
+def shown_arms(leaders: Sequence[int], challengers: Sequence[int], weights: Floats, arms: int) -> Floats:
+    """v: what the leaders and their challengers have of their share, by the weights of the rungs on means.
+
+    Without a memory there is one of each. With one there are two leaders, a challenger of each, and the recent one.
+
+    >>> import numpy as np
+    >>> from decoupled_lab.theory.rounds import shown_arms
+    >>> shown_arms([0], [1], np.array([1.0]), 3).tolist()
+    [0.5, 0.5, 0.0]
+    >>> shown_arms([0, 1], [2, 2, 0], np.array([0.3, 0.3]), 3).tolist()  # chi = 1/2; arms that coincide add up
+    [0.375, 0.25, 0.375]
+    """
+    parts = [0.5, 0.5] if leaders else []
+    if len(leaders) > 1:
+        chi = 0.25 + 0.5 * float(weights[1]) / max(float(weights.sum()), 1e-300)
+        parts = [0.5 * (1.0 - chi), 0.5 * chi, 0.375 * (1.0 - chi), 0.375 * chi, 0.125]
+    shown = np.zeros(arms)
+    for arm, part in zip((*leaders, *challengers), parts, strict=True):
+        shown[arm] += part
+    return shown
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LadderRound(CentredRound):
     """The state of a ladder from its second round on, and the losses of all arms in it.
 
-    `mean` is B. `least` is a, the least loss seen; `unit` is r, the largest surprise; `weights` are those of the rungs;
-    `two_best` is v, which sums to 1, and `leader` the arm of the rung on means. `rungs` are the rates of the others.
+    `mean` is B. `least` is a, the least loss seen; `unit` is r, the largest surprise; `weights` are those of the rungs,
+    `leaders` the arms of those on means, which come last, and `rungs` the rates of the others. `shown` is v, which sums to
+    1. `kept` is the law of exploration of a decision that arrives in this state; None if it was made here.
     """
 
     numbers: Numbers
     least: float
     unit: float
     weights: Floats
-    two_best: Floats
-    leader: int
+    leaders: tuple[int, ...]
+    shown: Floats
+    kept: Floats | None = None
 
     @property
     def count(self) -> float:
@@ -168,22 +192,22 @@ class LadderRound(CentredRound):
 
     @property
     def lent(self) -> float:
-        """g, the share of the two best."""
-        policy = self.numbers.policy
-        return policy.top_two_share * max(float(self.weights[-1]), policy.top_two_floor)
+        """tau, the share of the leaders and their challengers."""
+        policy, by_means = self.numbers.policy, float(self.weights[len(self.rungs) :].sum())
+        return policy.top_two_share * max(by_means, policy.top_two_floor)
 
     @cached_property
     def base(self) -> Floats:
-        """The exploration without the share of the two best."""
+        """The exploration without the share of the leaders and their challengers."""
         gamma = self.numbers.policy.uniform_share
         base: Floats = (1.0 - gamma) * (1.0 - self.lent) * self.q / self.q.sum() + gamma / self.moment.arms
         return base
 
     @cached_property
     def p(self) -> Floats:
-        """The exploration probabilities."""
-        p: Floats = self.base + (1.0 - self.numbers.policy.uniform_share) * self.lent * self.two_best
-        return p
+        """The exploration probabilities, of the decision if it was made in another state."""
+        p: Floats = self.base + (1.0 - self.numbers.policy.uniform_share) * self.lent * self.shown
+        return p if self.kept is None else self.kept
 
     def gated(self, p: Floats) -> Floats:
         """The baselines that the gate allows where arms are explored with probabilities p."""

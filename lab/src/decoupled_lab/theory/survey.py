@@ -1,6 +1,7 @@
 """`survey`: `check` over many regimes, and the lemmas in random rounds and sequences."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,13 +13,18 @@ from .bounds.constants import Gate
 from .bounds.ladder import RECORD, ladder_numbers
 from .checking import Report, check, combine, inspect
 from .inequality import Sides, Tally
-from .lemmas import centred, contexts, in_order, ladder, switches
+from .lemmas import centred, contexts, in_order, ladder, late, switches
 from .lemmas.paper import edge_of_event
 from .moment import Moment
-from .rounds import CentredRound, LadderRound
+from .rounds import CentredRound, LadderRound, shown_arms
 
 _GATES = (Gate(), Gate(1.0, 0.25), Gate(2.0, 0.5))
-_LADDERS = (Ladder(), Ladder(uniform_share=0.3, top_two_floor=0.5), Ladder(prior=(), top_two_share=0.0))
+_LADDERS = (
+    Ladder(),
+    Ladder(uniform_share=0.3, top_two_floor=0.5),
+    Ladder(memory=None),
+    Ladder(prior=(), top_two_share=0.0),
+)
 
 
 def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
@@ -26,7 +32,7 @@ def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
 
     With them S2 and S3 of sticky serving in these rounds, and how the weights move in these sequences.
 
-    At alpha = 3, the shape of `Ladder`, also L9 to L14 in random rounds of ladders, and the steps of theorem F.
+    At alpha = 3, the shape of `Ladder`, also L9 to L16 in random rounds of ladders, and the steps of theorem F.
     """
     rng = np.random.default_rng([seed, round(1e6 * alpha)])
     tally = Tally()
@@ -44,6 +50,7 @@ def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
         )
     for at in drawn_ladder_rounds(rng, count) if alpha == 3.0 else ():
         tally.add(ladder.ladder_sides(at), at.moment)
+        tally.add(late.arrival_sides(*drawn_arrival(rng, at)), at.moment)
     for _ in range(count if alpha == 3.0 else 0):
         tally.add(drawn_contexts(rng), Moment(np.zeros(2), 1.0, alpha))
     return Report(in_order(tally))
@@ -90,8 +97,11 @@ def drawn_ladder_rounds(rng: np.random.Generator, count: int) -> Iterator[Ladder
             shifts[0] = 0.0
         span = unit * float(rng.choice([0.0, rng.random(), 1.0]))
         least = float(rng.uniform(0.0, 1.0 - span))
-        leader, other = rng.permutation(arms)[:2]
-        two_best = 0.5 * (np.arange(arms) == leader) + 0.5 * (np.arange(arms) == other)
+        weights = rng.dirichlet(np.full(of.policy.rung_count, 0.5))
+        by_means = of.policy.rung_count - len(of.policy.rungs)
+        leaders = [int(arm) for arm in rng.integers(arms, size=by_means)]
+        rivals = leaders + leaders[1:]  # whose challengers there are; the recent leader has two
+        others = [(arm + int(rng.integers(1, arms))) % arms for arm in rivals]
         yield LadderRound(
             Moment(shifts / eta, eta, 3.0, 0 if late else int(rng.integers(arms))),
             eta,
@@ -101,10 +111,18 @@ def drawn_ladder_rounds(rng: np.random.Generator, count: int) -> Iterator[Ladder
             numbers=of,
             least=least,
             unit=unit,
-            weights=rng.dirichlet(np.full(of.policy.rung_count, 0.5)),
-            two_best=two_best,
-            leader=int(leader) if of.policy.top_two_share > 0.0 else -1,
+            weights=weights,
+            leaders=tuple(leaders),
+            shown=shown_arms(leaders, others, weights[len(of.policy.rungs) :], arms),
         )
+
+
+def drawn_arrival(rng: np.random.Generator, at: LadderRound) -> tuple[LadderRound, Moment]:
+    """The same state for a decision that was made in another one, and that state: near, far, or at a higher rate."""
+    eta, shifts = at.moment.eta, at.moment.shifts
+    far = rng.exponential(10.0 ** rng.uniform(-2.0, 1.0), at.moment.arms) * rng.choice([0.0, 1.0, 1.0])
+    decided = Moment((shifts * float(rng.choice([1.0, rng.uniform(1.0, 3.0)])) + far) / eta, eta, 3.0)
+    return replace(at, kept=replace(at, moment=decided).p), decided
 
 
 def _drawn_around(rng: np.random.Generator, arms: int, least: float, span: float, unit: float) -> Floats:
@@ -148,7 +166,7 @@ def drawn_contexts(rng: np.random.Generator) -> Iterator[Sides]:
     two_best, other = rng.multinomial(2, np.full(arms, 1.0 / arms)) / 2.0, rng.dirichlet(np.full(arms, 0.5))
     for segments in ((), ("s",)):
         policy = ContextualLadder(segments=segments, uniform_share=even)
-        yield from contexts.shared_sides(q, two_best, other, policy)
+        yield from contexts.shared_sides(q, two_best, other, policy, float(other[0]))
     explored = (1.0 - even) * other + even / arms
     leaders = np.eye(arms)[
         rng.integers(arms, size=3) if rng.random() < 0.5 else np.full(3, rng.integers(arms))

@@ -13,7 +13,7 @@ from decoupled.policies import FTPL, Ladder
 
 from .bounds.ladder import ladder_numbers
 from .moment import Moment
-from .rounds import LadderRound
+from .rounds import LadderRound, shown_arms
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,17 +173,16 @@ def _note(path: LadderPath, state: State) -> None:
 def _view(policy: Ladder, state: State, losses: Floats) -> LadderRound:
     """The round that a state stands before, in the terms of the proof."""
     one, arms = _Scalars(policy, state), len(losses)
-    eta, leader = one["eta"], int(one["leader"])
+    eta, weights = one["eta"], one.rungs("rung_weight")
     rates = [eta * rate / policy.rungs[0] for rate in policy.rungs]
-    two_best = np.zeros(arms)
-    if policy.top_two_share > 0.0:
-        others = (
-            policy.layout.row(state, "counts") == 0.0
-        )  # unseen arms, and the challenger if there are none
-        if not others.any():
-            others[int(one["challenger"])] = True
-        two_best = 0.5 * others / others.sum()
-        two_best[leader] += 0.5
+    leaders = [int(one[name]) for name in ("leader", "recent_leader")[: len(weights) - len(rates)]]
+    unseen = policy.layout.row(state, "counts") == 0.0
+    shown = np.zeros(arms)
+    if leaders and unseen.any():  # then these have the challengers' half, and both leaders are one arm
+        shown = 0.5 * unseen / unseen.sum()
+        shown[leaders[0]] += 0.5
+    elif leaders:
+        shown = shown_arms(leaders, _challengers(one, len(leaders)), weights[len(rates) :], arms)
     moment = Moment(policy.layout.row(state, "estimates").copy(), eta, ALPHA, round=int(one["round"]))
     return LadderRound(
         moment,
@@ -194,10 +193,21 @@ def _view(policy: Ladder, state: State, losses: Floats) -> LadderRound:
         numbers=ladder_numbers(arms, policy),
         least=one["least"],
         unit=one["largest"],
-        weights=one.rungs("rung_weight"),
-        two_best=two_best,
-        leader=leader if policy.top_two_share > 0.0 else -1,
+        weights=weights,
+        leaders=tuple(leaders),
+        shown=shown,
     )
+
+
+def _challengers(one: "_Scalars", leaders: int) -> list[int]:
+    """The challenger of each leader, and the recent challenger if there are two."""
+    if leaders == 1:
+        return [int(one["challenger"])]
+    kind = "raw" if one["raw_error"] <= one["centred_error"] else "centred"
+    past, recent = one[f"past_{kind}_error"], one[f"recent_{kind}_error"]
+    trusted = recent + 3.0 * past / max(one["error_count"], 1.0) < past  # the recent means predict better
+    both = int(one["challenger"]), int(one["recent_challenger"])
+    return [both[0], both[trusted], both[1]]
 
 
 class _Scalars:

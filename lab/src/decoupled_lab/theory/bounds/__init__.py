@@ -9,7 +9,8 @@ not available, the docstring says so and explains what is used instead.
 
 `theorem_a` to `theorem_e3`, `theorem_t2` and `theorem_t2b` are this project's own. The page "The ladder: theorems and
 proofs" of the documentation proves them, and `compare` shows them next to the paper's. `switches` is about sticky
-serving, and `theorem_f1` to `theorem_f3` are about contexts; both have pages of their own.
+serving, `theorem_f1` to `theorem_f3` are about contexts; both have pages of their own. `theorem_g1` to `theorem_g4` are
+about late and lost feedback; the page "The proof of theorem T2" has them.
 """
 
 from .centred import (
@@ -37,6 +38,7 @@ from .constants import (
 )
 from .contexts import forecaster_regret, shared_terms, theorem_f1, theorem_f2, theorem_f2b, theorem_f3
 from .ladder import LadderTerms, ladder_terms, theorem_t2, theorem_t2b
+from .late import theorem_g1, theorem_g2, theorem_g3, theorem_g4
 from .paper import (
     Tuned,
     corollary,
@@ -81,5 +83,6 @@ __all__ = [
     "square_sum", "stability_constant", "surrogate_sum_bound", "switch_constant", "switches",
     "theorem1", "theorem2", "theorem_a", "theorem_b", "theorem_c", "theorem_d1", "theorem_d2",
     "theorem_d3", "theorem_e1", "theorem_e2", "theorem_e3", "theorem_f1", "theorem_f2", "theorem_f2b",
-    "theorem_f3", "theorem_t2", "theorem_t2b", "useful_from", "winner_constant", "zimmert_seldin",
+    "theorem_f3", "theorem_g1", "theorem_g2", "theorem_g3", "theorem_g4", "theorem_t2", "theorem_t2b",
+    "useful_from", "winner_constant", "zimmert_seldin",
 ]  # fmt: skip

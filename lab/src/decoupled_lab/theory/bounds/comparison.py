@@ -49,7 +49,7 @@ def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
 
     >>> from decoupled_lab import theory
     >>> theory.bounds.compare(arms=[8])["useful from"].tolist()
-    [1244769, 4923, 523, 3597, 4727, 48770]
+    [1244769, 4923, 523, 3597, 4727, 50123]
     """
     import pandas as pd
 

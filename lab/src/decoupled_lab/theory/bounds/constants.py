@@ -120,17 +120,21 @@ def rank_share(arms: int | None, alpha: float = 3.0) -> float:
     return rank_sum(arms, alpha) / math.pow(arms, 0.5 - 0.5 / alpha)
 
 
-def square_sum(alpha: float = 3.0) -> float:
-    r"""$Z = \zeta(1 + 1/\alpha)$: the sum of $q^2$ is at most this for any number of arms.
+def square_sum(alpha: float = 3.0, arms: int | None = None) -> float:
+    r"""$Z_K = \sum_{i \le K} i^{-(1 + 1/\alpha)}$, which bounds the sum of $q^2$; $Z = \zeta(1 + 1/\alpha)$ for any number of arms.
 
     Args:
         alpha: the shape of the perturbations, above 1.
+        arms: the number of arms $K$; None for any number.
 
     >>> from decoupled_lab import theory
-    >>> round(theory.bounds.square_sum(alpha=3.0), 3)
-    3.601
+    >>> round(theory.bounds.square_sum(alpha=3.0), 3), round(theory.bounds.square_sum(arms=8), 3)
+    (3.601, 2.131)
     """
-    return float(riemann(1.0 + 1.0 / shape_of(alpha)))
+    power = 1.0 + 1.0 / shape_of(alpha)
+    if arms is None:
+        return float(riemann(power))
+    return float((np.arange(1.0, arms_of(arms) + 1.0) ** -power).sum())
 
 
 def ratio_sum(alpha: float = 3.0) -> float:

@@ -1,4 +1,4 @@
-r"""Theorem T2: `Ladder()` itself, with its rung on means, its uniform share and a unit that comes from the losses."""
+r"""Theorem T2: `Ladder()` itself, with its rungs on means, its uniform share and a unit that comes from the losses."""
 
 import math
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from .constants import (
     positive_gaps,
     rank_sum,
     size_of,
+    square_sum,
     winner_constant,
 )
 from .rungs import prior_factor
@@ -59,7 +60,7 @@ class Numbers:
     @cached_property
     def squares(self) -> float:
         """Z_K, the largest sum of q^2."""
-        return float((self.ranks ** (-4.0 / 3.0)).sum())
+        return square_sum(3.0, self.arms)
 
     @cached_property
     def chances(self) -> float:
@@ -115,25 +116,41 @@ class Numbers:
         return self.policy.rung_count > 1
 
     @property
+    def priors(self) -> Floats:
+        """The prior weights of the rungs, which sum to 1."""
+        params = self.policy.params()
+        return np.array([getattr(params, f"prior_{rung}") for rung in range(self.policy.rung_count)])
+
+    @property
     def prior_cost(self) -> float:
         """Lambda."""
-        priors = self.policy.prior or (1.0,) * self.policy.rung_count
-        return prior_factor(priors[0] / sum(priors), self.policy.hedge_rate)
+        return prior_factor(float(self.priors[0]), self.policy.hedge_rate)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether there are two rungs on means, of which the second follows the recent past."""
+        return self.policy.memory is not None and self.policy.top_two_share > 0.0
+
+    def explored_least(self, part: float) -> float:
+        """The least probability of an arm that has this part of what the leaders and their challengers share."""
+        gamma, policy = self.policy.uniform_share, self.policy
+        lent = (1.0 - gamma) * policy.top_two_share * policy.top_two_floor
+        return max(part * lent, gamma / self.arms)
 
     @property
     def leader_share(self) -> float:
-        """The least probability with which the arm of the rung on means is explored; infinite without that rung."""
-        gamma, share = self.policy.uniform_share, self.policy.top_two_share
-        if share == 0.0:
+        """The least probability with which the arm of a rung on means is explored; infinite without such a rung."""
+        if self.policy.top_two_share == 0.0:
             return math.inf
-        return max(0.5 * (1.0 - gamma) * share * self.policy.top_two_floor, gamma / self.arms)
+        return self.explored_least(0.125 if self.remembers else 0.5)
 
     @property
     def variance(self) -> float:
         """V_A, which bounds the mean square of the rungs' estimated losses."""
         gamma, share = self.policy.uniform_share, self.policy.top_two_share
         perturbed = self.sum * self.chances / (1.0 - share * self.policy.top_two_floor)
-        return (perturbed + (2.0 / share if share > 0.0 else 0.0)) / (1.0 - gamma)
+        by_means = (4.0 if self.remembers else 2.0) / share if share > 0.0 else 0.0
+        return (perturbed + by_means) / (1.0 - gamma)
 
     @property
     def jump(self) -> float:
@@ -153,7 +170,11 @@ class Numbers:
     @property
     def small_variance(self) -> float:
         """C_A: around the best arm's loss, the mean square is at most C_A (1 - w_best)."""
-        return 1.0 / self.leader_share + self.whole * max(self.few + 2.0, 2.0 * self.chances)
+        one = 1.0 / self.leader_share + self.whole * max(self.few + 2.0, 2.0 * self.chances)
+        if not self.remembers:
+            return one
+        # One of two leaders is the best arm: the other's rung pays for both. Their parts are chi / 2 and (1 - chi) / 2.
+        return max(one, 1.0 / self.explored_least(0.125) + 1.0 / self.explored_least(0.375))
 
     # The stochastically constrained regime
 
@@ -162,16 +183,26 @@ class Numbers:
         """N_v: n grows by at most 4 N_v r^2 in a round."""
         return 2.0 + self.policy.least_spread + self.drift_share
 
-    @property
-    def any_state(self) -> float:
-        """The factor of eta r^2 in the stability of a round, in any state."""
-        drift = 4.0 * self.squares
-        return curvature_constant() * self.growth * (0.5 * FALL * RECORD**2 * self.whole * self.sum + drift)
+    def any_state(self, drift: float = 4.0) -> float:
+        """The factor of eta r^2 in the stability of a round, in any state; `drift` is the factor of its drift."""
+        jumps = 0.5 * FALL * RECORD**2 * self.whole * self.sum
+        return curvature_constant() * self.growth * (jumps + drift * self.squares)
 
-    def on_event(self, zeta: float) -> float:
+    def on_event(self, zeta: float, drift: float = 4.0) -> float:
         """The factor of eta r^2 Y in the stability of a late round on D_t."""
-        others = curvature_constant() * (1.0 + zeta) ** 4 * (0.5 * FALL * RECORD**2 * self.whole + 4.0)
+        others = curvature_constant() * (1.0 + zeta) ** 4 * (0.5 * FALL * RECORD**2 * self.whole + drift)
         return others + 1.5 * RECORD**2 * self.whole * (1.0 - zeta) ** -4
+
+    def self_bounded(self, zeta: float, drift: float = 4.0) -> tuple[float, float, int]:
+        """A0 and A1, the factors of sqrt(K) and of K^(1/6) sum (8 w)^(2/3) in a round, and j1, from which rounds are late."""
+        number_in("zeta", zeta, 0.0, 0.5 + 1e-12, "ours is 0.1")
+        theta = number_in("least_spread", self.policy.least_spread, 0.0, 1.0, "0 has no such bound")
+        c = self.policy.rungs[0]
+        grown = 4.0 * self.penalty_step / c
+        any_state = c * math.pow(self.arms, -2.0 / 3.0) * self.any_state(drift) + grown * winner_constant()
+        on_event = c * math.pow(self.arms, -1.0 / 3.0) * self.on_event(zeta, drift) + 1.5 * grown
+        late = math.ceil((self.h * (RECORD * self.whole + 1.0) / zeta) ** 2 / theta)
+        return any_state, on_event, late
 
 
 class LadderTerms(NamedTuple):
@@ -205,25 +236,22 @@ def ladder_numbers(arms: int, policy: Ladder | None = None) -> Numbers:
     if not isinstance(policy, Ladder):
         raise ParameterError.of("policy", policy, "must be a Ladder", "theorem T2 is about no other")
     number_in("uniform_share", policy.uniform_share, 0.0, 1.0, "with 0 there is no bound")
-    if policy.at(arms_of(arms)) is not policy:
-        rule = "must be below 4096"
-        raise ParameterError.of("arms", arms, rule, "from there on Ladder is another policy")
-    return Numbers(arms, policy)
+    return Numbers(arms_of(arms), policy)
 
 
 def ladder_terms(arms: int, policy: Ladder | None = None) -> LadderTerms:
     r"""The terms of theorem T2a.
 
     Args:
-        arms: the number of arms $K$, below 4,096, where `Ladder` has other rules.
+        arms: the number of arms $K$.
         policy: the ladder, with any parameters but a `uniform_share` of 0; `Ladder()` if None.
 
     >>> import decoupled as dc
     >>> import decoupled_lab as lab
     >>> [round(lab.theory.bounds.ladder_terms(arms).factor, 1) for arms in (2, 8, 64, 1024)]
-    [49.5, 74.8, 99.9, 109.4]
+    [51.2, 75.5, 100.1, 109.4]
     >>> round(lab.theory.bounds.ladder_terms(8).constant)
-    2049
+    2335
     """
     return terms_of(ladder_numbers(arms, policy))
 
@@ -260,16 +288,16 @@ def theorem_t2(
 
     Args:
         horizon: the number of rounds $T$.
-        arms: the number of arms $K$, below 4,096.
+        arms: the number of arms $K$.
         policy: the ladder; `Ladder()` if None.
         width: $x$, the width of an interval in $[0, 1]$ that holds all losses. The policy need not know it.
         in_hindsight: compare with the arm that turns out best in each run.
 
     >>> from decoupled_lab import theory
     >>> round(theory.bounds.theorem_t2(horizon=1_000_000, arms=8))
-    213607
+    215786
     >>> round(theory.bounds.theorem_t2(horizon=1_000_000, arms=8, in_hindsight=True))
-    254671
+    256850
     """
     terms, size = ladder_terms(arms, policy), size_of(horizon, arms)
     width = number_in("width", width, 0.0, 1.0 + 1e-12, "losses lie in [0, 1]")
@@ -301,14 +329,8 @@ def theorem_t2b(gaps: Sequence[float], policy: Ladder | None = None, zeta: float
 
 def constrained_of(of: Numbers, least: float, zeta: float = 0.1) -> float:
     """T2b from its numbers, for this least gap."""
-    zeta = number_in("zeta", zeta, 0.0, 0.5 + 1e-12, "ours is 0.1")
-    theta = number_in("least_spread", of.policy.least_spread, 0.0, 1.0, "with 0 there is no such bound")
-    k, c = float(of.arms), of.policy.rungs[0]
-    grown = 4.0 * of.penalty_step / c
-    # A0 and A1, the factors of sqrt(K) and of K^(1/6) sum (8 w)^(2/3).
-    any_state = c * math.pow(k, -2.0 / 3.0) * of.any_state + grown * winner_constant()
-    on_event = c * math.pow(k, -1.0 / 3.0) * of.on_event(zeta) + 1.5 * grown
-    late = math.ceil((of.h * (RECORD * of.whole + 1.0) / zeta) ** 2 / theta)
+    any_state, on_event, late = of.self_bounded(zeta)
+    k, c, theta = float(of.arms), of.policy.rungs[0], of.policy.least_spread
     bracket = 2.0 * math.sqrt(8.0 * self_bounding_factor(3.0) * any_state * on_event**3)
     bracket = 4.0 / 3.0 * (bracket + 4.0 * any_state**2 / LEAST_OFF_EVENT)
     first = bracket * k / (theta * least) + 8.0 * any_state * math.sqrt(k * (late + 1.0) / theta)

@@ -25,7 +25,7 @@ _EXACT = 100_000  # rounds that are summed one by one
 SHARE = 8.0  # lemma L6: on D_t, w is at least (1 + eta u)^-alpha / 8
 
 
-def switch_constant(alpha: float = 3.0, gate: Gate | None = None) -> float:
+def switch_constant(alpha: float = 3.0, gate: Gate | None = None, arms: int | None = None) -> float:
     r"""The factor of $\eta_t$ in the probability that a key switches because an estimate moved (S2).
 
     It is $C_1 Z$ with importance weighting, and $C_1 \max(2, R_1) Z$ with a soft gate, where $R_1$ is
@@ -34,6 +34,7 @@ def switch_constant(alpha: float = 3.0, gate: Gate | None = None) -> float:
     Args:
         alpha: the shape of the perturbations, above 1.
         gate: the gate of the estimator; None for importance weighting.
+        arms: the number of arms, for $Z_K$ in place of $Z$; None for any number.
 
     >>> from decoupled_lab import theory
     >>> round(2.0 * theory.bounds.switch_constant(), 2)
@@ -42,7 +43,7 @@ def switch_constant(alpha: float = 3.0, gate: Gate | None = None) -> float:
     60.02
     """
     factor = 1.0 if gate is None else max(2.0, gate.switch_factor(alpha))
-    return curvature_constant(alpha) * factor * square_sum(alpha)
+    return curvature_constant(alpha) * factor * square_sum(alpha, arms)
 
 
 def rate_fall_constant(alpha: float = 3.0) -> float:
@@ -108,9 +109,9 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
 
     With $h = c_x K^{1/\alpha - 1/2}$ and $a$ of `rate_fall_constant`,
 
-    $$\mathbb E[\text{switches}] \le 2 C_1 Z h \sqrt T + C_1 \ln K \left(\tfrac12 \ln T + a\right).$$
+    $$\mathbb E[\text{switches}] \le 2 C_1 Z_K h \sqrt T + C_1 \ln K \left(\tfrac12 \ln T + a\right).$$
 
-    With a soft gate, $C_1 \max(2, R_1) Z \sum_t \eta_t (1 + \eta_t)^{\alpha + 1}$ is its first term. The bound holds
+    With a soft gate, $C_1 \max(2, R_1) Z_K \sum_t \eta_t (1 + \eta_t)^{\alpha + 1}$ is its first term. The bound holds
     for a key that is served in every round, or in any rounds that do not depend on what was served, and for losses
     that do not depend on it either. The page "Sticky serving" has the theorem.
 
@@ -124,9 +125,9 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
     >>> import decoupled as dc
     >>> import decoupled_lab as lab
     >>> round(lab.theory.bounds.switches(horizon=1_000_000, arms=8))
-    36441
+    21594
     >>> round(lab.theory.bounds.switches(1_000_000, 8, dc.FTPL(c=0.5), gate=lab.theory.bounds.Gate()))
-    43015
+    25485
     """
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, FTPL) or policy.estimator != "importance" or policy.schedule != "rounds":
@@ -137,7 +138,7 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
     rate = first_rate(arms, alpha, scale)
     moved = 2.0 * rate * math.sqrt(rounds) if gate is None else _gated_sum(rounds, rate, alpha)
     slowed = math.log(arms) * (0.5 * math.log(rounds) + rate_fall_constant(alpha))
-    return switch_constant(alpha, gate) * moved + curvature_constant(alpha) * slowed
+    return switch_constant(alpha, gate, arms) * moved + curvature_constant(alpha) * slowed
 
 
 def _gated_sum(rounds: float, rate: float, alpha: float) -> float:

@@ -28,6 +28,9 @@ STEP = Inequality("4 s^2 + delta without records <= 4 N r^2", "ladder, L11", OUR
 CHANCE = Inequality("E chance^2 <= min(2 / (rank (rank + 1)), (1 + eta u)^-6)", "ladder, L13", OURS)
 CHANCES = Inequality("sum E chance^2 / q <= Z_W", "ladder, L13", OURS)
 SQUARE = Inequality("E sum pi A^2 <= V_A", "ladder, L13", OURS)
+MEANS = Inequality(
+    "sum of pi / p of the leaders <= 2 of them / ((1 - gamma) top_two_share)", "ladder, L13", OURS
+)
 RANGE = Inequality("|A| <= max(S' K^(2/3), 1 / p_leader)", "ladder, L13", OURS)
 SMALL = Inequality("E sum pi (A - that of the best arm)^2 <= C_A (1 - w_best)", "ladder, L13", OURS)
 ANY = Inequality(
@@ -82,7 +85,7 @@ def _stability(played: LadderRound) -> Iterator[Sides]:
         yield Sides(STABILITY, left, jumps + drift + beyond)
     if unit == 0.0 or eta * unit < _LEAST:
         return
-    yield Sides(ANY, left, eta * unit**2 * of.any_state + beyond)
+    yield Sides(ANY, left, eta * unit**2 * of.any_state() + beyond)
     if moment.on_event and played.late_for_t2:
         tails = float(((1.0 + moment.shifts[moment.others]) ** -2.0).sum())
         yield Sides(LATE, left, eta * unit**2 * tails * of.on_event(moment.zeta) + beyond)
@@ -108,22 +111,25 @@ def _judge(played: LadderRound) -> Iterator[Sides]:
     for chances in played.chances:
         yield Sides(CHANCE, chances, limit * (1.0 + 1e-9), arms)
         yield Sides(CHANCES, float((chances / played.q).sum()), of.chances)
-    largest = np.where(moment.shifts > 0.0, (1.0 + moment.shifts) ** -3.0, 1.0) / played.p
+    leads = np.array([arms == leader for leader in played.leaders], np.float64).reshape(-1, moment.arms)
+    largest = np.where(moment.shifts > 0.0, (1.0 + moment.shifts) ** -3.0, 1.0)
+    largest = np.maximum(largest, leads.max(axis=0, initial=0.0)) / played.p
     yield Sides(RANGE, float(largest.max()), of.jump, int(np.argmax(largest)))
     squares = (played.losses - played.b) ** 2 / played.p
-    leads = (arms == played.leader).astype(np.float64)
+    weights: Floats = played.weights
+    if played.leaders:
+        shared = float((weights[len(played.rungs) :] @ leads / played.p).sum())
+        most = 2.0 * len(leads) / ((1.0 - of.policy.uniform_share) * of.policy.top_two_share)
+        yield Sides(MEANS, shared, most)
     # The mean squares of A, of its distance to 1[j = best], and the laws: one row for each rung.
     near = played.chances.copy()
     near[:, moment.best] += 1.0 - 2.0 * played.rung_laws[:, moment.best]
-    about, centred, laws = played.chances, near, played.rung_laws
-    if of.policy.top_two_share > 0.0:
-        about, laws = np.vstack((about, leads)), np.vstack((laws, leads))
-        centred = np.vstack((centred, np.abs(leads - (arms == moment.best))))
-    weights: Floats = played.weights
+    about, laws = np.vstack((played.chances, leads)), np.vstack((played.rung_laws, leads))
+    centred = np.vstack((near, np.abs(leads - (arms == moment.best))))
     yield Sides(SQUARE, float(weights @ about @ squares), of.variance)
     lost = 1.0 - laws[:, moment.best]
-    # L13 (iii) centres at the best arm's loss, or at 0 if that arm neither leads by mean nor has q of 1/2.
-    inner = played.leader == moment.best or played.q[moment.best] >= 0.5
+    # L13 (3) centres at the best arm's loss, or at 0 if that arm neither leads by a mean nor has q of 1/2.
+    inner = moment.best in played.leaders or played.q[moment.best] >= 0.5
     mean_square = float(weights @ (centred if inner else about) @ squares)
     yield Sides(SMALL, mean_square, of.small_variance * float(weights @ lost))
 
@@ -148,12 +154,11 @@ def whole_ladder(found: LadderPath) -> Iterator[tuple[int, Sides]]:
     rates = np.array([each.moment.eta for each in found.rounds])
     yield from path.divergences(np.array(found.estimates), rates, 3.0)
     if found.policy.rung_count > 1:
-        priors = np.array(found.policy.prior or (1.0,) * found.policy.rung_count)
         judged = centred.Hedge(
             np.array([each.weights for each in found.rounds]),
             np.diff(found.regrets),
             np.diff(np.array(found.rung_losses), axis=0),
-            priors / priors.sum(),
+            found.rounds[0].numbers.priors,
             found.policy.hedge_rate,
         )
         for sides in centred.hedge_sides(judged):

@@ -70,23 +70,27 @@ _KEYS = 200
 FALSE_ALARM = 1e-9
 
 
-def switch_probability(before: Floats, after: Floats, alpha: float) -> float:
-    """The probability that argmax(r - before) is not argmax(r - after), for the same Pareto(alpha) draws r.
+def new_wins(before: Floats, after: Floats, alpha: float) -> Floats:
+    """The probability of each arm to lose in argmax(r - before) and win in argmax(r - after), for the same draws r.
 
-    Arm i wins both if every other draw is below r_i plus the smaller of its two distances to arm i, so this is the
-    law of a winner again, with other distances for each arm.
+    An arm wins both if every other draw is below its own plus the smaller of its two distances, so this is the law of a
+    winner again, with other distances for each arm.
 
     >>> import numpy as np
-    >>> from decoupled_lab.theory.lemmas.switches import switch_probability
-    >>> before, after = np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.0, 2.0])
-    >>> round(switch_probability(before, after, 3.0), 6)  # only the arm that rose loses keys
-    0.10393
+    >>> from decoupled_lab.theory.lemmas.switches import new_wins
+    >>> new_wins(np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.0, 2.0]), 3.0).round(6).tolist()  # one arm rose
+    [0.0, 0.089153, 0.014777]
     """
-    stays = 0.0
+    law = winner_law(after - after.min(), alpha, False)
     for arm in range(len(before)):
         nearer = np.minimum(before - before[arm], after - after[arm])
-        stays += float(winner_law(nearer - nearer.min(), alpha, False)[arm])
-    return max(0.0, 1.0 - stays)
+        law[arm] -= winner_law(nearer - nearer.min(), alpha, False)[arm]
+    return np.maximum(law, 0.0)
+
+
+def switch_probability(before: Floats, after: Floats, alpha: float) -> float:
+    """The probability that argmax(r - before) is not argmax(r - after), for the same Pareto(alpha) draws r."""
+    return float(new_wins(before, after, alpha).sum())
 
 
 def sides(moment: Moment) -> Iterator[Sides]:

@@ -1,0 +1,164 @@
+r"""Theorem G: feedback that arrives after later decisions, or never.
+
+Delays and losses must not depend on arms and rivals drawn for decisions that are still in flight.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from decoupled.base import number_from, number_in, whole_number
+from decoupled.errors import ParameterError
+from decoupled.policies import FTPL, Ladder
+
+from .centred import self_bounding_factor, theorem_a
+from .constants import LEAST_OFF_EVENT, curvature_constant, positive_gaps, size_of, winner_constant
+from .ladder import FALL, RECORD, TINY, Numbers, ladder_numbers
+from .switching import SHARE, switches
+
+FALLS = 14.0 / 3.0  # how many more winners a fall by half of an arm's own gap changes than a rise
+LEAST_REGRET = 1e-200  # the least Delta in the judge's rate
+
+
+def _delay(delay: int) -> int:
+    return whole_number("delay", delay, 0, "give the largest number of decisions in flight")
+
+
+def theorem_g1(horizon: int, arms: int, delay: int, policy: FTPL | None = None) -> float:
+    r"""Theorem G1: `FTPL()` with late feedback, $\left(c C_1 s_K^2 + \frac Gc\right) \sqrt{KT} + \hat d \cdot \mathrm{switches}(T)$.
+
+    It is theorem A, plus $\hat d$ times the bound `switches` on how often one key of sticky serving changes its arm.
+
+    Args:
+        horizon: the number of decisions $T$.
+        arms: the number of arms $K$.
+        delay: $\hat d$, the largest number of decisions in flight at once; at most the largest delay in rounds.
+        policy: the paper's policy with any alpha and c; `FTPL()` if None.
+
+    >>> import decoupled as dc
+    >>> from decoupled_lab import theory
+    >>> [f"{theory.bounds.theorem_g1(10_000, 8, delay, dc.FTPL(c=0.34)):.1e}" for delay in (0, 10, 40, 200)]
+    ['2.3e+03', '6.4e+03', '1.9e+04', '8.4e+04']
+    """
+    policy = FTPL() if policy is None else policy
+    if not isinstance(policy, FTPL) or not policy.published:
+        rule = "must be the paper's FTPL policy, with importance weighting and one rate"
+        raise ParameterError.of("policy", policy, rule, "see theorem_g2 for Ladder")
+    flown = switches(horizon, arms, policy)
+    return theorem_a(horizon, arms, policy.alpha, policy.c) + _delay(delay) * flown
+
+
+def theorem_g2(horizon: int, arms: int, delay: int, policy: Ladder | None = None) -> float:
+    r"""Theorem G2: `Ladder()` with late feedback, for any delays.
+
+    The factor of $\sqrt{KT}$ is close to that of T2, and that of $\hat d \sqrt T$ falls with $K$ as $K^{-1/6}$. Its constants
+    are far too large to be useful.
+
+    Args:
+        horizon: the number of decisions $T$.
+        arms: the number of arms $K$.
+        delay: $\hat d$, the largest number of decisions in flight at once; at most the largest delay in rounds.
+        policy: the ladder, with a `uniform_share` and a `least_spread` above 0; `Ladder()` if None.
+
+    >>> from decoupled_lab import theory
+    >>> [f"{theory.bounds.theorem_g2(10_000, 8, delay):.1e}" for delay in (0, 10, 40, 200)]
+    ['3.5e+04', '4.1e+06', '1.6e+07', '8.1e+07']
+    """
+    of = ladder_numbers(arms, policy)
+    theta = number_in("least_spread", of.policy.least_spread, 0.0, 1.0, "0 has no such bound")
+    rounds, flying = size_of(horizon, arms) / arms, _delay(delay)
+    step = 4.0 + 4.0 * theta + 4.0 * of.drift_share  # what a round adds to n at most
+    # From n = (2 h K / gamma)^2 on no gate is closed, so nothing drifts.
+    drift = min(4.0 * of.drift_share * rounds, (2.0 * of.h * of.low_cost) ** 2 + 4.0 * of.drift_share)
+    count = 4.0 * (1.0 + theta) * rounds + 4.0 + drift
+    stability = curvature_constant() * of.growth * of.h
+    stability *= max(FALL / 8.0 * of.whole**2, 0.25 * (4.0 + RECORD) * math.pow(arms, 2.0 / 3.0))
+    penalty = winner_constant() / of.policy.rungs[0] * math.sqrt(arms)
+    first = 1.0 + (2.0 * stability + penalty) * math.sqrt(count) + 4.0 * stability * of.step
+    first += 7.0 * of.low_cost + of.whole
+    moved = FALLS * curvature_constant() * of.growth * of.squares * of.h
+    switched = 2.0 + moved * 4.0 * math.sqrt(rounds / (3.0 * theta)) + 3.0 * of.h * of.low_cost
+    switched += 4.0 * curvature_constant() * math.log(arms) * math.log(4.0 + step * rounds)
+    first += _switch_cost(of) * flying * switched
+    return first + _judged_late(of, rounds, flying) if of.judged else first
+
+
+def _switch_cost(of: Numbers) -> float:
+    """What a switch in flight costs, in units: its stability, and that an older law was played."""
+    return FALL * of.growth + 2.0
+
+
+def _judged_late(of: Numbers, rounds: float, flying: int) -> float:
+    """What the judge adds, whose weights move while a decision is in flight."""
+    gamma, share, rate = of.policy.uniform_share, of.policy.top_two_share, of.policy.hedge_rate
+    # V': the weights are those of the arrival, so the worst rung counts.
+    variance = max(of.sum * of.chances / ((1.0 - gamma) * (1.0 - share)), 1.0 / of.leader_share)
+    regret = math.sqrt(rate * rounds) * (math.sqrt(variance) + 0.5) + of.range_cost
+    grown = math.log(regret / LEAST_REGRET)
+    steps = math.sqrt(max(1.0, 0.5 * rate) * rounds * (grown / math.log(2.0) + 2.0))
+    drift = flying * (steps - math.log(float(of.priors.min())) * grown)
+    return flying + 1.0 + of.prior_cost * (regret + LEAST_REGRET) + drift
+
+
+def theorem_g3(gaps: Sequence[float], delay: int, policy: Ladder | None = None, zeta: float = 0.1) -> float:
+    r"""Theorem G3: a ladder of one rung in the stochastically constrained regime, for any horizon.
+
+    It is $O((K + d^2 K^{-1/3}) / (\theta \Delta_{\min}))$ with constants that are far too large to be useful. For more
+    rungs nothing is proved.
+
+    Args:
+        gaps: the gaps of the other arms, given the past; one 0, for the best arm, is allowed.
+        delay: $d$, after how many more decisions every loss arrives.
+        policy: a ladder of one rung; `Ladder(rungs=(0.5,), prior=(), top_two_share=0)` if None.
+        zeta: where the proof calls a round late, above 0 and at most 1/2.
+
+    >>> from decoupled_lab import theory
+    >>> [f"{theory.bounds.theorem_g3([0.125] * 7, delay):.0e}" for delay in (0, 10)]
+    ['9e+09', '9e+12']
+    """
+    policy = Ladder(rungs=(0.5,), prior=(), top_two_share=0.0) if policy is None else policy
+    others = positive_gaps(gaps)
+    of, least, d = ladder_numbers(len(others) + 1, policy), float(others.min()), float(_delay(delay))
+    if of.judged:
+        raise ParameterError.of("policy", policy, "must have one rung", "for more rungs nothing is proved")
+    any_state, on_event, late = of.self_bounded(zeta, 4.0 + RECORD)
+    k, theta, cost = float(of.arms), policy.least_spread, _switch_cost(of)
+    step = 7.0 + 4.0 * theta + 4.0 * of.drift_share  # N4: what an arrival adds to n, in squared units
+    late = max(late, math.ceil(step / theta))
+    bracket = 8.0 * math.sqrt(2.0 * self_bounding_factor(3.0) * any_state * on_event**3)
+    bracket = 4.0 / 3.0 * (bracket + 32.0 * any_state**2 / LEAST_OFF_EVENT)
+    # C8 and C9: switches by estimates and by rates, over 1 - w of the best arm.
+    moved = (
+        SHARE * (FALLS + 1.0) * (1.0 + zeta) ** 4 + 2.0 * FALLS / LEAST_OFF_EVENT * of.growth * of.squares
+    )
+    slowed = 2.0 * step * max(SHARE, math.log(k) / LEAST_OFF_EVENT)
+    flown = 64.0 / 3.0 * (cost * curvature_constant() * moved * of.h * d) ** 2
+    rates = 4.0 * cost * d * curvature_constant() * slowed / theta
+    bound = (bracket * k + flown) / (theta * least) + rates * (
+        1.0 + math.log(max(2.0 * rates / least, 1.0))
+    )
+    bound += 8.0 * any_state * math.sqrt(k * (late + 2.0 * d + 1.0) / theta)
+    bound += 4.0 * cost * d * (late + d + 1.0) + 6.0 * cost * of.h * d * of.low_cost + d
+    rest = TINY * winner_constant() / policy.rungs[0] * math.sqrt(k)
+    return bound + 2.0 * (1.0 + 7.0 * of.low_cost + of.whole + rest)
+
+
+def theorem_g4(bound: Callable[[int], float], horizon: int, lost: float) -> float:
+    r"""Theorem G4: feedback that is lost with a probability $\varrho$, known or not: $\mathbb B((1 - \varrho) T) / (1 - \varrho)$.
+
+    Every decision's feedback must be lost independently of all else, above all of the explored arm and its loss. It
+    holds for G1, G2 and T2, with delays counted in decisions that arrive.
+
+    Args:
+        bound: $\mathbb B$, from a number of decisions to a bound, such as `lambda t: theorem_t2(t, 8)`.
+        horizon: the number of decisions $T$.
+        lost: $\varrho$, from 0 to below 1.
+
+    >>> from decoupled_lab import theory
+    >>> whole = theory.bounds.theorem_t2(1_000_000, 8)
+    >>> half = theory.bounds.theorem_g4(lambda t: theory.bounds.theorem_t2(t, 8), 1_000_000, lost=0.5)
+    >>> round(half / whole, 2)
+    1.42
+    """
+    kept = 1.0 - number_from("lost", lost, 0.0, 1.0, "with 1 nothing is learned")
+    rounds = whole_number("horizon", horizon, 1, "give the number of decisions")
+    return bound(math.ceil(kept * rounds)) / kept

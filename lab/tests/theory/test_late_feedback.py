@@ -1,0 +1,133 @@
+"""Theorem G: bounds for late and lost feedback, by hand and in the numbers of the docs; its lemmas have teeth."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled_lab.theory import bounds
+from decoupled_lab.theory.bounds.ladder import ladder_numbers
+from decoupled_lab.theory.inequality import Inequality
+from decoupled_lab.theory.lemmas import late
+from decoupled_lab.theory.lemmas.switches import new_wins, switch_probability
+from decoupled_lab.theory.survey import drawn_arrival, drawn_ladder_rounds
+from support.inequalities import HERE, check_teeth
+
+DELAYS = (0, 10, 40, 200)
+C1, G = 4 * math.gamma(4 / 3), math.gamma(2 / 3)
+
+
+def test_theorem_g1_by_hand() -> None:
+    k, t, d, c = 8, 10_000, 40, 0.34
+    s, z = (sum(i**power for i in range(1, k + 1)) for power in (-2 / 3, -4 / 3))
+    leading = (c * C1 * (s / k ** (1 / 3)) ** 2 + G / c) * math.sqrt(k * t)
+    flying = 2 * C1 * z * c * k ** (-1 / 6) * math.sqrt(t) + C1 * math.log(k) * (
+        0.5 * math.log(t) + 1.37432
+    )
+    assert bounds.theorem_g1(t, k, d, dc.FTPL(c=c)) == pytest.approx(leading + d * flying, rel=1e-6)
+    assert bounds.theorem_g1(t, k, 0) == bounds.theorem_a(t, k)
+
+
+def test_theorem_g2_by_hand() -> None:
+    c, theta, gamma, m, f, l0, kappa, r = 0.5, 0.01, 0.02, 0.5, 0.2, 3.0, 1.25, 8 / 3
+    for policy, least, prior in ((dc.Ladder(), 8.0, 11.5), (dc.Ladder(memory=None), 2.0, 10.0)):
+        for k in (2, 64):
+            of, t, d = ladder_numbers(k, policy), 10_000, 10
+            h, s, z, big = c * k ** (-1 / 6), of.sum, of.squares, of.whole
+            grown = (1 + h / 2) ** 4
+            stable = C1 * grown * h * max(r * big**2 / 8, (4 + kappa) / 4 * k ** (2 / 3))
+            drift = 8 * z * k ** (-2 / 3)
+            n = 4 * (1 + theta) * t + 4 + min(drift * t, (2 * h * k / gamma) ** 2 + drift)
+            sigma = 2 * d + 14 / 3 * C1 * grown * z * h * 4 / math.sqrt(3) * d * math.sqrt(t / theta)
+            sigma += 3 * h * d * k / gamma + 4 * C1 * math.log(k) * d * math.log(
+                4 + (4 + 4 * theta + drift) * t
+            )
+            first = 1 + (2 * stable + G / c * math.sqrt(k)) * math.sqrt(n) + 7 * k / gamma + big
+            first += 4 * stable * (kappa**2 + drift / 4) + (r * grown + 2) * sigma
+            v = max(s * of.chances / (1 - m), least / (m * f)) / (1 - gamma)
+            regret = math.sqrt(l0 * t) * (math.sqrt(v) + 0.5) + (2 * l0 / 3 + 1) * (of.jump + 1)
+            grows = math.log(regret) + 200 * math.log(10)
+            moved = math.sqrt(1.5 * t * (grows / math.log(2) + 2)) + math.log(prior) * grows
+            judged = d + 1 + (1 + math.log(prior) / l0) * regret + d * moved
+            assert bounds.theorem_g2(t, k, d, policy) == pytest.approx(first + judged, rel=1e-9)
+
+
+def test_the_numbers_of_the_theorem() -> None:
+    def printed(values: list[float]) -> list[str]:
+        return [f"{value:.1e}" for value in values]
+
+    plain = dc.Ladder(memory=None)
+    found = printed([bounds.theorem_g2(10_000, 8, d, plain) for d in DELAYS])
+    assert found == ["3.3e+04", "4.1e+06", "1.6e+07", "8.1e+07"]
+    found = printed([bounds.theorem_g2(10_000, 8, d) for d in DELAYS])
+    assert found == ["3.5e+04", "4.1e+06", "1.6e+07", "8.1e+07"]
+    found = printed([bounds.theorem_g1(10_000, 8, d, dc.FTPL(c=0.34)) for d in DELAYS])
+    assert found == ["2.3e+03", "6.4e+03", "1.9e+04", "8.4e+04"]
+    assert printed([bounds.theorem_g3([0.125] * 7, d) for d in (0, 10)]) == ["9.3e+09", "9.3e+12"]
+    # The factors of sqrt(K T) and of d sqrt(T).
+    for k, whole, delayed in ((8, 75.4, 3_989.6), (64, 100.7, 2_790.5)):
+        now, then = ([bounds.theorem_g2(n * 10**16, k, d, plain) for n in (1, 4)] for d in (0, 10))
+        assert (now[1] - now[0]) / math.sqrt(k * 1e16) == pytest.approx(whole, abs=0.05)
+        assert (then[1] - then[0] - now[1] + now[0]) / 1e9 == pytest.approx(delayed, abs=0.1)
+
+
+def test_theorem_g3_grows_with_the_square_of_the_delay() -> None:
+    short, long = (bounds.theorem_g3([0.125] * 7, delay) for delay in (10_000, 20_000))
+    assert long / short == pytest.approx(4.0, rel=0.01)
+    few, many = (bounds.theorem_g3([gap] * 7, 1) for gap in (1e-5, 1e-6))
+    assert many / few == pytest.approx(10.0, rel=1e-2)
+    # Without delay it is T2b but for a share: both pay for the same rung, T2b with a smaller drift.
+    one = dc.Ladder(rungs=(0.5,), prior=(), top_two_share=0.0)
+    assert 1.0 < bounds.theorem_g3([0.125] * 7, 0) / bounds.theorem_t2b([0.125] * 7, one) < 10.0
+
+
+def test_theorem_g4_is_concave_and_has_its_order() -> None:
+    def late_ladder(t: int) -> float:
+        return bounds.theorem_g2(t, 8, 10)
+
+    for bound in (late_ladder, lambda t: bounds.theorem_g1(t, 8, 10), lambda t: bounds.theorem_t2(t, 8)):
+        steps = [bound(t + 1_000) - bound(t) for t in range(1, 60_000, 1_000)]
+        assert all(later <= earlier * (1.0 + 1e-9) for earlier, later in itertools.pairwise(steps))
+        assert bounds.theorem_g4(bound, 10_000, 0.0) == bound(10_000)
+    half = bounds.theorem_g4(late_ladder, 10**12, 0.5)
+    assert half == pytest.approx(math.sqrt(2.0) * late_ladder(10**12), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: bounds.theorem_g1(100, 8, 1, dc.FTPL(estimator="centred")), "policy"),
+        (lambda: bounds.theorem_g1(100, 8, -1), "delay"),
+        (lambda: bounds.theorem_g2(100, 8, 1, dc.Ladder(least_spread=0.0)), "least_spread"),
+        (lambda: bounds.theorem_g2(100, 8, 1, dc.Ladder(uniform_share=0.0)), "uniform_share"),
+        (lambda: bounds.theorem_g3([0.1], 1, dc.Ladder()), "policy"),
+        (lambda: bounds.theorem_g4(float, 100, 1.0), "lost"),
+    ],
+)
+def test_what_theorem_g_is_not_about(call: Callable[[], float], match: str) -> None:
+    with pytest.raises(dc.ParameterError, match=match):
+        call()
+
+
+def test_the_lemmas_hold_in_random_flights_and_have_teeth() -> None:
+    rng = np.random.default_rng(4)
+    arrivals = [drawn_arrival(rng, at) for at in drawn_ladder_rounds(rng, 60)]
+    found = [(sides, HERE) for arrival in arrivals for sides in late.arrival_sides(*arrival)]
+    check_teeth(found, [each for each in vars(late).values() if isinstance(each, Inequality)])
+
+
+def test_new_wins_are_all_switches() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        before, after = rng.exponential(2.0, (2, 5))
+        assert new_wins(before, after, 3.0).sum() == pytest.approx(
+            switch_probability(before, after, 3.0), abs=1e-9
+        )
+    draws = (1.0 - rng.random((200_000, 5))) ** (-1 / 3)
+    then, now = (draws - before).argmax(axis=1), (draws - after).argmax(axis=1)
+    counted = np.bincount(now[then != now], minlength=5) / len(draws)
+    # Five standard errors: a false alarm has a probability below 1e-5.
+    assert np.abs(counted - new_wins(before, after, 3.0)).max() < 5.0 * 0.5 / math.sqrt(len(draws))
