@@ -28,9 +28,7 @@ STEP = Inequality("4 s^2 + delta without records <= 4 N r^2", "ladder, L11", OUR
 CHANCE = Inequality("E chance^2 <= min(2 / (rank (rank + 1)), (1 + eta u)^-6)", "ladder, L13", OURS)
 CHANCES = Inequality("sum E chance^2 / q <= Z_W", "ladder, L13", OURS)
 SQUARE = Inequality("E sum pi A^2 <= V_A", "ladder, L13", OURS)
-MEANS = Inequality(
-    "sum of pi / p of the leaders <= 2 of them / ((1 - gamma) top_two_share)", "ladder, L13", OURS
-)
+MEANS = Inequality("sum of pi / p of the m leaders <= 2 m / ((1 - gamma) tau)", "ladder, L13", OURS)
 RANGE = Inequality("|A| <= max(S' K^(2/3), 1 / p_leader)", "ladder, L13", OURS)
 SMALL = Inequality("E sum pi (A - that of the best arm)^2 <= C_A (1 - w_best)", "ladder, L13", OURS)
 ANY = Inequality(
