@@ -48,7 +48,7 @@ EXPERIMENTS = {
     "noisy-movies": Entry("movielens.NoisyMovies", "Movies with noise, and in random order", "ours, after appendix E.3",
         "32 to 256 movies as arms, with Bernoulli noise on the ratings, and with users in random order", in_quick=False),
     "rungs": Entry("ladder.Rungs", "Which rungs the ladder uses", "ours, [how it works](beyond.md#how-it-works)",
-        "the weights of the ladder's four rungs by round, on alternating losses and against a punishing adversary", in_quick=False),
+        "the weights of the ladder's rungs by round, on alternating losses and against a punishing adversary", in_quick=False),
     "late-bloomer": Entry("ladder.LateBloomer", "An arm that becomes good late", "ours, [how it works](beyond-appendix.md#the-ladder-in-detail)",
         "three arms without noise, of which one is bad for long and then the best", in_quick=False),
     "drift": Entry("drift.Drift", "Worlds that change", "ours, [beyond the paper](beyond.md)",

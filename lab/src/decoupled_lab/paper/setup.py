@@ -11,7 +11,7 @@ from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, Tsal
 from decoupled.simulation import Results, described
 
 from ..report import comparison
-from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of
+from ..report.claims import Measure, mean_of, quantile_gap, ratio_of
 from ..report.page import ReportTable
 
 POLICIES: tuple[Policy, ...] = (FTPL(), TsallisINF(), Exp3())
@@ -148,9 +148,12 @@ def regret_ratio(
     return ratio_of(cell, results.final_regret(above), results.final_regret(below), comparisons)
 
 
-def lowest_claim(name: str, place: str, statement: str, cells: Mapping[str, Results]) -> Claim:
-    """The claim that FTPL has the lowest regret in every cell."""
-    return judged_above(name, place, statement, "regret of a rival minus FTPL's", leads(cells), 0.0)
+def late_share(of: str, results: Results, label: str, since: float, comparisons: int) -> Measure:
+    """The share of a policy's regret that comes after a part `since` of the rounds."""
+    rounds = results.data["round"].values
+    start = int(np.argmin(np.abs(rounds - since * rounds[-1])))
+    curves = results.data.regret.sel(policy=label).values
+    return ratio_of(of, curves[:, -1] - curves[:, start], curves[:, -1], comparisons)
 
 
 def regret_table(cells: Mapping[str, Results], names: Mapping[str, str] = NAMES) -> ReportTable:
