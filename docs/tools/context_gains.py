@@ -57,8 +57,8 @@ def gains(world: ContextTable, runs: int = RUNS) -> dict[str, Floats]:
     return {name: -results.final_regret(policy) for name, policy in POLICIES.items()}
 
 
-def many_arms(order: str) -> ContextTable:
-    """Every recorded table side by side, and the mean of each, with 5 labels that tell nothing: 58 arms."""
+def many_arms(order: str, labels: int = 5) -> ContextTable:
+    """Every recorded table side by side, and the mean of each, with labels that tell nothing: 58 arms."""
     tables = []
     for file in sorted((Path(os.environ["DECOUPLED_DATA"]) / "real").glob("*.npz")):
         with np.load(file) as kept:
@@ -66,22 +66,30 @@ def many_arms(order: str) -> ContextTable:
     rounds = max(len(each) for each in tables)
     long = [np.resize(each, (rounds, each.shape[1])) for each in tables]  # shorter ones again and again
     losses = np.hstack([*long, *(each.mean(axis=1, keepdims=True) for each in long)])
-    labels = np.random.default_rng(1).integers(5, size=rounds)
-    return ContextTable(losses, {FIELD: labels.astype(str).tolist()}, order=order)
+    drawn = np.random.default_rng(1).integers(labels, size=rounds)
+    return ContextTable(losses, {FIELD: drawn.astype(str).tolist()}, order=order)
 
 
 def measure_many_arms() -> Iterator[tuple[str, dict[str, Any]]]:
     """Regret where there are many arms and the context tells nothing."""
     for order in ("given", "shuffled"):
         world = many_arms(order)
-        rounds, policies = len(world.losses), [POLICIES["contextual"], POLICIES["pooled"]]
-        results = dc.simulate(policies, world, rounds, 60, seed=SEED, checkpoints=1)
-        for name in ("contextual", "pooled"):
-            mean = mean_of("", results.final_regret(POLICIES[name]))
-            what = f"mean regret of {POLICIES[name].label} with {world.arms} recorded arms, order {order}"
+        policies = [POLICIES["contextual"], POLICIES["pooled"]]
+        found = dict(zip(("contextual", "pooled"), many_regrets(policies, world), strict=True))
+        found["contextual-30"] = many_regrets(policies[:1], many_arms(order, 30))[0]
+        for name, regret in found.items():
+            mean, policy = mean_of("", regret), POLICIES[name.removesuffix("-30")]
+            labels = f"{30 if name.endswith('-30') else 5} labels that tell nothing, order {order}"
+            what = f"mean regret of {policy.label} with {world.arms} recorded arms and {labels}"
             ends = {"value": mean.value, "low": mean.low, "high": mean.high}
             print("many", order, name, ends, flush=True)
             yield f"context.many.{order}.{name}", {**ends, "unit": "loss", "decimals": 0, "what": what}
+
+
+def many_regrets(policies: list[Any], world: ContextTable) -> list[Floats]:
+    """The regret of each policy, one number per run."""
+    results = dc.simulate(policies, world, len(world.losses), 96, seed=SEED, checkpoints=1)
+    return [results.final_regret(policy) for policy in policies]
 
 
 def measure() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -110,7 +110,7 @@ MISTAKES = [
     ("kernels/random/keyed.py", "serials[index])) / weights[index]", "serials[index])) / weights[index] ** 1.02"),
     ("kernels/random/keyed.py", "serial * _PURPOSES + purpose", "serial * _PURPOSES"),
     ("kernels/laws/ladder_state.py", "== least and precedence[arm] < precedence[found]", "== least and precedence[arm] < 0.0"),
-    ("kernels/laws/contextual.py", "return 0.5 * rest if", "return 0.49 * rest if"),
+    ("kernels/laws/contextual.py", "0.5 * earned * rest if", "0.49 * earned * rest if"),
     ("kernels/laws/contextual.py", "scalars[at.CHANCE + rung] * (surprise * weight)", "scalars[at.CHANCE + rung] * surprise"),
     ("kernels/laws/contextual.py", "least + law[arm] * (half_unit", "least + 1.02 * law[arm] * (half_unit"),
     ("kernels/laws/contextual_state.py", "(seen * variety + noise)", "(seen * variety + 1.02 * noise)"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.extend import diagnostics
 from decoupled.learner.portable import as_text, from_columns, to_columns
 from support.interrupts import at_every_point
 from support.statistics import chi_square_p
@@ -398,3 +399,66 @@ def test_numbers_are_scaled_as_the_twin_says() -> None:
                 running.layout.row(running.state, f"number_{each}_0")[0] for each in ("mean", "deviation")
             ]
             np.testing.assert_allclose(found, moments(values[:count]), rtol=1e-9, atol=1e-9)
+
+
+def _shares(learner: dc.Learner) -> list[float]:
+    told = diagnostics(learner)
+    return [told[name] for name in ("outer_even", "pooled_share", "segment_share")]
+
+
+@pytest.mark.parametrize("telling", [True, False])
+def test_with_many_arms_the_even_share_grows_as_contextual_rungs_earn_weight(telling: bool) -> None:
+    # Of ten arms another is best, by 0.6, for each of five segments, or one for all. False alarm below 1e-3.
+    policy = dc.ContextualLadder(segments=("s",))
+    learner, rng = policy.start(arms=10, seed=1), np.random.default_rng(1)
+    learner.exploit(context={"s": 0})
+    assert _shares(learner) == pytest.approx([0.1, 0.9 * 0.9, 0.9 * 0.1])
+    for _ in range(1_500):
+        segment = int(rng.integers(5))
+        decision = learner.decide(context={"s": segment})
+        assert decision.propensity is not None
+        assert decision.propensity >= policy.least_propensity(10)
+        best = 2 * segment if telling else 3
+        learner.observe(decision, loss=float(rng.random() < (0.2 if decision.explore == best else 0.8)))
+    even, pooled, segment_share = _shares(learner)
+    assert (even > 0.45) == telling
+    assert (even < 0.2) == (not telling)
+    assert even + pooled + segment_share == pytest.approx(1.0)
+    assert segment_share == pytest.approx((1.0 - even) * even)  # half of 2 * even
+
+
+def test_with_two_arms_half_of_the_exploration_is_even_whatever_is_learned() -> None:
+    learner = dc.ContextualLadder(segments=("s",)).start(arms=2, seed=1)
+    for t in range(50):
+        learner.observe(learner.decide(context={"s": t % 2}), loss=float(t % 3 == 0))
+        assert _shares(learner) == [0.5, 0.25, 0.25]
+
+
+def test_late_feedback_is_gated_by_the_law_of_its_decision() -> None:
+    # Arm 7 is bad when decisions are made and good when their feedback comes: it is explored far more often by then.
+    learner = dc.ContextualLadder(segments=("s",)).start(arms=8, seed=2)
+
+    def play(rounds: int, best: int) -> None:
+        for t in range(rounds):
+            decision = learner.decide(context={"s": t % 2})
+            learner.observe(decision, loss=float(decision.explore != best))
+
+    play(30, 0)
+    late = [learner.decide(context={"s": t % 2}) for t in range(40)]
+    play(30, 7)
+    saved, falls = learner.to_json(), []
+    for t, decision in enumerate(late):
+        if decision.explore == 7:
+            learner.exploit(context={"s": t % 2})
+            again = dc.Learner.from_json(saved)
+            again.observe(decision.id, loss=0.0)
+            again.exploit(context={"s": t % 2})
+            for ladder in ("", "segment_"):
+                before, after = (_row(each, f"{ladder}estimates") for each in (learner, again))
+                most = 0.5 / _row(learner, f"{ladder}eta")[0] + 0.5 * (before[7] - before.min())
+                falls.append((before[7] - after[7]) / most)
+    assert 0.9 < max(falls) <= 1.0  # 1.69 by the law of the arrival
+
+
+def _row(learner: dc.Learner, name: str) -> Any:
+    return learner._running.layout.row(learner._running.state, name)

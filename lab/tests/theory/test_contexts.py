@@ -67,37 +67,63 @@ def test_f1_by_hand() -> None:
     costs, rate = {}, POLICY.hedge_rate
     for rung in POLICY.rung_names:
         none, some = (bounds.theorem_f1(apart, 2, POLICY, rung) for apart in (0.0, 500.0))
-        costs[rung] = (none - 1.0) / ((2.0 / 3.0 * rate + 1.0) * 4.0)
-        assert some - none == pytest.approx(costs[rung] * math.sqrt(rate * 4.0 * 500.0))
+        # Half of the exploration is even, and of each ladder's one fiftieth.
+        costs[rung] = (none - 1.0) / ((2.0 / 3.0 * rate + 1.0) * 2.0 / 0.51)
+        assert some - none == pytest.approx(costs[rung] * math.sqrt(rate * 2.0 / 0.51 * 500.0))
     # Lambda = 1 + ln(1 / prior) / L0, and the priors sum to 1.
     assert sum(math.exp(-rate * (cost - 1.0)) for cost in costs.values()) == pytest.approx(1.0)
 
 
+def test_many_arms_in_f1_by_hand() -> None:
+    rate = POLICY.hedge_rate
+    for arms, least in ((8, 56.14), (64, 1812.4), (1024, 48_861.9)):
+        costs = []
+        for rung in POLICY.rung_names:
+            none, some = (bounds.theorem_f1(apart, arms, POLICY, rung) for apart in (0.0, 500.0))
+            costs.append((some - none) / math.sqrt(rate * least * 500.0))
+        priors = [math.exp(-rate * (cost - 1.0)) for cost in costs]
+        assert sum(priors) == pytest.approx(1.0, abs=2e-3)
+        assert priors[0] / priors[1] == pytest.approx(arms, rel=2e-3)  # 2 K / 2 against 1
+
+
 def test_what_a_shared_exploration_changes() -> None:
     alone, shared = ladder_numbers(8), shared_numbers(8, POLICY)
-    assert shared.share == 0.25
-    assert shared.whole == pytest.approx(1.0 / (0.25 / alone.whole + 0.5 / 8))
-    assert shared.low_cost == 16.0 < alone.low_cost
-    assert shared.variance == pytest.approx(min(4.0 * alone.variance, 32.0))
-    assert shared.jump <= 16.0
-    # Exploring evenly alone: only the even share counts.
-    even = shared_numbers(8, dc.ContextualLadder(uniform_share=1.0))
-    assert (even.whole, even.jump, even.variance) == (8.0, 8.0, 16.0)
+    even = 0.125 + 0.875 * 0.02  # at the start, and each ladder has an even share of its own
+    assert shared.share == 0.25  # when contextual rungs have earned everything
+    assert shared.whole == pytest.approx(
+        1.0 / (0.25 / alone.whole + 0.51 / 8)
+    )  # all arms have more by then
+    segment = shared_numbers(8, POLICY, "segments")
+    assert segment.whole == pytest.approx(1.0 / (0.875 * 0.25 / 2.0 / alone.whole + even / 8))
+    assert shared.low_cost == pytest.approx(8.0 / even)
+    assert shared.low_cost < alone.low_cost
+    assert shared.variance == pytest.approx(min(4.0 * alone.variance, 16.0 / even))
+    assert shared.jump <= 8.0 / even
+    # That of a segment has the least at the start, or at the end if there is much even exploration.
+    assert shared_numbers(8, POLICY, "segments").share == 0.875 * 0.25 / 2.0
+    assert shared_numbers(8, dc.ContextualLadder(segments=("s",), uniform_share=0.9), "segments").share == (
+        pytest.approx(0.05)
+    )
+    assert shared_numbers(2, POLICY, "segments") == shared_numbers(2, POLICY)
+    # Two arms that are explored evenly alone: only the even share counts.
+    evenly = shared_numbers(2, dc.ContextualLadder(uniform_share=1.0))
+    assert (evenly.whole, evenly.jump, evenly.variance) == (2.0, 2.0, 4.0)
     # Without segments, the ladder has all the rest.
     assert shared_numbers(8, dc.ContextualLadder()).share == 0.5
 
 
 def test_f2_grows_with_the_segments_and_f2b_does_not_grow_with_the_rounds() -> None:
-    terms = bounds.shared_terms(2, POLICY)
     for segments, own, count in ((None, "pooled", 1), (9, "segments", 9)):
-        hand = terms.factor * math.sqrt(count * 2 * 10_000) + count * terms.constant
-        hand += bounds.theorem_f1(20_000.0, 2, POLICY, own)
-        assert bounds.theorem_f2(10_000, 2, segments, POLICY) == pytest.approx(hand)
+        terms = bounds.shared_terms(4, POLICY, own)
+        hand = terms.factor * math.sqrt(count * 4 * 10_000) + count * terms.constant
+        hand += bounds.theorem_f1(20_000.0, 4, POLICY, own)
+        assert bounds.theorem_f2(10_000, 4, segments, POLICY) == pytest.approx(hand)
     assert bounds.theorem_f2b([0.3, 0.1], 5) > bounds.theorem_f2b([0.3, 0.1]) > 0.0
 
 
 def test_f3_by_hand() -> None:
-    assert bounds.theorem_f3(1_000, 2, 8.0) == pytest.approx(math.sqrt(2 * 2 * 1_000 * 8.0 / 0.5))
+    assert bounds.theorem_f3(1_000, 2, 8.0) == pytest.approx(math.sqrt(2 * 2 * 1_000 * 8.0 / 0.51))
+    assert bounds.theorem_f3(1_000, 8, 8.0) == pytest.approx(math.sqrt(2 * 8 * 1_000 * 8.0 / 0.1425))
     assert bounds.theorem_f3(1_000, 2, 8.0, 1.0, gap=0.1) == pytest.approx(2 * 2 * 8.0 / 0.1)
     squared = bounds.forecaster_regret(1_000, 2, 3, norm=2.0, ridge=0.5)
     assert squared == pytest.approx(2 * (0.5 * 4.0 + 3 * math.log(1 + 1_000 / (0.5 * 3 * 2))))
@@ -140,6 +166,7 @@ def test_greedy_regression_stays_below_its_bound() -> None:
         (lambda: bounds.theorem_f3(10, 2, 1.0, gap=0.0), "gap"),
         (lambda: bounds.forecaster_regret(10, 2, 0), "features"),
         (lambda: bounds.shared_terms(5_000), "arms"),
+        (lambda: bounds.shared_terms(8, dc.ContextualLadder(), "segments"), "ladder = 'segments'"),
     ],
 )
 def test_arguments_are_checked(call: object, message: str) -> None:

@@ -94,8 +94,6 @@ class ContextualTwin(Twin):
     def __init__(self, policy: Any, arms: int) -> None:
         super().__init__(arms)
         self.policy, self.rungs = policy, policy.rung_names
-        prior = np.array([PRIORS.get(name, 1.0) for name in self.rungs])
-        self.prior = prior / prior.sum()
         self.pooled, self.by_segment = PartTwin(arms, ""), dict[Any, PartTwin]()
         self.serials = list(range(arms))
         self.history: list[tuple[Any, int, float]] = []  # segment, arm, loss
@@ -127,6 +125,15 @@ class ContextualTwin(Twin):
     @property
     def segment(self) -> PartTwin:
         return self.by_segment.setdefault(self.segment_name, PartTwin(len(self.estimates), "segment_"))
+
+    @property
+    def prior(self) -> Floats:
+        """That of the ladder of all rounds is larger with more than two arms."""
+        arms = len(self.estimates)
+        prior = np.array(
+            [PRIORS.get(name, 1.0) * (max(arms / 2, 1) if name == "pooled" else 1) for name in self.rungs]
+        )
+        return prior / prior.sum()
 
     # Rungs
 
@@ -227,11 +234,12 @@ class ContextualTwin(Twin):
         return law
 
     def exploration_law(self) -> Floats:
-        parts = [self.pooled, self.segment] if self.policy.segments else [self.pooled]
-        even = self.policy.uniform_share
-        own: Floats = np.mean([part.exploration_law() for part in parts], axis=0)
-        law: Floats = even / len(own) + (1 - even) * own
-        return law
+        law: Floats = self.pooled.exploration_law()
+        earned = max(min(1, 2 / len(law)), 1 - self.weights()[0] / self.prior[0])
+        if self.policy.segments:
+            law = (1 - earned / 2) * law + earned / 2 * self.segment.exploration_law()
+        even = self.policy.uniform_share * earned
+        return even / len(law) + (1 - even) * law
 
     # Learning
 

@@ -17,8 +17,8 @@ from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnsupportedError, shown
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.state import SHARED_SCALARS, State
-from .arms import ArmNames
-from .pending import Baseline
+from .arms import ArmNames, Serials
+from .pending import LAW, Baseline
 from .policy_types import ContextualLadder, Policy
 
 Value: TypeAlias = str | bool | int | float | None
@@ -116,8 +116,8 @@ class Contexts:
     def enter(self, context: Context | None, advice: Floats | None = None, *, new: bool = True) -> Baseline:
         """Put a context into the state, for the next call, and the advice of each adviser: a law, or zeros for none.
 
-        Return what a decision keeps until its feedback comes; `fill` fills it. Only with `new`, an unknown segment gets a
-        number: a replay makes all decisions again, but not what else was asked in between.
+        Return what a decision keeps until its `record` is known. Only with `new`, an unknown segment gets a number: a
+        replay makes all decisions again, but not what else was asked in between.
         """
         segment, numbers = self.encoder.encode(context, new=new)
         record = self.new_record()
@@ -130,7 +130,7 @@ class Contexts:
 
     @staticmethod
     def new_record() -> Baseline:
-        """What a decision keeps until its feedback comes, for `fill`."""
+        """What a decision keeps if it is interrupted before it is known: nothing."""
         return _NO_SERIALS, _NO_VALUES, False, {}
 
     def derive(self) -> None:
@@ -138,8 +138,8 @@ class Contexts:
         if self._scalars.item(at_place.ENTERING):
             self._derive()
 
-    def recall(self, record: Any) -> None:
-        """Put the context of a pending decision into the state, with what its rungs are judged with."""
+    def recall(self, record: Any, serials: Serials) -> None:
+        """Put the context of a pending decision into the state, with its law and what its rungs are judged with."""
         if record is self._at_hand and record is not None:
             return
         if record is None or not record[3]:  # interrupted before it was known
@@ -150,12 +150,20 @@ class Contexts:
             count = 1 + len(self._given)
             self._put(int(numbers[0]), numbers[1:count])
             self._chances[:] = numbers[count:]
+            places, found = serials.places(record[0])
+            if len(record[0]) > 0:  # older states have no law
+                law = self._state.floats[at_place.LAW]
+                law[:] = -1.0
+                law[places] = record[1][found]
+                self._scalars[at_place.LAW_KNOWN] = 1.0
         self._at_hand = record
 
-    def fill(self, record: Baseline, state: State, serial: int) -> None:
-        """Keep what a decision was drawn with, in this state, if it explores this arm."""
+    def record(self, state: State, serials: Serials, serial: int) -> Baseline:
+        """What a decision keeps until its feedback comes, drawn in this state with these arms, if it explores this one."""
         chances = self._chances if state is self._state else at_place.chances(state, len(self._rungs))
-        record[3][serial] = [self._scalars.item(at_place.WANTED), *self._given.tolist(), *chances.tolist()]
+        law = state.floats[at_place.LAW].copy()
+        kept = [self._scalars.item(at_place.WANTED), *self._given.tolist(), *chances.tolist()]
+        return serials.of(np.arange(len(law))), law, LAW, {serial: kept}
 
     def why(self, state: State) -> tuple[Any, ...]:
         """What `Why` is made of, for a decision that was drawn in this state."""
@@ -167,7 +175,7 @@ class Contexts:
         scalars[at_place.WANTED] = segment
         if numbers:
             self._given[:] = numbers
-        scalars[at_place.ENTERING] = 1.0
+        scalars[at_place.ENTERING], scalars[at_place.LAW_KNOWN] = 1.0, 0.0
 
     def leave(self) -> None:
         """Enter the first segment: what is saved, or follows, must not depend on the context of the last call."""

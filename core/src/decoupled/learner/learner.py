@@ -524,8 +524,7 @@ class Learner(Guarded):
         if part is not None:
             covered = tuple(running.serials.of(part).tolist())
         if contexts is not None:
-            baseline, why = contexts.new_record(), contexts.why(among.state)
-            contexts.fill(baseline, among.state, serial)
+            baseline, why = contexts.record(among.state, among.serials, serial), contexts.why(among.state)
         return marked(fields, guarded, why), serial, covered, baseline
 
     def _guarded(

@@ -183,8 +183,8 @@ class Waiting:
             if place is None:
                 serials, values, free, kept = baseline
                 same: Any = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
-                if len(serials) == 0:  # no baselines: what is kept is of this decision, such as its context
-                    same = same, explored, tuple(kept[explored])
+                if len(serials) == 0 or (free == LAW and explored in kept):
+                    same = same, explored, tuple(kept[explored])  # of this decision, such as its context
                 place = known[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))

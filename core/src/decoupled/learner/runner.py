@@ -52,7 +52,8 @@ class Running:
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
         self.baseline = policy.baseline
-        self.most_pending = MOST_ROUNDS if policy.baseline is None else max(MOST_KEPT // arms, 1)
+        keeps = policy.contextual or policy.baseline is not None
+        self.most_pending = max(MOST_KEPT // arms, 1) if keeps else MOST_ROUNDS
         # Whether an update is one step, which no signal interrupts; and whether what comes before it changes only what
         # is derived, even if baselines were predicted.
         self._in_one_step = not (policy.in_python or policy.interpreted or jit_disabled())
@@ -236,7 +237,7 @@ class Running:
     ) -> None:
         """Learn the loss of an explored arm, and of the decision with this id."""
         if self.contexts is not None:
-            self.contexts.recall(baseline)
+            self.contexts.recall(baseline, self.serials)
         if self.baseline is None:
             self.calls.update(arm, weight, loss)
             return

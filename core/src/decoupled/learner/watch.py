@@ -81,7 +81,7 @@ class Watch:
         for number, pending in enumerate(reversed(new), self.made + 1):
             decision, _, covered, baseline = pending
             if running.contexts is not None:  # the law is that of its context
-                running.contexts.recall(baseline)
+                running.contexts.recall(baseline, running.serials)
                 running.contexts.derive()
                 self._law = None
             born, law = running.serials.born, None

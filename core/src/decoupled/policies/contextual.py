@@ -40,8 +40,9 @@ class ContextualLadder(Policy):
     - an adviser of your own, each time you pass its choice to `decide(advice=...)`.
 
     AdaHedge learns how often to play each rung, from the same observations. Rounds in which all rungs agree teach it
-    nothing and cost nothing. Exploration has an even share $\gamma$, and the rest is in equal parts that of the
-    pooled ladder and that of the segment's, so the propensity is exact and at least $\gamma / K$.
+    nothing and cost nothing. With two arms, exploration has an even share $\gamma$, and the rest is in equal parts that of
+    the pooled ladder and that of the segment's. With $K$ arms, the even share and the segment's are $2 / K$ of that, and
+    grow up to all of it as rungs that know the context earn weight. The propensity is exact; see `least_propensity`.
 
     docs/context.md shows what it gains and what it costs where the context tells nothing.
 
@@ -52,7 +53,8 @@ class ContextualLadder(Policy):
             that are far out cost little; a missing one counts as its mean. Empty for no regression.
         advisers: the names of those whose advice `decide` may be given, at most 8.
         max_segments: how many segments are told apart, in order of appearance; all later ones are one segment.
-        uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at most 1.
+        uniform_share: the largest share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at
+            most 1.
         hedge_rate: what is divided by AdaHedge's regret to give its learning rate, above 0.
 
     >>> import decoupled as dc
@@ -111,6 +113,19 @@ class ContextualLadder(Policy):
         """The names of the rungs, in order."""
         return tuple(_NAMES[kind] for kind in self._own_kinds) + self.advisers
 
+    def least_propensity(self, arms: int) -> float:
+        """The least probability with which an arm is explored, if there are so many.
+
+        Args:
+            arms: the number of arms.
+
+        >>> import decoupled as dc
+        >>> [round(dc.ContextualLadder().least_propensity(arms), 4) for arms in (2, 8, 64)]
+        [0.255, 0.0178, 0.0006]
+        """
+        even = self.uniform_share * min(1.0, 2.0 / arms)
+        return (even + (1.0 - even) * _LADDER.uniform_share) / arms
+
     @property
     def _own_kinds(self) -> tuple[int, ...]:
         segmented = (at_place.SEGMENTS, at_place.SHRUNK) if self.segments else ()
@@ -122,12 +137,12 @@ class ContextualLadder(Policy):
 
     def params(self) -> Any:
         kinds = [*self._own_kinds, *(at_place.ADVICE + each for each in range(len(self.advisers)))]
-        priors = [_PRIORS[min(kind, at_place.ADVICE)] for kind in kinds]
+        priors = [_PRIORS[min(kind, at_place.ADVICE)] for kind in kinds]  # the kernel scales them
         empty = [0.0] * (at_place.MOST_RUNGS - len(kinds))
         own = (
             *(self.uniform_share, self.hedge_rate, len(kinds), bool(self.segments), len(self.numbers)),
             len(self.advisers),
-            *(each / sum(priors) for each in priors),
+            *priors,
             *empty,
             *kinds,
             *empty,
@@ -178,11 +193,12 @@ class ContextualLadder(Policy):
 
     def exploration_law(self, state: State) -> Floats:
         """The even share, and the ladders' own laws."""
-        parts = self._ladders(state)
-        own = (1.0 - self.uniform_share) / len(parts)
-        law = np.full(state.floats.shape[1], self.uniform_share / state.floats.shape[1])
-        for part in parts:
-            law += own * _LADDER.exploration_law(part)
+        arms, share = state.floats.shape[1], state.scalars.item
+        law = np.full(arms, share(at_place.EVEN) / arms)
+        for place, part in zip(
+            (at_place.POOLED_SHARE, at_place.SEGMENT_SHARE), self._ladders(state), strict=False
+        ):
+            law += share(place) * _LADDER.exploration_law(part)
         return law
 
     def keyed(self, state: State) -> Keyed:

@@ -166,7 +166,7 @@ def drawn_contexts(rng: np.random.Generator) -> Iterator[Sides]:
     two_best, other = rng.multinomial(2, np.full(arms, 1.0 / arms)) / 2.0, rng.dirichlet(np.full(arms, 0.5))
     for segments in ((), ("s",)):
         policy = ContextualLadder(segments=segments, uniform_share=even)
-        yield from contexts.shared_sides(q, two_best, other, policy)
+        yield from contexts.shared_sides(q, two_best, other, policy, float(other[0]))
     explored = (1.0 - even) * other + even / arms
     leaders = np.eye(arms)[
         rng.integers(arms, size=3) if rng.random() < 0.5 else np.full(3, rng.integers(arms))

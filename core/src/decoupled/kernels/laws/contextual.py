@@ -2,7 +2,8 @@
 
 What is exploited does not change what is seen. So any number of rules, each a *rung*, can be judged by one exploration.
 The exploration mixes an even share, the ladder of all rounds and that of the segment, so that both ladders see what they
-would see by themselves, only less often.
+would see by themselves, only less often. With many arms an even share is expensive. So with more than two, the even share
+and that of the segment are small until the rungs that know the context have earned weight.
 """
 
 import math
@@ -12,7 +13,6 @@ from ...base.arrays import Floats, Ints, Words
 from ..compose import START
 from ..dispatch import Functions
 from ..jit import compiled
-from ..order.ranked import rank_of
 from ..random.keyed import RUNG, any_arm, key_unit, keyed_race
 from ..random.sampling import categorical, total
 from ..random.stream import below, uniform
@@ -34,9 +34,10 @@ from .contextual_state import (
     set_shared,
 )
 from .ladder_rungs import drawn_rung, exploited, fill_hedge, hedge_step, keyed_ladder, prepare_for
-from .ladder_state import cover
+from .ladder_state import cover, limit_fall
 
 OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
+ROUNDING = 1e-9  # a decision's weight times the probability in its own state is 1, up to this
 
 
 @compiled
@@ -49,9 +50,7 @@ def init(params: Any, state: State) -> None:
     set_shared(state)
     if not entering:
         ladder.init(inner, pooled(state))
-        for rung in range(int(params.outer_rungs)):
-            scalars[at.PRIOR + rung] = params[at.PRIORS_AT + rung]
-            scalars[at.KIND + rung] = params[at.KINDS_AT + rung]
+        fill_priors(params, state)
     scalars[at.ENTERING] = 0.0
     if params.segmented > 0.0:
         for arm in range(state.floats.shape[1]):
@@ -63,8 +62,40 @@ def init(params: Any, state: State) -> None:
 
 
 @compiled
+def fill_priors(params: Any, state: State) -> None:
+    """Fill the kinds of the rungs and their priors: the more arms there are, the more the pooled ladder is trusted."""
+    scalars, rungs, whole = state.scalars, int(params.outer_rungs), 0.0
+    for rung in range(rungs):
+        kind, prior = params[at.KINDS_AT + rung], params[at.PRIORS_AT + rung]
+        if kind == at.POOLED:
+            prior /= least_earned(state)
+        scalars[at.KIND + rung], scalars[at.PRIOR + rung] = kind, prior
+        whole += prior
+    for rung in range(rungs):
+        scalars[at.PRIOR + rung] /= whole
+
+
+@compiled
+def least_earned(state: State) -> float:
+    """The share of `uniform_share`, and of a segment's, that is there from the start: 2 / K."""
+    return min(1.0, 2.0 / state.floats.shape[1])
+
+
+@compiled
+def fill_shares(params: Any, state: State) -> None:
+    """Fill the shares of the exploration, from the weight that the rungs that know the context have earned."""
+    scalars = state.scalars
+    left = scalars[at.WEIGHT] / scalars[at.PRIOR]  # of the pooled rung's trust; it is the first
+    earned = max(1.0 - left, least_earned(state))
+    scalars[at.EVEN] = params.exploration * earned
+    rest = 1.0 - scalars[at.EVEN]
+    scalars[at.SEGMENT_SHARE] = 0.5 * earned * rest if params.segmented > 0.0 else 0.0
+    scalars[at.POOLED_SHARE] = (1.0 - 0.5 * earned) * rest if params.segmented > 0.0 else rest
+
+
+@compiled
 def refresh(params: Any, state: State) -> None:
-    """Derive the arms of the rungs that know the context, and the weights of all rungs."""
+    """Derive the arms of the rungs that know the context, the weights of all rungs, and the shares of the exploration."""
     scalars, rungs = state.scalars, int(params.outer_rungs)
     if params.segmented > 0.0:
         fill_values(state)
@@ -75,6 +106,7 @@ def refresh(params: Any, state: State) -> None:
             scalars[at.ARM + rung] = leader_of(params, state, kind == at.LINEAR)
     rate, regret = params.outer_rate, scalars[at.REGRET]
     scalars[at.HEDGE_SUM] = fill_hedge(scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, regret, rate)
+    fill_shares(params, state)
 
 
 @compiled
@@ -89,48 +121,29 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
         mark -= scalars[at.WEIGHT + rung]
     scalars[at.SERVED] = rung
     exploit = played(inner, state, rung, stream)
-    mark, own = uniform(stream), own_share(params)
-    if mark < params.exploration:
+    mark = uniform(stream)
+    if mark < scalars[at.EVEN]:
         explore = below(arms, stream)
-    elif mark < params.exploration + own:
+    elif mark < scalars[at.EVEN] + scalars[at.POOLED_SHARE]:
         explore = ladder.explored(inner, pooled(state), stream)[0]
     else:
         explore = ladder.explored(inner, segment(state), stream)[0]
-    share = chance_explored(params, state, explore)
+    fill_law(state)
+    share = state.floats[at.LAW, explore]
     fill_chances(params, state, explore)
     return exploit, explore, 1.0 / share, share
 
 
 @compiled
-def own_share(params: Any) -> float:
-    """The share of the exploration that each ladder has."""
-    rest: float = 1.0 - params.exploration
-    return 0.5 * rest if params.segmented > 0.0 else rest
-
-
-@compiled
-def chance_explored(params: Any, state: State, arm: int) -> float:
-    """The probability with which an arm is explored."""
-    own = own_share(params)
-    share: float = params.exploration / state.floats.shape[1]
-    share += own * ladder_share(pooled(state), arm)
-    if params.segmented > 0.0:
-        share += own * ladder_share(segment(state), arm)
-    return share
-
-
-@compiled
-def ladder_share(part: State, arm: int) -> float:
-    """The probability with which a ladder by itself would explore an arm."""
-    rank = rank_of(
-        part.floats[ladder_at.RANKED],
-        part.ints[ladder_at.ORDER],
-        part.floats[ladder_at.ESTIMATES, arm],
-        arm,
-        0,
-    )
-    share: float = ladder.share_of(part, arm, rank)
-    return share
+def fill_law(state: State) -> None:
+    """Fill the law of exploration, which a decision keeps: feedback may come when another law explores."""
+    floats, scalars, arms = state.floats, state.scalars, state.floats.shape[1]
+    for arm in range(arms):
+        share = scalars[at.EVEN] / arms + scalars[at.POOLED_SHARE] * floats[ladder_at.LAW, arm]
+        if scalars[at.SEGMENT_SHARE] > 0.0:
+            share += scalars[at.SEGMENT_SHARE] * floats[at.LADDER_ROWS + ladder_at.LAW, arm]
+        floats[at.LAW, arm] = share
+    scalars[at.LAW_KNOWN] = 1.0
 
 
 @compiled
@@ -207,32 +220,36 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     if weight > 0.0 and params.numbers > 0.0:
         note_regression(params, state, arm, loss)
     note_numbers(params, state)
+    if scalars[at.LAW_KNOWN] == 0.0:  # from a log
+        fill_law(state)
     for each in range(floats.shape[1]):
-        absent = floats[at.ABSENT, each] > 0.0
-        floats[at.LAW, each] = -1.0 if absent else chance_explored(params, state, each)
+        if floats[at.ABSENT, each] > 0.0:
+            floats[at.LAW, each] = -1.0
     seen, mean = (
         floats[at.LADDER_ROWS + ladder_at.COUNTS, arm],
         floats[at.LADDER_ROWS + ladder_at.MEANS, arm],
     )
     set_shared(state)
-    cover_part(pooled(state), floats[at.LAW], loss)
+    cover_part(pooled(state), floats[at.LAW], arm, weight, loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
     if segmented:
         scalars[at.SEGMENT_AT + ROUND] += 1.0  # a segment counts its own
-        cover_part(segment(state), floats[at.LAW], loss)
+        cover_part(segment(state), floats[at.LAW], arm, weight, loss)
         ladder.update(inner, segment(state), arm, weight, loss)
         if weight > 0.0 and seen > 0.0:
             scalars[at.WITHIN] += (loss - mean) * (loss - floats[at.LADDER_ROWS + ladder_at.MEANS, arm])
             scalars[at.WITHIN_FREE] += 1.0
         note_segment(state)
-    floats[at.ABSENT, :] = 0.0
+    floats[at.ABSENT, :], scalars[at.LAW_KNOWN] = 0.0, 0.0
     refresh(params, state)
 
 
 @compiled
-def cover_part(part: State, law: Floats, loss: float) -> None:
+def cover_part(part: State, law: Floats, explored: int, weight: float, loss: float) -> None:
     """Give the arms of a ladder the baselines for this law of exploration; absent ones are charged the loss."""
     cover(part, law, loss)
+    if weight * law[explored] > 1.0 + ROUNDING:  # a log may say that it was less likely
+        limit_fall(part, explored, weight)
     part.scalars[ladder_at.ORIGIN], part.scalars[ladder_at.JUDGED] = ladder_at.GIVEN, ladder_at.NOBODY
 
 

@@ -55,6 +55,7 @@ LEARNED_SCALARS = (
 )
 DERIVED_SCALARS = (
     *("entering", "wanted", "current", "outer_sum", "served_rung", "segment_level", "noise", "variety"),
+    *("outer_even", "pooled_share", "segment_share", "law_known"),
     *_numbered("outer_weight"),
     *_numbered("outer_prior"),
     *_numbered("outer_kind"),
@@ -69,7 +70,10 @@ BETWEEN, BETWEEN_FREE, BETWEEN_SIZE, WITHIN, WITHIN_FREE = range(LOSS + MOST_RUN
 (ENTERING, WANTED, CURRENT, HEDGE_SUM, SERVED, LEVEL, NOISE, VARIETY) = range(
     WITHIN_FREE + 1, WITHIN_FREE + 9
 )
-WEIGHT = VARIETY + 1
+EVEN, POOLED_SHARE, SEGMENT_SHARE, LAW_KNOWN = range(
+    VARIETY + 1, VARIETY + 5
+)  # the last: whether LAW is filled
+WEIGHT = LAW_KNOWN + 1
 PRIOR = WEIGHT + MOST_RUNGS
 KIND = PRIOR + MOST_RUNGS
 ARM = KIND + MOST_RUNGS  # that a rung exploits, for rungs with one arm
@@ -82,6 +86,7 @@ OWN_BETWEEN, OWN_FREE, OWN_SIZE = range(SEGMENT_AT + len(_LADDER), SEGMENT_AT + 
 NUMBERS_AT = OWN_SIZE + 1
 
 LADDER_ROWS = len(at_place.FLOATS)
+# The law by which a decision explored, negative for arms that it could not choose; arms that were away; shrunk means.
 LAW, ABSENT, VALUE = range(2 * LADDER_ROWS, 2 * LADDER_ROWS + 3)
 ADVICE_AT = VALUE + 1
 
@@ -131,7 +136,7 @@ def layout(numbers: int, advisers: int) -> Layout:
         floats=(
             *at_place.FLOATS,
             *(f"segment_{name}" for name in at_place.FLOATS),
-            *("law", "absent", "value"),
+            *("outer_law", "absent", "value"),
             *(f"advice_{each}" for each in range(advisers)),
             *linear,
         ),

@@ -16,26 +16,42 @@ from .rungs import prior_factor
 
 @dataclass(frozen=True)
 class SharedNumbers(Numbers):
-    """The numbers of T2 for a ladder that has only a share of the exploration, beside an even share of all arms."""
+    """The numbers of T2 for a ladder that has only a share of the exploration, beside an even share of all arms.
 
-    share: float
-    even: float
+    In a round, the two are at least those of one of the ends, or of a mean of both.
+    """
+
+    ends: tuple[tuple[float, float], ...]
+
+    @property
+    def share(self) -> float:
+        """The least share of the ladder."""
+        return min(share for share, _ in self.ends)
+
+    @property
+    def even(self) -> float:
+        """The least even share, with those of the ladders."""
+        return min(even for _, even in self.ends)
+
+    def _least(self, own: float) -> float:
+        """The least probability of an arm that the ladder by itself explores with this one, or more, beside its even share."""
+        return min(share * own + even / self.arms for share, even in self.ends)
 
     @property
     def whole(self) -> float:
         """S'': p is at least share q / S' + even / K, and q is at most 1."""
-        return 1.0 / (self.share / super().whole + self.even / self.arms)
+        return 1.0 / self._least(1.0 / super().whole)
 
     @property
     def low_cost(self) -> float:
-        """K / gamma, with the even share of the whole."""
+        """K over the least even share of the whole."""
         return self.arms / self.even
 
     def explored_least(self, part: float) -> float:
         """The least probability of an arm that has this part of what the leaders and their challengers share."""
         policy = self.policy
         lent = (1.0 - policy.uniform_share) * policy.top_two_share * policy.top_two_floor
-        return self.share * part * lent + self.even / self.arms
+        return self._least(part * lent)
 
     @property
     def variance(self) -> float:
@@ -58,26 +74,45 @@ def _policy(policy: object) -> ContextualLadder:
     raise ParameterError.of("policy", policy, rule, "theorem F is about no other")
 
 
-def shared_numbers(arms: int, policy: ContextualLadder) -> SharedNumbers:
-    """The numbers of T2 for the ladders inside a contextual one."""
-    ladders = 2 if policy.segments else 1
+def ladder_shares(earned: float, policy: ContextualLadder) -> dict[str, float]:
+    """The share of the exploration of each ladder, once the rungs that know the context have earned so much."""
+    rest = 1.0 - policy.uniform_share * earned
+    if not policy.segments:
+        return {"pooled": rest}
+    return {"pooled": (1.0 - 0.5 * earned) * rest, "segments": 0.5 * earned * rest}
+
+
+def shared_numbers(arms: int, policy: ContextualLadder, ladder: str = "pooled") -> SharedNumbers:
+    """The numbers of T2 for a ladder inside a contextual one."""
     policy.at(arms)  # refuses too many
-    own = ladder_numbers(arms, Ladder())
-    return SharedNumbers(arms, own.policy, (1.0 - policy.uniform_share) / ladders, policy.uniform_share)
+    own, first = ladder_numbers(arms, Ladder()).policy, min(1.0, 2.0 / arms)
+    shares = [ladder_shares(earned, policy) for earned in (first, 1.0)]
+    start, end = (each[one_of("ladder", ladder, tuple(each))] for each in shares)
+    if ladder == "pooled" and policy.segments:
+        start = end + 0.5 * (
+            1.0 - first
+        )  # it is convex in what is earned, so above this tangent; a segment's is concave
+    evens = (
+        u + (1.0 - u) * own.uniform_share for u in (policy.uniform_share * first, policy.uniform_share)
+    )
+    return SharedNumbers(arms, own, tuple(zip((start, end), evens, strict=True)))
 
 
-def shared_terms(arms: int, policy: ContextualLadder | None = None) -> LadderTerms:
-    r"""The terms of T2a for the ladders inside a `ContextualLadder`, which share their exploration.
+def shared_terms(arms: int, policy: ContextualLadder | None = None, ladder: str = "pooled") -> LadderTerms:
+    r"""The terms of T2a for a ladder inside a `ContextualLadder`, which shares the exploration.
 
     Args:
         arms: the number of arms $K$, below 4,096.
         policy: the contextual ladder; one with segments if None.
+        ladder: "pooled" for the ladder of all rounds, "segments" for that of a segment.
 
     >>> from decoupled_lab import theory
     >>> [round(theory.bounds.shared_terms(arms).factor, 1) for arms in (2, 8, 64)]
-    [44.7, 137.2, 576.2]
+    [43.7, 137.6, 567.7]
+    >>> [round(theory.bounds.shared_terms(arms, ladder="segments").factor, 1) for arms in (2, 8, 64)]
+    [43.7, 1111.2, 133824.2]
     """
-    return terms_of(shared_numbers(arms, _policy(policy)))
+    return terms_of(shared_numbers(arms, _policy(policy), ladder))
 
 
 def theorem_f1(
@@ -87,7 +122,9 @@ def theorem_f1(
 
     With $D_T$ the disagreement of the rungs, in all, and $\Lambda = 1 + \ln(1 / \pi_{0,m}) / L_0$,
 
-    $$\Lambda \left[\sqrt{\frac{L_0 K}{\gamma} D_T} + \left(\tfrac23 L_0 + 1\right) \frac K\gamma\right] + 1.$$
+    $$\Lambda \left[\sqrt{\frac{L_0 K}{\gamma_*} D_T} + \left(\tfrac23 L_0 + 1\right) \frac K{\gamma_*}\right] + 1,$$
+
+    where no arm is explored with a probability below $\gamma_* / K$.
 
     Args:
         disagreement: $D_T$, at most twice the number of rounds in which the rungs disagree.
@@ -97,21 +134,23 @@ def theorem_f1(
 
     >>> from decoupled_lab import theory
     >>> round(theory.bounds.theorem_f1(disagreement=1_000, arms=2))
-    158
+    157
     """
     policy = _policy(policy)
     apart = number_from("disagreement", disagreement, 0.0, math.inf, "it is at most twice the horizon")
-    cost = _prior_cost(policy, rung)
+    cost = _prior_cost(arms, policy, rung)
     return cost * (math.sqrt(policy.hedge_rate * _even(arms, policy) * apart) + _range(arms, policy)) + 1.0
 
 
-def _prior_cost(policy: ContextualLadder, rung: str) -> float:
+def _prior_cost(arms: int, policy: ContextualLadder, rung: str) -> float:
     place = policy.rung_names.index(one_of("rung", rung, policy.rung_names))
-    return prior_factor(policy.params()[PRIORS_AT + place], policy.hedge_rate)
+    priors = list(policy.params()[PRIORS_AT : PRIORS_AT + len(policy.rung_names)])
+    priors[0] *= max(0.5 * arms, 1.0)
+    return prior_factor(priors[place] / sum(priors), policy.hedge_rate)
 
 
 def _even(arms: int, policy: ContextualLadder) -> float:
-    return whole_number("arms", arms, 2, "give the number of arms") / policy.uniform_share
+    return 1.0 / policy.least_propensity(whole_number("arms", arms, 2, "give the number of arms"))
 
 
 def _range(arms: int, policy: ContextualLadder) -> float:
@@ -123,7 +162,8 @@ def theorem_f2(
 ) -> float:
     r"""Theorem F2a: the expected regret of a `ContextualLadder` for any adversary, with feedback in the same round.
 
-    It is $A \sqrt{SKT} + S C$ with `shared_terms`, and F1 with $D_T \le 2T$ on top.
+    It is $A \sqrt{SKT} + S C$ with `shared_terms`, and F1 with $D_T \le 2T$ on top. With `segments` and more than a few
+    arms it is too large to say anything.
 
     Args:
         horizon: the number of rounds $T$.
@@ -133,11 +173,11 @@ def theorem_f2(
 
     >>> from decoupled_lab import theory
     >>> [f"{theory.bounds.theorem_f2(1_000_000, 2, segments):.2g}" for segments in (None, 57)]
-    ['7e+04', '5.1e+05']
+    ['6.8e+04', '4.9e+05']
     """
     policy = _policy(policy)
     own, count = _own(policy, segments)
-    terms, size = shared_terms(arms, policy), size_of(horizon, arms)
+    terms, size = shared_terms(arms, policy, own), size_of(horizon, arms)
     regret = terms.factor * math.sqrt(count * size) + count * terms.constant
     return regret + theorem_f1(2.0 * size / arms, arms, policy, own)
 
@@ -172,13 +212,17 @@ def theorem_f2b(
     policy, others = _policy(policy), positive_gaps(gaps)
     arms, least = len(others) + 1, float(others.min())
     own, count = _own(policy, segments)
-    cost, even = _prior_cost(policy, own), _even(arms, policy)
+    cost, even = _prior_cost(arms, policy, own), _even(arms, policy)
     mixing = 2.0 * cost**2 * policy.hedge_rate * even / least + 2.0 * cost * _range(arms, policy) + 2.0
-    return 2.0 * count * constrained_of(shared_numbers(arms, policy), least) + mixing
+    return 2.0 * count * constrained_of(shared_numbers(arms, policy, own), least) + mixing
 
 
 def theorem_f3(
-    horizon: int, arms: int, squared_regret: float, uniform_share: float = 0.5, gap: float | None = None
+    horizon: int,
+    arms: int,
+    squared_regret: float,
+    uniform_share: float | None = None,
+    gap: float | None = None,
 ) -> float:
     r"""Theorem F3: the regret of the arm with the smallest predicted loss, if explored arms have an even share.
 
@@ -189,16 +233,18 @@ def theorem_f3(
         horizon: the number of rounds $T$.
         arms: the number of arms $K$.
         squared_regret: the regressor's regret in squared loss, on what is explored; see `forecaster_regret`.
-        uniform_share: $\gamma$, so that every arm is explored with probability $\gamma / K$ or more.
+        uniform_share: $\gamma$, so that every arm is explored with probability $\gamma / K$ or more; None for that of
+            `ContextualLadder` with so many arms.
         gap: $\Delta$, by which the best arm leads in every context; None for no gap.
 
     >>> from decoupled_lab import theory
     >>> squared = theory.bounds.forecaster_regret(10_000, arms=2, features=5)
     >>> [round(theory.bounds.theorem_f3(10_000, 2, squared, gap=gap)) for gap in (None, 0.2)]
-    [2385, 2844]
+    [2361, 2788]
     """
     size = size_of(horizon, arms)
-    even = number_in("uniform_share", uniform_share, 0.0, 1.0 + 1e-12, "that of the policy is 0.5")
+    least = arms * ContextualLadder().least_propensity(arms) if uniform_share is None else uniform_share
+    even = number_in("uniform_share", least, 0.0, 1.0 + 1e-12, "leave it out for that of the policy")
     squared = number_from("squared_regret", squared_regret, 0.0, math.inf, "see forecaster_regret")
     if gap is None:
         return math.sqrt(2.0 * size * squared / even)

@@ -9,7 +9,7 @@ import numpy as np
 from decoupled.base import Floats
 from decoupled.policies import ContextualLadder
 
-from ..bounds.contexts import shared_numbers
+from ..bounds.contexts import ladder_shares, shared_numbers
 from ..inequality import OURS, Inequality, Sides
 
 VARIANCE = Inequality("E Var of the rungs' losses <= d K / gamma", "context, F1", OURS)
@@ -31,7 +31,7 @@ class JudgedRound(NamedTuple):
     explored: Floats  # the law of exploration
     losses: Floats
     level: float  # that the losses are compared with
-    even: float  # gamma
+    even: float  # gamma: no arm is explored with a probability below gamma / K
 
 
 def disagreement(chances: Floats, weights: Floats) -> float:
@@ -68,13 +68,19 @@ def judged_sides(played: JudgedRound) -> Iterator[Sides]:
     yield Sides(AGREED, np.full(arms, d), 1.0 + served.sum() - 2.0 * served + 1e-12, np.arange(arms))
 
 
-def shared_sides(q: Floats, two_best: Floats, other: Floats, policy: ContextualLadder) -> Iterator[Sides]:
-    """What T2 assumes of the exploration, for a ladder with surrogates q that shares it with another law."""
-    of = shared_numbers(len(q), policy)
-    gamma, tau = of.policy.uniform_share, of.policy.top_two_share
-    own = (1.0 - gamma) * ((1.0 - tau) * q / q.sum() + tau * two_best) + gamma / len(q)
-    p = of.share * (own + other) + of.even / len(q)
-    yield Sides(SHARED, q, of.whole * p, np.arange(len(q)))
+def shared_sides(
+    q: Floats, two_best: Floats, other: Floats, policy: ContextualLadder, earned: float
+) -> Iterator[Sides]:
+    """What T2 assumes of the exploration, for each ladder: one with surrogates q that shares it with another law."""
+    shares, arms = ladder_shares(max(earned, min(1.0, 2.0 / len(q))), policy), len(q)
+    even = 1.0 - sum(shares.values())
+    for ladder, share in shares.items():
+        of = shared_numbers(arms, policy, ladder)
+        gamma, tau = of.policy.uniform_share, of.policy.top_two_share
+        own = (1.0 - tau) * q / q.sum() + tau * two_best
+        mixed = share * own + (1.0 - even - share) * other
+        p = (1.0 - gamma) * mixed + ((1.0 - even) * gamma + even) / arms
+        yield Sides(SHARED, q, of.whole * p, np.arange(arms))
 
 
 def greedy_sides(truth: Floats, predicted: Floats, explored: Floats, even: float) -> Iterator[Sides]:
