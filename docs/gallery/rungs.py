@@ -2,9 +2,10 @@
 
 `Ladder()` exploits in four ways, the rungs of a ladder, and weighs them by
 what each would have lost. For 1,500 rounds arm 0 is better, and the rungs that commit
-to an arm share the weight. Then the arm exploited last costs 1, and the slow rung, which
-hardly commits, takes over. The lines are means of 10 runs, with 95 % intervals. They are
-wide at first because a run settles for any of the rungs that do equally well.
+to an arm share the weight. Then the arm exploited last costs 1. The rung on recent means,
+which changes its arm soonest, gains first, and the slow rung, which hardly commits, later.
+The lines are means of 10 runs, with 95 % intervals. They are wide at first because a run
+settles for any of the rungs that do equally well.
 """
 
 import matplotlib.pyplot as plt
