@@ -11,10 +11,11 @@ from decoupled.plots import Panel, Picture
 from decoupled.policies import FTPL, Forgetting, Ladder, Policy, TopTwo
 from decoupled.simulation import Plan, Results, described, make_plan, world
 
-from ..report.claims import Claim, Measure, judged_below, mean_of, ratio_of
+from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from .base import HORIZON, Scale, Simulated
 from .setup import WITHOUT_MEMORY
+from .words import judge, told
 
 SEED = 4501  # of the walks; no value of a policy was chosen on any world here
 STEPS = 1_000  # of a walk
@@ -87,12 +88,8 @@ class Drift(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        text = (
-            "Another arm becomes the best: in turn, by random walks of all means, or once and late. <code>Ladder()</code> also follows the arm that was best among the last hundred or so losses seen, if that predicts losses better than "
-            "all of them do. Regret is against the best arm of <i>each round</i>. No value of a policy was chosen on these worlds."
-        )
         regrets = {title: moving_regrets(title, results) for title, results in cells.items()}
-        return Section(text, tuple(claims(regrets)), (picture(cells),), (table(regrets),))
+        return Section(told("drift"), tuple(claims(regrets)), (picture(cells),), (table(regrets),))
 
 
 def lead_of_moving(title: str, horizon: int) -> Floats:
@@ -147,11 +144,10 @@ def claims(regrets: dict[str, dict[str, Floats]]) -> list[Claim]:
             for title in among
         ]
 
-    of = "regret of Ladder() over that of "
     return [
-        judged_below("drift-memory", "ours", "Where the world changes, Ladder() has at most 0.8 of the regret that it has without a memory.", of + "Ladder(memory=None)", over("Ladder(memory=None)", changing), 0.8),
-        judged_below("drift-paper", "ours", "It has at most 0.8 of the regret of the paper's policy there.", of + "FTPL()", over("FTPL", changing), 0.8),
-        judged_below("drift-top-two", "ours", "It has less regret than TopTwo() there.", of + "TopTwo()", over("TopTwo()", changing), 1.0),
-        judged_below("drift-restarted", "ours", "Where the period is known, it has at most four times the regret of a ladder that starts again after each.", of + "the restarted ladder", over("Ladder(), restarted", [PERIODIC]), 4.0),
-        judged_below("drift-still", "ours", "Where nothing changes, the memory adds at most a tenth.", of + "Ladder(memory=None)", over("Ladder(memory=None)", [STILL]), 1.1),
-    ]  # fmt: skip
+        judge("drift-memory", over("Ladder(memory=None)", changing)),
+        judge("drift-paper", over("FTPL", changing)),
+        judge("drift-top-two", over("TopTwo()", changing)),
+        judge("drift-restarted", over("Ladder(), restarted", [PERIODIC])),
+        judge("drift-still", over("Ladder(memory=None)", [STILL])),
+    ]

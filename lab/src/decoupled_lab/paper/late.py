@@ -10,11 +10,12 @@ from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy
 from decoupled.simulation import Plan, Results, Traffic, make_plan
 
-from ..report.claims import Claim, Measure, judged_above, judged_below, mean_of, ratio_of
+from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import Section
 from ..theory import bounds
 from .base import HORIZON, Scale, Simulated
 from .setup import WITHOUT_MEMORY, mean_series, regret_picture, regret_table
+from .words import judge, told
 
 ARMS, GAP = 8, 0.125
 DELAYS = (0, 10, 40, 200)
@@ -71,13 +72,9 @@ class Late(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         others = {name: each for name, each in cells.items() if name not in map(by_delay, DELAYS)}
-        text = (
-            f"Alternating losses ($K = {ARMS}$, gap {GAP}) with feedback that comes some rounds late, with random delays, and with half of it lost; and a square wave, in which an arm costs nothing for twice the delay and then "
-            "becomes as bad as the others. The bounds hold for any losses that are fixed in advance, and for alternating losses they are far too large."
-        )
         title = "Random delays, lost feedback, and a world made for delay"
         pictures = (delay_picture(cells), regret_picture("late-others", title, others, 2, names=NAMES))
-        return Section(text, tuple(claims(cells)), pictures, (regret_table(cells, NAMES),))
+        return Section(told("late"), tuple(claims(cells)), pictures, (regret_table(cells, NAMES),))
 
 
 def delay_picture(cells: dict[str, Results]) -> Picture:
@@ -121,11 +118,10 @@ def claims(cells: dict[str, Results]) -> list[Claim]:
         for policy, (theorem, bound) in BOUNDS.items()
         for delay in DELAYS
     ]
-    of = "regret of Ladder() over that of "
     return [
-        judged_below("late-paper", "ours", "On alternating losses, whatever happens to feedback, Ladder() has at most a fifth of the regret of FTPL(c=0.34).", of + "FTPL(c=0.34)", over(PAPER, alternating), 0.2),
-        judged_above("late-square", "ours", "On the square wave, which is made for delay, it has more.", of + "FTPL(c=0.34)", over(PAPER, square), 1.0),
-        judged_below("late-memory", "ours", "Its memory adds at most a quarter to its regret.", of + "Ladder(memory=None)", over(WITHOUT_MEMORY, list(cells)), 1.25),
-        judged_below("late-added", "ours", "On alternating losses, each round of a delay of 40 or 200 adds less than 1.", "regret minus that of prompt feedback, over the delay", added, 1.0),
-        judged_below("late-bounds", "ours", "On alternating losses, regret stays below the bounds for late feedback.", "regret over its bound", bounded, 1.0),
-    ]  # fmt: skip
+        judge("late-paper", over(PAPER, alternating)),
+        judge("late-square", over(PAPER, square)),
+        judge("late-memory", over(WITHOUT_MEMORY, list(cells))),
+        judge("late-added", added),
+        judge("late-bounds", bounded),
+    ]
