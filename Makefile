@@ -12,6 +12,7 @@ CORE_STAMP := $(VENV)/.core-installed
 CUDA_STAMP := $(VENV)/.cuda-installed
 LAB_STAMP := $(VENV)/.lab-installed
 BYTECODE_STAMP := $(VENV)/.bytecode
+CORE_BYTECODE_STAMP := $(VENV)/.core-bytecode
 # A wheel is built in an environment of its own: .venv takes five times the disk, and most of it is of no use there.
 WHEEL_VENV := .venv-wheel
 WHEEL_STAMP := $(WHEEL_VENV)/.installed
@@ -59,7 +60,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper replication mirror litellm notebooks docs build release-check check-packages native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench mutations reliability coverage lock clean
+.PHONY: help run paper replication mirror litellm notebooks docs build release-check check-packages native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -136,14 +137,18 @@ test: ready lint ## Run every check and every test of the code
 	  [ $$unit = 0 ] && [ $$checks = 0 ]
 
 test-core: $(COMPILER_STAMP) ## Check and test the library alone: all that a change of a policy needs
-	@$(MAKE) --silent --no-print-directory --jobs 2 $(CORE_STAMP) $(MANIFEST)
-	@echo "Checking format, lint, types and import layers ..."
+	@$(MAKE) --silent --no-print-directory --jobs 3 $(CORE_STAMP) $(MANIFEST) $(CORE_BYTECODE_STAMP)
+	@echo "Checking format and lint; types and import layers next to the tests of core ..."
 	@$(BIN)/ruff format --check --quiet core && $(BIN)/ruff check --quiet core
-	@PYTHONPATH=serve/src:lab/src $(BIN)/lint-imports --no-logo >/dev/null || PYTHONPATH=serve/src:lab/src $(BIN)/lint-imports --no-logo
-	@report=$$(mktemp); $(BIN)/mypy --no-error-summary core/src core/tests >$$report 2>&1 & types=$$!; \
-	  echo "Running the tests of core ..."; $(PYTEST) -rs -m "not pages" core; unit=$$?; \
-	  wait $$types; types=$$?; cat $$report; rm $$report; \
-	  [ $$unit = 0 ] && [ $$types = 0 ]
+	@report=$$(mktemp); $(MAKE) --silent --no-print-directory core-types >$$report 2>&1 & checks=$$!; \
+	  $(PYTEST) -rs -m "not pages" core; unit=$$?; \
+	  wait $$checks; checks=$$?; cat $$report; rm $$report; \
+	  [ $$unit = 0 ] && [ $$checks = 0 ]
+
+core-types: export PYTHONPATH = serve/src:lab/src
+core-types: $(CORE_STAMP)
+	@$(BIN)/mypy --no-error-summary core/src core/tests
+	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
 
 test-serve: install ## Test the service, the mirror and the gateways
 	@$(PYTEST) -rs -m "not pages" serve
@@ -166,6 +171,10 @@ ready: $(COMPILER_STAMP)
 
 $(BYTECODE_STAMP): $(DEV_STAMP)
 	@$(BIN)/pytest --quiet --quiet --collect-only >/dev/null 2>&1 || true
+	@touch $@
+
+$(CORE_BYTECODE_STAMP): $(CORE_STAMP)
+	@$(BIN)/pytest --quiet --quiet --collect-only core >/dev/null 2>&1 || true
 	@touch $@
 
 # Once there, it is built anew by `make native` alone: until then, Numba compiles what an edit made stale.

@@ -47,23 +47,32 @@ DOORS = (
 )
 
 
+def names_of(door: str) -> dict[str, object]:
+    """The public names of a package, without modules, errors of the service, and those of the lists of `dc`."""
+    module = import_module(f"decoupled.{door}")
+    generated = {name for name, each in vars(errors).items() if inspect.isclass(each)}
+    generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
+    names = getattr(module, "__all__", None) or vars(module)
+    found = {name: getattr(module, name) for name in names if name[0] != "_" and name not in generated}
+    return {name: each for name, each in found.items() if not inspect.ismodule(each)}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_public_functions_and_classes_have_an_example(door: str) -> None:
+    assert [
+        name
+        for name, each in names_of(door).items()
+        if (inspect.isfunction(each) or inspect.isclass(each))
+        and each.__module__.startswith("decoupled.")
+        and not each.__module__.startswith("decoupled.kernels.")  # `Functions` has their example
+        and ">>>" not in (each.__doc__ or "")
+    ] == []
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_every_public_name_has_a_place_in_the_reference(door: str) -> None:
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
-    module = import_module(f"decoupled.{door}")
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if name[0] != "_"]
-    generated = {name for name, each in vars(errors).items() if inspect.isclass(each)}
-    generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
-    missing = [
-        name
-        for name in names
-        if name[0] != "_"
-        and name not in generated
-        and not inspect.ismodule(getattr(module, name))
-        and f".{name}\n" not in pages
-        and f"`{name}`" not in pages
-    ]
-    assert missing == []
+    assert [name for name in names_of(door) if f".{name}\n" not in pages and f"`{name}`" not in pages] == []
 
 
 def test_learner_methods_are_documented() -> None:

@@ -99,7 +99,7 @@ def test_a_damaged_line_is_named(line: bytes, said: str, tmp_path: Path) -> None
     lines[6] = line
     (tmp_path / "u.data").write_bytes(b"\n".join(lines))
     with pytest.raises(dc.ParameterError, match=rf"u\.data, line 7: {said}.*; download the file again$"):
-        movielens.load(tmp_path)
+        movielens.find(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_damaged_line_is_named(line: bytes, said: str, tmp_path: Path) -> None
 def test_another_file_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / "u.data").write_bytes(content)
     with pytest.raises(dc.ParameterError, match=rf"u\.data.*{said}.*download"):
-        movielens.load(tmp_path)
+        movielens.find(tmp_path)
 
 
 def test_titles_are_read(tmp_path: Path) -> None:
@@ -168,23 +168,22 @@ def test_a_folder_by_argument_or_by_variable(
     (folder / below).mkdir(parents=True)
     for given in (folder, None):
         with pytest.raises(dc.ParameterError, match=r"= .* holds neither u\.data nor ml-100k/u\.data"):
-            movielens.load(folder if given else tmp_path)  # never a reason to use something else
+            movielens.find(folder if given else tmp_path)  # never a reason to use something else
         (folder / below / "u.data").write_bytes(GOOD)
         monkeypatch.setenv("DECOUPLED_DATA", "nowhere" if given else str(folder))
-        ratings, source = movielens.load(given, publication=Publication("", CHECKSUM))
-        assert (source, ratings.digest) == (movielens.Source("local folder", folder / below), CHECKSUM)
+        found = movielens.find(given, publication=Publication("", CHECKSUM))
+        assert found == (GOOD, movielens.Source("local folder", folder / below))
         (folder / below / "u.data").unlink()
 
 
 def test_a_download_is_kept_and_a_damaged_copy_is_fetched_again(publisher: Publisher, alone: Path) -> None:
     for kind in ("download", "cache"):
-        ratings, source = movielens.load(fetch=True, publication=publisher.publication)
-        assert (source, ratings.digest) == (movielens.Source(kind, alone), CHECKSUM)
+        found = movielens.find(fetch=True, publication=publisher.publication)
+        assert found == (GOOD, movielens.Source(kind, alone))
     assert publisher.asked == 1
     assert movielens.read_titles(alone / "u.item")[2] == "Heat (1995)"
     (alone / "u.data").write_bytes(GOOD[:-20])
-    assert movielens.load(fetch=False, publication=publisher.publication)[1].kind == "stand-in"
-    assert movielens.load(fetch=True, publication=publisher.publication)[1].kind == "download"
+    assert movielens.find(fetch=True, publication=publisher.publication)[1].kind == "download"
     assert (alone / "u.data").read_bytes() == GOOD
 
 
@@ -210,7 +209,7 @@ def test_the_network_is_asked_only_when_it_may_be(
         ({"body": bytes(2_000_000)}, "too slow or too large"),
     ],
 )
-def test_a_failed_download_leaves_nothing_behind_and_the_stand_in_says_why(
+def test_a_failed_download_says_why_and_leaves_nothing_behind(
     answer: dict[str, object], said: str, publisher: Publisher, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "LARGEST", 1_000_000)
@@ -218,9 +217,6 @@ def test_a_failed_download_leaves_nothing_behind_and_the_stand_in_says_why(
     with pytest.raises(dc.StorageError, match=f"data = 'ml-100k': is not available .*{said}"):
         movielens.find(fetch=True, publication=publisher.publication)
     assert not alone.exists()
-    source = movielens.load(fetch=True, publication=publisher.publication)[1]
-    assert source.kind == "stand-in"
-    assert publisher.publication.url in source.reason
 
 
 def test_the_stand_in_has_the_shape_of_the_data() -> None:

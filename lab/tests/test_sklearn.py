@@ -13,7 +13,6 @@ import decoupled as dc
 pytest.importorskip("sklearn")  # the environment of LiteLLM has none
 
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 from decoupled_lab.sklearn import DecoupledBandit
 
@@ -190,37 +189,6 @@ def test_means_are_those_of_mabwiser() -> None:
     bandit.remove_arm("a")
     assert [bandit.predict(), *bandit.arms_] == ["c", "b", "c"]
     assert bandit.fit(ARMS, LOSSES, 1.0).arms_ == ("a", "b", "c")
-
-
-class AsItIs(DecoupledBandit):
-    """With tags that are not true: scikit-learn checks nothing that does not take tables of numbers."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = False, True
-        tags.input_tags.categorical = tags.input_tags.string = False
-        return tags
-
-
-# The others fit a table X to a target y. A log has no table, and it has propensities.
-APPLY = {
-    "check_do_not_raise_errors_in_init_or_set_params",
-    "check_estimator_cloneable",
-    "check_estimator_repr",
-    "check_estimator_tags_renamed",
-    "check_estimators_unfitted",
-    "check_get_params_invariance",
-    "check_mixin_order",
-    "check_no_attributes_set_in_init",
-    "check_parameters_default_constructible",
-    "check_set_params",
-    "check_valid_tag_types",
-}
-
-
-def test_the_checks_of_scikit_learn_that_fit_no_table() -> None:
-    results = check_estimator(AsItIs(), on_skip=None, on_fail=None)
-    assert {each["check_name"] for each in results if each["status"] == "passed"} >= APPLY
 
 
 def test_a_data_frame_may_have_missing_values_and_its_rows_are_contexts() -> None:

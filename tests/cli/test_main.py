@@ -62,12 +62,6 @@ def test_bench_replaces_only_its_own_file(tmp_path: Path) -> None:
         assert file.read_bytes() == content
 
 
-def test_bench_names_its_groups() -> None:
-    result = run(app, ["bench", "learnr"])
-    assert result.exit_code == 2
-    assert "did you mean 'learner'" in result.output
-
-
 def test_the_twins_of_the_bench_play_the_same_game() -> None:
     # They are timed against the compiled loop, so they must do the same work: their regret agrees within its error.
     environment = dc.environments.Alternating(arms=8, gap=0.125)

@@ -79,22 +79,10 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
     again = run(app, ["keys", "revoke", name, "--store", str(store)])
     assert again.exit_code == 1
     assert "not an active key" in again.output
-    for option, word in (("--role=root", "is not a role"), ("--tenant=a/b", "tenant")):
+    for option, word in (("--role=root", "must be one of read, decide, admin"), ("--tenant=a/b", "tenant")):
         refused = run(app, ["keys", "add", "--store", str(store), option])
         assert refused.exit_code == 2
         assert word in refused.output
-
-
-def test_the_format_of_the_log_is_checked_before_anything_is_opened(tmp_path: Path) -> None:
-    store = tmp_path / "store.db"
-    refused = run(app, ["serve", "--store", str(store), "--log-format", "jsn"])
-    assert (refused.exit_code, store.exists()) == (2, False)
-    assert "--log-format = 'jsn': must be one of text, json; did you mean 'json'?" in refused.output
-    config = tmp_path / "mirror.toml"
-    config.write_text('[[arm]]\nname = "a"\nurl = "http://a"\n[[arm]]\nname = "b"\nurl = "http://b"\n')
-    refused = run(app, ["mirror", str(config), "--log-format", "xml"])
-    assert refused.exit_code == 2
-    assert "--log-format = 'xml'" in refused.output
 
 
 def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +114,6 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert json.loads(given.output)["loss"] == 0.25
         assert json.loads(run(app, ["client", "show", "colours", *with_key]).output)["applied"] == 1
         check_logs(tmp_path, decision["id"], with_key)
-        check_settings(with_key)
         found = json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)
         assert found["observed"] == 1
         verdict = run(app, ["client", "verdict", "colours", *with_key]).output
@@ -181,19 +168,6 @@ def check_logs(folder: Path, decision: str, with_key: list[str]) -> None:
     assert (folder / "log.txt").read_text() == written
     refused = run(app, [*log, str(folder / "log.xls"), "--format", "xls", *with_key])
     assert (refused.exit_code, "csv, parquet" in refused.output) == (2, True), refused.output
-
-
-def check_settings(with_key: list[str]) -> None:
-    """Whatever an experiment can be told over HTTP, the command can tell it."""
-    options = ["--loss-range", "-1", "3", "--deadline", "60", "--expired-loss", "-0.5", "--seed", "7"]
-    made = run(app, ["client", "create", "paths", "north", "south", *options, *with_key])
-    assert made.exit_code == 0, made.output
-    told = json.loads(made.output)
-    assert (told["loss_range"], told["deadline_seconds"], told["expired_loss"]) == ([-1.0, 3.0], 60.0, -0.5)
-    assert run(app, ["client", "create", "paths", "north", "south", *options, *with_key]).exit_code == 0
-    other = run(app, ["client", "create", "paths", "north", "south", *options[:-1], "8", *with_key])
-    assert other.exit_code == 1, "another seed is another experiment"
-    assert "seed is another one" in " ".join(other.output.split())
 
 
 def test_the_shell_waits_for_a_policy_that_compiles(tmp_path: Path) -> None:
@@ -316,14 +290,6 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
     assert (done.returncode, "serve" in done.stdout) == (0, True), done.stderr
 
 
-def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "decoupled_serve.service.http.server", raising=False)
-    result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
-    assert result.exit_code == 1
-    assert "pip install 'decoupled-bandits[serve]'" in result.output
-
-
 def test_messages_in_the_shell_have_remedies_of_the_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,22 +305,11 @@ def test_messages_in_the_shell_have_remedies_of_the_shell(
         wrong = run(app, ["client", "show", "--key-file", str(key_file)])
         assert "is unknown to" in wrong.stderr
         assert "pass --key-file, or set DECOUPLED_KEY" in wrong.stderr
-        key_file.write_text(service.key("admin")["Authorization"].removeprefix("Bearer "))
-        with_key = ["--key-file", str(key_file)]
-        create = ["client", "create", "delays", "north", "south", "--policy", "FTPL"]
-        created = run(app, [*create, "--loss-range", "0", "250", *with_key])
-        assert json.loads(created.output)["loss_range"] == [0.0, 250.0]
-        decision = json.loads(run(app, ["client", "decide", "delays", *with_key]).output)["id"]
-        beyond = run(app, ["client", "feedback", decision, "--loss", "251", *with_key])
-        assert "loss = 251.0: must lie in [0.0, 250.0]" in beyond.stderr
-        assert "start(" not in beyond.stderr
-        for options in ([], ["--loss", "1", "--reward", "1"]):
-            assert run(app, ["client", "feedback", decision, *options, *with_key]).exit_code == 2
-    gone = run(app, ["client", "feedback", decision, "--loss", "1", *with_key])
+        decide = run(app, ["client", "feedback", "d", "--loss", "1", "--reward", "1"])
+        assert decide.exit_code == 2
+    gone = run(app, ["client", "show"])
     assert gone.exit_code == 1
-    assert f"PUT {service.url}/v1/decisions/{decision}/feedback: no answer (ConnectError" in gone.stderr
     assert "is `decoupled serve` running there? pass its address with --url" in gone.stderr
-    assert "outbox" not in gone.stderr
     nowhere = run(app, ["client", "show", "--url", "localhost:8000"])
     assert "url = 'localhost:8000': must be an address that begins with http://" in nowhere.stderr
 

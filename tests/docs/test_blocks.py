@@ -101,16 +101,3 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_forge_typesets_the_formulas_too(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$|`[^`]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    formulas = re.findall(r"(?<!\$)\$(?!\$)([^$\n]+)\$(?!\$)", text)
-    for formula in formulas:
-        # Markdown takes these for its own: spaces at the ends, a bar in a table, a tag.
-        assert formula == formula.strip(), formula
-        assert not re.search(r"<[a-z/]", formula), formula
-    for line in text.splitlines():
-        if line.startswith("|"):
-            assert not [each for each in re.findall(r"\$([^$]+)\$", line) if "|" in each], line

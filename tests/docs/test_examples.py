@@ -34,20 +34,6 @@ def test_the_slice_finds_a_good_film_for_the_front_page() -> None:
     assert evening.best - evening.served < 0.35 * (evening.best - evening.any)
 
 
-@pytest.mark.parametrize("folder", ["", "not-there"])
-def test_the_slice_names_the_missing_data(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("DECOUPLED_DATA", folder)
-    command = [sys.executable, str(ROOT / "examples" / "movielens_slice.py")]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "MovieLens 100K is not here" in done.stderr
-    assert "DECOUPLED_DATA" in done.stderr
-
-
 def test_the_shadow_router_serves_the_best_model_more_and_more(tmp_path: Path) -> None:
     example = runpy.run_path(str(ROOT / "examples" / "shadow_router.py"))
     with served(tmp_path) as service:

@@ -5,14 +5,11 @@ import os
 import runpy
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
-from support.pages import PAGES, ROOT
-from support.phone import SMALLEST, smallest_on_a_phone
+from support.pages import ROOT
 from support.pictures import assert_shows
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "tools" / "gallery.py"))
@@ -22,9 +19,8 @@ AGAIN = "run: python docs/tools/gallery.py"
 
 
 def redraw(name: str) -> None:
-    """Run a program, and check that a phone can show its figure, and that the committed pictures show it."""
+    """Run a program, and check that the committed pictures show its figure."""
     with SCRIPT["drawn"](EXAMPLES[name].program) as figure:
-        assert smallest_on_a_phone(figure) >= SMALLEST
         for file in (f"{name}.png", f"thumbs/{name}.png"):
             assert_shows(GALLERY / "figures" / file, figure, AGAIN)
 
@@ -54,31 +50,15 @@ def test_the_page_is_what_the_script_writes() -> None:
     assert (GALLERY / "index.md").read_text() == SCRIPT["index_page"](), AGAIN
 
 
-def test_every_example_is_in_the_navigation_once() -> None:
-    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
-    config = SCRIPT["on_config"](SimpleNamespace(nav=nav))
-    (gallery,) = [item["Gallery"] for item in config.nav if "Gallery" in item]
-    assert gallery[0] == {"All examples": "gallery/index.md"}
-    pages = [page for part in gallery[1:] for section in part.values() for page in section]
-    assert pages == [f"gallery/{name}.md" for name in EXAMPLES]
-
-
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=list(EXAMPLES))
-def test_a_program_is_short_and_uses_public_names_only(example: Any) -> None:
-    assert len(example.alt) >= 60
+def test_a_program_uses_public_names_only(example: Any) -> None:
     code = example.program.read_text().splitlines()[example.first_line - 1 :]
-    assert len([line for line in code if line]) <= 35
     tree = ast.parse("\n".join(code))
     imported = {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     ours = {each for each in imported if each.startswith("decoupled")}
     assert ours <= {"decoupled", "decoupled.extend", "decoupled_lab"}
     assert not [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr[0] == "_"]
-
-
-def test_a_page_outside_the_gallery_links_to_every_example() -> None:
-    pages = [page.read_text() for page in PAGES if page.parent != GALLERY]
-    assert [name for name in EXAMPLES if not any(f"gallery/{name}.py)" in page for page in pages)] == []
 
 
 if __name__ == "__main__":

@@ -1,13 +1,8 @@
 """The reference explains every parameter: Griffe reads the package here with the options of the site."""
 
-import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
 
-import griffe
-
-from decoupled import client
 from support.api_pages import VARIADIC, Shown, shown
 from support.pages import ROOT
 
@@ -48,59 +43,6 @@ def test_every_key_of_a_typed_dict_is_explained() -> None:
         rows = kind.rows("attributes")
         assert list(rows) == list(kind.thing.attributes), kind.path
         assert all(text.strip() for text in rows.values()), kind.path
-
-
-def test_both_clients_explain_their_methods_alike() -> None:
-    """In `help`; the page shows those of `Client`."""
-    for name, method in vars(client.Client).items():
-        if not name.startswith("_") and inspect.isfunction(method):
-            explained, _, example = (inspect.getdoc(method) or "").partition("\n\n>>>")
-            assert example, name
-            assert inspect.getdoc(getattr(client.AsyncClient, name)) == explained
-
-
-def test_a_public_function_without_a_docstring_overrides_one_that_has_one() -> None:
-    """The pages leave out what has no docstring, so nothing may be missing by mistake."""
-    silent = []
-    for each in shown():
-        if not each.thing.is_class or each.path.endswith(".AsyncClient"):  # which shows none of its own
-            continue
-        for name, member in each.thing.members.items():
-            if name.startswith("_") or not member.is_function or member.docstring:
-                continue
-            if not any(name in base.members and base.members[name].docstring for base in each.thing.mro()):
-                silent.append(f"{each.path}.{name}")
-    assert silent == []
-
-
-def names_in(annotation: Any) -> Iterator[str]:
-    """The paths of the names in a type."""
-    if isinstance(annotation, griffe.Expr):
-        names = (each for each in annotation.iterate(flat=True) if isinstance(each, griffe.ExprName))
-        yield from (each.canonical_path for each in names)
-
-
-def without_a_page(things: tuple[Shown, ...]) -> list[str]:
-    """Types of the package in the signatures of these that no page explains."""
-    known = {path for each in shown() for path in (each.path, each.thing.path, *each.thing.aliases)}
-    found = ((each.path, name) for each in things for kind in each.annotations for name in names_in(kind))
-    return sorted(
-        {f"{path}: {name}" for path, name in found if name.startswith("decoupled") and name not in known}
-    )
-
-
-def test_every_type_of_ours_has_a_page() -> None:
-    assert without_a_page(FOR_USERS) == []
-
-
-def test_no_default_is_a_private_name() -> None:
-    private = [
-        f"{call.path}: {each.name} = {each.default}"
-        for call in calls()
-        for each in call.parameters
-        if re.search(r"\b_[a-z]", str(each.default))
-    ]
-    assert private == []
 
 
 def test_the_tables_of_the_typescript_client_are_complete() -> None:

@@ -16,7 +16,7 @@ from decoupled.learner import saving
 from decoupled.simulation import results
 from decoupled_lab import paper
 from decoupled_lab.paper.base import PaperExperiment
-from support.pages import PAGES, ROOT, blocks
+from support.pages import PAGES, ROOT
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RELEASE = re.compile(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d{2}-\d{2})$", re.MULTILINE)
@@ -94,19 +94,6 @@ def test_the_other_packages_the_client_and_the_deployment_have_the_version_of_co
     assert (locked["version"], locked["packages"][""]["version"]) == (client, client)
     images = [text(f"deploy/kubernetes/{each}/kustomization.yaml") for each in ("base", "migrate")]
     assert [yaml.safe_load(each)["images"][0]["newTag"] for each in images] == [release, release]
-
-
-def test_the_readme_and_the_citation_name_the_same_paper() -> None:
-    (entry,) = blocks(ROOT / "README.md", "bibtex")
-    fields = dict(re.findall(r"(\w+) = \{(.*?)\}", entry.code))
-    paper = text("CITATION.cff").partition("references:")[2]
-    authors = re.findall(r"family-names: (.*)\n *given-names: (.*)", paper)
-    assert fields == {
-        "title": re.findall(r'title: "(.*)"', paper)[0],
-        "author": " and ".join(", ".join(names) for names in authors),
-        "booktitle": re.findall(r'collection-title: "(.*)"', paper)[0],
-        "year": re.findall(r"year: (.*)", paper)[0],
-    }
 
 
 def test_the_page_on_versioning_names_the_versions_of_the_formats() -> None:

@@ -104,8 +104,8 @@ def served(
         service, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience,
         metrics_experiments=metrics_experiments, telemetry=telemetry, mirror=mirror,
     )  # fmt: skip
-    serving = Serving(store="", port=0, drain=5, limits=limits or Limits())
-    with listening(serving) as listener:
+    serving = Serving(store="", drain=5, limits=limits or Limits())
+    with listening("127.0.0.1", 0) as listener:
         outermost = app if telemetry is None else telemetry.traced(app)
         server = uvicorn.Server(configuration(outermost, serving))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

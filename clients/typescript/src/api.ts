@@ -315,8 +315,8 @@ export interface ExperimentOut {
   policy: Record<string, unknown>;
   /** The policy in a few words. */
   policy_label: string;
-  /** The arms that can be chosen now; their number if an earlier release took more than 10,000. */
-  arms: (string | number)[] | number;
+  /** The arms that can be chosen now. */
+  arms: (string | number)[];
   retired: (string | number)[];
   loss_range: number[];
   deadline_seconds: number | null;
@@ -551,7 +551,7 @@ export interface Problem {
 }
 
 /** What was learned from a log. */
-export interface ReplayOut {
+export interface Replayed {
   experiment: string;
   /** The rows of the log. */
   rows: number;
@@ -660,6 +660,7 @@ export interface StateOut {
   exploitation: number[];
   /** The exact probability of exploring each arm next, likewise. */
   exploration: number[];
+  /** The policy's estimate for each arm, from losses scaled to [0, 1]. */
   estimates: number[];
   plays_exploit: number[];
   plays_explore: number[];
@@ -952,7 +953,7 @@ export interface Operations {
     path: { name: string };
     query: { unrandomised?: boolean };
     body: Blob | string;
-    response: ReplayOut;
+    response: Replayed;
   };
   /** Drop the log before a moment */
   "POST /v1/experiments/{name}/retention": {

@@ -110,7 +110,13 @@ class Why(NamedTuple):
 
 
 class ContextualDecision(GuardedDecision):
-    """A decision of a contextual policy. It compares and unpacks like any other."""
+    """A decision of a contextual policy. It compares and unpacks like any other.
+
+    >>> import decoupled as dc
+    >>> learner = dc.ContextualLadder(segments=("language",)).start(arms=2, seed=1)
+    >>> learner.decide(context={"language": "de"}).why.segment
+    ('de',)
+    """
 
     _why: tuple[tuple[str, ...], int, tuple[str | None, ...], list[float]] | None = None
 

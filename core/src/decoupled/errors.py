@@ -245,6 +245,9 @@ class Message(str):
 
     An error may be read far from where it was raised: an HTTP client cannot call `start(...)`. Code that passes it on
     replaces the remedy with one that exists there; see `reworded`.
+
+    >>> Message("loss = 7: must lie in [0, 1]", "scale it").remedy
+    'scale it'
     """
 
     problem: str
@@ -280,7 +283,11 @@ def reworded(error: Exception, *, argument: str | None = None, remedy: str | Non
 
 
 def argument_of(error: Exception) -> str | None:
-    """The argument that an error is about; None if its message does not say."""
+    """The argument that an error is about; None if its message does not say.
+
+    >>> argument_of(LossError.of("loss", 7.0, "must lie in [0, 1]", "scale it"))
+    'loss'
+    """
     message = _parts(error)
     return None if message is None else message.argument
 
@@ -290,7 +297,11 @@ def _parts(error: Exception) -> Message | None:
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: shortened if too long, and safe if its repr fails."""
+    """A value as an error shows it: shortened if too long, and safe if its repr fails.
+
+    >>> shown("a"), len(shown("a" * 1_000))
+    ("'a'", 500)
+    """
     try:
         text = repr(value)
     except ValueError:  # Python does not print integers of thousands of digits
@@ -299,7 +310,11 @@ def shown(value: object) -> str:
 
 
 def near_name(name: object, known: Iterable[object]) -> str:
-    """A hint: the known name most like `name`, or a list of the known names."""
+    """A hint: the known name most like `name`, or a list of the known names.
+
+    >>> near_name("grene", ["green", "blue"]), near_name("x", ["green", "blue"])
+    ("did you mean 'green'?", "known are 'green', 'blue'")
+    """
     names = [str(each) for each in islice(known, _COMPARED)]
     close = get_close_matches(str(name), names, n=1)
     if close:

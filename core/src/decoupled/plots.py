@@ -62,6 +62,9 @@ class Series(NamedTuple):
         band: its half-width, or two rows: how far it reaches below the values, and above them; None for no band.
         style: the number of its colour in the palette.
         kind: "line", "points", or "fit", a thin line through points.
+
+    >>> Series("FTPL", np.arange(1.0, 4.0), np.array([0.5, 0.8, 1.0]), style=1).kind
+    'line'
     """
 
     label: str
@@ -96,7 +99,11 @@ def styles(labels: Sequence[str]) -> list[int]:
 
 
 class Panel(NamedTuple):
-    """One pair of axes."""
+    """One pair of axes.
+
+    >>> Panel("two arms", (Series("FTPL", np.arange(3.0), np.arange(3.0)),)).y_label
+    'regret'
+    """
 
     title: str
     series: tuple[Series, ...]
@@ -107,7 +114,11 @@ class Panel(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """One heat map: a colour for each column and row, by the logarithm of the value."""
+    """One heat map: a colour for each column and row, by the logarithm of the value.
+
+    >>> Heat("gap", ("2", "4"), ("0.1",), np.array([[1.0, 2.0]]), "arms", "gap").values.shape
+    (1, 2)
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -121,7 +132,12 @@ class Heat(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One figure: panels in rows of `columns`, with a name for its files and a caption."""
+    """One figure: panels in rows of `columns`, with a name for its files and a caption.
+
+    >>> curve = Series("FTPL", np.array([1.0]), np.array([0.5]))
+    >>> Picture("regret", "Regret", "", (Panel("two arms", (curve,)),)).to_csv().splitlines()[1]
+    'two arms,FTPL,1.0,0.5,,'
+    """
 
     name: str
     title: str
@@ -147,7 +163,12 @@ class Picture(NamedTuple):
 
 
 def draw(picture: Picture) -> "Figure":
-    """Draw the picture as a static figure."""
+    """Draw the picture as a static figure.
+
+    >>> curve = Series("FTPL", np.arange(1.0, 4.0), np.arange(3.0))
+    >>> len(draw(Picture("regret", "Regret", "", (Panel("two arms", (curve,)),))).axes)
+    1
+    """
     with needed_for("a picture"):
         from matplotlib.figure import Figure  # slow to import, and most of the package never draws
 
@@ -190,7 +211,11 @@ def draw(picture: Picture) -> "Figure":
 
 
 def drawable(text: str) -> str:
-    """A name as Matplotlib draws it: what is between dollars stays as it is if it is no formula."""
+    r"""A name as Matplotlib draws it: what is between dollars stays as it is if it is no formula.
+
+    >>> drawable("$x$"), drawable("5 $")
+    ('$x$', '5 \\$')
+    """
     if "$" not in text:
         return text
     from matplotlib.mathtext import MathTextParser
@@ -232,7 +257,14 @@ def _shared_legend(figure: Any, columns: int, y: float) -> None:
 
 
 def fill(axes: Any, panel: Panel) -> None:
-    """Draw a panel into axes."""
+    """Draw a panel into axes.
+
+    >>> from matplotlib.figure import Figure
+    >>> axes = Figure().add_subplot()
+    >>> fill(axes, Panel("two arms", (Series("FTPL", np.arange(1.0, 4.0), np.arange(3.0)),)))
+    >>> axes.get_title()
+    'two arms'
+    """
     lows = [0.0 if panel.log_y else _lowest(series) for series in panel.series]
     floor = min(0.0, *lows)
     for series in panel.series:
@@ -325,7 +357,15 @@ def _plot(axes: Any, series: Series, floor: float) -> None:
 
 
 def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
-    """Write the picture as PNG, SVG and PDF, and its numbers as CSV; the same picture gives the same bytes."""
+    """Write the picture as PNG, SVG and PDF, and its numbers as CSV; the same picture gives the same bytes.
+
+    >>> import tempfile
+    >>> curve = Series("FTPL", np.arange(1.0, 4.0), np.arange(3.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_static(Picture("regret", "Regret", "", (Panel("two arms", (curve,)),)), folder)
+    ...     sorted(file.name for file in Path(folder).iterdir())
+    ['regret.csv', 'regret.pdf', 'regret.png', 'regret.svg']
+    """
     from matplotlib import rc_context
 
     target = Path(folder)

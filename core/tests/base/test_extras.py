@@ -66,18 +66,6 @@ def test_the_core_needs_numpy_alone() -> None:
     assert [re.split(r"\W", each)[0] for each in PROJECT["dependencies"]] == ["numpy"]
 
 
-def test_the_packages_have_one_version_and_need_each_other_in_it() -> None:
-    version = dc.__version__
-    for package, home in (("serve", "decoupled_serve"), ("lab", "decoupled_lab")):
-        source = (ROOT / package / "src" / home / "__init__.py").read_text()
-        assert f'__version__ = "{version}"' in source
-    needed = [*SERVE["dependencies"], *LAB["dependencies"]]
-    needed += [each for some in PROJECT["optional-dependencies"].values() for each in some if "==" in each]
-    own = [each for each in needed if each.startswith(PROJECT["name"])]
-    assert len(own) == 8
-    assert all(each.endswith(f"=={version}") for each in own)
-
-
 @pytest.mark.slow
 def test_what_is_missing_is_named_with_its_extra() -> None:
     optional = [

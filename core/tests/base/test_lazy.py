@@ -1,10 +1,5 @@
 """The stub of a package as the list of what it exports."""
 
-import sys
-import zipfile
-from pathlib import Path
-from subprocess import run
-
 import pytest
 
 from decoupled.base import lazy
@@ -52,20 +47,3 @@ def test_a_line_that_cannot_be_read_is_shown(stub: dict[str, str], line: str) ->
 def test_a_stub_that_was_not_installed_is_named() -> None:
     with pytest.raises(ImportError, match=r"__init__\.pyi: is missing.*install .* with its \.pyi files"):
         lazy.exports("decoupled.kernels")
-
-
-def test_a_package_in_a_zip_file(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "all.zip", "w") as packed:
-        packed.write(lazy.__file__, "small/lazy.py")
-        packed.writestr(
-            "small/__init__.py",
-            "from .lazy import attach\n_, __dir__, __all__ = attach(__name__)\n__getattr__ = _\n",
-        )
-        packed.writestr("small/__init__.pyi", "from .one import One as One\nfrom . import one as one\n")
-        packed.writestr("small/one.py", "class One: ...\n")
-    code = "import small; small.one; print(small.__all__, small.One.__module__)"
-    command = [sys.executable, "-c", code]
-    done = run(
-        command, check=True, capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path / "all.zip")}
-    )
-    assert done.stdout == "['One', 'one'] small.one\n"

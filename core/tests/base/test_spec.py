@@ -70,18 +70,6 @@ def test_a_policy_is_found_by_its_name_alone() -> None:
         dc.Policy.from_dict({"name": "Ladder", "gamma": 1})
 
 
-def test_labels_are_short() -> None:
-    assert dc.Ladder().label == "Ladder"
-    assert dc.Ladder(mean_rate=0.5).label == "Ladder(mean_rate=0.5)"
-    assert repr(dc.Ladder(mean_rate=0.5)) == "Ladder(mean_rate=0.5)"
-    assert dc.FTPL(c_exploit=3.0).label == "FTPL(c_exploit=3)"
-    assert dc.Forgetting(dc.Ladder(), period=50).label == "Forgetting(Ladder, period=50)"
-    easy = dc.environments.Bernoulli([0.2, 0.7])
-    results = dc.simulate([dc.FTPL(), dc.Ladder()], easy, horizon=50, runs=2, seed=0)
-    assert list(results.summary().index) == ["FTPL", "Ladder"]
-    assert len(results.final_regret(dc.Ladder())) == 2
-
-
 def test_the_name_comes_first_and_parameters_in_order() -> None:
     assert Square(1.0, tilt=3.0).to_json() == '{"name": "Square", "width": 1.0, "height": 2.0, "tilt": 3.0}'
     assert list(dc.FTPL().to_dict())[:3] == ["name", "alpha", "c"]

@@ -65,36 +65,12 @@ def test_a_catalogue_has_one_best_item_and_the_law_it_says() -> None:
     assert len(envs.Catalogue(10**6).to_json()) < 200
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"arms": 1}, "arms = 1"),
-        ({"arms": 9, "top": 1.0}, "top = 1.0"),
-        ({"arms": 9, "gap": 0.9}, "gap = 0.9: must be below top = 0.9"),
-        ({"arms": 9, "seed": -1}, "seed = -1"),
-    ],
-)
-def test_a_catalogue_refuses(parameters: dict[str, Any], said: str) -> None:
-    with pytest.raises(dc.ParameterError, match=said):
-        envs.Catalogue(**parameters)
-
-
 def test_the_best_arm_drifts_on() -> None:
     table = envs.Drifting(arms=3, gap=0.2, period=4, level=0.7).table(30)
     for t in range(30):
         expected = [0.7, 0.7, 0.7]
         expected[t // 4 % 3] -= 0.2
         assert table.rows[table.row_at[t]].tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("arms", 1), ("gap", 0.0), ("gap", 0.6), ("gap", "a"), ("period", 0), ("period", 2.0), ("level", 1.0)],
-)
-def test_drift_outside_its_domain_is_refused(name: str, value: Any) -> None:
-    good: dict[str, Any] = {"arms": 3, "gap": 0.2, "period": 4}
-    with pytest.raises(dc.ParameterError, match=f"^{name} = "):
-        envs.Drifting(**{**good, name: value})
 
 
 def test_alternating_with_slow_growth_goes_on_alternating() -> None:
@@ -192,23 +168,14 @@ def test_truth_values_are_losses_of_one_and_zero(tmp_path: Path) -> None:
         (lambda: envs.Bernoulli([0.5, 1.2]), "rewards"),
         (lambda: envs.Bernoulli(3), "rewards"),  # type: ignore[arg-type]
         (lambda: envs.LossTable([[0.1, 1.9]]), r"rows\[0\]\[1\] = 1.9"),
-        (
-            lambda: envs.LossTable([[0.1, math.nan]]),
-            r"rows\[0\]\[1\] = nan: is missing, .*; drop the row or fill",
-        ),
-        (
-            lambda: envs.LossTable([[0.1, None]]),
-            r"rows\[0\]\[1\] = None: is missing, .*; drop the row or fill",
-        ),
-        (
-            lambda: envs.LossTable([[0.1, math.inf]]),
-            r"rows\[0\]\[1\] = inf: must lie in \[0, 1\]; drop the row",
-        ),
+        (lambda: envs.LossTable([[0.1, math.nan]]), r"rows\[0\]\[1\] = nan: is missing, .*; drop the row"),
+        (lambda: envs.LossTable([[0.1, None]]), r"rows\[0\]\[1\] = None: is missing, .*; drop the row"),
+        (lambda: envs.LossTable([[0.1, math.inf]]), r"rows\[0\]\[1\] = inf: must lie in \[0, 1\]; drop"),
         (lambda: envs.LossTable([[0.1, 10**400]]), r"rows\[0\]\[1\] = 10+: must lie in \[0, 1\]"),
         (lambda: envs.LossTable([[0.1, "0.9"]]), r"rows\[0\]\[1\] = '0.9': is a str; give a number"),
         (
             lambda: envs.LossTable([[0.1, 0.9], [0.1]]),
-            r"rows\[1\]: has length 1, and rows\[0\] has length 2; give",
+            r"rows\[1\]: has length 1, and rows\[0\] has length 2",
         ),
         (lambda: envs.LossTable([0.1, 0.9]), "rows"),
         (lambda: envs.LossTable([[0.1, 0.9]], [0, 1]), "index = 1"),
@@ -218,6 +185,14 @@ def test_truth_values_are_losses_of_one_and_zero(tmp_path: Path) -> None:
         (lambda: envs.PunishLast(8, window=0), "window = 0"),
         (lambda: envs.PunishLast(8, gap=0.7), "gap = 0.7"),
         (lambda: envs.AdaptiveAlternating(8, gap=0), "gap = 0"),
+        (lambda: envs.Catalogue(1), "arms = 1"),
+        (lambda: envs.Catalogue(9, top=1.0), "top = 1.0"),
+        (lambda: envs.Catalogue(9, gap=0.9), "gap = 0.9: must be below top = 0.9"),
+        (lambda: envs.Catalogue(9, seed=-1), "seed = -1"),
+        (lambda: envs.Drifting(1, 0.2, 4), "arms = 1"),
+        (lambda: envs.Drifting(3, 0.6, 4), "gap = 0.6"),
+        (lambda: envs.Drifting(3, 0.2, 0), "period = 0"),
+        (lambda: envs.Drifting(3, 0.2, 4, level=1.0), "level = 1.0"),
     ],
 )
 def test_bad_parameters(make: Any, said: str) -> None:

@@ -41,12 +41,6 @@ def test_watching_changes_no_decision() -> None:
     assert one.estimates().tolist() == two.estimates().tolist()
 
 
-def test_a_learner_that_is_not_watched_has_no_verdict() -> None:
-    learner = dc.FTPL().start(arms=3, seed=7)
-    with pytest.raises(dc.UnsupportedError, match="call watch\\(\\) before"):
-        learner.inference.verdict()
-
-
 def test_what_is_counted_is_every_observation_with_its_law() -> None:
     learner, twin = watched(), Sequences(3)
     rng = np.random.default_rng(1)
@@ -178,14 +172,6 @@ def test_an_incumbents_trial_is_saved_apart_from_the_pending_decisions() -> None
             each.observe(decision, 0.5)
         each.observe(each.decide(), 1.0)
     assert twin.to_json() == learner.to_json()
-
-
-def test_the_smallest_propensity_of_a_log_leaves_intervals() -> None:
-    learner = watched(dc.FTPL())
-    learner.replay([("a", 0.5, 0.5), ("b", 0.25, 0.25), ("c", 0.25, 0.75)] * 20 + [("b", 1e-50, 0.5)] * 3)
-    for low, high in [each[1:] for each in learner.inference.intervals().values()]:
-        assert 0.0 <= low < high <= 1.0
-    learner.inference.verdict()
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 """Building: what is compiled, what cannot be, and what the wheel carries."""
 
-import contextlib
-import io
 import json
 import os
-import pty
 import re
 import runpy
 import shutil
@@ -274,46 +271,3 @@ def test_the_tag_of_a_wheel_is_the_newest_c_library_that_it_needs(tmp_path: Path
     new.write_bytes(b"GLIBC_2.17\0GLIBC_2.29\0")
     tags = [HOOK["platform_tag"](files) for files in ([], [old], [old, new])]
     assert [tag.rpartition("_2_")[2].partition("_")[0] for tag in tags] == ["17", "17", "29"]
-
-
-def test_the_user_of_pip_sees_how_far_a_build_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    lines = [
-        *(f"{number:>4}/40 FTPL: 5 functions, 1.5 s" for number in range(1, 41)),
-        "200 functions: 7 MB",
-    ]
-    script = f"print({chr(10).join(lines)!r}); raise SystemExit(3)"
-    screen = io.StringIO()
-    command = [sys.executable, "-c", script]
-    assert HOOK["followed"](command, dict(os.environ), tmp_path, screen) == 3
-    shown = screen.getvalue().replace("\r", "").splitlines()
-    assert "DECOUPLED_NATIVE=off" in shown[0]
-    assert [line.partition(": ")[2] for line in shown[1:]] == [
-        *(f"{number}0 % of the machine code" for number in range(1, 11)),
-        "200 functions: 7 MB",
-    ]
-    assert capfd.readouterr().out.splitlines() == lines  # the output itself is whole
-    assert HOOK["followed"](command, dict(os.environ), tmp_path, None) == 3
-
-
-@pytest.mark.skipif(not hasattr(os, "forkpty"), reason="needs a terminal")
-@pytest.mark.parametrize("hidden", [True, False], ids=["as pip runs it", "at a terminal"])
-def test_the_terminal_is_found_where_output_is_hidden(hidden: bool) -> None:
-    code = (
-        f"import runpy; hook = runpy.run_path({str(ROOT / 'hatch_build.py')!r})\n"
-        "with hook['terminal']() as screen: print('seen', file=screen) if screen else None"
-    )
-    # The first process of a new session has the terminal; the one under test is its child.
-    start = (
-        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}], stdout={{}}, check=True)"
-    )
-    pid, master = pty.fork()
-    if pid == 0:
-        os.execv(
-            sys.executable, [sys.executable, "-c", start.format("subprocess.PIPE" if hidden else None)]
-        )
-    seen = b""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while part := os.read(master, 1_000):
-            seen += part
-    assert os.waitpid(pid, 0)[1] == 0, seen
-    assert seen.decode().split() == (["seen"] if hidden else [])

@@ -110,34 +110,6 @@ def test_on_another_platform_numba_compiles_or_the_message_names_the_extra(place
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
-def test_a_terminal_is_told_once_what_is_compiled(tmp_path: Path) -> None:
-    code = "import decoupled as dc; [dc.{}().start(arms=2, seed=0) for _ in range(2)]"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(SOURCES.parent),
-        "DECOUPLED_NATIVE": "off",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
-    told = []
-    for _ in range(2):  # the second time it is on disk
-        master, slave = os.openpty()
-        command = [sys.executable, "-c", code.format("FollowTheLeader")]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=slave, env=environment)
-        os.close(slave)
-        try:
-            told.append(os.read(master, 10_000).decode())
-        except OSError:  # nothing was written
-            told.append("")
-        os.close(master)
-        assert done.returncode == 0, told
-    first, second = told
-    assert first.count("\n") == 1
-    assert "compiling FollowTheLeader" in first
-    assert "10 to 40 s" in first
-    assert second == ""
-
-
 def test_other_sources_are_compiled(tmp_path: Path) -> None:
     shutil.copytree(SOURCES, tmp_path / "decoupled", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "decoupled" / "kernels" / "powers.py").open("a") as file:

@@ -57,13 +57,6 @@ def test_a_policy_may_not_run_under_the_parameters_of_another(order: str, tmp_pa
     assert 0.0 < float(later.stdout) < 1.0
 
 
-def test_a_name_that_is_taken_is_refused() -> None:
-    with pytest.raises(dc.ParameterError, match="has a policy of that name"):
-
-        class Exp3(dc.Policy):
-            pass
-
-
 @dataclass(frozen=True)
 class Custom(dc.environments.Environment):
     """A table made by the function that a test names."""

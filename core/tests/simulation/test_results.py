@@ -229,20 +229,17 @@ def drawn_band(figure: Figure, number: int = 0) -> tuple[float, float]:
     return float(last.min()), float(last.max())
 
 
-def test_the_default_band_is_the_interval_of_the_mean(plotted: dc.Results) -> None:
-    figure = plotted.plot()
-    final = plotted.final_regret(dc.Ladder())
-    expected = stats.t.interval(0.95, RUNS - 1, final.mean(), stats.sem(final))
-    assert drawn_band(figure) == pytest.approx(expected)
-    assert figure.axes[0].get_ylabel() == "mean regret, 95 % interval"
-
-
-def test_a_standard_deviation_on_request(plotted: dc.Results) -> None:
-    figure = plotted.plot(band="std")
+def test_bands(plotted: dc.Results) -> None:
     final = plotted.final_regret(dc.FTPL())
-    expected = max(0.0, final.mean() - final.std(ddof=1)), final.mean() + final.std(ddof=1)
-    assert drawn_band(figure, 1) == pytest.approx(expected)
-    assert "standard deviation" in figure.axes[0].get_ylabel()
+    mean, deviation = final.mean(), final.std(ddof=1)
+    for band, expected, told in (
+        ("mean", stats.t.interval(0.95, RUNS - 1, mean, stats.sem(final)), "mean regret, 95 % interval"),
+        ("std", (max(0.0, mean - deviation), mean + deviation), "standard deviation"),
+    ):
+        figure = plotted.plot(band=band)  # type: ignore[arg-type]
+        assert drawn_band(figure, 1) == pytest.approx(expected)
+        assert told in figure.axes[0].get_ylabel()
+    assert len(plotted.plot(band=None).axes[0].collections) == 0
 
 
 def test_quantiles_on_request_also_after_saving(plotted: dc.Results, tmp_path: Path) -> None:
@@ -259,12 +256,6 @@ def test_without_single_runs_there_are_no_quantiles() -> None:
     with pytest.raises(dc.UnsupportedError, match=r'simulate with curves="runs"'):
         lean.plot(band=(0.05, 0.95))
     lean.plot(band="mean")
-
-
-def test_no_band(plotted: dc.Results) -> None:
-    figure = plotted.plot(band=None)
-    assert len(figure.axes[0].collections) == 0
-    assert figure.axes[0].get_ylabel() == "mean regret"
 
 
 @pytest.mark.parametrize("band", ["median", (0.9, 0.1), (0.5,), (0.1, 1.1), ("a", "b"), 3, (0.1, 0.5, 0.9)])

@@ -152,14 +152,3 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     assert "Alternating(arms=8, gap=0.125, growth=1.6)" in done.output
     assert "In total about" in done.output
     assert not (tmp_path / "out").exists()
-
-
-def test_errors_are_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "spec.toml"
-    path.write_text(GOOD.replace("FTPL", "FTLP"))
-    done = CliRunner().invoke(app, ["simulate", str(path)])
-    assert done.exit_code == 1
-    assert done.output.count("\n") == 1
-    missing = CliRunner().invoke(app, ["simulate", str(tmp_path / "missing.toml")])
-    assert missing.exit_code == 1
-    assert "missing.toml" in missing.output

@@ -104,22 +104,15 @@ def test_the_sound_policy_passes() -> None:
         ({"dataclass": lambda kind: kind}, r"class Made is not a dataclass.*@dataclass\(frozen=True\)"),
         ({"dataclass": dataclasses.dataclass}, r"class Made can be changed.*@dataclass\(frozen=True\)"),
         ({"layout": None}, "layout = None is not a Layout.*from decoupled.extend import Layout"),
-        ({"layout": Layout(floats="estimates", learned=())}, r"must be a tuple of names.*\('estimates',\)"),  # type: ignore[arg-type]
-        ({"layout": LAYOUT._replace(scalars=("round",))}, "'round' appears twice"),
         ({"layout": LAYOUT._replace(learned=("estimate",))}, "'estimate', .*did you mean 'estimates'"),
         (
             {"layout": Layout(floats=("sums",), learned=("sums",)), "cumulative": "sums"},
             "neither a row nor a method",
         ),
-        ({"fading": ("sums",)}, "fading names 'sums'.*the rows are 'estimates'"),
-        ({"baseline": "means"}, "baseline = 'means' is not a row of floats"),
         ({"params_type": None}, r"params_type = None is not a NamedTuple.*class Params\(NamedTuple\)"),
         ({"params": None}, r"has no method params.*returns Own\(\.\.\.\)"),
-        ({"params": lambda self: (0.0,)}, r"params\(\) gave \(0.0,\), a tuple.*return Own"),
         ({"params": lambda self: self.params_type("2")}, "unused = '2', which is not a number"),
-        ({"params": lambda self: self.gamma}, r"params\(\) raised AttributeError.*'gamma'"),
         ({"functions": None}, r"functions = None.*Functions\(init, decide, update\)"),
-        ({"init": None}, "init = None is not a function.*@compiled"),
         ({"init": lambda params, state: None}, "init is not compiled.*put @compiled above def <lambda>"),
         ({"init": decide, "decide": init}, r"init takes \(params, state, stream\)"),
         ({"exploration_law": None}, r"no method exploration_law.*add exploration_law\(self, state\)"),
@@ -128,13 +121,6 @@ def test_the_sound_policy_passes() -> None:
 )
 def test_parts_that_are_missing_or_wrong(parts: dict[str, Any], said: str) -> None:
     assert re.search(said, judged(made(**parts)))
-
-
-def test_a_class_in_the_place_of_a_policy() -> None:
-    with pytest.raises(
-        dc.ParameterError, match=r"is a class; give a policy with its parameters: FTPL\(\.\.\.\)"
-    ):
-        dc.testing.check_policy(dc.FTPL)  # type: ignore[arg-type]
 
 
 # Functions
@@ -159,11 +145,6 @@ def allocates(params: Any, state: Any) -> None:
     state.floats[0] = np.zeros(state.floats.shape[1])
 
 
-@compiled
-def writes_nan(params: Any, state: Any) -> None:
-    state.floats[0, 0] = np.nan
-
-
 def drawing(drawn: Any) -> Any:
     """A `decide` that returns this for a number of arms."""
     inner = compiled(drawn)
@@ -176,26 +157,8 @@ def drawing(drawn: Any) -> Any:
 
 
 @compiled
-def different_lengths(params: Any, state: Any, stream: Any) -> Any:
-    if state.scalars[ROUND] > 1e9:
-        return 0, 1, 5.0
-    return 0, 1, 5.0, 0.2
-
-
-@compiled
 def unknown_name(params: Any, state: Any, arm: int, weight: float, loss: float) -> None:
     state.floats[0, arm] += weight * losss  # type: ignore[name-defined]  # noqa: F821
-
-
-@compiled
-def forgotten_weight(params: Any, state: Any, arm: int, loss: float) -> None:
-    state.floats[0, arm] += loss
-
-
-@compiled
-def raises(params: Any, state: Any, arm: int, weight: float, loss: float) -> None:
-    if state.scalars[ROUND] > 3.0:
-        raise ValueError("that is enough")
 
 
 @compiled
@@ -216,7 +179,6 @@ HERE = f".*of {Path(__file__).name}"
         ),
         ("init", writes_past_the_end, f"init reaches outside an array.*index 3{HERE}.*layout"),
         ("init", allocates, "init allocates memory.*rows that the layout names"),
-        ("init", writes_nan, r"'estimates' is \[nan.*after 0 observations.*look at what init and update"),
         (
             "decide",
             drawing(lambda arms: (0, 1, 2.0)),
@@ -224,25 +186,12 @@ HERE = f".*of {Path(__file__).name}"
         ),
         (
             "decide",
-            drawing(lambda arms: None),
-            r"decide returned nothing.*return \(exploit, explore, weight,",
-        ),
-        (
-            "decide",
             drawing(lambda arms: (0.0, 1, 5.0, 0.2)),
             r"exploit = 0.0, a float.*convert it with int\(\)",
         ),
         ("decide", drawing(lambda arms: (arms, 0, 5.0, 0.2)), "exploit = 5 of 5 arms.*numbered 0 to 4"),
-        ("decide", drawing(lambda arms: (0, 1, 5.0, None)), "propensity = None.*give math.nan"),
         ("decide", drawing(lambda arms: (0, 1, np.nan, np.nan)), "the weight nan.*finite and above 0"),
-        ("decide", different_lengths, f"decide returns values of different types{HERE}.*same types"),
         ("update", unknown_name, f"update raised NameError: name 'losss' is not defined{HERE}"),
-        (
-            "update",
-            forgotten_weight,
-            r"update takes \(params, state, arm, loss\); it must take \(params, state, arm, w",
-        ),
-        ("update", raises, "update raised ValueError: that is enough"),
         ("update", divides_by_zero, r"'estimates' is \[.*after 3 observations: not finite"),
     ],
     ids=lambda part: getattr(part, "__name__", "") if callable(part) else "",
@@ -264,7 +213,6 @@ def failing(self: Any, *given: Any) -> Any:
         ("exploitation_law", failing, rf"exploitation_law raised KeyError: 'sums'.*\(failing, line{HERE}"),
         ("exploration_law", lambda *_: None, "exploration_law is None.*5 probabilities that sum to 1"),
         ("estimates", lambda *_: [1.0], r"estimates gave \[1.0\].*each of 5 arms"),
-        ("estimates", lambda self, state: state.floats[0] / 0, r"estimates gave \[.*each of 5 arms"),
         ("init_new_arms", failing, rf"the check of newcomers raised KeyError.*\(failing, line{HERE}"),
         ("to_dict", lambda self: {"name": "Made", "odd": {1}}, "the check of saving.*set"),
     ],

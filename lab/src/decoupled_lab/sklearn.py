@@ -120,9 +120,8 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         if not hasattr(self, "learner_"):
             return self.fit(arms, losses, propensities, contexts)
         rows = _rows(self.learner_.policy, arms, losses, propensities, contexts)
-        self.learner_.replay(
-            rows, unrandomised=self._randomised
-        )  # as in one log, some rows may have chance 1
+        # As in one log, some rows may have chance 1.
+        self.learner_.replay(rows, unrandomised=self._randomised)
         self._randomised |= _is_randomised(rows)
         return self
 

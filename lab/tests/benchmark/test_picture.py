@@ -11,7 +11,6 @@ from decoupled_lab.benchmark import picture, statistics
 from decoupled_lab.benchmark.suite import GROUPS
 from decoupled_lab.cli.benchmark import write_shown
 from support.made_entries import made_up
-from support.phone import SMALLEST, smallest_on_a_phone
 
 pytestmark = pytest.mark.pages
 
@@ -57,16 +56,6 @@ def test_everything_lies_on_the_axis_and_so_does_one(levels: tuple[float, ...]) 
     assert low < min(1.0, *places)
     assert high > max(1.0, *places)
     assert len(figure.axes[0].get_xticks()) <= 7
-
-
-def test_it_can_be_read_on_a_phone_and_nothing_is_cut(figure: Figure) -> None:
-    assert smallest_on_a_phone(figure) >= SMALLEST
-    figure.draw_without_rendering()
-    width, height = figure.get_size_inches()
-    box = figure.get_tightbbox()
-    assert min(box.x0, box.y0) >= 0.0
-    assert box.x1 <= width
-    assert box.y1 <= height
 
 
 @pytest.mark.parametrize("kind", ["png", "pdf"])

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled_lab.movielens import stand_in
 from decoupled_lab.paper import movielens
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.setup import RIVALS
@@ -55,20 +54,6 @@ def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(q
     assert row.endswith("<td>&ndash;</td>")
 
 
-@pytest.mark.usefixtures("_here")
-def test_a_damaged_file_is_refused_by_name_and_line_before_anything_is_run(tmp_path: Path) -> None:
-    lines = stand_in().decode().splitlines()
-    lines[41] = lines[41].replace("\t", " ")
-    folder = tmp_path / "ml-100k"
-    folder.mkdir()
-    (folder / "u.data").write_text("\n".join(lines) + "\n")
-    done = reproduce([*COMMAND, str(tmp_path / "out"), "--data", str(tmp_path)])
-    assert done.exit_code == 1
-    assert "u.data" in done.stderr
-    assert "line 42" in done.stderr
-    assert not (tmp_path / "out" / "movielens").exists()
-
-
 @pytest.mark.skipif(
     not os.environ.get("DECOUPLED_DATA"), reason="DECOUPLED_DATA does not name MovieLens 100K"
 )
@@ -84,17 +69,6 @@ def test_with_the_data_the_claim_is_judged(tmp_path: Path) -> None:
 def _generated(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", fits_folder(tmp_path_factory))
     monkeypatch.setattr(movielens, "source", lambda: {"data": "stand-in"})
-
-
-@pytest.mark.usefixtures("_generated")
-def test_noise_has_every_number_of_movies() -> None:
-    worlds = movielens.noisy_worlds(quick=False)
-    noisy = [world for world in worlds.values() if world.noise == "bernoulli"]
-    assert [world.arms for world in noisy] == [32, 64, 128, 256]
-    assert {world.order for world in noisy} == {"timestamp"}
-    shuffled = [world for world in worlds.values() if world.order == "iid"]
-    assert {(world.arms, world.noise) for world in shuffled} == {(32, "none"), (256, "none")}
-    assert all(world.data == "stand-in" for world in worlds.values())
 
 
 @pytest.mark.usefixtures("_generated")

@@ -43,17 +43,6 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     return quick_run(tmp_path_factory)
 
 
-def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: Quick) -> None:
-    folder, output = quick.folder, quick.output
-    assert all(f"] {name}:" in output for name, each in EXPERIMENTS.items() if each.in_quick)
-    tail = output[output.index("What the paper says") :]
-    assert f"{folder / 'report.html'}: open it in a browser" in tail
-    assert "It does not mean that the claim is wrong." in tail
-    assert "make paper" in tail
-    assert "√(KT)" in tail  # a terminal does not typeset formulas
-    assert "$" not in tail
-
-
 def test_every_section_says_how_much_was_run_for_it(quick: Quick) -> None:
     page = (quick.folder / "report.html").read_text()
     lead = page[page.index("<h1>") : page.index("<figure")]  # its caption counts its own runs
@@ -338,51 +327,6 @@ def test_buttons_switch_axes_and_bands(shown: Watched) -> None:
     shown.page.locator("#figure-adversarial button[data-what=logY]").click()
     assert shown.page.evaluate(f"{plot}.data.length") == 6
     assert shown.page.evaluate(f"{plot}.layout.yaxis.type") == "linear"
-
-
-def test_hovering_shows_the_value(shown: Watched) -> None:
-    shown.page.locator("#figure-adversarial").scroll_into_view_if_needed()
-    box = shown.page.locator("#figure-adversarial .nsewdrag").first.bounding_box()
-    point = shown.page.evaluate(
-        "(() => { const p = document.querySelector('#figure-adversarial .plot'), t = p.data.at(-1), i = 50,"
-        " l = p._fullLayout; return [l.xaxis.d2p(t.x[i]), l.yaxis.d2p(t.y[i]), t.name]; })()"
-    )
-    shown.page.mouse.move(box["x"] + point[0], box["y"] + point[1])
-    hover = shown.page.locator("#figure-adversarial .hovertext")
-    hover.first.wait_for(timeout=5_000)
-    assert point[2] in hover.first.text_content()
-
-
-def test_dark_mode_is_dark_and_text_can_be_read(shown: Watched) -> None:
-    def luminance(colour: str) -> float:
-        channels = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    style = "getComputedStyle(document.querySelector('{}')).{}"
-    paper = luminance(shown.page.evaluate(style.format("body", "backgroundColor")))
-    dark = shown.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-    assert (paper < 0.1) == dark
-    texts = ("p", ".verdict", ".faint", "figcaption", "td")
-    for place in texts:
-        ink = luminance(shown.page.evaluate(style.format(place, "color")))
-        contrast = (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05)
-        assert contrast > 4.5, f"{place}: {contrast}"  # the web's accessibility guidelines, level AA
-    axis = shown.page.evaluate(
-        "getComputedStyle(document.querySelector('#figure-adversarial .xtick text')).fill"
-    )
-    assert abs(luminance(axis) - paper) > 0.3
-
-
-def test_it_prints_in_light_colours_without_buttons(browser: Any, quick: Quick) -> None:
-    page = browser.new_page(color_scheme="dark")
-    watched = Watched(page)
-    watched.open(quick.folder / "report.html")
-    page.emulate_media(media="print")
-    assert not page.locator(".toolbar").first.is_visible()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert len(page.pdf()) > 50_000
-    page.close()
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,14 @@ def test_the_part_that_needs_most_counts() -> None:
         Measure("c", 9.0, 8.0, 10.0, 7),
     ]
     above = judged_above("id", "", "", "", parts, 1.0)
-    below = judged_below("id", "", "", "", [part.turned() for part in parts], -1.0)
+    below = judged_below(
+        "id",
+        "",
+        "",
+        "",
+        [Measure(of, -value, -high, -low, runs) for of, value, low, high, runs in parts],
+        -1.0,
+    )
     for claim in (above, below):
         assert claim.verdict == UNDECIDED
         assert claim.runs_to_decide == 4_400  # 400 * (0.2 / 0.1 * 1.654)^2, rounded up

@@ -1,7 +1,6 @@
 """Tables for LaTeX: of a comparison, of claims and of the benchmark, compiled by a real LaTeX."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,19 +45,6 @@ def test_long_tables_break_over_pages(tmp_path: Path) -> None:
         assert text.count("\f") > 1
         assert text.count("Verdict ") == text.count("\f")  # a head on every page
         assert text.count("claimed: above 0; K = 8") == 60
-
-
-@pytest.mark.usefixtures("pdflatex")
-def test_the_tables_of_a_comparison_compile(tmp_path: Path) -> None:
-    worlds: dict[str, Any] = {
-        "easy_1, Δ = 0.5": dc.environments.Bernoulli([0.2, 0.7]),
-        "punish 100 %": dc.environments.PunishLast(arms=2),
-    }
-    found = {name: dc.simulate([dc.Ladder(), dc.Exp3()], world, 400, 20) for name, world in worlds.items()}
-    lab.compare(found, tmp_path, title="Mine & yours", latex=True)
-    tables = (tmp_path / "comparison" / "table.tex").read_text()
-    text = compiled(tmp_path, tables, "booktabs, siunitx")
-    assert not text or text.count("99th percentile") == 2
 
 
 @pytest.mark.usefixtures("pdflatex")

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -95,17 +96,20 @@ def test_theorem_g4_is_concave_and_has_its_order() -> None:
     assert half == pytest.approx(math.sqrt(2.0) * late_ladder(10**12), rel=0.01)
 
 
-def test_what_theorem_g_is_not_about() -> None:
-    for call, match in (
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
         (lambda: bounds.theorem_g1(100, 8, 1, dc.FTPL(estimator="centred")), "policy"),
         (lambda: bounds.theorem_g1(100, 8, -1), "delay"),
         (lambda: bounds.theorem_g2(100, 8, 1, dc.Ladder(least_spread=0.0)), "least_spread"),
         (lambda: bounds.theorem_g2(100, 8, 1, dc.Ladder(uniform_share=0.0)), "uniform_share"),
         (lambda: bounds.theorem_g3([0.1], 1, dc.Ladder()), "policy"),
-        (lambda: bounds.theorem_g4(lambda t: t, 100, 1.0), "lost"),
-    ):
-        with pytest.raises(dc.ParameterError, match=match):
-            call()
+        (lambda: bounds.theorem_g4(float, 100, 1.0), "lost"),
+    ],
+)
+def test_what_theorem_g_is_not_about(call: Callable[[], float], match: str) -> None:
+    with pytest.raises(dc.ParameterError, match=match):
+        call()
 
 
 def test_the_lemmas_hold_in_random_flights_and_have_teeth() -> None:

@@ -8,15 +8,7 @@ from typer.testing import CliRunner
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config_file import read_config
-
-ARMS = """
-[[arm]]
-name = "stable"
-url = "http://127.0.0.1:9001"
-[[arm]]
-name = "next"
-url = "http://127.0.0.1:9002"
-"""
+from support.mirrors.running import ARMS
 
 
 def refusal(folder: Path, text: str) -> str:

@@ -15,7 +15,6 @@ from decoupled_serve.mirror.counts import MirrorCounts
 from decoupled_serve.mirror.exchange import Answer, Request
 from decoupled_serve.mirror.judges import CopyLoss
 from decoupled_serve.mirror.prefetch import MOST
-from decoupled_serve.mirror.repeatable import normal_path
 from support.mirrors.running import Fixed, Start, connected, echoed, mirror
 from support.waiting import wait_for
 from support.wire import on_loop
@@ -311,12 +310,6 @@ def test_an_exception_cannot_be_evaded(path: bytes) -> None:
 )  # fmt: skip
 def test_what_every_upstream_reads_alike_is_mirrored(path: bytes) -> None:
     assert RULES.allows("GET", path, [])
-
-
-def test_a_path_with_two_readings_has_no_normal_form() -> None:
-    assert normal_path(b"/a%2Fb") is None
-    assert normal_path(b"*") == "*"
-    assert not RULES.allows("OPTIONS", b"*", [])
 
 
 @pytest.mark.parametrize("path", [b"/v1/Search", b"/v1/search/", b"/v1/search;x", b"/v1/search%20"])

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import socket
 import threading
 from contextlib import suppress
 from typing import Any
@@ -112,21 +111,6 @@ def test_an_http_1_0_client_gets_no_chunks(start: Start) -> None:
         running.settled()
 
 
-def test_what_is_for_no_arm_or_too_long_is_refused(start: Start) -> None:
-    refused = {"GET /ok HTTP/2.0": 400, "CONNECT example.org:443 HTTP/1.1": 400, "GET ok HTTP/1.1": 400}
-    with start(ALL) as running:
-        for line, status in refused.items():
-            head, body = asked(running, f"{line}\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
-            assert head.startswith(b"HTTP/1.1 %d" % status)
-            assert json.loads(body)["status"] == status
-        lines = "".join(f"X-{n}: {'a' * 1000}\r\n" for n in range(70))
-        head, _ = asked(
-            running, f"GET /ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{lines}\r\n".encode()
-        )
-        assert head[9:12] in (b"431", b"400")  # 400 if they came in parts
-        assert running.status()["served"] == {}
-
-
 def test_a_request_that_a_shutdown_cuts_off_gets_a_503(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,13 +127,6 @@ def test_a_request_that_a_shutdown_cuts_off_gets_a_503(
     assert answers[0].startswith(b"HTTP/1.1 503")
     assert json.loads(answers[0].partition(b"\r\n\r\n")[2])["detail"] == "the mirror is ending; ask again"
     assert "Traceback" not in caplog.text
-
-
-def test_a_half_sent_request_is_not_served(start: Start) -> None:
-    with start(ALL) as running, connected(running.url) as connection:
-        connection.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\n")
-        connection.shutdown(socket.SHUT_WR)
-        assert connection.recv(65536) == b""
 
 
 def test_chunks_overrule_a_length_that_an_arm_declares_as_well(start: Start) -> None:

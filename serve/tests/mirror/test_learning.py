@@ -217,14 +217,6 @@ def test_copies_stay_within_the_budget(start: Start) -> None:
         found = http.get("/v1/experiments/mirror").json()
         assert found["budget"]["rate"] == [5, 3600]
         assert found["guardrails"]["floors"] == {"next": 0.1}
-
-        async def prepare_again() -> None:
-            backend = Remote(AsyncClient(str(http.base_url)), running.config)
-            await backend.prepare()
-            await backend.close()
-
-        asyncio.run(prepare_again())
-        assert http.get("/v1/experiments/mirror").json() == found
     assert 0 < sum(status["copied"].values()) + sum(status["reused"].values()) <= 5
 
 

@@ -6,13 +6,10 @@ import threading
 import time
 import tracemalloc
 from contextlib import ExitStack, suppress
-from functools import partial
 from types import FrameType
 
 import pytest
 
-from decoupled_serve.mirror import server
-from decoupled_serve.service.http.admission import Limits
 from support.mirrors.running import Start, connected
 from support.waiting import wait_for
 
@@ -93,20 +90,6 @@ def test_a_long_upload_at_a_fair_pace_is_served(start: Start) -> None:
             line.sendall(part)
             time.sleep(0.02)
         assert line.recv(65536).startswith(b"HTTP/1.1 200")
-
-
-def test_headers_must_come_soon(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "Limits", partial(Limits, headers_seconds=0.2))
-    with start(ALL) as running:
-        with connected(running.url) as silent:
-            assert silent.recv(65536).startswith(b"HTTP/1.1 408")
-            assert silent.recv(1) == b""
-        with connected(running.url) as slow:
-            slow.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\n\r\n")
-            assert slow.recv(65536).startswith(b"HTTP/1.1 200")
-            slow.sendall(b"GET /ok HTTP/1.1\r\n")
-            assert slow.recv(65536).startswith(b"HTTP/1.1 408")
-            assert slow.recv(1) == b""
 
 
 def test_no_more_requests_at_a_time_than_set(start: Start) -> None:

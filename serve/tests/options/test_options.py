@@ -1,6 +1,5 @@
 """Options by flag, variable and file: what wins, what is refused, and what is shown."""
 
-import inspect
 import itertools
 import string
 from dataclasses import replace
@@ -20,16 +19,9 @@ from decoupled_serve.options.kinds import shown_store
 from decoupled_serve.options.sources import read_file, resolved, serve_file, unknown_variables
 from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.server import Serving
+from support.mirrors.running import ARMS
 
 run = CliRunner().invoke
-ARMS = """
-[[arm]]
-name = "stable"
-url = "http://127.0.0.1:9001"
-[[arm]]
-name = "next"
-url = "http://127.0.0.1:9002"
-"""
 # A text for each kind of option, and what it means.
 TEXTS: dict[str, tuple[str, Any]] = {
     "": ("off", False), "TEXT": ("::1", "::1"), "NAME": ("b", "b"), "PATH": ("a", Path("a")),
@@ -126,17 +118,10 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
 
 def test_the_defaults_are_those_of_the_code() -> None:
     serving, limits = Serving("decoupled.db"), Limits()
-    expected = {
-        **{name: getattr(serving, name) for name in ("host", "port", "backups", "drain", "store")},
-        "tls-certificate": serving.certificate,
-        "tls-key": serving.private_key,
-        "access-log": serving.access_log,
-        "body-limit": limits.body,
-        "rate": limits.rate,
-        "burst": limits.burst,
-    }
-    defaults = {option.name: option.default for option in SERVE}
-    assert {name: defaults[name] for name in expected} == expected
+    expected = vars(serving) | {"body_limit": limits.body, "rate": limits.rate, "burst": limits.burst}
+    expected |= {"replay_limit": limits.replay, "delete_after": serving.delete_after / 86_400.0}
+    del expected["limits"]
+    assert {option.identifier: option.default for option in SERVE if not option.fills} == expected
     of_mirror = {name: field.default for name, field in MirrorConfig.model_fields.items()}
     of_mirror |= {"experiment.name": ExperimentConfig().name, "mirror.share": CopyConfig().share}
     for option in MIRROR:
@@ -144,13 +129,24 @@ def test_the_defaults_are_those_of_the_code() -> None:
             assert option.default == of_mirror[option.key], option.name
 
 
-def test_every_option_reaches_the_service() -> None:
-    from decoupled_serve.cli import service
-
-    source = inspect.getsource(service)
-    used = source[source.index("def serve(") : source.index("def migrate(")]
-    for option in SERVE:
-        assert option.fills or f'settings["{option.name}"]' in used, option.name
+def test_every_option_reaches_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Serving] = []
+    monkeypatch.setattr("decoupled_serve.service.http.server.run", ran.append)
+    given = [
+        each
+        for option in SERVE
+        if option.kind.metavar and not option.fills
+        for each in (option.flag, TEXTS[option.kind.metavar][0])
+    ]
+    done = run(app, ["serve", *given, "--access-log", "--otel"])
+    assert done.exit_code == 0, done.output
+    [serving] = ran
+    assert all(each is True for each in (serving.access_log, serving.otel))
+    assert serving.limits == Limits(body=2048, rate=1.0, burst=1.0, replay=2048)
+    assert serving.delete_after == 86_400.0
+    others = {name: each for name, each in vars(serving).items() if name not in ("limits", "delete_after")}
+    plain = vars(Serving("decoupled.db"))
+    assert not [name for name, each in others.items() if each == plain[name] and name != "log_format"]
 
 
 @pytest.mark.parametrize(("name", "options"), [("serve", SERVE), ("mirror", MIRROR)])

@@ -3,13 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import apsw
 import pytest
 
 from decoupled.client.errors import NotFound, StoreError
-from decoupled_serve.service.commits.queue import CommandQueue
+from decoupled_serve.service.commits.queue import Command, CommandQueue
 from decoupled_serve.service.commits.replies import Reply, deliver
 from decoupled_serve.service.memory.session import Reference
 from decoupled_serve.service.service import DecisionService
@@ -17,21 +17,16 @@ from support.stores import held, started
 from support.wire import on_loop
 
 
-class Item(NamedTuple):
-    number: int
-    alone: bool = False
-    weight: int = 1
-    lane: str = "one"
+def item(number: int, alone: bool = False, weight: int = 1, lane: str = "one") -> Command:
+    """A command that says its number when it runs."""
+    return Command(lambda _: number, (), Reply(), alone, weight=weight, lane=lane)
 
 
-def numbers(taken: list[Item]) -> list[int]:
-    return [each.number for each in taken]
+def numbers(taken: list[Command]) -> list[int]:
+    return [each.run(None) for each in taken]  # type: ignore[arg-type]
 
 
-Queue = CommandQueue[Item]
-
-
-def waiting(queue: CommandQueue[Item], number: int) -> threading.Thread:
+def waiting(queue: CommandQueue, number: int) -> threading.Thread:
     """A thread that waits for so many items."""
     thread = threading.Thread(target=queue.wait, args=(number, 60.0))
     thread.start()
@@ -41,38 +36,38 @@ def waiting(queue: CommandQueue[Item], number: int) -> threading.Thread:
 
 
 def test_a_wait_ends_with_the_item_that_completes_it() -> None:
-    queue = Queue(32)
+    queue = CommandQueue(32)
     thread = waiting(queue, 3)
     for number in range(2):
-        assert queue.put(Item(number))
+        assert queue.put(item(number))
         assert queue._awaited == 3
         assert thread.is_alive()
-    queue.put(Item(2))
+    queue.put(item(2))
     thread.join(60)
     assert not thread.is_alive()
     assert numbers(queue.take(10)) == [0, 1, 2]
 
 
 def test_a_wait_ends_with_the_time_or_with_the_queue() -> None:
-    queue = Queue(32)
+    queue = CommandQueue(32)
     queue.wait(1, 0.001)
-    queue.put(Item(0))
+    queue.put(item(0))
     queue.wait(1, 60.0)
     queue.wait(2, -1.0)
     thread = waiting(queue, 2)
     queue.close()
     thread.join(60)
     assert not thread.is_alive()
-    assert not queue.put(Item(1))
+    assert not queue.put(item(1))
     assert queue.closed
     queue.wait(2, 60.0)
     assert len(queue.take(10)) == 1, "what was put before is still taken"
 
 
 def test_many_threads_put_and_none_is_lost_or_taken_twice() -> None:
-    queue = Queue(32)
+    queue = CommandQueue(32)
     putting = [
-        threading.Thread(target=lambda k=k: [queue.put(Item(k * 1000 + i)) for i in range(1000)])
+        threading.Thread(target=lambda k=k: [queue.put(item(k * 1000 + i)) for i in range(1000)])
         for k in range(4)
     ]
     for thread in putting:
@@ -80,7 +75,7 @@ def test_many_threads_put_and_none_is_lost_or_taken_twice() -> None:
     taken: list[int] = []
     while len(taken) < 4000:
         queue.wait(50, 0.0002)
-        taken += [each.number for each in queue.take(100)]
+        taken += numbers(queue.take(100))
     assert sorted(taken) == list(range(4000))
     for k in range(4):
         mine = [each for each in taken if each // 1000 == k]
@@ -90,16 +85,16 @@ def test_many_threads_put_and_none_is_lost_or_taken_twice() -> None:
 
 
 def test_an_item_that_must_be_alone_is_taken_alone() -> None:
-    queue = Queue(32)
+    queue = CommandQueue(32)
     for number, alone in enumerate((False, False, True, True, False)):
-        queue.put(Item(number, alone))
+        queue.put(item(number, alone))
     assert [numbers(queue.take(10)) for _ in range(4)] == [[0, 1], [2], [3], [4]]
 
 
 def test_lanes_with_as_much_take_turns_and_none_is_left_out() -> None:
-    queue = Queue(32)
+    queue = CommandQueue(32)
     for number in range(300):
-        queue.put(Item(number, weight=10, lane=str(number % 100)))
+        queue.put(item(number, weight=10, lane=str(number % 100)))
     taken = [numbers(queue.take(100)) for _ in range(30)]
     for k in range(0, 30, 10):
         assert sorted(number % 100 for each in taken[k : k + 10] for number in each) == list(range(100))
@@ -107,9 +102,9 @@ def test_lanes_with_as_much_take_turns_and_none_is_left_out() -> None:
 
 
 def test_the_rest_of_an_item_comes_before_the_others_of_its_lane() -> None:
-    queue = Queue(32)
+    queue = CommandQueue(32)
     for number in range(3):
-        queue.put(Item(number))
+        queue.put(item(number))
     [first] = queue.take(1)
     queue.close()
     queue.put_back(first)
@@ -118,7 +113,7 @@ def test_the_rest_of_an_item_comes_before_the_others_of_its_lane() -> None:
 
 
 def test_an_item_that_comes_as_the_time_ends_leaves_no_call_over() -> None:
-    queue = Queue(32)
+    queue = CommandQueue(32)
     lock = queue._enough
 
     class Late:
@@ -129,7 +124,7 @@ def test_an_item_that_comes_as_the_time_ends_leaves_no_call_over() -> None:
         def acquire(self, timeout: float = -1.0) -> bool:
             if timeout < 0.0:
                 return lock.acquire()
-            queue.put(Item(0))
+            queue.put(item(0))
             return False
 
     queue._enough = Late()  # type: ignore[assignment]

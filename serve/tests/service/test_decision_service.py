@@ -7,8 +7,9 @@ import pytest
 
 import decoupled as dc
 from decoupled.client.errors import Conflict, Invalid, NotFound
-from decoupled_serve.service.experiment.records import Settings
+from decoupled_serve.service.experiment.records import MOST_ARMS, Settings
 from decoupled_serve.service.experiment.settings import as_text, checked, differences
+from support.http_service import Service
 from support.stores import FTPL, Clock, Opened, both_stores
 
 
@@ -68,6 +69,22 @@ def test_wrong_settings_are_refused(opened: Opened) -> None:
             service.experiments.put("me", "one", settings).result()
     with pytest.raises(NotFound):
         service.experiments.get("me", "one").result()
+
+
+def test_an_experiment_has_at_most_10_000_arms(opened: Opened, service: Service) -> None:
+    direct, arms = opened(), tuple(range(MOST_ARMS + 1))
+    with pytest.raises(Invalid, match="must not exceed 10,000"):
+        direct.experiments.put("me", "many", Settings({"name": "FTPL"}, arms)).result()
+    direct.experiments.put("me", "some", Settings({"name": "FTPL"}, arms[:3])).result()
+    with pytest.raises(Invalid, match="must not exceed 10,000"):
+        direct.experiments.add_arms("me", "some", arms[3:]).result()
+    wrong: tuple[Any, ...] = (1, MOST_ARMS + 1, True, 3.5, "3", None, [str(arm) for arm in arms])
+    for given in wrong:
+        answer = service.http.put("/v1/experiments/other", json={"arms": given})
+        assert (answer.status_code, answer.json()["detail"][:6]) == (422, "arms: ")
+    service.create("small", policy={"name": "Ladder"}, arms=3)
+    assert service.http.get("/v1/experiments/small").json()["arms"] == [0, 1, 2]
+    assert service.decide("small", available=[2])["explore"] == 2
 
 
 @both_stores

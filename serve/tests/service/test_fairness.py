@@ -16,7 +16,8 @@ from decoupled.learner import portable
 from decoupled.learner.runner import Running
 from decoupled_serve.fair_threads import FairThreads, pause, resting
 from decoupled_serve.service.analysis import export
-from decoupled_serve.service.commits.loop import SLICE, Command
+from decoupled_serve.service.commits.loop import SLICE
+from decoupled_serve.service.commits.queue import Command
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from decoupled.client.errors import Gone, ServiceError, StoreError
-from decoupled_serve.service.commits.loop import Command
+from decoupled_serve.service.commits.queue import Command
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.traffic import OTHER, Counts
 from decoupled_serve.service.service import DecisionService

@@ -11,7 +11,6 @@ from decoupled.client.errors import Invalid, NotFound, ServiceError, StoreError
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService
-from support.http_service import served
 from support.stores import FTPL, both_stores, held, quick_service
 
 UNFINDABLE: tuple[Any, ...] = ("\0", "FT\0PL", "a\ud800")
@@ -108,45 +107,3 @@ def test_a_value_that_a_database_cannot_take_fails_its_own_command_alone(
     error = found.exception(60)
     assert isinstance(error, NotFound) or type(error) is ServiceError
     assert direct.ready()
-
-
-@both_stores
-def test_over_http(address: str) -> None:
-    with served(address, open_to_all=False) as service:
-        reader = service.key("admin", "bank")
-        service.create("one", reader)
-        paths = [
-            "/v1/experiments?policy=%00",
-            "/v1/experiments?policy=FTPL%00",
-            "/v1/experiments?policy=%ED%A0%80",
-            "/v1/experiments?prefix=%00",
-            "/v1/experiments?after=%00",
-            "/v1/audit?subject=%00",
-            "/v1/audit?subject=one%00&action=key.add",
-            "/v1/audit?tenant=bank%00",
-            "/v1/audit?before=99999999999999999999",
-            "/v1/experiments/%00",
-            "/v1/experiments/one%00/state",
-            "/v1/decisions/%00-1",
-            "/v1/decisions/a-99999999999999999999",
-            "/v1/experiments/one/decisions?tag=a:%00",
-            "/v1/experiments/one/decisions?tag=a%00:b",
-            "/v1/experiments/one/log?tag=a:%00",
-            "/v1/experiments/one/evaluation?tag=%00:b",
-            "/v1/experiments/one/segments?by=%00",
-            "/v1/experiments/one/gate?arm=%00",
-            "/v1/experiments/one/gate?arm=red&against=%00",
-            "/v1/experiments/one/state?context=%7B%22%00%22%3A1%7D",
-            *(
-                f"/v1/experiments?sort={sort}&after={each}"
-                for sort, cursors in CURSORS.items()
-                for each in cursors
-            ),
-        ]
-        failures = service.direct._commits.failures
-        for path in paths:
-            answer = service.http.get(path, headers=reader)
-            found = answer.json() if answer.status_code == 200 else {}
-            empty = found.get("experiments") == [] or found.get("entries") == []
-            assert empty or 400 <= answer.status_code < 500, (path, answer.text)
-        assert service.direct._commits.failures == failures

@@ -23,11 +23,20 @@ from decoupled_serve.mirror.config import MirrorConfig
 from decoupled_serve.mirror.config_file import read_config
 from decoupled_serve.mirror.news import Known
 from decoupled_serve.mirror.server import serve
-from decoupled_serve.service.http.server import Serving, listening
+from decoupled_serve.service.http.server import listening
 from decoupled_serve.service.service import open_service
 from support.waiting import wait_for
 
 UPSTREAM = Path(__file__).parent / "upstream.py"
+# Two arms of a configuration that is read and not run.
+ARMS = """
+[[arm]]
+name = "stable"
+url = "http://127.0.0.1:9001"
+[[arm]]
+name = "next"
+url = "http://127.0.0.1:9002"
+"""
 PATIENCE = 60.0  # seconds after which a condition that never holds fails a test
 # Loading certificates takes longer than most tests, and nothing here uses TLS.
 asking = httpx.Client(verify=False, timeout=PATIENCE)
@@ -206,8 +215,7 @@ def mirror(config: MirrorConfig | Path, backend: Backend) -> Iterator[RunningMir
         finally:
             ended.set()
 
-    serving = Serving(store="", port=0)
-    with listening(serving) as proxy, listening(serving) as console:
+    with listening("127.0.0.1", 0) as proxy, listening("127.0.0.1", 0) as console:
         urls = [f"http://127.0.0.1:{each.getsockname()[1]}" for each in (proxy, console)]
         thread = threading.Thread(target=run, daemon=True)
         thread.start()

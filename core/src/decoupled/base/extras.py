@@ -31,6 +31,8 @@ EXTRA_OF = {
     "apsw": "serve",
     "fastapi": "serve",
     "h11": "serve",
+    "jinja2": "lab",
+    "markupsafe": "lab",
     "httptools": "serve",
     "httpx": "client",
     "prometheus_client": "serve",

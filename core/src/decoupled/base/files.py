@@ -23,6 +23,12 @@ def write_atomically(
     """Write a file atomically: a reader sees the old content or the new, even after a crash.
 
     With `tidy`, what a process that was killed left behind when it wrote this file is removed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder) / "note", "new")
+    ...     (Path(folder) / "note").read_text()
+    'new'
     """
     with replacing(path, overwrite=overwrite, tidy=tidy) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -33,6 +39,13 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, tidy: boo
     """Yield a temporary file to fill, which then replaces `path`; after a failure it is deleted.
 
     Without `overwrite`, an existing file stays and raises `FileExistsError`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "note") as temporary:
+    ...         _ = temporary.write_text("new")
+    ...     [each.name for each in Path(folder).iterdir()]
+    ['note']
     """
     target = Path(path)
     if not overwrite and os.path.lexists(target):
@@ -101,7 +114,11 @@ def with_checksum(body: bytes) -> bytes:
 
 
 def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
-    """The body of a file that begins with its checksum; None if it is missing, truncated or altered."""
+    """The body of a file that begins with its checksum; None if it is missing, truncated or altered.
+
+    >>> read_with_checksum("no such file") is None
+    True
+    """
     try:
         content = Path(path).read_bytes()
     except OSError:

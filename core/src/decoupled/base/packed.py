@@ -36,7 +36,11 @@ def pack_ints(values: Ints) -> str:
 
 
 def unpack_ints(text: str) -> Ints:
-    """The numbers that `pack_ints` wrote."""
+    """The numbers that `pack_ints` wrote.
+
+    >>> unpack_ints(pack_ints(np.array([7, 7, 9]))).tolist()
+    [7, 7, 9]
+    """
     return np.cumsum(np.frombuffer(_unpacked(text), "<i8")).astype(np.int64)
 
 
@@ -62,7 +66,11 @@ def _refuse(constant: str) -> None:
 
 
 def seal(kind: str, version: int, content: dict[str, Any]) -> str:
-    """The content as JSON text with the format's name, its version and a checksum."""
+    """The content as JSON text with the format's name, its version and a checksum.
+
+    >>> seal("note", 1, {"a": 2})[:52]
+    '{"format":"note","version":1,"content":{"a":2},"chec'
+    """
     body = json.dumps(
         {"format": kind, "version": version, "content": content}, separators=(",", ":"), allow_nan=False
     )
@@ -70,7 +78,11 @@ def seal(kind: str, version: int, content: dict[str, Any]) -> str:
 
 
 def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str, Any]:
-    """The content of a sealed text. Raise `StateError` unless the text is intact and of this version."""
+    """The content of a sealed text. Raise `StateError` unless the text is intact and of this version.
+
+    >>> unseal(seal("note", 1, {"a": 2}), "note", 1, "seal()")
+    {'a': 2}
+    """
     remedy = f"give the text that {writer} wrote"
     try:
         whole = text if isinstance(text, str) else bytes(text).decode()

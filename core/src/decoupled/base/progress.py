@@ -24,7 +24,11 @@ class _Done(ProgressColumn):
 def progress_bar(
     total: int, quiet: bool = False, label: str = "simulating", unit: str = "rounds"
 ) -> Iterator[Callable[[int, float], None]]:
-    """A bar over `total` units of work on standard error; nothing if that is not a terminal."""
+    """A bar over `total` units of work on standard error; nothing if that is not a terminal.
+
+    >>> with progress_bar(100, quiet=True) as advance:
+    ...     advance(60, 0.1)  # units, and the seconds that they took
+    """
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda done, seconds: None
@@ -36,7 +40,11 @@ def progress_bar(
 
 
 def duration(seconds: float) -> str:
-    """A duration for people to read."""
+    """A duration for people to read.
+
+    >>> duration(7), duration(600), duration(10_000)
+    ('7.0 seconds', '10 minutes', '2.8 hours')
+    """
     if seconds < 90:
         return f"{max(seconds, 0.1):.1f} seconds"
     if seconds < 5400:

@@ -150,14 +150,24 @@ def loss_ends(ends: object) -> tuple[float, float]:
 
 
 def set_number(spec: object, name: str, low: float, high: float, remedy: str) -> float:
-    """Check a field of a frozen dataclass with `number_in`, and store it as a float."""
+    """Check a field of a frozen dataclass with `number_in`, and store it as a float.
+
+    >>> from types import SimpleNamespace
+    >>> set_number(SimpleNamespace(rate=1), "rate", 0.0, 2.0, "the default is 1")
+    1.0
+    """
     number = number_in(name, getattr(spec, name), low, high, remedy)
     object.__setattr__(spec, name, number)
     return number
 
 
 def set_whole(spec: object, name: str, low: int, remedy: str, high: int | None = None) -> int:
-    """Check a field of a frozen dataclass with `whole_number`, and store it as an int."""
+    """Check a field of a frozen dataclass with `whole_number`, and store it as an int.
+
+    >>> from types import SimpleNamespace
+    >>> set_whole(SimpleNamespace(arms=3), "arms", 2, "give two or more")
+    3
+    """
     number = whole_number(name, getattr(spec, name), low, remedy, high)
     object.__setattr__(spec, name, number)
     return number

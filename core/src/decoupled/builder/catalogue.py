@@ -62,9 +62,10 @@ def policies() -> list[Policy]:
 
 
 def _plain_forms() -> Iterator[Policy]:
+    known = Policy.known()  # looks at every installed package
     for name in Policy.homes:
         if name != Forgetting.__name__:
-            yield from Policy.known()[name].forms()
+            yield from known[name].forms()
 
 
 def _forgetting_forms() -> Iterator[Policy]:

@@ -12,6 +12,12 @@ from .shared import WRONG, flag, report_errors, with_parameters_of
 if TYPE_CHECKING:
     from ..client.sync import Client
 
+
+def option(text: str, *flags: str) -> Any:
+    """An option of a command, with its help."""
+    return typer.Option(*flags, help=text)
+
+
 Url = Annotated[str, typer.Option(envvar="DECOUPLED_URL", help="Where the service is.")]
 KeyFile = Annotated[
     Path | None,
@@ -31,12 +37,12 @@ AuditSubject: TypeAlias = Annotated[
     str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
 ]
 AuditAction: TypeAlias = Annotated[
-    str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
+    str | None, option("Only changes of this kind, such as guardrails.change.")
 ]
-AuditTenant: TypeAlias = Annotated[str | None, typer.Option(help="Only changes of this tenant.")]
+AuditTenant: TypeAlias = Annotated[str | None, option("Only changes of this tenant.")]
 AuditLimit: TypeAlias = Annotated[int, typer.Option(min=1, help="How many changes to show at most.")]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")]
+AsJson = Annotated[bool, option("Print the whole answer as JSON.", "--json")]
 
 client = typer.Typer(help="Talk to a running service from the shell.", no_args_is_help=True)
 
@@ -44,7 +50,11 @@ URL = "http://127.0.0.1:8000"
 
 
 def connected(url: str, key_file: Path | None) -> "Client":
-    """A client whose errors name the options of the command line."""
+    """A client whose errors name the options of the command line.
+
+    >>> connected("http://127.0.0.1:8000", None)
+    ShellClient('http://127.0.0.1:8000')
+    """
     from ..base.files import read_secret
     from ..client.exchange import KEY_VARIABLE, Remedies
     from ..client.sync import Client
@@ -117,61 +127,51 @@ def client_create(
     arms: Annotated[
         list[str] | None, typer.Argument(help="Its arms, two or more; none with --learner.")
     ] = None,
-    policy: Annotated[
-        str, typer.Option(help="A policy's name, such as FTPL or Ladder, or its JSON.")
-    ] = "Ladder",
+    policy: Annotated[str, option("A policy's name, such as FTPL or Ladder, or its JSON.")] = "Ladder",
     loss_range: Annotated[
         tuple[float, float],
         typer.Option(metavar="LOW HIGH", help="The lowest and the highest possible loss."),
     ] = (0.0, 1.0),
-    deadline: Annotated[
-        float | None, typer.Option(help="Seconds within which feedback must arrive.")
-    ] = None,
+    deadline: Annotated[float | None, option("Seconds within which feedback must arrive.")] = None,
     expired_loss: Annotated[
-        float | None,
-        typer.Option(help="The loss that a decision counts as after its deadline; none if not given."),
+        float | None, option("The loss that a decision counts as after its deadline; none if not given.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the draws, for tests; fresh randomness if not given.")
+        int | None, option("Seed of the draws, for tests; fresh randomness if not given.")
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="For test traffic only: the console may send it made-up losses.")
+        bool, option("For test traffic only: the console may send it made-up losses.", "--demo")
     ] = False,
-    feedback: Annotated[
-        str, typer.Option(help="loss, or preference: which of the two arms did better.")
-    ] = "loss",
+    feedback: Annotated[str, option("loss, or preference: which of the two arms did better.")] = "loss",
     risk: Annotated[
-        float, typer.Option(help="The probability with which its intervals and its verdict may ever fail.")
+        float, option("The probability with which its intervals and its verdict may ever fail.")
     ] = 0.05,
     drift: Annotated[
-        bool,
-        typer.Option(help="Whether losses may drift; if not, the intervals are mostly narrower."),
+        bool, option("Whether losses may drift; if not, the intervals are mostly narrower.")
     ] = True,
     patience: Annotated[
-        int, typer.Option(help="How many newer decisions wait there for one without feedback.")
+        int, option("How many newer decisions wait there for one without feedback.")
     ] = 1_000,
     log_keys: Annotated[
-        str, typer.Option(help="What the log holds of the keys of decisions: hashed, plain or off.")
+        str, option("What the log holds of the keys of decisions: hashed, plain or off.")
     ] = "hashed",
     context: Annotated[
-        str | None,
-        typer.Option(help='The fields of contexts, by type, as JSON, such as \'{"subject": "text"}\'.'),
+        str | None, option('The fields of contexts, by type, as JSON, such as \'{"subject": "text"}\'.')
     ] = None,
     unknown_context: Annotated[
-        str, typer.Option(help="What becomes of other fields in a context: refuse or ignore.")
+        str, option("What becomes of other fields in a context: refuse or ignore.")
     ] = "refuse",
     log_context: Annotated[
-        str, typer.Option(help="What the log holds of texts in contexts: plain or hashed.")
+        str, option("What the log holds of texts in contexts: plain or hashed.")
     ] = "plain",
     guardrails: Annotated[
-        str | None, typer.Option(help='Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
+        str | None, option('Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="A budget for exploring as JSON, such as '{\"share\": 0.01}'.")
+        str | None, option("A budget for exploring as JSON, such as '{\"share\": 0.01}'.")
     ] = None,
     learner: Annotated[
-        Path | None,
-        typer.Option(help="A saved learner to start from; its arms, policy and loss range come with it."),
+        Path | None, option("A saved learner to start from; its arms, policy and loss range come with it.")
     ] = None,
 ) -> None:
     """Create an experiment."""
@@ -209,23 +209,20 @@ def client_create(
 def client_decide(
     service: "Client",
     name: Experiment,
-    mode: Annotated[str, typer.Option(help="both, exploit or explore.")] = "both",
-    key: Annotated[
-        str | None, typer.Option(help="A session or a user, which is served the same arm again.")
-    ] = None,
+    mode: Annotated[str, option("both, exploit or explore.")] = "both",
+    key: Annotated[str | None, option("A session or a user, which is served the same arm again.")] = None,
     tag: Tag = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Losses that you expect, by arm, as JSON, such as '{\"a\": 0.3}'.")
+        str | None, option("Losses that you expect, by arm, as JSON, such as '{\"a\": 0.3}'.")
     ] = None,
     context: Annotated[
-        str | None,
-        typer.Option(help='What is known of the request, as JSON, such as \'{"subject": "law"}\'.'),
+        str | None, option('What is known of the request, as JSON, such as \'{"subject": "law"}\'.')
     ] = None,
     advice: Annotated[
-        str | None, typer.Option(help='What advisers would exploit, as JSON, such as \'{"router": "a"}\'.')
+        str | None, option('What advisers would exploit, as JSON, such as \'{"router": "a"}\'.')
     ] = None,
     why: Annotated[
-        bool, typer.Option("--why", help="Say why a contextual policy drew the arm to exploit, too.")
+        bool, option("Say why a contextual policy drew the arm to exploit, too.", "--why")
     ] = False,
 ) -> None:
     """Ask for a decision. The loss to send back is that of its *explored* arm."""
@@ -242,14 +239,11 @@ def client_decide(
 def client_feedback(
     service: "Client",
     decision: Annotated[str, typer.Argument(help="The decision's id.")],
-    loss: Annotated[float | None, typer.Option(help="The loss of the *explored* arm.")] = None,
-    reward: Annotated[float | None, typer.Option(help="Or its reward.")] = None,
-    preference: Annotated[
-        str | None, typer.Option(help="Or which arm did better: explore, exploit or tie.")
-    ] = None,
+    loss: Annotated[float | None, option("The loss of the *explored* arm.")] = None,
+    reward: Annotated[float | None, option("Or its reward.")] = None,
+    preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
     arm: Annotated[
-        str | None,
-        typer.Option(help="Whose loss it is, as a safeguard: any but the explored arm is refused."),
+        str | None, option("Whose loss it is, as a safeguard: any but the explored arm is refused.")
     ] = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
@@ -276,8 +270,7 @@ def client_show(
         str | None, typer.Argument(help="An experiment; all are listed if none is named.")
     ] = None,
     context: Annotated[
-        str | None,
-        typer.Option(help="The context of the decision whose probabilities to show, as JSON."),
+        str | None, option("The context of the decision whose probabilities to show, as JSON.")
     ] = None,
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
@@ -292,7 +285,7 @@ def client_verdict(
     service: "Client",
     name: Experiment,
     as_json: AsJson = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is decided.")] = False,
+    wait: Annotated[bool, option("Wait until it is decided.", "--wait")] = False,
 ) -> None:
     """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
     from .verdict import decided, verdict_text
@@ -306,10 +299,9 @@ def client_segments(
     service: "Client",
     name: Experiment,
     by: Annotated[
-        list[str] | None,
-        typer.Option(help="A field of the context that tells segments apart; repeat it for several."),
+        list[str] | None, option("A field of the context that tells segments apart; repeat it for several.")
     ] = None,
-    limit: Annotated[int, typer.Option(help="How many segments at most, the most observed first.")] = 20,
+    limit: Annotated[int, option("How many segments at most, the most observed first.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Say for which requests which arm is best. The verdicts of all segments hold together."""
@@ -325,10 +317,9 @@ def client_gate(
     name: Experiment,
     arm: Annotated[str, typer.Argument(help="The arm that is to be promoted.")],
     against: Annotated[
-        str | None,
-        typer.Option(help="The arm to compare it with. Default: the incumbent, or else every other arm."),
+        str | None, option("The arm to compare it with. Default: the incumbent, or else every other arm.")
     ] = None,
-    margin: Annotated[float, typer.Option(help="How much higher its mean loss may be.")] = 0.0,
+    margin: Annotated[float, option("How much higher its mean loss may be.")] = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if not, or not yet."""
@@ -345,7 +336,7 @@ def client_audit(
     action: AuditAction = None,
     tenant: AuditTenant = None,
     before: Annotated[
-        int | None, typer.Option(help="Only changes before the one with this id: `next` of a page.")
+        int | None, option("Only changes before the one with this id: `next` of a page.")
     ] = None,
     limit: AuditLimit = 100,
 ) -> None:
@@ -367,9 +358,9 @@ def client_log(
         Path, typer.Argument(help="A new file; its ending, .csv or .parquet, sets the format.")
     ],
     format: Annotated[  # noqa: A002
-        str | None, typer.Option(help="csv or parquet, regardless of the ending.")
+        str | None, option("csv or parquet, regardless of the ending.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    force: Annotated[bool, option("Replace FILE if it exists.", "--force")] = False,
     tag: Tag = None,
 ) -> None:
     """Write the log of an experiment to a file."""
@@ -477,12 +468,10 @@ Most = Annotated[int, typer.Option(min=1, help="How many to print at most.")]
 @service_command("list")
 def client_list(
     service: "Client",
-    sort: Annotated[
-        str, typer.Option(help="name, -name, created_at, or -created_at for the newest first.")
-    ] = "name",
-    status: Annotated[str | None, typer.Option(help="active or archived; both if not given.")] = None,
-    policy: Annotated[str | None, typer.Option(help="The name of their policy, such as FTPL.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="What their names begin with.")] = None,
+    sort: Annotated[str, option("name, -name, created_at, or -created_at for the newest first.")] = "name",
+    status: Annotated[str | None, option("active or archived; both if not given.")] = None,
+    policy: Annotated[str | None, option("The name of their policy, such as FTPL.")] = None,
+    prefix: Annotated[str | None, option("What their names begin with.")] = None,
     most: Most = 1_000,
 ) -> None:
     """List experiments, one line each: name, status, policy, arms, and when it was created."""
@@ -501,9 +490,9 @@ def client_list(
 def client_decisions(
     service: "Client",
     name: Experiment,
-    sort: Annotated[str, typer.Option(help="-made_at for the newest first, or made_at.")] = "-made_at",
-    status: Annotated[str | None, typer.Option(help="pending, applied, expired or unobserved.")] = None,
-    mode: Annotated[str | None, typer.Option(help="both, exploit or explore.")] = None,
+    sort: Annotated[str, option("-made_at for the newest first, or made_at.")] = "-made_at",
+    status: Annotated[str | None, option("pending, applied, expired or unobserved.")] = None,
+    mode: Annotated[str | None, option("both, exploit or explore.")] = None,
     tag: Tag = None,
     most: Most = 100,
 ) -> None:
@@ -536,7 +525,7 @@ def client_learner(
     service: "Client",
     name: Experiment,
     file: Annotated[Path, typer.Argument(help="A new file, for Learner.load or create --learner.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    force: Annotated[bool, option("Replace FILE if it exists.", "--force")] = False,
 ) -> None:
     """Write what an experiment has learned, with its random stream, to a file."""
     from ..base.files import write_atomically

@@ -17,7 +17,13 @@ from ..errors import DecoupledError
 def with_parameters_of(
     command: Callable[..., None], run: Callable[..., None], filled: str, added: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Let `run` look like `command` without the parameter that it fills in itself, and with those that are added."""
+    """Let `run` look like `command` without the parameter that it fills in itself, and with those that are added.
+
+    >>> def command(service: object, name: str) -> None: ...
+    >>> run = with_parameters_of(command, lambda **values: None, "service", [flag("url", str, "here")])
+    >>> print(inspect.signature(run))
+    (*, name: str, url: str = 'here')
+    """
     own = [each for each in inspect.signature(command).parameters.values() if each.name != filled]
     parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *added]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -27,7 +33,11 @@ def with_parameters_of(
 
 
 def flag(name: str, annotation: object, default: object) -> inspect.Parameter:
-    """A parameter of a command that is a flag."""
+    """A parameter of a command that is a flag.
+
+    >>> print(flag("url", str, "http://127.0.0.1:8000"))
+    url: str = 'http://127.0.0.1:8000'
+    """
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
@@ -64,6 +74,13 @@ def report_errors(
 
     The command line is wrong if the message begins with a flag or with one of `arguments`, the names that errors have
     for what a user gave there; not without `flags`, because a variable or a file may have set what a flag names.
+
+    >>> try:
+    ...     with report_errors():
+    ...         raise DecoupledError("--arms = 1: must be two or more")
+    ... except typer.Exit as ended:
+    ...     ended.exit_code == WRONG_COMMAND_LINE
+    True
     """
     try:
         with held_while_compiling():

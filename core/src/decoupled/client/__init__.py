@@ -1,85 +1,41 @@
 """Python clients of the decision service, and the errors that the service answers with."""
 
-from .aio import AsyncClient
-from .errors import (
-    CLOSED,
-    HOW_LONG,
-    TEMPORARY,
-    BadRequest,
-    Compiling,
-    Conflict,
-    Forbidden,
-    Gone,
-    HeadersTooLarge,
-    Invalid,
-    Loading,
-    MethodNotAllowed,
-    NotCompiled,
-    NotFound,
-    ReplayError,
-    ServiceError,
-    StoreError,
-    TooLarge,
-    TooMany,
-    TooSlow,
-    Unauthorized,
-    Undelivered,
-    UndeliveredFeedback,
-    Unreachable,
-    UnsupportedMedia,
-    neither_or_both,
-)
-from .exchange import Retries
-from .feedback import Outbox
-from .requests import (
-    BudgetLimits,
-    DecideOptions,
-    DecisionFilters,
-    ExperimentFilters,
-    ExperimentSettings,
-    GuardrailChanges,
-)
-from .results import DecisionPage, Flushed, RemoteDecision
-from .sync import Client
-
-__all__ = [
-    "CLOSED",
-    "HOW_LONG",
-    "TEMPORARY",
-    "AsyncClient",
-    "BadRequest",
-    "BudgetLimits",
-    "Client",
-    "Compiling",
-    "Conflict",
-    "DecideOptions",
-    "DecisionFilters",
-    "DecisionPage",
-    "ExperimentFilters",
-    "ExperimentSettings",
-    "Flushed",
-    "Forbidden",
-    "Gone",
-    "GuardrailChanges",
-    "HeadersTooLarge",
-    "Invalid",
-    "Loading",
-    "MethodNotAllowed",
-    "NotCompiled",
-    "NotFound",
-    "Outbox",
-    "RemoteDecision",
-    "ReplayError",
-    "Retries",
-    "ServiceError",
-    "StoreError",
-    "TooLarge",
-    "TooMany",
-    "TooSlow",
-    "Unauthorized",
-    "Undelivered",
-    "UndeliveredFeedback",
-    "Unreachable",
-    "UnsupportedMedia",
-    "neither_or_both",
-]
+from .aio import AsyncClient as AsyncClient
+from .errors import CLOSED as CLOSED
+from .errors import HOW_LONG as HOW_LONG
+from .errors import TEMPORARY as TEMPORARY
+from .errors import BadRequest as BadRequest
+from .errors import Compiling as Compiling
+from .errors import Conflict as Conflict
+from .errors import Forbidden as Forbidden
+from .errors import Gone as Gone
+from .errors import HeadersTooLarge as HeadersTooLarge
+from .errors import Invalid as Invalid
+from .errors import Loading as Loading
+from .errors import MethodNotAllowed as MethodNotAllowed
+from .errors import NotCompiled as NotCompiled
+from .errors import NotFound as NotFound
+from .errors import ReplayError as ReplayError
+from .errors import ServiceError as ServiceError
+from .errors import StoreError as StoreError
+from .errors import TooLarge as TooLarge
+from .errors import TooMany as TooMany
+from .errors import TooSlow as TooSlow
+from .errors import Unauthorized as Unauthorized
+from .errors import Undelivered as Undelivered
+from .errors import UndeliveredFeedback as UndeliveredFeedback
+from .errors import Unreachable as Unreachable
+from .errors import UnsupportedMedia as UnsupportedMedia
+from .errors import neither_or_both as neither_or_both
+from .exchange import Retries as Retries
+from .feedback import Outbox as Outbox
+from .requests import BudgetLimits as BudgetLimits
+from .requests import DecideOptions as DecideOptions
+from .requests import DecisionFilters as DecisionFilters
+from .requests import ExperimentFilters as ExperimentFilters
+from .requests import ExperimentSettings as ExperimentSettings
+from .requests import GuardrailChanges as GuardrailChanges
+from .results import DecisionPage as DecisionPage
+from .results import Flushed as Flushed
+from .results import RemoteDecision as RemoteDecision
+from .sync import Client as Client

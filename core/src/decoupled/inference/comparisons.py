@@ -272,7 +272,15 @@ def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
 
 
 def difference_now(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
-    """The same by the evidence of now alone."""
+    """The same by the evidence of now alone.
+
+    >>> from decoupled.inference import Sequences
+    >>> sequences = Sequences(arms=2)
+    >>> for n in range(500):
+    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, exploit=0)
+    >>> round(difference_now(sequences.sums, 0, 1, drift=True).estimate, 1)
+    0.5
+    """
     # Weights that cannot be right may show more than any two losses differ.
     low, high = (min(_lower(sums, *pair, drift), 1.0) for pair in ((arm, other), (other, arm)))
     return Interval.around(estimated_difference(sums, arm, other, drift), low, -high)

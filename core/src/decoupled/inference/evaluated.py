@@ -25,6 +25,9 @@ class Evaluated:
         doubly_robust: unbiased, with a model as control variate; usually the most precise.
         low: the lower end of the interval.
         high: the upper end. If it is below `low` the interval is empty: no value agrees with the log.
+
+    >>> Evaluated("a", 90, 0.42, 0.41, 0.41, 0.25, 0.5).scaled(0, 100).high
+    50.0
     """
 
     name: str

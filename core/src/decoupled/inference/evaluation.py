@@ -348,7 +348,13 @@ class _Judge:
 
 
 def wrong_propensities(log: Log, place: int) -> str | None:
-    """A remark if the propensities of an arm cannot be right: its weights must average 1; None if they may be."""
+    """A remark if the propensities of an arm cannot be right: its weights must average 1; None if they may be.
+
+    >>> from decoupled.inference import read_log
+    >>> rows = [{"explore": "a" if n % 2 else "b", "propensity": 0.9, "loss": 0.5} for n in range(100)]
+    >>> wrong_propensities(read_log(rows, (0, 1)), 0)[:40]
+    "the weights of 'a' average 0.56 instead "
+    """
     weights = (log.explore == place) / log.propensity
     error = float(weights.std()) / math.sqrt(len(log))
     if not np.isfinite(error) or abs(weights.mean() - 1.0) <= _OFF * error:

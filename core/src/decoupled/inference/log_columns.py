@@ -64,6 +64,10 @@ class Log:
         context: the context of each decision; None if none has one.
         missing: the rows that explored and have no loss, apart from those that hold up others.
         waiting: the rows with a loss that are held up.
+
+    >>> log = read_log([{"explore": "a", "propensity": 0.5, "loss": 3.0}], (0.0, 10.0))
+    >>> log.arms, log.loss.tolist(), log.place("a")
+    (('a',), [0.3], 0)
     """
 
     arms: tuple[Arm, ...]
@@ -101,7 +105,12 @@ def read_log(
     tags: Mapping[str, str] | None = None,
     patience: int = PATIENCE,
 ) -> Log:
-    """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have."""
+    """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have.
+
+    >>> log = [{"explore": "a", "propensity": 0.5, "loss": 0.5}, {"explore": "b", "propensity": 0.5, "loss": None}]
+    >>> len(read_log(log, (0.0, 1.0))), read_log(log, (0.0, 1.0)).missing
+    (1, 1)
+    """
     if isinstance(arms, (str, set, frozenset)):
         raise ArmError.of("arms", arms, "must be a list of names", "their order is that of the result")
     columns = columns_of(log)
@@ -196,7 +205,11 @@ def _predicted(
 
 
 def columns_of(log: Any) -> dict[str, Any]:
-    """The columns of a log that an evaluation reads, by name."""
+    """The columns of a log that an evaluation reads, by name.
+
+    >>> columns_of([{"explore": "a", "propensity": 0.5, "loss": 0.3, "note": "not read"}])
+    {'explore': ['a'], 'propensity': [0.5], 'loss': [0.3]}
+    """
     wanted = (*NEEDED, *OPTIONAL)
     if isinstance(log, (str, os.PathLike)):
         return _from_file(Path(log), wanted)
@@ -391,7 +404,11 @@ def tagged(column: Iterable[Any], wanted: Any) -> Ints:
 
 
 def matches(tags: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
-    """Whether a decision has all the tags that are wanted."""
+    """Whether a decision has all the tags that are wanted.
+
+    >>> matches({"country": "de", "age": "30"}, {"country": "de"})
+    True
+    """
     return all(tags.get(name) == value for name, value in wanted.items())
 
 

@@ -253,7 +253,14 @@ def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | No
 
 
 def compared_rounds(sequences: Sequences, *, drift: bool | None = None) -> int:
-    """The number of rounds that `regret` is over."""
+    """The number of rounds that `regret` is over.
+
+    >>> sequences = Sequences(arms=2)
+    >>> for n in range(10):
+    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.5, exploit=0)
+    >>> compared_rounds(sequences)
+    10
+    """
     allows, sums = sequences.drift if drift is None else bool(drift), sequences.sums
     return int(sums.rounds[COMPARED] if allows else sums.counts[:, USED].sum())
 

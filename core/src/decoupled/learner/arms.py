@@ -18,7 +18,12 @@ MOST_BITS = 1_000  # of a whole number that is a name; Python does not spell any
 
 
 class ArmNames:
-    """The arms in order, and the place of each name."""
+    """The arms in order, and the place of each name.
+
+    >>> arms = ArmNames.checked(["red", "green"])
+    >>> arms.place("green"), "blue" in arms, len(arms)
+    (1, False, 2)
+    """
 
     def __init__(self, names: Sequence[Arm]) -> None:
         self.names = names
@@ -148,7 +153,11 @@ def listed_available(available: Iterable[Arm] | None) -> list[object] | None:
 
 
 def checked_name(name: object, argument: str = "arms") -> Arm:
-    """The name of an arm as a string or a whole number of Python."""
+    """The name of an arm as a string or a whole number of Python.
+
+    >>> checked_name("red"), checked_name(np.int64(3))
+    ('red', 3)
+    """
     if isinstance(name, str):
         return str.__str__(name)  # that of an enum is the name of its member
     if not isinstance(name, bool):

@@ -330,7 +330,13 @@ def checked_advice(advice: Advice | None, policy: ContextualLadder, arms: ArmNam
 
 
 def refuse_context(policy: Policy) -> None:
-    """Raise the error of a policy that knows no context."""
+    """Raise the error of a policy that knows no context.
+
+    >>> import decoupled as dc
+    >>> refuse_context(dc.FTPL())
+    Traceback (most recent call last):
+    decoupled.errors.UnsupportedError: context: FTPL does not use one, so it would change nothing; leave it out, or use ContextualLadder(segments=..., numbers=...)
+    """
     raise UnsupportedError(
         f"context: {type(policy).__name__} does not use one, so it would change nothing; leave it out, or use "
         "ContextualLadder(segments=..., numbers=...)"

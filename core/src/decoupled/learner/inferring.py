@@ -28,7 +28,11 @@ def check_watchable(arms: int) -> None:
 
 
 def checked_patience(patience: object) -> int:
-    """How many newer decisions a decision without feedback holds up the evidence of."""
+    """How many newer decisions a decision without feedback holds up the evidence of.
+
+    >>> checked_patience(100)
+    100
+    """
     return whole_number("patience", patience, 1, f"the default is {PATIENCE:,}", MOST_PATIENCE)
 
 

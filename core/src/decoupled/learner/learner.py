@@ -4,13 +4,13 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
 from ..base.files import write_atomically
-from ..base.turns import in_turn
+from ..base.turns import in_turn, in_turn_with
 from ..base.validation import MOST_ROUNDS, whole_number
 from ..decision import Arm, Decision, Served
 from ..errors import (
@@ -63,6 +63,10 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
 
 _Answer = TypeVar("_Answer")
+
+# What decisions are asked for: how many, among which arms, with which predictions, the text of a key or what it was
+# served, the context and advice, and whether they exploit too.
+_Asked: TypeAlias = tuple[int, list[object] | None, Any, str | Served | None, Told | None, bool]
 
 DEFAULT_PENDING = 100_000
 
@@ -355,12 +359,12 @@ class Learner(Guarded):
         some = None if available is None else listed_available(available)
         expected = None if baseline is None else self._predictions(baseline)
         if count is None:
-            return self._decide(1, some, expected, word, told)[0]
+            return self._decide((1, some, expected, word, told, True))[0]
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError.of("count", count, rule, "raise max_pending in start()")
-        return self._decide(repeats, some, expected, word, told)
+        return self._decide((repeats, some, expected, word, told, True))
 
     def _key(self, key: Key) -> str:
         self._refuse_coupled("decide(key=...)")
@@ -370,19 +374,12 @@ class Learner(Guarded):
         self, some: list[object] | None, served: Served, told: Told | None = None
     ) -> Decision:
         """Make a decision of a log again, where a key drew the arm to exploit and the log does not say which key."""
-        return self._decide(1, some, None, served, told)[0]
+        return self._decide((1, some, None, served, told, True))[0]
 
-    @in_turn
-    def _decide(
-        self,
-        count: int,
-        some: list[object] | None,
-        expected: Any,
-        key: str | Served | None,
-        told: Told | None,
-        exploiting: bool = True,
-    ) -> list[Decision]:
-        """Make decisions, all of them in one step. `key` is the text of a key, or what it was served."""
+    @in_turn_with
+    def _decide(self, asked: _Asked) -> list[Decision]:
+        """Make decisions, all of them in one step."""
+        count, some, expected, key, told, exploiting = asked
         running, waiting = self._running, self._waiting
         part = baseline = None
         if not self._plain or some is not None or told is not None:
@@ -444,7 +441,7 @@ class Learner(Guarded):
         self._refuse_coupled("explore()")
         told = None if context is None else (context, None)
         expected = None if baseline is None else self._predictions(baseline)
-        return self._decide(1, listed_available(available), expected, None, told, exploiting=False)[0]
+        return self._decide((1, listed_available(available), expected, None, told, False))[0]
 
     def exploit(
         self,
@@ -596,10 +593,11 @@ class Learner(Guarded):
         """
         if preference is not None:
             loss = self._preferred(preference, loss, reward)
-        self._observe(decision, self._losses.scaled(loss, reward), preference is not None)
+        self._observe((decision, self._losses.scaled(loss, reward), preference is not None))
 
-    @in_turn
-    def _observe(self, decision: Decision | str, loss: float, compared: bool) -> None:
+    @in_turn_with
+    def _observe(self, told: tuple[Decision | str, float, bool]) -> None:
+        decision, loss, compared = told
         running, pending = self._running, self._waiting.find(decision)
         if compared and pending[0].exploit is None:
             problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
@@ -670,11 +668,12 @@ class Learner(Guarded):
         >>> learner.estimates().tolist()
         [1.8, 0.4]
         """
-        return self._replay(listed_records(records), unrandomised)
+        return self._replay((listed_records(records), unrandomised))
 
-    @in_turn
-    def _replay(self, given: list[Any], unrandomised: bool) -> int:
-        checked = checked_records(given, self._arms, self._losses)
+    @in_turn_with
+    def _replay(self, given: tuple[list[Any], bool]) -> int:
+        records, unrandomised = given
+        checked = checked_records(records, self._arms, self._losses)
         if self._running.contexts is not None:
             check_contexts(checked, self._running.contexts)
         if not unrandomised:

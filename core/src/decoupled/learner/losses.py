@@ -18,7 +18,11 @@ UNKNOWN = "report the loss when it is known; feedback may come late, or never"
 
 
 class LossRange(NamedTuple):
-    """The lowest and highest possible loss. Rewards use the same range, mirrored."""
+    """The lowest and highest possible loss. Rewards use the same range, mirrored.
+
+    >>> LossRange.checked((0, 10)).scaled(3.0), LossRange.checked((0, 10)).scaled(None, reward=3.0)
+    (0.3, 0.7)
+    """
 
     low: float
     high: float
@@ -30,13 +34,14 @@ class LossRange(NamedTuple):
 
     def scaled(self, loss: object, reward: object = None) -> float:
         """The loss on a scale from 0 to 1, given either a loss or a reward."""
-        if reward is None and type(loss) is float and self.low <= loss <= self.high:  # nearly always
-            return (loss - self.low) / (self.high - self.low)
+        low, high = self
+        if reward is None and type(loss) is float and low <= loss <= high:  # nearly always
+            return (loss - low) / (high - low)
         if (message := not_one_of(loss, reward)) is not None:
             raise LossError(message)
         if reward is None:
             return self.scaled_as("loss", loss)
-        return (self.high - self._within("reward", reward)) / (self.high - self.low)
+        return (high - self._within("reward", reward)) / (high - low)
 
     def scaled_as(self, name: str, loss: object, if_missing: str = UNKNOWN) -> float:
         """A loss on a scale from 0 to 1. `name` names it in an error; `if_missing` is the remedy if it is missing."""

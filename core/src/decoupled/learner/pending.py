@@ -218,7 +218,7 @@ class Waiting:
 # Pending work of a call, noted before it is done, so that an interrupt cannot leave half of it
 
 
-NEVER = 0  # rounds are numbered from 1
+NEVER = 0.0  # rounds are numbered from 1
 
 # What is left of a call, which the next one makes up for if it was interrupted. A plain tuple, because every
 # observation makes one:
@@ -226,7 +226,7 @@ NEVER = 0  # rounds are numbered from 1
 #   is `NEVER`, the call is taken back; None if the rest has to be done in any case;
 # - what does the rest. It may be repeated: it sets things, and adds to nothing; and its arguments;
 # - what takes the call back; it may be repeated, too.
-Unfinished: TypeAlias = tuple[int | None, Callable[..., object], tuple[Any, ...], Callable[[], object]]
+Unfinished: TypeAlias = tuple[float | None, Callable[..., object], tuple[Any, ...], Callable[[], object]]
 
 
 def nothing() -> None:

@@ -39,7 +39,12 @@ class Saved(NamedTuple):
 
 
 def described(text: str | bytes) -> Saved:
-    """Read a saved learner without starting it, which may have to compile its policy; `StateError` if it is damaged."""
+    """Read a saved learner without starting it, which may have to compile its policy; `StateError` if it is damaged.
+
+    >>> import decoupled as dc
+    >>> described(dc.Ladder().start(arms=2, seed=7).to_json()).policy["name"]
+    'Ladder'
+    """
     content = unseal(text, FORMAT, VERSION, WRITER)
     with restoring():
         low, high = content["loss_range"]
@@ -152,6 +157,11 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
     """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each pending decision after its id.
 
     After those may come what the policy drew and the guardrail that replaced it.
+
+    >>> import decoupled as dc
+    >>> content, columns = to_columns(dc.FTPL().start(arms=2, seed=7))
+    >>> from_columns(as_text(content), columns(), []).arms
+    (0, 1)
     """
     learner = Learner.from_json(text)
     with restoring("state of its pending decisions", "give what was written"):

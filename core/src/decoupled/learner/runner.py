@@ -179,22 +179,18 @@ class Running:
 
     # Learning
 
-    def undo(self, pending: Pending) -> tuple[int, Callable[[], None]]:
+    def undo(self, pending: Pending) -> tuple[float, Callable[[], None]]:
         """The round after a `settle`, if its update is one step and the last to change the state; and what takes it back.
 
         If so, a settle that has not come to the update has only written baselines, which are derived. Else it is `NEVER`.
         """
         _, serial, covered, baseline = pending
         predicted = type(baseline) is tuple and baseline[2] and not self._any_baseline
-        gone = self.serials.kept is not None and self.serials.place(serial) is None
-        if (
-            not self._in_one_step
-            or covered is not None
-            or predicted
-            or (gone and self.policy.cumulative is None)
-        ):
-            return NEVER, self.undo_all(recorded=baseline)
-        return int(self._numbers[ROUND]) + 1, self.calls.init
+        if self._in_one_step and covered is None and not predicted:
+            gone = self.serials.kept is not None and self.serials.place(serial) is None
+            if not gone or self.policy.cumulative is not None:
+                return self._numbers[ROUND] + 1.0, self.calls.init
+        return NEVER, self.undo_all(recorded=baseline)
 
     def undo_all(
         self, contexts: Iterable[Context | None] = (), recorded: Recorded = None

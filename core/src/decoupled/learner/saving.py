@@ -69,7 +69,12 @@ def to_content(parts: Parts) -> dict[str, Any]:
 
 
 def as_text(content: dict[str, Any]) -> str:
-    """The result of `to_content` as text."""
+    """The result of `to_content` as text.
+
+    >>> import decoupled as dc
+    >>> as_text(to_content(dc.FTPL().start(arms=2, seed=7)._parts))[:38]
+    '{"format":"decoupled-learner","version'
+    """
     learned = {name: _row(row) for name, row in content["learned"].items()}
     return seal(FORMAT, VERSION, {**content, "learned": learned})
 

@@ -28,6 +28,10 @@ def randomness(seed: object) -> tuple[Words, str]:
 
     The tag is public. If the seed alone gave it, whoever sees an id could try the seeds that a person may choose until one
     fits, and would know every draw. So it also depends on a secret of this process, which nobody can try.
+
+    >>> stream, tag = randomness(7)
+    >>> stream.tolist() == randomness(7)[0].tolist(), len(tag)
+    (True, 12)
     """
     if not isinstance(seed, np.random.SeedSequence):
         if seed is not None:
@@ -45,7 +49,11 @@ Key: TypeAlias = str | int
 
 
 def key_text(key: object) -> str:
-    """A key as text. Errors do not show it, because it may be a user's."""
+    """A key as text. Errors do not show it, because it may be a user's.
+
+    >>> key_text("session-17"), key_text(17)
+    ('session-17', '17')
+    """
     if type(key) is not bool and isinstance(key, Integral):
         if int(key).bit_length() > 4 * MOST_BYTES:  # Python refuses to spell some of these
             raise ParameterError(f"key: is too large; must have at most {MOST_BYTES} digits; use an id")

@@ -53,7 +53,13 @@ def run_block(
     last: int,
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
-    """Run `first` to `last - 1` of one policy, one after another."""
+    """Run `first` to `last - 1` of one policy, one after another.
+
+    >>> import decoupled as dc
+    >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+    >>> run_block(dc.FTPL(), easy, 100, np.array([50, 100]), seed=0, first=0, last=3).regret.shape
+    (3, 2)
+    """
     regret, switches = np.empty((2, last - first, len(checkpoints)))
     plays = np.zeros((2, environment.arms), np.int64)
     if isinstance(environment, ContextTable) and (environment.order == "shuffled" or policy.contextual):
@@ -106,7 +112,13 @@ def run_streams(seed: int, run: int) -> tuple[Words, Words]:
 
 @lru_cache(maxsize=4)
 def world(environment: Environment, horizon: int) -> tuple[Table, int]:
-    """The table of an environment, and its best fixed arm by mean loss over the whole horizon."""
+    """The table of an environment, and its best fixed arm by mean loss over the whole horizon.
+
+    >>> import decoupled as dc
+    >>> table, best = world(dc.environments.Bernoulli(rewards=[0.2, 0.7]), horizon=10)
+    >>> table.rows.round(1).tolist(), best
+    ([[0.8, 0.3]], 1)
+    """
     table = checked_table(environment, horizon)
     visits = np.bincount(table.row_at, minlength=len(table.rows))
     return table, int((visits @ table.rows).argmin())

@@ -11,7 +11,11 @@ from ..errors import ParameterError
 
 
 def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
-    """The mean, its standard error, and the ends of its interval."""
+    """The mean, its standard error, and the ends of its interval.
+
+    >>> [round(each, 2) for each in interval(np.array([1.0, 2.0, 3.0]), level=0.95)]
+    [2.0, 0.58, -0.48, 4.48]
+    """
     mean = float(values.mean())
     if len(values) < 2:
         return mean, float("nan"), float("nan"), float("nan")

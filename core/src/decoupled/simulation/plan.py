@@ -39,7 +39,13 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be simulated. Results depend on this alone, never on how it is executed."""
+    """What is to be simulated. Results depend on this alone, never on how it is executed.
+
+    >>> import decoupled as dc
+    >>> plan = make_plan(dc.FTPL(), dc.environments.Alternating(arms=2, gap=0.5), horizon=100, runs=8, seed=0)
+    >>> plan.rounds, list(plan.blocks(size=5))
+    (800, [Block(policy=0, first=0, last=5), Block(policy=0, first=5, last=8)])
+    """
 
     policies: tuple[Policy, ...]
     environment: Environment
@@ -108,7 +114,13 @@ def make_plan(
     device: str = "cpu",
     traffic: Traffic = DIRECT,
 ) -> Plan:
-    """Check every part of a specification."""
+    """Check every part of a specification.
+
+    >>> import decoupled as dc
+    >>> easy = dc.environments.Alternating(arms=2, gap=0.5)
+    >>> make_plan(dc.FTPL(), easy, horizon=100, runs=8, seed=0, checkpoints=4).checkpoints
+    (25, 50, 75, 100)
+    """
     given: object = policies
     chosen = (given,) if isinstance(given, Policy) or not isinstance(given, Iterable) else tuple(given)
     for other in [each for each in chosen if not isinstance(each, Policy)]:
@@ -226,5 +238,11 @@ def _source_of(each: Description) -> str:
 
 
 def as_rounds(plan: Plan) -> Ints:
-    """The checkpoints as compiled code takes them."""
+    """The checkpoints as compiled code takes them.
+
+    >>> import decoupled as dc
+    >>> easy = dc.environments.Alternating(arms=2, gap=0.5)
+    >>> as_rounds(make_plan(dc.FTPL(), easy, horizon=100, runs=8, seed=0, checkpoints=2)).tolist()
+    [50, 100]
+    """
     return np.array(plan.checkpoints, np.int64)

@@ -564,6 +564,12 @@ def regret_rows(
 
     With `segments` there are two more columns: the gain over the best single arm and the regret against segments. With
     `paired` there are two with the difference from the rival, the label of one of the policies, run by run.
+
+    >>> import decoupled as dc
+    >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+    >>> results = dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0)
+    >>> [len(row) for row in regret_rows(results, ["FTPL"], segments=False, paired=False)] == [len(REGRET_HEAD)]
+    True
     """
     for name, (label, line) in zip(names, results.statistics(rival).items(), strict=True):
         mean, median, p99 = (f"{line[key]:,.1f}" for key in ("mean", "median", "p99"))

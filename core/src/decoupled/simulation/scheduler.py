@@ -105,7 +105,13 @@ class BlockStore:
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Turn a failed write into an error that names a remedy; finished blocks are kept."""
+    """Turn a failed write into an error that names a remedy; finished blocks are kept.
+
+    >>> with explained(Path("out")):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    decoupled.errors.StorageError: out: cannot be written (No space left on device); finished blocks are kept: free some space and run the same command again
+    """
     try:
         yield
     except StorageError:

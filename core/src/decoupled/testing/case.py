@@ -106,7 +106,12 @@ HISTORY = 60
 
 
 class Case(NamedTuple):
-    """A policy under test."""
+    """A policy under test.
+
+    >>> import decoupled as dc
+    >>> Case(dc.FTPL(), arms=3, rounds=100, seed=0).losses(2).shape
+    (2, 3)
+    """
 
     policy: Policy
     arms: int

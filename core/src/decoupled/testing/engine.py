@@ -27,13 +27,21 @@ FALSE_ALARM = 1e-6  # the chance that a chi-square test rejects a sound policy, 
 
 
 def check_defined(case: Case) -> None:
-    """Check the parts of a policy, and its functions as plain Python."""
+    """Check the parts of a policy, and its functions as plain Python.
+
+    >>> import decoupled as dc
+    >>> check_defined(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     check_parts(case.policy)
     check_interpreted(case.policy, case.losses(5 * HISTORY), case.seed)
 
 
 def check_sound(case: Case) -> None:
-    """Check every step from outside, because compiled code checks nothing."""
+    """Check every step from outside, because compiled code checks nothing.
+
+    >>> import decoupled as dc
+    >>> check_sound(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     policy, losses = case.policy, case.losses(5 * HISTORY)
     entries, values = case.call("params_type", policy.entries), np.array(policy.params(), np.float64)
     state, stream = policy.layout.new_state(case.arms), new_stream(np.random.SeedSequence(case.seed))
@@ -85,7 +93,11 @@ def _bytes(policy: Policy, state: State) -> tuple[bytes, ...]:
 
 
 def check_laws(case: Case) -> None:
-    """Compare draws with the laws, before the first observation and after some."""
+    """Compare draws with the laws, before the first observation and after some.
+
+    >>> import decoupled as dc
+    >>> check_laws(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     for rounds in (0, HISTORY):
         fresh = case.policy.start(case.arms, case.seed, max_pending=case.draws)
         learner = case.learner(rounds) if rounds else fresh
@@ -116,7 +128,11 @@ def _chi_square_p(counts: Any, law: Floats) -> float:
 
 
 def check_init(case: Case) -> None:
-    """Check that a state rebuilt from the learned rows continues like the original."""
+    """Check that a state rebuilt from the learned rows continues like the original.
+
+    >>> import decoupled as dc
+    >>> check_init(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     policy = case.policy
     entries, values = policy.entries(), np.array(policy.params(), np.float64)
     state, losses = policy.layout.new_state(case.arms), case.losses(3 * HISTORY)
@@ -151,7 +167,11 @@ def _compare(case: Case, state: State, again: State) -> None:
 
 
 def check_parity(case: Case) -> None:
-    """Check that engine and learner play the same arms. No two arms cost the same, so the regret shows the plays."""
+    """Check that engine and learner play the same arms. No two arms cost the same, so the regret shows the plays.
+
+    >>> import decoupled as dc
+    >>> check_parity(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     if case.policy.interpreted:  # only a learner can run it
         return
     horizon = 5 * HISTORY
@@ -172,7 +192,11 @@ def check_parity(case: Case) -> None:
 
 
 def check_endurance(case: Case) -> None:
-    """Run many rounds in which no arm loses, all lose, or all but one lose."""
+    """Run many rounds in which no arm loses, all lose, or all but one lose.
+
+    >>> import decoupled as dc
+    >>> check_endurance(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     if case.policy.interpreted:
         return
     loop, arms, rounds = table_loop(case.policy), case.arms, case.rounds
@@ -190,7 +214,11 @@ def check_endurance(case: Case) -> None:
 
 
 def check_saving(case: Case) -> None:
-    """Save and load a learner, and continue both with late feedback."""
+    """Save and load a learner, and continue both with late feedback.
+
+    >>> import decoupled as dc
+    >>> check_saving(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     learner = case.learner(HISTORY)
     waiting = learner.decide(count=5)
     again = Learner.from_json(learner.to_json())
@@ -205,7 +233,11 @@ def check_saving(case: Case) -> None:
 
 
 def check_unbiased(case: Case) -> None:
-    """Check what an observation adds to the estimates, in the mean over the explored arm."""
+    """Check what an observation adds to the estimates, in the mean over the explored arm.
+
+    >>> import decoupled as dc
+    >>> check_unbiased(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     forgets = isinstance(case.policy, Forgetting)  # a discounted sum is not unbiased
     learner = case.learner(HISTORY // 4)
     law = learner.exploration_probabilities()
@@ -230,7 +262,11 @@ def check_unbiased(case: Case) -> None:
 
 
 def check_newcomers(case: Case) -> None:
-    """Add two arms that lose twice as much as the others, which all lose alike."""
+    """Add two arms that lose twice as much as the others, which all lose alike.
+
+    >>> import decoupled as dc
+    >>> check_newcomers(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     if isinstance(case.policy, Forgetting):  # it may have forgotten half of it: check its policy instead
         return
     learner, newcomers = case.policy.start(case.arms, case.seed), ["new", "newer"]
@@ -249,7 +285,11 @@ def check_newcomers(case: Case) -> None:
 
 
 def check_retired(case: Case) -> None:
-    """Check the mean as in `check_unbiased`, with one arm retired and another added before the feedback."""
+    """Check the mean as in `check_unbiased`, with one arm retired and another added before the feedback.
+
+    >>> import decoupled as dc
+    >>> check_retired(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    """
     learner = case.learner(HISTORY // 4)
     learner.add_arms(["spare"])
     places, law = list(learner.arms), learner.exploration_probabilities()
@@ -279,7 +319,7 @@ def check_retired(case: Case) -> None:
 
 
 def _loss(place: int, arms: int) -> float:
-    return 0.2 + 0.8 * place / arms
+    return 0.2 + 0.8 * (place / arms)  # at most 1: 0.8 * 3 / 3 is more than 0.8
 
 
 def _check_learner(case: Case, learner: Learner, when: str) -> None:

@@ -27,11 +27,11 @@ STRATA_ARMS = (1_024, 2_048, 4_096, 16_384)
 MILLION = 1_000_000
 
 
-def runs_of(policy: Policy, arms: int, rounds: int, runs: int) -> Callable[[], None]:
+def runs_of(policy: Policy, arms: int, rounds: int, runs: int) -> Callable[[], object]:
     """A call that plays some runs of the compiled loop on one thread."""
     environment = Alternating(arms=arms, gap=0.125)
     last = np.array([rounds])
-    return lambda: void(run_block(policy, environment, rounds, last, 0, 0, runs))
+    return lambda: run_block(policy, environment, rounds, last, 0, 0, runs)
 
 
 def enough_runs(arms: int) -> int:
@@ -42,10 +42,6 @@ def enough_runs(arms: int) -> int:
 def textbook_run(table: Table) -> float:
     """A run of the textbook policy from its first round."""
     return play(TextbookFTPL(table.rows.shape[1]), table, TEXTBOOK_ROUNDS, 0)
-
-
-def void(_: object) -> None:
-    """Drop a result."""
 
 
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
@@ -66,7 +62,7 @@ def against_numpy(repetitions: int) -> Iterator[Ratio]:
             f"FTPL compiled, K = {arms}",
             runs_of(FTPL(), arms, ROUNDS, runs),
             rival,
-            lambda: void(function(table)),
+            lambda: function(table),
             units=ROUNDS * runs,
             rival_units=rival_units,
             repetitions=repetitions,
@@ -79,18 +75,22 @@ def against_numpy(repetitions: int) -> Iterator[Ratio]:
         yield compared(arms, "NumPy, textbook step", textbook_run, TEXTBOOK_ROUNDS)
 
 
+def compiled_race(
+    ours: tuple[str, Policy], rival: tuple[str, Policy], arms: int, rounds: int, repetitions: int
+) -> Ratio:
+    """Two policies, each with its name, in the compiled loop."""
+    runs = enough_runs(arms)
+    (name, policy), (rival_name, other) = ours, rival
+    sides = runs_of(policy, arms, rounds, runs), rival_name, runs_of(other, arms, rounds, runs)
+    return race(f"{name}, K = {arms}", *sides, units=rounds * runs, repetitions=repetitions)
+
+
 def against_tsallis(repetitions: int) -> Iterator[Ratio]:
     """FTPL and Tsallis-INF, both as fast as we can make them."""
     for arms in FIGURE_ARMS + MANY_ARMS:
         rounds = ROUNDS if arms < 1_000 else max(500, 2_000_000 // arms)
-        runs = enough_runs(arms)
-        yield race(
-            f"FTPL, K = {arms}",
-            runs_of(FTPL(), arms, rounds, runs),
-            "Tsallis-INF, Newton",
-            runs_of(TsallisINF(), arms, rounds, runs),
-            units=rounds * runs,
-            repetitions=repetitions,
+        yield compiled_race(
+            ("FTPL", FTPL()), ("Tsallis-INF, Newton", TsallisINF()), arms, rounds, repetitions
         )
 
 
@@ -98,15 +98,7 @@ def ladder(repetitions: int) -> Iterator[Ratio]:
     """The ladder and the single rate that was recommended before it."""
     before = FTPL(c=0.5, estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
     for arms in (8, 64, 256):
-        runs = enough_runs(arms)
-        yield race(
-            f"Ladder, K = {arms}",
-            runs_of(Ladder(), arms, ROUNDS, runs),
-            "centred FTPL",
-            runs_of(before, arms, ROUNDS, runs),
-            units=ROUNDS * runs,
-            repetitions=repetitions,
-        )
+        yield compiled_race(("Ladder", Ladder()), ("centred FTPL", before), arms, ROUNDS, repetitions)
 
 
 def strata(repetitions: int) -> Iterator[Ratio]:
@@ -134,8 +126,8 @@ def two_threads(repetitions: int) -> Ratio:
     """How much faster two threads are than one."""
     environment = Alternating(arms=8, gap=0.125)
 
-    def run(workers: int) -> Callable[[], None]:
-        return lambda: void(simulate(FTPL(), environment, ROUNDS, 400, 0, workers=workers))
+    def run(workers: int) -> Callable[[], object]:
+        return lambda: simulate(FTPL(), environment, ROUNDS, 400, 0, workers=workers)
 
     return race(
         "400 runs, K = 8, two threads",

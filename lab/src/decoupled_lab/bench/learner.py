@@ -1,7 +1,8 @@
 """The cost of one decision and its feedback, compared with river's Exp3."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 from decoupled.errors import UnsupportedError
@@ -26,39 +27,37 @@ CONTEXTUAL = (
 KEYED: tuple[Policy, ...] = (FTPL(), Ladder(), TsallisINF())
 
 
-def pair(policy: Policy, arms: int, *, watched: bool = False, key: str | None = None) -> Callable[[], None]:
-    """A call that decides and observes once, on random losses with one good arm."""
-    learner = policy.start(arms, seed=0)
+def pair(
+    policy: Policy,
+    arms: int,
+    *,
+    watched: bool = False,
+    key: str | None = None,
+    contexts: Sequence[Mapping[str, Any]] = (),
+) -> Callable[[], None]:
+    """A call that decides and observes once, on random losses with one good arm; each request has the next context."""
+    learner, luck = policy.start(arms, seed=0), random.Random(0)
     if watched:
         learner.watch()
-    luck = random.Random(0)
+    coming: Iterator[Mapping[str, Any] | None] = cycle(contexts or (None,))
 
     def step() -> None:
-        decision = learner.decide(key=key)
+        decision = learner.decide(key=key, context=next(coming))
         learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
 
     return step
 
 
-def pair_in_context(policy: ContextualLadder, segments: int) -> Callable[[], None]:
-    """The same with 2 arms, where each request comes with one of these segments and the numbers of the policy."""
-    learner, luck = policy.start(2, seed=0), random.Random(0)
-    contexts: list[dict[str, Any]] = [
+def requests(policy: ContextualLadder, segments: int) -> list[dict[str, Any]]:
+    """Contexts for a policy: one of so many segments, and the numbers that it looks at."""
+    luck = random.Random(0)
+    return [
         {
             "segment": str(luck.randrange(segments)),
             **{name: luck.gauss(0.0, 1.0) for name in policy.numbers},
         }
         for _ in range(1_000)
     ]
-    rounds = 0
-
-    def step() -> None:
-        nonlocal rounds
-        rounds += 1
-        decision = learner.decide(context=contexts[rounds % len(contexts)])
-        learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
-
-    return step
 
 
 def river_pair(arms: int) -> Callable[[], None]:
@@ -105,7 +104,8 @@ def cases() -> Iterator[tuple[str, Callable[[], None], str, Callable[[], None]]]
         yield name, pair(policy, few, key="session-17"), "without a key", pair(policy, few)
     for contextual in CONTEXTUAL:
         name = f"{contextual.label}: decide + observe, 57 segments, K = 2"
-        yield name, pair_in_context(contextual, 57), "Ladder, without a context", pair(Ladder(), 2)
+        in_context = pair(contextual, 2, contexts=requests(contextual, 57))
+        yield name, in_context, "Ladder, without a context", pair(Ladder(), 2)
     for arms in WATCHED:
         name = f"Ladder decide + observe, watched, K = {arms}"
         yield name, pair(Ladder(), arms, watched=True), "not watched", pair(Ladder(), arms)

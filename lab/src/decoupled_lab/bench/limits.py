@@ -11,7 +11,7 @@ from pathlib import Path
 
 from decoupled.policies import Ladder
 
-from .service import connected, create, running_service
+from .service import connected, create, decide_once, running_service
 from .timing import Reading
 
 WAITING = 100_000  # decisions
@@ -38,8 +38,14 @@ def restarted(waiting: int = WAITING) -> float:
             process.wait()
         start = time.perf_counter()
         with running_service(store) as (port, _):
-            asyncio.run(_decide_once(port))
+            asyncio.run(_decide(port))
             return time.perf_counter() - start
+
+
+async def _decide(port: int) -> None:
+    connection = await connected(port)
+    await decide_once(connection, "one")
+    connection.close()
 
 
 async def _decide_often(port: int, count: int) -> None:
@@ -52,14 +58,4 @@ async def _decide_often(port: int, count: int) -> None:
             raise ConnectionError(f"decisions were refused: {answer!r}")
         decision = json.loads(answer)["decisions"][0]["id"]
         await connection.ask("PUT", f"/v1/decisions/{decision}/feedback", b'{"loss": 0.5}')
-    connection.close()
-
-
-async def _decide_once(port: int) -> None:
-    connection = await connected(port)
-    status, answer = 503, b""
-    while status == 503:
-        status, answer = await connection.ask("POST", "/v1/experiments/one/decisions")
-    if status != 201:
-        raise ConnectionError(f"a decision was refused: {answer!r}")
     connection.close()

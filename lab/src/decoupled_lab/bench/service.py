@@ -114,11 +114,21 @@ async def create(connection: Connection, name: str, policy: Policy, arms: int | 
         raise ConnectionError(f"the experiment was not created: {answer!r}")
 
 
+async def decide_once(connection: Connection, name: str) -> None:
+    """One decision of an experiment, as soon as the service gives one."""
+    status, answer = 503, b""
+    while status == 503:
+        status, answer = await connection.ask("POST", f"/v1/experiments/{name}/decisions")
+    if status != 201:
+        raise ConnectionError(f"a decision was refused: {answer!r}")
+
+
 CLIENTS = 16
 MANY_CLIENTS = 40  # more of them share a flush
 SECONDS = 10.0
 WARM_UP = 2.0
 NAME = "bench"
+ARMS = tuple(f"arm-{place}" for place in range(8))
 POLICIES = {"FTPL()": FTPL(), "Ladder()": Ladder()}
 BATCH = 1_000
 # What the service is meant to reach on two cores that it shares with its clients.
@@ -163,7 +173,7 @@ def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
             yield from _of_load(load, policy, clients)
     yield Reading("memory of the service", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained during the load", load.memory[-1] - load.memory[0], "MiB", 50.0)
-    times = run_batches(repetitions=repetitions)
+    times = run_batches(repetitions)
     yield Reading(
         f"a batch of {BATCH:,} decisions, and one of their feedback", median(times), "ms", SLOWEST_BATCH
     )
@@ -199,27 +209,27 @@ def soak(seconds: float) -> Iterator[Reading]:
     yield Reading("memory gained in a minute, by least squares", load.slope(), "MiB", 0.5)
 
 
-def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL()", arms: int = 8) -> Workload:
+def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL()") -> Workload:
     """Start a service on an empty store, load it, and stop it."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running_service(Path(folder) / "store.db", "--rate", "0") as (port, process),
     ):
-        return asyncio.run(_load(port, process.pid, seconds, clients, policy, arms))
+        return asyncio.run(_load(port, process.pid, seconds, clients, policy))
 
 
-def run_batches(*, repetitions: int, policy: str = "FTPL()", arms: int = 8) -> list[float]:
+def run_batches(repetitions: int) -> list[float]:
     """The seconds that each batch of decisions, and then one of their feedback, took."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running_service(Path(folder) / "store.db", "--rate", "0") as (port, _),
     ):
-        return asyncio.run(_batches(port, repetitions, policy, arms))
+        return asyncio.run(_batches(port, repetitions))
 
 
-async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, arms: int) -> Workload:
+async def _load(port: int, pid: int, seconds: float, clients: int, policy: str) -> Workload:
     connections = [await connected(port) for _ in range(clients)]
-    await create(connections[0], NAME, POLICIES[policy], _names(arms))
+    await create(connections[0], NAME, POLICIES[policy], ARMS)
     await asyncio.gather(*(client(each, Workload(), time.perf_counter() + WARM_UP) for each in connections))
     load, start = Workload(), time.perf_counter()
     service_cpu, client_cpu = _cpu(pid), time.process_time()
@@ -232,9 +242,9 @@ async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, 
     return load
 
 
-async def _batches(port: int, repetitions: int, policy: str, arms: int) -> list[float]:
+async def _batches(port: int, repetitions: int) -> list[float]:
     connection = await connected(port)
-    await create(connection, NAME, POLICIES[policy], _names(arms))
+    await create(connection, NAME, FTPL(), ARMS)
     times, wanted = list[float](), json.dumps({"count": BATCH}).encode()
     for _ in range(repetitions + 1):
         start = time.perf_counter()
@@ -274,10 +284,6 @@ async def client(connection: Connection, load: Workload, until: float, name: str
         load.decisions.append(between - start)
         load.feedback.append(now() - sent)
         load.pairs += 1
-
-
-def _names(arms: int) -> list[str]:
-    return [f"arm-{place}" for place in range(arms)]
 
 
 async def _watch(pid: int, load: Workload) -> None:

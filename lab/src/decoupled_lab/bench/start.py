@@ -1,7 +1,6 @@
 """Startup: a first decision, the help text, a small simulation with and without a cache, and memory."""
 
-import http.client
-import json
+import asyncio
 import os
 import subprocess
 import sys
@@ -11,7 +10,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from .service import running_service
+from decoupled.policies import Ladder
+
+from .service import connected, create, decide_once, running_service
 from .timing import Reading
 
 SMALL = """
@@ -73,13 +74,6 @@ def first_decisions(folder: str, repetitions: int) -> Iterator[Reading]:
         yield Reading(f"first decision of {policy}, empty cache", value, "s", 1.0)
 
 
-def service_start(repetitions: int) -> Iterator[Reading]:
-    """The service from exec to its first decision; it needs the extra `service`."""
-    if find_spec("uvicorn") is None or find_spec("apsw") is None:
-        return
-    yield Reading("first decision of the service, over HTTP", first_decision(repetitions), "s", 1.0)
-
-
 def _seconds(arguments: list[str], cache: str | None = None, module: bool = True) -> float:
     environment = dict(os.environ)
     if cache:
@@ -95,37 +89,25 @@ LOAD_ONCE = (
 )
 
 
-def first_decision(repetitions: int) -> float:
-    """The lowest of several times in seconds: from exec to the first decision's answer."""
+def service_start(repetitions: int) -> Iterator[Reading]:
+    """The service from exec to its first decision, the lowest of several times; it needs the extra `service`."""
+    if find_spec("uvicorn") is None or find_spec("apsw") is None:
+        return
     # An image has its bytecode. Python writes it when a module is first loaded, if it may.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run([sys.executable, "-c", LOAD_ONCE], check=True, env=environment)
-    return min(_service_seconds() for _ in range(repetitions))
+    lowest = min(_service_seconds() for _ in range(repetitions))
+    yield Reading("first decision of the service, over HTTP", lowest, "s", 1.0)
 
 
 def _service_seconds() -> float:
+    async def decide(port: int) -> None:
+        connection = await connected(port)
+        await create(connection, "first", Ladder(), ["a", "b"])
+        await decide_once(connection, "first")
+
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         with running_service(Path(folder) / "store.db") as (port, _):
-            decide_once(port)
+            asyncio.run(decide(port))
             return time.perf_counter() - start
-
-
-def decide_once(port: int) -> None:
-    """Create an experiment and decide once."""
-    headers = {"Content-Type": "application/json"}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request("PUT", "/v1/experiments/first", json.dumps({"arms": ["a", "b"]}), headers)
-        _answer(connection)
-        connection.request("POST", "/v1/experiments/first/decisions", headers=headers)
-        _answer(connection)
-    finally:
-        connection.close()
-
-
-def _answer(connection: http.client.HTTPConnection) -> None:
-    answer = connection.getresponse()
-    body = answer.read()
-    if answer.status not in (200, 201):
-        raise ConnectionError(f"{answer.status} {body[:500]!r}")

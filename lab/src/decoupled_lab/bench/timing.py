@@ -51,7 +51,7 @@ class Reading(NamedTuple):
     limit: float
 
 
-def seconds_per_call(function: Callable[[], None], calls: int) -> float:
+def seconds_per_call(function: Callable[[], object], calls: int) -> float:
     """The mean time of a call, with the garbage collector off."""
     gc.collect()
     gc.disable()
@@ -66,9 +66,9 @@ def seconds_per_call(function: Callable[[], None], calls: int) -> float:
 
 def race(
     name: str,
-    function: Callable[[], None],
+    function: Callable[[], object],
     rival: str,
-    rival_function: Callable[[], None],
+    rival_function: Callable[[], object],
     *,
     calls: int = 1,
     units: int = 1,

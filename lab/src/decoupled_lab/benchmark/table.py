@@ -16,31 +16,24 @@ BOLD = "bold: its 95 % interval lies below {} (not corrected for the number of c
 
 def to_markdown(entry: Mapping[str, Any]) -> str:
     """Both tables, with what was run; the columns are aligned, so that they can be read in a terminal."""
-    data = (
-        ""
-        if any(task["data"] for task in entry["tasks"])
-        else " Tasks that need recorded data did not run."
-    )
-    return "\n".join(
-        (
-            f"# {entry['policy']['name']}",
-            "",
-            f"{_made(entry)}{data}",
-            "",
-            f"Regret as a multiple of each reference's: {RATIOS}, with 95 % intervals.",
-            f"Below 1 is better; {BOLD.format(1)}.",
-            "",
-            groups_to_markdown(entry),
-            "",
-            "Means over runs by task, and by how much they differ from each reference's, run by run, with 95 % intervals.",
-            f"Below 0 is better; {BOLD.format(0)}.",
-            "",
-            tasks_to_markdown(entry),
-            "",
-            f"Units: {_units_told(entry)}.",
-            "",
-        )
-    )
+    needed = any(task["data"] for task in entry["tasks"])
+    data = "" if needed else " Tasks that need recorded data did not run."
+    return f"""# {entry["policy"]["name"]}
+
+{_made(entry)}{data}
+
+Regret as a multiple of each reference's: {RATIOS}, with 95 % intervals.
+Below 1 is better; {BOLD.format(1)}.
+
+{groups_to_markdown(entry)}
+
+Means over runs by task, and by how much they differ from each reference's, run by run, with 95 % intervals.
+Below 0 is better; {BOLD.format(0)}.
+
+{tasks_to_markdown(entry)}
+
+Units: {_units_told(entry)}.
+"""
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -15,9 +15,8 @@ from decoupled.kernels.jit import is_ours
 from decoupled.policies import Policy
 from decoupled.simulation import DIRECT, Plan, Traffic, as_rounds, make_plan, run_block, world
 
-PLACES = (
-    4  # the fifth child of a run's seed; the others are noise, draws, traffic and the order of requests
-)
+# The fifth child of a run's seed; the others are noise, draws, traffic and the order of requests.
+PLACES = 4
 # What is counted, one number a run. Against an arm that is best in hindsight it may be below 0.
 REGRET = "regret against the best arm"
 TRACKING = "regret against the best arm of each round"
@@ -138,14 +137,11 @@ TRIAL_WORLDS = (
 def check_entry(policy: Policy) -> None:
     """Raise an error if a policy cannot enter: it breaks its contract, or plays another game when it plays again."""
     if not policy.in_python and not is_ours(policy.params_type, *policy.functions):
-        from decoupled.testing import (  # a second to load, and most entries do not need it
-            Case,
-            check_defined,
-        )
+        # Most entries do not need it, and it takes a second to load.
+        from decoupled.testing import Case, check_defined
 
-        check_defined(
-            Case(policy, TRIAL_ARMS, TRIAL_ROUNDS, 0)
-        )  # compiled code notices no index out of range
+        # Compiled code notices no index out of range.
+        check_defined(Case(policy, TRIAL_ARMS, TRIAL_ROUNDS, 0))
     for here, traffic in TRIAL_WORLDS:
         ends = np.array([TRIAL_ROUNDS], np.int64)
         once, again = (

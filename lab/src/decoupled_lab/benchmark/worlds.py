@@ -25,7 +25,7 @@ from decoupled.environments import (
 )
 from decoupled.errors import ParameterError
 
-SEED = 3701  # no value of a policy was chosen on it
+SEED = 3701  # no value of a policy was chosen on it, but for the two of the memory of `Ladder`
 DIGITS = 4
 ROWS = 2_000  # of the made-up requests
 SEGMENTS_OF_REQUESTS = 6

@@ -5,7 +5,9 @@ import typer
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    from .main import bench, benchmark, report, reproduce
+    from .bench import bench
+    from .benchmark import benchmark
+    from .reproduce import report, reproduce
 
     for command in (reproduce, report, benchmark, bench):
         app.command()(command)

@@ -1,20 +1,101 @@
-"""Prints the verdicts on the paper's claims."""
+"""`decoupled reproduce` and `decoupled report`: the verdicts on the paper's claims. They import what they need when they run."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from ..paper.replication import write_replication
-from ..paper.runner import read_record
-from ..report.claims import FAILS, HOLDS, UNDECIDED
-from ..report.page import CLAIMS_FILE, CLAIMS_TABLE_FILE, PAGE_FILE, TABLE_FILE, Section, counted, decisive
-from ..report.text import readable
+from decoupled.cli import report_errors
+
+from ..paper import EXPERIMENTS, GROUPS
+
+if TYPE_CHECKING:
+    from ..report.page import Section
+
+_experiments = ", ".join(
+    (*EXPERIMENTS, *(f"{group} ({', '.join(some)})" for group, some in GROUPS.items()))
+)
+
+Latex = Annotated[
+    bool,
+    typer.Option(
+        "--latex", help="Write tables for LaTeX as well: claims.tex, and table.tex beside figures."
+    ),
+]
 
 
-def print_claims(sections: Sequence[Section], folder: Path, *, latex: bool = False) -> None:
+def reproduce(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help=f"Any of {_experiments}. Default: all.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute or two.")] = False,
+    runs: Annotated[
+        int | None, typer.Option(min=2, help="Runs of each policy. Default: 1,000, or 40 with --quick.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for results. Default: out/paper, or out/quick with --quick.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder with MovieLens 100K (u.data).")] = None,
+    device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
+    latex: Latex = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Run the paper's experiments, draw its figures and judge its claims."""
+    from ..movielens.files import FOLDER_VARIABLE
+    from ..paper import runner as paper
+    from ..paper.base import Scale
+
+    folder = out or Path("out") / ("quick" if quick else "paper")
+    count = runs or (paper.QUICK_RUNS if quick else paper.FULL_RUNS)
+    scale = Scale(count, quick, seed, device)
+    if not quiet:
+        typer.echo(f"The paper's experiments, {count:,} runs each. The first time, this compiles code.")
+    if data:
+        os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
+    kept = "finished work is kept; run the same command with --resume to continue"
+    with report_errors(kept, arguments=("experiment", "device")):
+        sections = paper.reproduce(
+            experiments or [], scale, folder, resume=resume, quiet=quiet, latex=latex
+        )
+        print_claims(sections, folder, latex=latex)
+    if quick:
+        typer.echo("For the full version, about half an hour: make paper, or decoupled reproduce")
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that decoupled reproduce wrote.")],
+    replication: Annotated[
+        bool,
+        typer.Option(
+            "--replication",
+            help="Also write a replication report: replication.md, and with pandoc .tex and .pdf.",
+        ),
+    ] = False,
+    latex: Latex = False,
+) -> None:
+    """Judge the claims and write report.html again from saved results, without running anything."""
+    from ..paper import runner as paper
+
+    with report_errors():
+        sections = paper.rebuild(folder, latex=latex)
+        print_claims(sections, folder, latex=latex)
+        if replication:
+            print_replication(sections, folder)
+
+
+def print_claims(sections: "Sequence[Section]", folder: Path, *, latex: bool = False) -> None:
     """The claims table, for a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..report.claims import FAILS, HOLDS, UNDECIDED
+    from ..report.page import CLAIMS_FILE, CLAIMS_TABLE_FILE, PAGE_FILE, TABLE_FILE, counted, decisive
+    from ..report.text import readable
+
     table = Table(title="What the paper says, and what was measured", show_lines=False)
     table.add_column("verdict")
     table.add_column("claim", ratio=3)
@@ -37,8 +118,11 @@ def print_claims(sections: Sequence[Section], folder: Path, *, latex: bool = Fal
     print(f"The report is {folder / PAGE_FILE}: open it in a browser.")
 
 
-def print_replication(sections: Sequence[Section], folder: Path) -> None:
+def print_replication(sections: "Sequence[Section]", folder: Path) -> None:
     """Write the replication report, and say where it is."""
+    from ..paper.replication import write_replication
+    from ..paper.runner import read_record
+
     written = write_replication(folder, read_record(folder), sections)
     print(f"The replication report is {', '.join(map(str, written))}.")
     if len(written) < 3:

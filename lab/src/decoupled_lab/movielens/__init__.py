@@ -7,11 +7,11 @@ Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and con
 Intelligent Systems 5(4).
 """
 
-from .files import Source, find, load
+from .files import Source, find
 from .oracle import Oracle, fit_oracle, fitted
 from .ratings import Ratings, parse_ratings, read_titles, stand_in
 
 __all__ = [
-    "Oracle", "Ratings", "Source", "find", "fit_oracle", "fitted", "load", "parse_ratings",
+    "Oracle", "Ratings", "Source", "find", "fit_oracle", "fitted", "parse_ratings",
     "read_titles", "stand_in",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Finds the data: in a folder, in the cache or at the publisher; or uses the stand-in."""
+"""Finds the data: in a folder, in the cache or at the publisher."""
 
 import hashlib
 import io
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from decoupled.base import write_atomically
 from decoupled.errors import ParameterError, StorageError
 
-from .ratings import Ratings, parse_ratings, stand_in
+from .ratings import parse_ratings
 
 FOLDER, DATA_FILE, TITLE_FILE = "ml-100k", "u.data", "u.item"
 
@@ -86,36 +86,10 @@ OFFLINE_VARIABLE = "DECOUPLED_OFFLINE"
 
 
 class Source(NamedTuple):
-    """Where ratings came from: "local folder", "cache", "download" or "stand-in".
-
-    `folder` holds the files, if there is one; `reason` says why the stand-in was used.
-    """
+    """Where ratings came from: "local folder", "cache" or "download"; `folder` holds the files."""
 
     kind: str
-    folder: Path | None = None
-    reason: str = ""
-
-
-def load(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    fetch: bool | None = None,
-    publication: Publication = ML_100K,
-) -> tuple[Ratings, Source]:
-    """The ratings, or the stand-in if they are not available, and where they came from.
-
-    A file with wrong contents is an error, never a reason to use the stand-in.
-
-    >>> from decoupled_lab import movielens
-    >>> ratings, source = movielens.load(fetch=False)
-    >>> len(ratings), ratings.shape, source.kind in ("local folder", "cache", "stand-in")
-    (100000, (943, 1682), True)
-    """
-    try:
-        content, source = find(folder, fetch=fetch, publication=publication)
-    except StorageError as error:
-        content, source = stand_in(), Source("stand-in", None, str(error))
-    return parse_ratings(content), source
+    folder: Path
 
 
 def find(

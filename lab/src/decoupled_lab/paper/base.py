@@ -50,6 +50,7 @@ class PaperExperiment:
     unit: ClassVar[str] = "rounds"
     on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
     times: ClassVar[bool] = False  # whether it measures times, which other work on the machine disturbs
+    file: ClassVar[str] = ""  # of its plain values, if it has any
 
     def units(self, scale: Scale) -> int:
         """The amount of work, for the progress bar."""
@@ -71,6 +72,11 @@ class PaperExperiment:
         """The number of runs and rounds in the saved results, for the reader of the section."""
         raise NotImplementedError
 
+    def saved(self, folder: Path) -> dict[str, Any]:
+        """The saved plain values."""
+        values: dict[str, Any] = json.loads((folder / self.file).read_text("utf-8"))
+        return values
+
 
 class Simulated(PaperExperiment):
     """An experiment that consists of plans, each with its own folder."""
@@ -80,6 +86,10 @@ class Simulated(PaperExperiment):
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         """The plans by the names of their folders."""
+        raise NotImplementedError
+
+    def beside(self, scale: Scale) -> dict[str, Any]:
+        """What `file` holds, if there is one: plain values that come from no plan."""
         raise NotImplementedError
 
     def units(self, scale: Scale) -> int:
@@ -103,6 +113,8 @@ class Simulated(PaperExperiment):
             simulated(
                 plan, folder, name, advance if scale.device == "cpu" else lambda done: None, self.keep_runs
             )
+        if self.file and not (folder / self.file).exists():
+            write_atomically(folder / self.file, json.dumps(self.beside(scale), indent=1))
 
     def results(self, folder: Path) -> dict[str, Results]:
         """The saved results by name, in the order of the plans."""
@@ -157,12 +169,12 @@ def code_of(plans: Iterable[Plan], device: str) -> dict[object, Callable[[], obj
         return device_code(plans)
     calls: dict[object, Callable[[], object]] = {}
     for plan in plans:
-        # One loop serves all tables, so compiling the smallest suffices; each adversary has its own loop.
+        # One loop serves all tables, so compiling the smallest suffices; each adversary has its own loop, and so has late feedback.
         adversary = isinstance(plan.environment, Adversary)
         world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
         for policy in plan.policies:
-            calls[form(policy, world.arms), type(world)] = partial(
-                run_block, policy, world, 2, np.array([2]), 0, 0, 1
+            calls[form(policy, world.arms), type(world), plan.traffic.direct] = partial(
+                run_block, policy, world, 2, np.array([2]), 0, 0, 1, plan.traffic
             )
     return calls
 
@@ -194,7 +206,7 @@ def _digest(folder: Path) -> str | None:
 class Recorded(PaperExperiment):
     """An experiment that saves plain values. A resumed run does not repeat a finished measurement."""
 
-    file: ClassVar[str] = "values.json"
+    file = "values.json"
 
     def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
         """Measure, and return the results as plain values."""
@@ -208,11 +220,6 @@ class Recorded(PaperExperiment):
         folder.mkdir(parents=True, exist_ok=True)
         measured = self.record(scale, advance)
         write_atomically(path, json.dumps({"scale": scale._asdict(), **measured}, indent=1))
-
-    def saved(self, folder: Path) -> dict[str, Any]:
-        """The saved values."""
-        measured: dict[str, Any] = json.loads((folder / self.file).read_text("utf-8"))
-        return measured
 
 
 class Timed(Recorded):

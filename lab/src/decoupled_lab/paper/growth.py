@@ -15,7 +15,7 @@ from decoupled.plots import NAMES, Panel, Picture, Series, styles
 from decoupled.policies import Ladder
 from decoupled.simulation import Plan, Results, make_plan
 
-from ..report.claims import LEVEL, Claim, Measure, judged_above, judged_below, mean_of, ratio_of
+from ..report.claims import LEVEL, Claim, Measure, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory import bounds
 from .base import HORIZON, Scale, Simulated
@@ -30,17 +30,19 @@ from .setup import (
     RIVALS,
     STOCHASTIC_EASY,
     STOCHASTIC_HARD,
+    late_share,
     mean_series,
     regret_picture,
 )
+from .words import judge, told
 
 LONG = 1_000_000
 ARMS = (4, 16, 64, 256)
 HORIZONS = (1_000, 10_000, 100_000)
 ARMS_OF_HORIZONS = 8
-FLAT = 0.1  # a logarithm adds a sixth of its final value in the last decade up to 10^6
-STEEPEST = 0.55  # the exponent of sqrt is 0.5
 FACTORS = (0.5, 1.0, 2.0, 4.0)
+
+Regrets: TypeAlias = dict[str, dict[int, Floats]]  # by policy, at each K or T
 
 
 def worlds(arms: int, horizon: int) -> dict[float, Alternating]:
@@ -82,32 +84,14 @@ class Horizon(Simulated):
             bounds_picture(long),
         )
         claims = (constant_claim(long), root_claim(by_arms, by_horizon))
-        text = (
-            "The theorems bound FTPL's regret by a constant for fixed gaps, and always by a multiple of $\\sqrt{KT}$. "
-            "To test the second bound, the alternating environment has gaps of 0.5, 1, 2 and 4 times $\\sqrt{K/T}$, where arms are barely distinguishable "
-            "within T rounds. For each policy, K and T, the gap with the largest regret counts. The last figure compares the measured regret "
-            "with the bounds and their explicit constants. The paper's bounds are true but far from tight: they exceed the trivial bound at every T shown. Theorem A, which is ours, is about the same policy and smaller."
-        )
-        return Section(text, claims, pictures, (exponent_table(by_arms, by_horizon),))
+        return Section(told("horizon"), claims, pictures, (exponent_table(by_arms, by_horizon),))
 
 
 def constant_claim(long: dict[str, Results]) -> Claim:
     """Whether regret has stopped growing in the last decade of rounds."""
-    parts = []
-    for name, results in long.items():
-        rounds = results.data["round"].values
-        start = int(np.argmin(np.abs(rounds - rounds[-1] / 10)))
-        curves = results.data.regret.sel(policy="FTPL").values
-        parts.append(ratio_of(name, curves[:, -1] - curves[:, start], curves[:, -1], len(long)))
+    parts = [late_share(name, results, "FTPL", 0.1, len(long)) for name, results in long.items()]
     last = next(iter(long.values())).horizon
-    return judged_below(
-        "horizon-constant",
-        "Theorem 3.2: regret of order $K / \\Delta$ for every $T$",
-        f"FTPL's stochastic regret is constant: it has stopped growing by T = {last:,}.",
-        "share of the regret in the last nine tenths of the rounds (a logarithm has about 0.17 at $10^6$)",
-        parts,
-        FLAT,
-    )
+    return judge("horizon-constant", parts, last=f"{last:,}")
 
 
 def bounds_picture(long: dict[str, Results]) -> Picture:
@@ -135,9 +119,9 @@ def bounds_picture(long: dict[str, Results]) -> Picture:
     return Picture("horizon-bounds", "Measured regret and its bounds", caption, tuple(panels), columns=2)
 
 
-def worst_gaps(cells: dict[str, Results], axis: str) -> dict[str, dict[int, Floats]]:
+def worst_gaps(cells: dict[str, Results], axis: str) -> Regrets:
     """For each policy and each K or T, the regrets at the gap with the largest mean."""
-    worst: dict[str, dict[int, Floats]] = {policy.label: {} for policy in POLICIES}
+    worst: Regrets = {policy.label: {} for policy in POLICIES}
     for name, results in cells.items():
         if not name.startswith(axis):
             continue
@@ -149,17 +133,10 @@ def worst_gaps(cells: dict[str, Results], axis: str) -> dict[str, dict[int, Floa
     return worst
 
 
-def root_claim(by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]) -> Claim:
+def root_claim(by_arms: Regrets, by_horizon: Regrets) -> Claim:
     """The claim about the exponents of K and T."""
     parts = [exponents("K", by_arms["FTPL"])[-1], exponents("T", by_horizon["FTPL"])[-1]]
-    return judged_below(
-        "horizon-root",
-        "Theorem 3.1: regret of order $\\sqrt{KT}$",
-        "At the end of the range, FTPL's adversarial regret grows no faster than $\\sqrt{KT}$.",
-        "exponent between the two largest K and the two largest T, at the worst of four gaps around $\\sqrt{K/T}$ (a square root has 0.5)",
-        parts,
-        STEEPEST,
-    )
+    return judge("horizon-root", parts)
 
 
 def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
@@ -178,9 +155,7 @@ def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
     return slopes
 
 
-def exponent_table(
-    by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]
-) -> ReportTable:
+def exponent_table(by_arms: Regrets, by_horizon: Regrets) -> ReportTable:
     """The exponents of every policy, step by step."""
     rows = [
         (f"{NAMES[policy]}, {each.of}", f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}")
@@ -193,9 +168,7 @@ def exponent_table(
     )
 
 
-def growth_picture(
-    by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]
-) -> Picture:
+def growth_picture(by_arms: Regrets, by_horizon: Regrets) -> Picture:
     """Regret over sqrt(KT): a flat line matches the order of the theorem."""
     panels = []
     for title, label, regrets in (
@@ -225,8 +198,7 @@ WORLDS: dict[str, Callable[[int], Environment]] = {
 }
 
 
-# By world, then by axis, then by policy: the regrets at each K or T.
-Growth: TypeAlias = dict[str, dict[str, dict[str, dict[int, Floats]]]]
+Growth: TypeAlias = dict[str, dict[str, Regrets]]  # by world, then by axis
 
 
 class AdaptiveAdversaries(Simulated):
@@ -263,14 +235,9 @@ class AdaptiveAdversaries(Simulated):
             panels,
             columns=2,
         )
-        text = (
-            "<i>Punish last</i> makes the arm exploited last cost 1, and one arm is better than the others by 0.05. <i>Adaptive alternating</i> moves all losses in reaction to the arm exploited, and one "
-            "arm is better by 0.125. A bound of order $\\sqrt{KT}$ is proved for the paper's policy and for the ladder (theorem T2); this section measures how regret grows. "
-            "With a fixed gap, regret can grow like K over the gap while that is below $\\sqrt{KT}$. This explains an exponent of K above one half on a curve below the dashed line."
-        )
         claims = (growth_claim(grown), lower_claim(grown), behind_claim(grown))
         tables = (adaptive_table(grown),)
-        return Section(text, claims, (picture,), tables)
+        return Section(told("watched"), claims, (picture,), tables)
 
 
 def growth_claim(grown: Growth) -> Claim:
@@ -280,14 +247,7 @@ def growth_claim(grown: Growth) -> Claim:
         for axis in "KT":
             last = exponents(axis, axes[axis][OURS])[-1]
             parts.append(last._replace(of=f"{world}, {last.of}"))
-    return judged_below(
-        "watched-growth",
-        "ours, after theorem 3.1",
-        "At the end of the range, the regret of the recommended setting against adaptive adversaries grows no faster than $\\sqrt{KT}$.",
-        "exponent between the two largest K and the two largest T (a square root has 0.5)",
-        parts,
-        STEEPEST,
-    )
+    return judge("watched-growth", parts)
 
 
 def lower_claim(grown: Growth) -> Claim:
@@ -299,14 +259,7 @@ def lower_claim(grown: Growth) -> Claim:
         mean_of(f"{CONTENDER_NAMES[label]}, T = {at:,}", known[label][at] - ours[at], len(places))
         for label, at in places
     ]
-    return judged_above(
-        "watched-lower",
-        "ours",
-        f"Against an adversary that punishes the arm exploited last, with {ARMS_OF_HORIZONS} arms and T = {HORIZON:,} or more, the recommended setting has less regret than each of the other policies.",
-        "regret of another policy minus that of Ladder()",
-        parts,
-        0.0,
-    )
+    return judge("watched-lower", parts)
 
 
 def behind_claim(grown: Growth) -> Claim:
@@ -331,14 +284,7 @@ def behind_claim(grown: Growth) -> Claim:
             )
             for rival in RIVALS
         ]
-    return judged_below(
-        "watched-behind",
-        "ours",
-        f"Against both adversaries, at every K, and at every T up to {HORIZON:,}, it has at most 1.4 times the regret of each of the other policies.",
-        "regret of Ladder() over that of another policy, with $0.02 \\sqrt{KT}$ added to both",
-        parts,
-        1.4,
-    )
+    return judge("watched-behind", parts)
 
 
 def adaptive_table(grown: Growth) -> ReportTable:
@@ -358,7 +304,7 @@ def adaptive_table(grown: Growth) -> ReportTable:
     return ReportTable(title, ("", "mean (99th percentile)", "exponents"), tuple(rows))
 
 
-def adaptive_panel(world: str, axis: str, regrets: dict[str, dict[int, Floats]]) -> Panel:
+def adaptive_panel(world: str, axis: str, regrets: Regrets) -> Panel:
     """One world along one axis."""
     series = []
     other = ARMS_OF_HORIZONS if axis == "T" else HORIZON

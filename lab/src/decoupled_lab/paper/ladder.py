@@ -14,12 +14,19 @@ from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy
 from decoupled.simulation import Plan, Results, make_plan
 
-from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.claims import Claim, mean_of
 from ..report.page import Section
 from .base import Advance, Recorded, Scale, Simulated
 from .setup import regret_picture, regret_table
+from .words import judge, told
 
-RUNGS = ("slow: c = 0.5", "fast: c = 8", "the best mean")
+# The names of the rungs here, and in what the learner tells of itself.
+RUNGS = {
+    "slow: c = 0.5": "0.5",
+    "fast: c = 8": "8",
+    "the best mean": "means",
+    "the best recent mean": "recent",
+}
 ARMS, ROUNDS = 8, 3_000
 BENIGN, PUNISHING = "alternating: committing pays", "punish last: committing is punished"
 
@@ -61,7 +68,7 @@ def weights_by_round(losses_after: Losses, seed: int) -> Floats:
         learner.observe(decision, loss=losses[int(decision.explore)])
         if t + 1 in wanted:
             inside = diagnostics(learner)
-            kept.append([inside[f"rung_weight_{rung}"] for rung in range(len(RUNGS))])
+            kept.append([inside[f"weight of {rung}"] for rung in RUNGS.values()])
     return np.array(kept)
 
 
@@ -96,54 +103,22 @@ class Rungs(Recorded):
     def section(self, folder: Path) -> Section:
         weights = self.weights(folder)
         rounds = marks().astype(float)
-        panels = tuple(
-            Panel(world, series(rounds, each), "round", "weight of the rung", log_x=True)
-            for world, each in weights.items()
-        )
-        picture = Picture(
-            "rungs",
-            "Weights of the three rungs by round",
-            f"Means of {len(weights[BENIGN])} runs with {ARMS} arms.",
-            panels,
-            columns=2,
-        )
-        text = (
-            "The ladder exploits in three ways: a slow and a fast perturbed leader, and the arm with the smallest mean loss. It learns from the losses seen how often to use each. "
-            "The slow rung hardly commits, which protects against an adversary that punishes committing. Where committing pays, the slow rung should lose its weight."
-        )
-        return Section(text, tuple(claims(weights)), (picture,))
-
-
-def series(rounds: Floats, weights: Floats) -> tuple[Series, ...]:
-    """A curve for each rung."""
-    return tuple(
-        Series(name, rounds, weights[:, :, rung].mean(axis=0), None, rung)
-        for rung, name in enumerate(RUNGS)
-    )
+        panels = []
+        for world, each in weights.items():
+            means = zip(RUNGS, each.mean(axis=0).T, strict=True)
+            series = tuple(
+                Series(name, rounds, mean, None, rung) for rung, (name, mean) in enumerate(means)
+            )
+            panels.append(Panel(world, series, y_label="weight of the rung", log_x=True))
+        caption = f"Means of {len(weights[BENIGN])} runs with {ARMS} arms."
+        picture = Picture("rungs", "Weights of the rungs by round", caption, tuple(panels), columns=2)
+        return Section(told("rungs"), tuple(claims(weights)), (picture,))
 
 
 def claims(weights: dict[str, Floats]) -> list[Claim]:
     """The claims about the last round."""
-    statistic = f"weight of the slow rung after {ROUNDS:,} rounds"
     slow = {world: mean_of(world, each[:, -1, 0]) for world, each in weights.items()}
-    return [
-        judged_below(
-            "rungs-benign",
-            "ours",
-            "On alternating losses, the ladder stops using its slow rung.",
-            statistic,
-            [slow[BENIGN]],
-            0.05,
-        ),
-        judged_above(
-            "rungs-punished",
-            "ours",
-            "Against an adversary that punishes the arm exploited last, the ladder uses almost only its slow rung.",
-            statistic,
-            [slow[PUNISHING]],
-            0.9,
-        ),
-    ]
+    return [judge("rungs-benign", [slow[BENIGN]]), judge("rungs-punished", [slow[PUNISHING]])]
 
 
 BLOOMER_ARMS = 3
@@ -183,12 +158,8 @@ class LateBloomer(Simulated):
         picture = regret_picture(
             "late-bloomer", "An arm that becomes good late", cells, 2, names=BLOOMER_NAMES, more=more
         )
-        text = (
-            "Arm 1 costs 0.6 for five sevenths of the rounds and nothing afterwards; the others cost 0.5. By then it is explored so seldom that most runs never see it again, and a ladder whose "
-            "baselines count from the least loss <i>seen</i> learns nothing of arms that it does not see. A uniform share of the exploration mends this. Regret below 0 is less loss than the best single arm has."
-        )
         tables = (regret_table(cells, BLOOMER_NAMES),)
-        return Section(text, tuple(bloomer_claims(cells)), (picture,), tables)
+        return Section(told("late-bloomer"), tuple(bloomer_claims(cells)), (picture,), tables)
 
 
 def bloomer_claims(cells: dict[str, Results]) -> list[Claim]:
@@ -204,7 +175,4 @@ def bloomer_claims(cells: dict[str, Results]) -> list[Claim]:
         [mean_of(name, scaled(results, policy), len(cells)) for name, results in cells.items()]
         for policy in (OURS, WITHOUT)
     )
-    return [
-        judged_below("late-bloomer-mended", "ours", "If an arm becomes good late, the regret of Ladder() is below $\\sqrt{KT}$.", "regret over $\\sqrt{KT}$", ours, 1.0),
-        judged_above("late-bloomer-share", "ours", "Without the uniform share it is above that.", "regret over $\\sqrt{KT}$", without, 1.0),
-    ]  # fmt: skip
+    return [judge("late-bloomer-mended", ours), judge("late-bloomer-share", without)]

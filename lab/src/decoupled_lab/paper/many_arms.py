@@ -1,6 +1,5 @@
 """Beyond the paper: rounds whose time hardly depends on the number of arms, on real films and a million items."""
 
-import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,24 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base import write_atomically
 from decoupled.environments import Catalogue
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
 from decoupled.simulation import Plan, Results, make_plan
 
-from ..bench.steps import running
+from ..bench.steps import compiled_step, running
 from ..movielens.environment import MovieLens
 from ..movielens.ratings import MOVIES
-from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.claims import Claim, mean_of
 from ..report.page import ReportTable, Section
-from .base import TIMES_FILE, Advance, Scale, Simulated
+from .base import TIMES_FILE, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import named_panel, named_series, regret_table
+from .words import judge, told
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()
 CENTRED = FTPL(c=0.5, c_exploit=3.0, estimator="centred", lam=0.15, schedule="losses", ranking="strata")
+IN_STRATA = (PAPER.label, CENTRED.label)
 NAMES = {
     PAPER.label: "FTPL, strata",
     OURS.label: "Ladder()",
@@ -46,6 +46,7 @@ class ManyArms(Simulated):
     """Every film of MovieLens as an arm, a generated catalogue, and the time of a round by K."""
 
     times = True
+    file = TIMES_FILE
     on_device = False  # it times the CPU, and a million arms are too many for a thread
 
     def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
@@ -63,27 +64,20 @@ class ManyArms(Simulated):
             "catalogue": make_plan((PAPER, CENTRED), items, item_rounds, item_runs, scale.seed, spacing),
         }
 
-    def _timed(self, scale: Scale) -> tuple[tuple[int, ...], int]:
-        return ((HUNDREDTH, 100_000), 3) if scale.quick else (TIMED_ARMS, 9)
-
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
         steps: dict[object, Callable[[], object]] = {
-            ("further", type(policy), policy.label): partial(once, policy) for policy in TIMED
+            ("further", type(policy), policy.label): partial(compiled_step, policy, 8, 4)
+            for policy in TIMED
         }
         return {**super().code(scale), **steps}
 
-    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        super().measure(scale, folder, advance)
-        path = folder / TIMES_FILE
-        if path.exists():
-            return
-        arms, repetitions = self._timed(scale)
-        measured = {"arms": list(arms), "microseconds": timed(arms, repetitions), **source()}
-        write_atomically(path, json.dumps(measured, indent=1))
+    def beside(self, scale: Scale) -> dict[str, Any]:
+        arms, repetitions = ((HUNDREDTH, 100_000), 3) if scale.quick else (TIMED_ARMS, 9)
+        return {"arms": list(arms), "microseconds": timed(arms, repetitions), **source()}
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        saved = json.loads((folder / TIMES_FILE).read_text("utf-8"))
+        saved = self.saved(folder)
         times = {label: np.array(each) for label, each in saved["microseconds"].items()}
         items = cells["catalogue"].specification["environment"]["arms"]
         pictures = (
@@ -97,24 +91,15 @@ class ManyArms(Simulated):
                 columns=2,
             ),
         )
-        text = (
-            '<code>FTPL(ranking="strata")</code> draws both arms from exactly the same distributions as FTPL, but looks at only about log K arms. An observation moves '
-            "of the order of $\\sqrt{K}$ numbers. The generated catalogue has a known best item, so its regret can be measured. Nine items in ten pay less than half as much as the second best can."
-        )
         claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
         tables = (time_table(saved["arms"], times), regret_table(cells, NAMES))
-        return Section(text, claims, pictures, tables, stand_in_warnings(saved["data"]))
+        return Section(told("many-arms"), claims, pictures, tables, stand_in_warnings(saved["data"]))
 
 
 def rounds_of(policy: Policy, arms: int) -> int:
     """Enough rounds that a timing takes tens of milliseconds."""
     strata = isinstance(policy, FTPL) and policy.ranking in ("strata", "auto")
     return 10_000 if strata else max(4, 20_000_000 // arms)
-
-
-def once(policy: Policy) -> None:
-    """Compile a policy's loop."""
-    running(policy, 8, 4)()
 
 
 def timed(arms: tuple[int, ...], repetitions: int) -> dict[str, list[list[float]]]:
@@ -142,38 +127,17 @@ def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
         return []
     last, before = arms.index(LARGEST), arms.index(HUNDREDTH)
     strata = times[PAPER.label]
+    grown = [mean_of(NAMES[label], times[label][last] / times[label][before], 2) for label in IN_STRATA]
+    dense = [
+        mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
+        for at, number in enumerate(arms)
+        if number >= DENSE_FROM
+    ]
+    tsallis = mean_of("K = 1,000,000", times[TsallisINF().label][last] / strata[last])
     return [
-        judged_below(
-            "many-arms-growth",
-            "ours",
-            "From 10,000 arms to a million, a hundred times as many, a round takes at most four times as long.",
-            "time of a round with a million arms over that with 10,000, within a repetition",
-            [
-                mean_of(NAMES[label], times[label][last] / times[label][before], 2)
-                for label in (PAPER.label, CENTRED.label)
-            ],
-            4.0,
-        ),
-        judged_above(
-            "many-arms-tsallis",
-            "ours",
-            "With a million arms, a round of Tsallis-INF takes at least 500 times as long as one of FTPL in strata.",
-            "time of Tsallis-INF by Newton's method over FTPL's in strata",
-            [mean_of("K = 1,000,000", times[TsallisINF().label][last] / strata[last])],
-            500.0,
-        ),
-        judged_above(
-            "many-arms-dense",
-            "ours",
-            "From about 2,000 arms on, a round in strata is faster than a dense round.",
-            "time of a dense round over one in strata",
-            [
-                mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
-                for at, number in enumerate(arms)
-                if number >= DENSE_FROM
-            ],
-            1.0,
-        ),
+        judge("many-arms-growth", grown),
+        judge("many-arms-tsallis", [tsallis]),
+        judge("many-arms-dense", dense),
     ]
 
 
@@ -189,16 +153,9 @@ def learned_claim(results: Results) -> Claim:
     rounds = results.horizon
     parts = [
         mean_of(NAMES[label], results.final_regret(label) / rounds / guessing(results), 2)
-        for label in (PAPER.label, CENTRED.label)
+        for label in IN_STRATA
     ]
-    return judged_below(
-        "many-arms-learned",
-        "ours",
-        "Over ten rounds per item, the policies lose less than half as much as uniform guessing.",
-        "regret over that of uniform guessing",
-        parts,
-        0.5,
-    )
+    return judge("many-arms-learned", parts)
 
 
 def loss_panel(results: Results) -> Panel:

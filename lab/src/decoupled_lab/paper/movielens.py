@@ -1,34 +1,32 @@
 """The appendix's real data: movies as arms, on MovieLens 100K, also with noise and in random order."""
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from decoupled.base import write_atomically
 from decoupled.errors import StorageError
 from decoupled.plots import NAMES as FIGURE_NAMES
 from decoupled.policies import FollowTheLeader, Policy, TopTwo
-from decoupled.simulation import Plan, Results, make_plan
+from decoupled.simulation import Plan, make_plan
 
 from ..movielens import find
 from ..movielens.environment import MovieLens
-from ..report.claims import Claim, judged_above, not_judged
+from ..report.claims import not_judged
 from ..report.page import ReportTable, Section
-from .base import HORIZON, Advance, Scale, Simulated
+from .base import HORIZON, Scale, Simulated
 from .setup import (
     CONTENDER_NAMES,
     CONTENDERS,
     POLICIES,
     contender_leads,
-    lowest_claim,
+    leads,
     regret_picture,
     regret_table,
     tail_leads,
 )
+from .words import judge, told
 
 ARMS = (32, 64, 128, 256)
-SOURCE_FILE = "source.json"
 STAND_IN = "stand-in"
 MISSING = "MovieLens was not available"
 
@@ -51,6 +49,8 @@ def stand_in_warnings(data: str) -> tuple[str, ...]:
 class Movies(Simulated):
     """The paper's policies and follow the leader, with users in the order of their ratings."""
 
+    file = "source.json"
+
     def plans(self, scale: Scale) -> dict[str, Plan]:
         policies = (*POLICIES, FollowTheLeader())
         return {
@@ -60,21 +60,14 @@ class Movies(Simulated):
             for arms in ARMS
         }
 
-    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        super().measure(scale, folder, advance)
+    def beside(self, scale: Scale) -> dict[str, Any]:
         choice = MovieLens(ARMS[0], data=source()["data"]).oracle().choice
-        content = json.dumps({**source(), "choice": choice._asdict()}, indent=1)
-        write_atomically(folder / SOURCE_FILE, content)
+        return {**source(), "choice": choice._asdict()}
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        known = json.loads((folder / SOURCE_FILE).read_text("utf-8"))
-        lowest = lowest_claim(
-            "movielens-lowest",
-            "Appendix E.3, 'significantly outperforming both FTRL and EXP3 across all tested environments'",
-            "On MovieLens 100K, FTPL has lower regret than Tsallis-INF and EXP3 with 32, 64, 128 and 256 movies.",
-            cells,
-        )
+        known = self.saved(folder)
+        lowest = judge("movielens-lowest", leads(cells))
         warnings: tuple[str, ...] = ()
         if known["data"] == STAND_IN:
             lowest = not_judged(lowest, MISSING)
@@ -89,13 +82,8 @@ class Movies(Simulated):
             "one movie can."
         )
         picture = regret_picture("movielens", title, cells, 2, more=more)
-        text = (
-            "The arms are the K most rated movies. Each round is the user of the next rating, in order of time. An oracle gives the rating that a "
-            "user would give a movie: level + user + movie + a product of factors, fitted by ridge regression to all ratings, clipped to the scale and rescaled to [0, 1]. "
-            "The paper does not specify its oracle; this is our choice. Its dimension and penalties minimise the error on a held-out tenth of the ratings."
-        )
         tables = (rmse_table(known["choice"]), regret_table(cells))
-        return Section(text, (lowest,), (picture,), tables, warnings)
+        return Section(told("movielens"), (lowest,), (picture,), tables, warnings)
 
 
 def rmse_table(choice: dict[str, Any]) -> ReportTable:
@@ -138,38 +126,14 @@ class NoisyMovies(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         data = next(iter(cells.values())).specification["environment"]["data"]
-        judged = noisy_claims(cells)
+        judged = [
+            judge("noisy-movies-lower", contender_leads(cells)),
+            judge("noisy-movies-tail", tail_leads(cells)),
+        ]
         if data == STAND_IN:
             judged = [not_judged(claim, MISSING) for claim in judged]
         title = "Movies as arms, with noise and in random order"
         more = "Regret is against the best movie in hindsight."
         picture = regret_picture("noisy-movies", title, cells, 3, names=NOISY_NAMES, more=more)
-        text = (
-            "In the paper's experiment a loss is what the oracle predicts, without noise. With <i>noise</i>, a loss is 0 or 1 with that mean, and users come in the order of their ratings. "
-            "In <i>random order</i>, users are drawn independently, in proportion to their ratings, and losses have no noise. Regret below 0 means less loss than the best single movie: "
-            "users come for many rounds in a row, and a policy can follow what the user of the hour likes."
-        )
         tables = (regret_table(cells, NOISY_NAMES),)
-        return Section(text, tuple(judged), (picture,), tables, stand_in_warnings(data))
-
-
-def noisy_claims(cells: dict[str, Results]) -> list[Claim]:
-    """The claims about means and 99th percentiles."""
-    return [
-        judged_above(
-            "noisy-movies-lower",
-            "ours",
-            "With noise and in random order, the recommended setting has less regret than the paper's three policies, centred FTPL, follow the leader and centred EXP3.",
-            "regret of another policy minus that of Ladder()",
-            contender_leads(cells),
-            0.0,
-        ),
-        judged_above(
-            "noisy-movies-tail",
-            "ours",
-            "The 99th percentile of its regret is lower than theirs.",
-            "99th percentile of another policy minus that of Ladder()",
-            tail_leads(cells),
-            0.0,
-        ),
-    ]
+        return Section(told("noisy-movies"), tuple(judged), (picture,), tables, stand_in_warnings(data))

@@ -1,17 +1,13 @@
 """The paper's experiments on regret, and the simplest method beside its policies."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
-
-import numpy as np
 
 from decoupled.environments import Alternating, Bernoulli
 from decoupled.plots import NAMES
 from decoupled.policies import FTPL, FollowTheLeader
-from decoupled.simulation import Plan, Results, make_plan
+from decoupled.simulation import Plan, make_plan
 
-from ..report.claims import Claim, Measure, judged_above, judged_below, ratio_of
 from ..report.page import Section
 from .base import HORIZON, Scale, Simulated
 from .setup import (
@@ -21,12 +17,13 @@ from .setup import (
     POLICIES,
     STOCHASTIC_EASY,
     STOCHASTIC_HARD,
+    late_share,
     leads,
-    lowest_claim,
     regret_picture,
     regret_ratio,
     regret_table,
 )
+from .words import judge, told
 
 
 class Adversarial(Simulated):
@@ -39,38 +36,9 @@ class Adversarial(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = {"": self.results(folder)["alternating"]}
-        claim = lowest_claim(
-            "adversarial-lowest",
-            "Section 4.2, figure of the regret at gap 0.125",
-            "In the adversarial regime (K = 8, gap 0.125), FTPL has lower cumulative regret than Tsallis-INF and EXP3.",
-            cells,
-        )
+        claim = judge("adversarial-lowest", leads(cells))
         picture = regret_picture("adversarial", "Alternating losses, K = 8, gap 0.125", cells)
-        text = (
-            "Losses are Bernoulli. The means of the best arm and the others alternate between (0, gap) and (1 - gap, 1), in phases "
-            "of $\\lfloor 1.6^n \\rfloor$ rounds."
-        )
-        return Section(text, (claim,), (picture,), (regret_table(cells),))
-
-
-FLAT = 0.125  # share of the regret in the last quarter of the rounds: without flattening it is 0.25
-STATISTIC = "share of the regret in the last quarter of the rounds (0.25 without flattening)"
-
-# The paper's claims on convergence: how each is judged, its id, its place, and what it says.
-CONVERGENCE: dict[str, tuple[Callable[..., Claim], str, str, str]] = {
-    "easy": (
-        judged_below,
-        "stochastic-flattens",
-        "Section 4.3, 'the regret of all policies gradually converges'",
-        "On the easy instance, the regret of all policies flattens within 10,000 rounds.",
-    ),
-    "hard": (
-        judged_above,
-        "stochastic-hard-slower",
-        "Section 4.3, 'more rounds are required for convergence in the harder setting'",
-        "On the hard instance, no policy flattens within 10,000 rounds.",
-    ),
-}
+        return Section(told("adversarial"), (claim,), (picture,), (regret_table(cells),))
 
 
 class Stochastic(Simulated):
@@ -78,6 +46,7 @@ class Stochastic(Simulated):
 
     environment: ClassVar[Bernoulli]
     difficulty: ClassVar[str]
+    convergence: ClassVar[str]  # the claim on it
     keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
@@ -86,29 +55,15 @@ class Stochastic(Simulated):
     def section(self, folder: Path) -> Section:
         cells = {"": self.results(folder)["bernoulli"]}
         rewards = ", ".join(f"{reward:g}" for reward in self.environment.rewards)
-        lowest = lowest_claim(
-            f"stochastic-{self.difficulty}-lowest",
-            "Section 4.3, 'FTPL achieves the best empirical performance'",
-            f"On the {self.difficulty} stochastic instance, FTPL has the lowest regret of the three policies.",
-            cells,
-        )
+        lowest = judge(f"stochastic-{self.difficulty}-lowest", leads(cells))
         picture = regret_picture(f"stochastic-{self.difficulty}", f"Mean rewards {rewards}", cells)
         text = f"Rewards are Bernoulli with means [{rewards}]. A loss is one minus the reward."
-        judged, *words = CONVERGENCE[self.difficulty]
-        claims = (lowest, judged(*words, STATISTIC, last_quarter(cells[""]), FLAT))
+        results = cells[""]
+        late = [
+            late_share(NAMES[label], results, label, 0.75, len(results.labels)) for label in results.labels
+        ]
+        claims = (lowest, judge(self.convergence, late))
         return Section(text, claims, (picture,), (regret_table(cells),))
-
-
-def last_quarter(results: Results) -> list[Measure]:
-    """The share of each policy's regret that it adds in the last quarter of the rounds."""
-    rounds = results.data["round"].values
-    start = int(np.argmin(np.abs(rounds - 0.75 * rounds[-1])))
-    shares = []
-    for label in results.labels:
-        curves = results.data.regret.sel(policy=label).values
-        added = curves[:, -1] - curves[:, start]
-        shares.append(ratio_of(NAMES[label], added, curves[:, -1], len(results.labels)))
-    return shares
 
 
 class StochasticEasy(Stochastic):
@@ -116,6 +71,7 @@ class StochasticEasy(Stochastic):
 
     environment = STOCHASTIC_EASY
     difficulty = "easy"
+    convergence = "stochastic-flattens"
 
 
 class StochasticHard(Stochastic):
@@ -123,6 +79,7 @@ class StochasticHard(Stochastic):
 
     environment = STOCHASTIC_HARD
     difficulty = "hard"
+    convergence = "stochastic-hard-slower"
 
 
 ARMS = (4, 16, 32, 64)
@@ -144,29 +101,12 @@ class SixteenInstances(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        lowest = lowest_claim(
-            "grid-lowest",
-            "Appendix E.2, figure of 16 instances",
-            "FTPL has the lowest regret in all 16 instances.",
-            cells,
-        )
         hardest = cells[f"K = {ARMS[-1]}, gap {GAPS[0]:g}"]
-        superior = judged_above(
-            "grid-hardest",
-            "Appendix E.2, 'superior performance even under increased problem complexity'",
-            "FTPL still leads with many arms and a small gap (K = 64, gap 0.03125).",
-            "regret of a rival over FTPL's",
-            [regret_ratio(NAMES[rival], hardest, rival, "FTPL", 2) for rival in ("TsallisINF", "Exp3")],
-            1.0,
-        )
+        rivals = [regret_ratio(NAMES[rival], hardest, rival, "FTPL", 2) for rival in ("TsallisINF", "Exp3")]
+        claims = (judge("grid-lowest", leads(cells)), judge("grid-hardest", rivals))
         more = "With 64 arms and the smallest gap, 10,000 rounds are too few to find the best arm, and all policies are near gap x T."
         picture = regret_picture("grid", "Regret in sixteen alternating instances", cells, 4, more=more)
-        text = "The alternating environment for K in {4, 16, 32, 64} and gaps in {0.03125, 0.0625, 0.125, 0.25}."
-        claims = (lowest, superior)
-        return Section(text, claims, (picture,), (regret_table(cells),))
-
-
-COLLAPSE = 2.0  # times FTPL's regret
+        return Section(told("grid"), claims, (picture,), (regret_table(cells),))
 
 
 class Baseline(Simulated):
@@ -184,35 +124,17 @@ class Baseline(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        wins = judged_above(
-            "baseline-wins",
-            "ours; the paper does not test it",
-            "On the paper's three instances, follow the leader with uniform exploration has lower regret than FTPL.",
-            "FTPL's regret minus follow the leader's",
-            leads({name: cells[name] for name in BENCHMARKS}, rivals=("FTPL",), leader="FollowTheLeader"),
-            0.0,
-        )
-        parts = [
+        papers = {name: cells[name] for name in BENCHMARKS}
+        worse = [
             regret_ratio(name, cells[name], "FollowTheLeader", "FTPL", len(ADVERSARIES))
             for name in ADVERSARIES
         ]
-        collapses = judged_above(
-            "baseline-collapses",
-            "ours; the theorem allows adaptive adversaries, but the experiments have none",
-            "Against an adaptive adversary, follow the leader has at least twice FTPL's regret.",
-            "follow the leader's regret over FTPL's",
-            parts,
-            COLLAPSE,
+        claims = (
+            judge("baseline-wins", leads(papers, rivals=("FTPL",), leader="FollowTheLeader")),
+            judge("baseline-collapses", worse),
         )
         more = "In the last two panels, an adversary sees past plays."
         picture = regret_picture(
             "baseline", "Follow the leader and the paper's policies", cells, 3, more=more
         )
-        text = (
-            "Follow the leader exploits the arm with the smallest sample mean and explores uniformly. Losses that do not react cannot harm it, "
-            "and its sample means are the best possible estimates. The adversary <i>punish last</i> makes the arm exploited last cost 1. "
-            "<i>Adaptive alternating</i> moves the level of all losses in reaction to the arm exploited, but keeps the gaps. Uniform exploration still "
-            "sees the gaps, so this adversary does not hurt follow the leader."
-        )
-        claims = (wins, collapses)
-        return Section(text, claims, (picture,), (regret_table(cells),))
+        return Section(told("baseline"), claims, (picture,), (regret_table(cells),))

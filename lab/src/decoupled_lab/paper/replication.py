@@ -7,27 +7,29 @@ experiment. Every number comes from the results. Where pandoc is installed, it m
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, NamedTuple
 
+from jinja2 import Environment, StrictUndefined
+
 from decoupled import __version__
 from decoupled.base import write_atomically
 from decoupled.errors import UnsupportedError
-from decoupled.plots import Picture
 
 from ..report.claims import HOLDS, UNDECIDED, Claim
-from ..report.page import KINDS, Section, counted, formatted, needed_runs
+from ..report.page import KINDS, ReportTable, Section, counted, formatted, needed_runs
 from ..report.text import markdown, markdown_table
-from . import EXPERIMENTS, GROUPS, growth, published
+from . import EXPERIMENTS, GROUPS
 from .base import Scale
 from .runner import FULL_RUNS, facts, load
+from .words import sheet
 
 NAME = "replication"
-LARGEST = (5, 20)  # columns and rows of a table that is shown here; report.html has the others
+LARGEST = (5, 20)  # columns and rows of a table that is shown here
 MOST_PARTS = 8  # shown in a cell; claims.json has all
 _QUOTE = re.compile(r"(?<!\w)'(.+?)'(?!\w)")  # not an apostrophe
 _READING = re.compile(r"<!-- ([\w-]+) -->\n")
@@ -76,60 +78,51 @@ def replication(record: dict[str, Any], sections: Sequence[Section]) -> str:
     """The document about a run, from its record and the sections of its report."""
     judged = sorted_claims(sections)
     shown = [section for section in sections if section.name not in GROUPS["beyond"]]
+    every = [each for kept in (judged.papers, judged.ours) for some in kept.values() for each in some]
+    undecided = [
+        f"{each.number}: {verdict(each.claim)}."
+        for each in every
+        if not each.claim.judged or each.claim.verdict == UNDECIDED
+    ]
+    if missing := not_run(shown):
+        undecided.append(f"Not run in these results: {', '.join(missing)}.")
+    known = {"judged and written by": f"decoupled {__version__}", **facts(record)}
     document, readings = template()
-    parts = {
-        "day": [str(record["when"])[:10]],
-        "abstract": [markdown(abstract(record, judged, shown))],
-        "notices": [f"> **Note.** {markdown(each)}" for each in notices(record, shown)],
-        "experiments": [
-            table(
-                "The experiments and their sizes.",
-                ("experiment", "in the paper", "size"),
-                [
-                    (each.title, EXPERIMENTS[each.name].origin, each.extent.removesuffix("."))
-                    for each in shown
-                ],
-            )
-        ],
-        "adversaries": [readings["adversaries"]] if any(each.name == "baseline" for each in shown) else [],
-        "summary": summary(judged, shown),
-        "papers": claims_of_the_paper(judged, shown, readings),
-        "ours": statements_of_ours(judged, shown, readings),
-        "undecided": open_points(judged, shown),
-        "beyond": [markdown(beyond(judged, sections))],
-        "command": _command(record),
-        "facts": [_facts(record)],
+    made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    made.filters |= {"md": markdown, "row": row, "is_small": is_small}
+    made.globals |= {
+        "markdown_table": markdown_table,
+        "kinds": list(KINDS),
+        "most_parts": MOST_PARTS,
+        "flat": sheet()["stochastic-flattens"]["below"],
+        "ended": sheet()["horizon-constant"]["below"],
     }
-    for name, blocks in parts.items():
-        document = document.replace(f"<<{name}>>", "\n\n".join(blocks))
-    values = {"parts": MOST_PARTS, "flat": published.FLAT, "ended": growth.FLAT}
-    document = re.sub(r"<<(\w+)>>", lambda found: f"{values[found[1]]:g}", document)
+    text = made.from_string(document).render(
+        day=str(record["when"])[:10],
+        abstract=abstract(record, judged, shown),
+        notices=notices(record, shown),
+        shown=shown,
+        sizes=[
+            (each.title, EXPERIMENTS[each.name].origin, each.extent.removesuffix(".")) for each in shown
+        ],
+        judged=judged,
+        readings={name: made.from_string(reading).render() for name, reading in readings.items()},
+        summary=summary(judged, shown),
+        others=[each for some in judged.papers.values() for each in some if each.claim.verdict != HOLDS],
+        undecided=undecided,
+        beyond=beyond(judged, sections),
+        command=_command(record),
+        facts=[(name, "not recorded" if value == "None" else value) for name, value in known.items()],
+    )
     for kind in ("Table", "Figure"):
-        document = _numbered(document, kind)
-    return re.sub(r"\n{3,}", "\n\n", document).rstrip() + "\n"
+        text = _numbered(text, kind)
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
 def _numbered(document: str, kind: str) -> str:
     """The document with a number in each caption of this kind, in order."""
     numbers, caption = count(1), re.compile(rf"^\*\*{kind}\.\*\*", re.MULTILINE)
     return caption.sub(lambda _: f"**{kind} {next(numbers)}.**", document)
-
-
-def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with its caption; it gets its number later."""
-    return f"**Table.** {markdown(caption)}\n\n{markdown_table(head, rows)}"
-
-
-def figures(section: Section, pictures: Sequence[Picture]) -> Iterator[str]:
-    """Figures of a section."""
-    for each in pictures:
-        caption = f"**Figure.** {markdown(f'{each.title}. {each.caption}')}"
-        yield f"![{markdown(each.title)}]({section.name}/{each.name}.png)\n\n{caption}"
-
-
-def listed(items: Iterable[str]) -> str:
-    """A list."""
-    return "\n".join(f"- {markdown(item)}" for item in items)
 
 
 class Numbered(NamedTuple):
@@ -201,6 +194,16 @@ def measured(claim: Claim) -> str:
     else:
         found = f"{claim.statistic}: {'; '.join(f'{part.of}: {formatted(part)}' for part in claim.parts)}"
     return f"{found}. Claimed: {claim.threshold}"
+
+
+def row(each: Numbered) -> tuple[str, ...]:
+    """A claim in a table."""
+    return each.number, stated(each.claim), measured(each.claim), verdict(each.claim)
+
+
+def is_small(table: ReportTable) -> bool:
+    """Whether a table is shown here; report.html has the others."""
+    return len(table.head) <= LARGEST[0] and len(table.rows) <= LARGEST[1]
 
 
 def number_of(claims: Sequence[Claim], word: str) -> str:
@@ -292,81 +295,21 @@ def not_run(sections: Sequence[Section]) -> list[str]:
     return [each.title for name, each in papers.items() if name not in run]
 
 
-def summary(judged: Judged, sections: Sequence[Section]) -> Iterator[str]:
-    """The verdicts in one table, and what does not simply hold."""
+def summary(judged: Judged, sections: Sequence[Section]) -> list[tuple[str, ...]]:
+    """The number of verdicts of each kind, by experiment and in all."""
     titles = {section.name: section.title for section in sections}
 
-    def row(name: str, claims: Sequence[Claim]) -> tuple[str, ...]:
+    def line(name: str, claims: Sequence[Claim]) -> tuple[str, ...]:
         number = counted(claims)
         return (name, *(str(number.get(kind, "")) for kind in KINDS), str(len(claims)))
 
-    rows = [
-        row(f"{titles[name]} ({some[0].number}{f' to {some[-1].number}' if len(some) > 1 else ''})", [each.claim for each in some])
-        for kept in (judged.papers, judged.ours)
-        for name, some in kept.items()
-    ]  # fmt: skip
-    rows.insert(len(judged.papers), row("**All claims of the paper**", judged.all_papers()))
-    rows.append(row("**All statements of ours**", judged.all_ours()))
-    yield table("Verdicts by experiment.", ("", *KINDS, "in all"), rows)
-    others = [each for some in judged.papers.values() for each in some if each.claim.verdict != HOLDS]
-    if others:
-        yield "Claims of the paper that do not hold as stated, or that could not be decided (“The claims of the paper” has the measurements):"
-        yield listed(f"{each.number} ({each.claim.verdict}): {each.claim.statement}" for each in others)
-    elif judged.papers:
-        yield "Every claim of the paper holds."
-
-
-def claims_of_the_paper(
-    judged: Judged, sections: Sequence[Section], readings: dict[str, str]
-) -> Iterator[str]:
-    """A part for each experiment of the paper: reading, claims, figures and small tables."""
-    if judged.papers:
-        yield "## The claims of the paper"
-    for section in sections:
-        claims = judged.papers.get(section.name)
-        if claims is None:
-            continue
-        yield from experiment(section, claims, readings[section.name])
-        if any(each.claim.judged for each in claims):  # otherwise what was measured is not about the paper
-            yield from figures(section, section.pictures)
-            for each in section.tables:
-                if len(each.head) <= LARGEST[0] and len(each.rows) <= LARGEST[1]:
-                    yield table(f"{section.title}: {each.title.lower()}.", each.head, each.rows)
-
-
-def statements_of_ours(
-    judged: Judged, sections: Sequence[Section], readings: dict[str, str]
-) -> Iterator[str]:
-    """A part for each experiment of ours that bears on the paper, with its main figure."""
-    if judged.ours:
-        yield "## Statements of ours"
-    for section in sections:
-        if section.name in judged.ours:
-            of_paper = section.name in judged.papers  # then its reading and figures have been shown
-            reading = "" if of_paper else readings[section.name]
-            yield from experiment(section, judged.ours[section.name], reading)
-            yield from figures(section, () if of_paper else section.pictures[:1])
-
-
-def experiment(section: Section, claims: Sequence[Numbered], reading: str) -> Iterator[str]:
-    """How the paper was read, and the verdicts."""
-    yield f"### {markdown(section.title)}"
-    yield reading
-    head = ("", "claim, and its place", "measured, with 95 % interval", "verdict")
-    rows = [(each.number, stated(each.claim), measured(each.claim), verdict(each.claim)) for each in claims]
-    yield table(f"{section.title}: claims and verdicts.", head, rows)
-
-
-def open_points(judged: Judged, sections: Sequence[Section]) -> Iterator[str]:
-    """What could not be judged in these results, and why."""
-    every = [each for kept in (judged.papers, judged.ours) for some in kept.values() for each in some]
-    open_ones = [each for each in every if not each.claim.judged or each.claim.verdict == UNDECIDED]
-    undecided = [f"{each.number}: {verdict(each.claim)}." for each in open_ones]
-    if missing := not_run(sections):
-        undecided.append(f"Not run in these results: {', '.join(missing)}.")
-    if undecided:
-        yield "In these results:"
-        yield listed(undecided)
+    lines = []
+    for kept, name in ((judged.papers, "claims of the paper"), (judged.ours, "statements of ours")):
+        for each, some in kept.items():
+            span = " to ".join(dict.fromkeys((some[0].number, some[-1].number)))
+            lines.append(line(f"{titles[each]} ({span})", [one.claim for one in some]))
+        lines.append(line(f"**All {name}**", [one.claim for some in kept.values() for one in some]))
+    return lines
 
 
 def beyond(judged: Judged, sections: Sequence[Section]) -> str:
@@ -377,7 +320,7 @@ def beyond(judged: Judged, sections: Sequence[Section]) -> str:
     return f" The same run judged {number_of(judged.beyond, 'claim')} beyond the paper ({'; '.join(titles)}): {tally(judged.beyond)}. `report.html` and `claims.json` have them."
 
 
-def _command(record: dict[str, Any]) -> Iterator[str]:
+def _command(record: dict[str, Any]) -> str:
     """The command that makes these results, over several lines if it is long."""
     scale = Scale(**record["scale"])
     options = ["--quick"] * scale.quick + [f"--runs {scale.runs}", f"--seed {scale.seed}"]
@@ -386,11 +329,4 @@ def _command(record: dict[str, Any]) -> Iterator[str]:
     names = [] if set(record["experiments"]) == usual else list(record["experiments"])
     command = " ".join(["decoupled reproduce", *names, *options, "--out results"])
     lines = wrap(command, 76, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    yield " \\\n".join(lines)
-
-
-def _facts(record: dict[str, Any]) -> str:
-    """Versions, machine and time."""
-    known = {"judged and written by": f"decoupled {__version__}", **facts(record)}
-    rows = [(name, "not recorded" if value == "None" else value) for name, value in known.items()]
-    return table("How these results were made.", ("what", "value"), rows)
+    return " \\\n".join(lines)

@@ -34,13 +34,8 @@ def load(name: str) -> PaperExperiment:
 
 PAPERS = {name for name, each in EXPERIMENTS.items() if each.in_quick}  # what judges the paper
 RUN_FILE = "run.json"
-MISREAD = (
-    AttributeError,
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-)  # of files that were changed or cut off
+# The errors of files that were changed or cut off.
+MISREAD = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 FULL_RUNS, QUICK_RUNS = 1_000, 40
 TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
 

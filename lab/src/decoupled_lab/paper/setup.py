@@ -11,7 +11,7 @@ from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, Tsal
 from decoupled.simulation import Results, described
 
 from ..report import comparison
-from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of
+from ..report.claims import Measure, mean_of, quantile_gap, ratio_of
 from ..report.page import ReportTable
 
 POLICIES: tuple[Policy, ...] = (FTPL(), TsallisINF(), Exp3())
@@ -37,6 +37,8 @@ PUNISHED_ARMS = (2, 8, 32, 128)
 CENTRED_FTPL = FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
 # A ladder without the rung on means: theorem T2 holds for it with a smaller constant.
 TWO_RUNGS = Ladder(prior=(0.05, 0.95), mean_rate=0.1, top_two_share=0.0)
+# The ladder before it had a memory of the recent past.
+WITHOUT_MEMORY = Ladder(memory=None)
 # EXP3 with centred losses and two rates, tuned like centred FTPL.
 EXP3_CENTRED = Exp3(c=4.0, c_exploit=14.0, estimator="centred", kappa=0.25, lam=0.1)
 
@@ -146,9 +148,12 @@ def regret_ratio(
     return ratio_of(cell, results.final_regret(above), results.final_regret(below), comparisons)
 
 
-def lowest_claim(name: str, place: str, statement: str, cells: Mapping[str, Results]) -> Claim:
-    """The claim that FTPL has the lowest regret in every cell."""
-    return judged_above(name, place, statement, "regret of a rival minus FTPL's", leads(cells), 0.0)
+def late_share(of: str, results: Results, label: str, since: float, comparisons: int) -> Measure:
+    """The share of a policy's regret that comes after a part `since` of the rounds."""
+    rounds = results.data["round"].values
+    start = int(np.argmin(np.abs(rounds - since * rounds[-1])))
+    curves = results.data.regret.sel(policy=label).values
+    return ratio_of(of, curves[:, -1] - curves[:, start], curves[:, -1], comparisons)
 
 
 def regret_table(cells: Mapping[str, Results], names: Mapping[str, str] = NAMES) -> ReportTable:

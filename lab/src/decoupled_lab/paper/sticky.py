@@ -11,10 +11,11 @@ from decoupled.plots import NAMES, Panel, Picture
 from decoupled.policies import FTPL, CoupledTsallisINF, Ladder, Policy, TsallisINF
 from decoupled.simulation import Plan, Results, Traffic, make_plan
 
-from ..report.claims import Claim, judged_below, judged_within, mean_of, ratio_of
+from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory.bounds import switches as bound_on_switches
 from .base import Scale, Simulated
+from .words import judge, told
 
 STICKY: tuple[Policy, ...] = (FTPL(), TsallisINF(), Ladder())
 COUPLED = CoupledTsallisINF()
@@ -67,12 +68,11 @@ class Sticky(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         alone, many = _pairs(cells, ONE), _pairs(cells, MANY)
-        text = (
-            "A key, such as a session, has its own perturbations, hashed from its text, in place of fresh ones in every round. What is explored does not change, and neither does the law of "
-            "what is served; but a key is moved only when what is learned moves it. With fresh draws it is moved whenever two draws differ. Policies of the standard game learn from what they serve, so there a key must not decide it."
-        )
         return Section(
-            text, tuple(claims(alone, many)), (picture(alone),), (table(alone, ONE), table(many, MANY))
+            told("sticky"),
+            tuple(claims(alone, many)),
+            (picture(alone),),
+            (table(alone, ONE), table(many, MANY)),
         )
 
 
@@ -132,10 +132,10 @@ def claims(alone: Pairs, many: Pairs) -> list[Claim]:
         share = keyed.switches(FTPL()) / bound_on_switches(horizon, arms)
         bounded.append(mean_of(title, share, len(alone)))
     return [
-        judged_within("sticky-regret", "ours", f"The draws of {MANY} keys have the regret of fresh ones.", "difference of regrets over $\\sqrt{KT}$", differences, -0.1, 0.1),
-        judged_below("sticky-switches", "ours", "A key that comes in every round is moved at most half as often as with fresh draws.", "ratio of switches", ratios, 0.5),
-        judged_below("sticky-bound", "ours", "The switches of FTPL stay below the bound of lemma S2.", "switches over their bound", bounded, 1.0),
-    ]  # fmt: skip
+        judge("sticky-regret", differences),
+        judge("sticky-switches", ratios),
+        judge("sticky-bound", bounded),
+    ]
 
 
 def _name(label: str) -> str:

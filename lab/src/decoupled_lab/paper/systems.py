@@ -1,13 +1,12 @@
 """Every system that the paper names, compared: regret, tails, time, draws, and prior knowledge."""
 
-import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from decoupled.base import write_atomically
 from decoupled.environments import Alternating, Bernoulli, Environment
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import (
@@ -28,11 +27,12 @@ from decoupled.policies import (
 from decoupled.simulation import Plan, Results, draws_per_round, make_plan, run_block
 
 from ..movielens.environment import MovieLens
-from ..report.claims import Claim, judged_above, judged_within, mean_of, ratio_of
+from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section, short
-from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
+from .base import HORIZON, TIMES_FILE, Scale, Simulated
 from .movielens import source, stand_in_warnings
 from .setup import ADVERSARIES, BENCHMARKS, regret_ratio
+from .words import judge, told
 
 # Each policy with a short name, and what its theory requires you to know before the first round.
 SYSTEMS: dict[Policy, tuple[str, str]] = {
@@ -67,6 +67,7 @@ class Systems(Simulated):
     """All systems on one page. Not in the quick version, because fourteen policies compile slowly."""
 
     times = True
+    file = TIMES_FILE
     on_device = False  # it times the CPU
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
@@ -76,32 +77,22 @@ class Systems(Simulated):
             for name, world in worlds(scale.quick).items()
         }
 
-    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        super().measure(scale, folder, advance)
-        path = folder / TIMES_FILE
-        if not path.exists():
-            measured = {"seconds": round_times(scale), "draws": resampling_draws(scale), **source()}
-            write_atomically(path, json.dumps(measured, indent=1))
+    def beside(self, scale: Scale) -> dict[str, Any]:
+        return {"seconds": round_times(scale), "draws": resampling_draws(scale), **source()}
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        measured = json.loads((folder / TIMES_FILE).read_text("utf-8"))
+        measured = self.saved(folder)
         runs = next(iter(cells.values())).runs
         claims = (
             *draw_claims(measured["draws"]),
-            *(comparison.judge(cells) for comparison in COMPARISONS),
+            *(comparison_claim(name, cells) for name in COMPARISONS),
             hybrid_claim(measured["seconds"]),
-        )
-        text = (
-            "Policies marked <i>coupled</i> play the standard game, where a player sees the arm that it plays. They have less information, and "
-            "show what decoupling is worth. GR and CGR are plain and conditional geometric resampling. RV is the reduced-variance estimator. "
-            "<i>Top two</i> is EB-TC<sub>eps</sub>, a rule for pure exploration, whose leader is exploited. The <i>hybrid</i> follows Jin, Liu and Luo (2023), with our constants. "
-            "Times are of the compiled round loop on one thread, including the environment."
         )
         tables = (overview(cells, measured["seconds"], measured["draws"]),)
         pictures = (cost_picture(cells, measured["seconds"], runs),)
         warnings = stand_in_warnings(measured["data"])
-        return Section(text, claims, pictures, tables, warnings)
+        return Section(told("systems"), claims, pictures, tables, warnings)
 
 
 def round_times(scale: Scale) -> dict[str, list[list[float]]]:
@@ -145,75 +136,22 @@ def draw_claims(draws: dict[str, dict[str, list[float]]]) -> list[Claim]:
         mean_of(f"K = {arms}", np.array(each) / sums[arms], count)
         for arms, each in draws["conditional"].items()
     ]
-    return [
-        judged_within(
-            "systems-geometric",
-            "Section 1: geometric resampling costs $O(K^2)$ per round, K draws of K perturbations",
-            "Geometric resampling takes about K draws per round.",
-            "draws per round over K",
-            plain,
-            0.5,
-            2.0,
-        ),
-        judged_within(
-            "systems-conditional",
-            "Section 1: its efficient variant costs O(K log K) per round",
-            "Conditional geometric resampling takes about log K draws per round.",
-            "draws per round over 1 + 1/2 + ... + 1/K",
-            conditional,
-            0.8,
-            1.25,
-        ),
-    ]
-
-
-class MoreRegret(NamedTuple):
-    """The claim that one policy has more regret than another in some worlds."""
-
-    id: str
-    place: str
-    statement: str
-    above: Policy
-    below: Policy
-    worlds: tuple[str, ...]
-
-    def judge(self, cells: dict[str, Results]) -> Claim:
-        """The claim with its verdict."""
-        parts = [
-            regret_ratio(name, cells[name], self.above, self.below, len(self.worlds))
-            for name in self.worlds
-        ]
-        statistic = f"regret of {type(self.above).__name__} over {type(self.below).__name__}'s"
-        return judged_above(self.id, self.place, self.statement, statistic, parts, 1.0)
+    return [judge("systems-geometric", plain), judge("systems-conditional", conditional)]
 
 
 STOCHASTIC = ("stochastic easy", "stochastic hard")
-COMPARISONS = (
-    MoreRegret(
-        "systems-exp3",
-        "Sections 1 and 2.2: Exp3-type policies are suboptimal in the stochastic regime",
-        "The Exp3-type policy of Avner, Mannor and Shamir, tuned for the horizon, has more stochastic regret than FTPL.",
-        AvnerExp3(horizon=HORIZON),
-        FTPL(),
-        STOCHASTIC,
-    ),
-    MoreRegret(
-        "systems-top-two",
-        "Section 1, 'even an anytime sampling rule designed for pure exploration tasks' does better",
-        "EB-TC_eps, a rule for pure exploration, has less stochastic regret than the Exp3-type policy.",
-        AvnerExp3(horizon=HORIZON),
-        TopTwo(),
-        STOCHASTIC,
-    ),
-    MoreRegret(
-        "systems-decoupling",
-        "Section 1: decoupled regret 'outperforms the optimal bound for the standard stochastic bandits'",
-        "Decoupled FTPL has less regret than Tsallis-INF in the standard game, on the paper's three instances.",
-        CoupledTsallisINF(),
-        FTPL(),
-        tuple(BENCHMARKS),
-    ),
-)
+# The claims that one policy has more regret than another in some worlds.
+COMPARISONS: dict[str, tuple[Policy, Policy, Sequence[str]]] = {
+    "systems-exp3": (AvnerExp3(horizon=HORIZON), FTPL(), STOCHASTIC),
+    "systems-top-two": (AvnerExp3(horizon=HORIZON), TopTwo(), STOCHASTIC),
+    "systems-decoupling": (CoupledTsallisINF(), FTPL(), tuple(BENCHMARKS)),
+}
+
+
+def comparison_claim(name: str, cells: dict[str, Results]) -> Claim:
+    """One of the COMPARISONS."""
+    above, below, worlds = COMPARISONS[name]
+    return judge(name, [regret_ratio(each, cells[each], above, below, len(worlds)) for each in worlds])
 
 
 def hybrid_claim(seconds: dict[str, list[list[float]]]) -> Claim:
@@ -223,14 +161,7 @@ def hybrid_claim(seconds: dict[str, list[list[float]]]) -> Claim:
         ratio_of(f"K = {arms}", np.array(hybrid[at]), np.array(ftpl[at]), len(TIMED_ARMS))
         for at, arms in enumerate(TIMED_ARMS)
     ]
-    return judged_above(
-        "systems-hybrid",
-        "Section 2.2, remark: 'substantially heavier computational costs', 'around 130 times slower'",
-        "A round of the hybrid policy takes at least 100 times as long as a round of FTPL, even with a dedicated solver.",
-        "time of JinHybrid over FTPL's",
-        parts,
-        100.0,
-    )
+    return judge("systems-hybrid", parts)
 
 
 def cost_picture(cells: dict[str, Results], seconds: dict[str, list[list[float]]], runs: int) -> Picture:
@@ -265,19 +196,10 @@ def overview(
     rows = []
     for policy, (name, knowledge) in SYSTEMS.items():
         label = policy.label
-        regret = (formatted(each.loc[label]) for each in lines.values())
+        known = (each.loc[label] for each in lines.values())
+        # The mean, half of the width of its interval, and the 99th percentile.
+        regret = (f"{at['mean']:.0f} ± {at['high'] - at['mean']:.0f} ({at['p99']:.0f})" for at in known)
         times = (short(1e6 * float(np.mean(each))) for each in seconds[label])
-        rows.append((name, *regret, *times, drawn(policy, draws), knowledge))
+        drawn = f"{np.mean(draws[policy.resampling]['64']):.1f}" if isinstance(policy, CoupledFTPL) else ""
+        rows.append((name, *regret, *times, drawn, knowledge))
     return ReportTable("Regret after 10,000 rounds, and cost", head, tuple(rows))
-
-
-def formatted(line: Any) -> str:
-    """Mean, half-width of its interval, 99th percentile."""
-    return f"{line['mean']:.0f} ± {line['high'] - line['mean']:.0f} ({line['p99']:.0f})"
-
-
-def drawn(policy: Policy, draws: dict[str, dict[str, list[float]]]) -> str:
-    """The number of draws per round, for a policy that resamples."""
-    if not isinstance(policy, CoupledFTPL):
-        return ""
-    return f"{np.mean(draws[policy.resampling]['64']):.1f}"

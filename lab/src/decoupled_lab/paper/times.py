@@ -16,9 +16,10 @@ from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Policy, TsallisINF
 
 from ..bench.steps import TextbookFTPL, TextbookTsallis, compiled_step, textbook_step
-from ..report.claims import Claim, Measure, judged_above, judged_below, mean_of, not_judged, quotient_of
+from ..report.claims import Claim, Measure, mean_of, quotient_of
 from ..report.page import ReportTable, Section
 from .base import HORIZON, Advance, Scale, Timed
+from .words import judge, told, unmeasured
 
 ARMS = tuple(4 * x + 2 for x in range(64))
 SERIES = ("FTPL (improved)", "FTPL (sorting)", "Tsallis-INF (Newton)")
@@ -83,45 +84,19 @@ class Runtime(Timed):
             tuple(runtime_panel(kind, arms, times[at]) for at, kind in enumerate(KINDS)),
             columns=2,
         )
-        text = (
-            "Each timing covers a policy's step, the draw of both arms and the update, from the first round on, on the alternating "
-            "environment with gap 0.125. The losses are drawn before the timer starts, so the environment costs one lookup per round. "
-            "<i>Compiled</i> is this package. <i>Textbook</i> is the same algorithm as a reader of the paper would write it in NumPy. "
-            "Every repetition times all implementations in turn, on one thread."
-        )
         tables = (slope_table(slopes),)
-        return Section(text, tuple(claims), (picture,), tables)
+        return Section(told("runtime"), tuple(claims), (picture,), tables)
 
 
 def kind_claims(kind: str, times: Floats, slopes: Floats) -> list[Claim]:
     """The paper's three claims, for one kind of implementation."""
-    place = "Section 4.2, figure of the runtime"
-    ending, words = ("", "compiled") if kind == KINDS[0] else (f"-{kind}", "as textbook NumPy steps")
+    ending, how = ("", "compiled") if kind == KINDS[0] else (f"-{kind}", "as textbook NumPy steps")
+    improved, sorting = (mean_of(kind, slopes[2] - slopes[which]) for which in (0, 1))
+    slower = mean_of(kind, (times[2] / times[0]).mean(axis=0))
     return [
-        judged_above(
-            f"runtime-slope{ending}",
-            place,
-            f"FTPL's time per round grows more slowly with K than that of Tsallis-INF by Newton's method ({words}).",
-            "slope of Tsallis-INF minus slope of FTPL (improved), nanoseconds per arm",
-            [mean_of(kind, slopes[2] - slopes[0])],
-            0.0,
-        ),
-        judged_above(
-            f"runtime-slope-sorting{ending}",
-            f"{place}, 'even when compared with the sorting-based implementation'",
-            f"Even with sorting, FTPL's time per round grows more slowly with K than that of Tsallis-INF ({words}).",
-            "slope of Tsallis-INF minus slope of FTPL (sorting), nanoseconds per arm",
-            [mean_of(kind, slopes[2] - slopes[1])],
-            0.0,
-        ),
-        judged_above(
-            f"runtime-slower{ending}",
-            f"{place}, 'the runtime of FTRL is slower than that of FTPL'",
-            f"A round of Tsallis-INF takes longer than a round of FTPL, improved ({words}).",
-            "time of Tsallis-INF over FTPL's (improved), mean over K",
-            [mean_of(kind, (times[2] / times[0]).mean(axis=0))],
-            1.0,
-        ),
+        judge("runtime-slope", [improved], ending, how=how),
+        judge("runtime-slope-sorting", [sorting], ending, how=how),
+        judge("runtime-slower", [slower], ending, how=how),
     ]
 
 
@@ -204,27 +179,17 @@ class Conic(Timed):
     def section(self, folder: Path) -> Section:
         saved = self.saved(folder)
         if "missing" in saved:
-            place = "Section 4.2 and appendix E.2"
-            claim = Claim("conic-compiled", place, AT_LEAST_100, "time ratio", "above 100", (), "")
-            unjudged = not_judged(claim, "scs is not installed")
-            return Section(CONIC_TEXT, (unjudged,), (), (), (saved["missing"],))
+            unjudged = unmeasured("conic-compiled", "scs is not installed")
+            return Section(told("conic"), (unjudged,), (), (), (saved["missing"],))
         lines = saved["lines"]
         claims = (*ratio_claims(lines), accuracy_claim(lines))
-        return Section(CONIC_TEXT, claims, (ratio_picture(lines),), (time_table(lines),))
+        return Section(told("conic"), claims, (ratio_picture(lines),), (time_table(lines),))
 
 
 def one_round(policy: Policy) -> None:
     """Decide and observe once."""
     learner = policy.start(arms=2, seed=0)
     learner.observe(learner.decide(), loss=0.5)
-
-
-AT_LEAST_100 = "A round of Tsallis-INF solved by SCS takes at least 100 times as long as a round of FTPL"
-CONIC_TEXT = (
-    "Tsallis-INF plays the alternating environment with Newton's method. At sampled rounds, SCS repeats the same step, one update and "
-    "one draw of both arms, and is timed (power cones, accuracy 1e-6, no warm start). FTPL's step is timed as in the runtime "
-    "figure, both compiled and as a textbook NumPy step."
-)
 
 
 def solve_again(arms: int, samples: int, seed: int) -> tuple[list[float], float]:
@@ -268,47 +233,23 @@ def time_ratio(line: dict[str, Any], rival: str, comparisons: int = 1) -> Measur
 
 def ratio_claims(lines: list[dict[str, Any]]) -> list[Claim]:
     """The ratio is at least 100 for either implementation of FTPL, and it grows."""
-    claims = []
-    for rival, words in (("compiled", "this package's FTPL"), ("textbook", "a textbook NumPy FTPL")):
-        parts = [time_ratio(line, rival, len(lines)) for line in lines]
-        claims.append(
-            judged_above(
-                f"conic-{rival}",
-                "Section 4.2, 'the runtime increases by at least 100 times', and appendix E.2",
-                f"{AT_LEAST_100} (compared with {words}).",
-                "time of a step by SCS over FTPL's",
-                parts,
-                100.0,
-            )
-        )
     first, last = lines[0], lines[-1]
     growth = quotient_of(
         "K = 64 over K = 2", [last["scs"], first["textbook"]], [last["textbook"], first["scs"]]
     )
-    claims.append(
-        judged_above(
-            "conic-grows",
-            "Appendix E.2, 'the ratio grows rapidly', from about 130 at K = 2 to 1363 at K = 64",
-            "From K = 2 to K = 64 the ratio grows at least by the factor of the paper, 1363/130 (compared with a textbook NumPy FTPL).",
-            "ratio at K = 64 over ratio at K = 2",
-            [growth],
-            PAPERS_RATIOS[64] / PAPERS_RATIOS[2],
-        )
-    )
-    return claims
+    return [
+        *(
+            judge(f"conic-{rival}", [time_ratio(line, rival, len(lines)) for line in lines])
+            for rival in ("compiled", "textbook")
+        ),
+        judge("conic-grows", [growth]),
+    ]
 
 
 def accuracy_claim(lines: list[dict[str, Any]]) -> Claim:
     """The claim that both solvers find the same weights."""
     parts = [Measure(f"K = {line['arms']}", line["error"], line["error"], line["error"]) for line in lines]
-    return judged_below(
-        "conic-same",
-        "ours",
-        "SCS and Newton's method find the same weights, to SCS's accuracy.",
-        "largest difference between weights over the sampled rounds",
-        parts,
-        1e-5,
-    )
+    return judge("conic-same", parts)
 
 
 def ratio_picture(lines: list[dict[str, Any]]) -> Picture:

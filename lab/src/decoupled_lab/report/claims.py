@@ -36,10 +36,6 @@ class Measure(NamedTuple):
     high: float
     runs: int = 0  # 0 if it does not come from a number of runs
 
-    def turned(self) -> "Measure":
-        """The same for the number with the other sign."""
-        return self._replace(value=-self.value, low=-self.high, high=-self.low)
-
 
 def runs_to_decide(parts: Sequence[Measure], edges: Sequence[float]) -> int | None:
     """The runs after which no interval crosses an edge, with a probability of 90 % for each part.
@@ -96,23 +92,24 @@ class Claim(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The claim as plain values; numbers that are not finite become None."""
-        worst = self.parts[0] if self.parts else None
+        parts = [
+            {"of": of, "measured": _plain(value), "interval": [_plain(low), _plain(high)]}
+            for of, value, low, high, _ in self.parts
+        ]
+        worst: dict[str, Any] = parts[0] if parts else {}
         return {
             "id": self.id,
             "place": readable(self.place),
             "statement": readable(self.statement),
             "statistic": readable(self.statistic),
             "threshold": self.threshold,
-            "measured": _plain(worst.value) if worst else None,
-            "interval": [_plain(worst.low), _plain(worst.high)] if worst else None,
-            "measured_on": worst.of if worst else None,
+            "measured": worst.get("measured"),
+            "interval": worst.get("interval"),
+            "measured_on": worst.get("of"),
             "verdict": self.verdict,
             "runs_to_decide": self.runs_to_decide,
-            "parts": [
-                {"of": each.of, "measured": _plain(each.value), "interval": [_plain(each.low), _plain(each.high)]}
-                for each in self.parts
-            ],
-        }  # fmt: skip
+            "parts": parts,
+        }
 
 
 def _plain(value: float) -> float | None:
@@ -159,57 +156,56 @@ def quantile_gap(
     return Measure(of, value, value - half, value + half, len(above))
 
 
-def above(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
-    """Judge that every part exceeds the threshold; return the parts with failures first, then by closeness."""
-    ordered = tuple(sorted(parts, key=lambda part: (part.high >= threshold, part.low)))
-    if ordered[0].high < threshold:
-        return ordered, FAILS
-    return ordered, HOLDS if ordered[0].low > threshold else UNDECIDED
-
-
-def below(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
-    """Judge that every part stays below the threshold; return the parts in the same order as `above`."""
-    ordered, verdict = above([part.turned() for part in parts], -threshold)
-    return tuple(part.turned() for part in ordered), verdict
-
-
 def judged_above(
     name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
 ) -> Claim:
-    """A claim that every part exceeds the threshold; if only some do, the verdict names them."""
-    ordered, verdict = above(parts, threshold)
-    verdict = _partly(verdict, [part.of for part in parts if part.low > threshold], parts)
-    needed = runs_to_decide(parts, [threshold]) if verdict == UNDECIDED else None
-    return Claim(name, place, statement, statistic, f"above {threshold:g}", ordered, verdict, needed)
+    """A claim that every part exceeds the threshold."""
+    claim = Claim(name, place, statement, statistic, f"above {threshold:g}", tuple(parts), "")
+    return _judged(claim, threshold, math.inf)
 
 
 def judged_below(
     name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
 ) -> Claim:
-    """A claim that every part stays below the threshold; if only some do, the verdict names them."""
-    ordered, verdict = below(parts, threshold)
-    verdict = _partly(verdict, [part.of for part in parts if part.high < threshold], parts)
-    needed = runs_to_decide(parts, [threshold]) if verdict == UNDECIDED else None
-    return Claim(name, place, statement, statistic, f"below {threshold:g}", ordered, verdict, needed)
+    """A claim that every part stays below the threshold."""
+    claim = Claim(name, place, statement, statistic, f"below {threshold:g}", tuple(parts), "")
+    return _judged(claim, -math.inf, threshold)
 
 
 def judged_within(
     name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], low: float, high: float
 ) -> Claim:
     """A claim that every part lies between two numbers."""
-    outside = [part for part in parts if part.high < low or part.low > high]
-    within = [part for part in parts if low < part.low and part.high < high]
-    ordered = sorted(parts, key=lambda part: (part not in outside, part in within))
-    verdict = FAILS if outside else HOLDS if len(within) == len(parts) else UNDECIDED
-    partly = _partly(verdict, [part.of for part in within], parts)
-    needed = runs_to_decide(parts, [low, high]) if partly == UNDECIDED else None
-    threshold = f"between {low:g} and {high:g}"
-    return Claim(name, place, statement, statistic, threshold, tuple(ordered), partly, needed)
+    told = f"between {low:g} and {high:g}"
+    return _judged(Claim(name, place, statement, statistic, told, tuple(parts), ""), low, high)
 
 
-def _partly(verdict: str, holding: Sequence[str], parts: Sequence[Measure]) -> str:
-    if verdict != FAILS or not holding:
-        return verdict
+def _judged(claim: Claim, low: float, high: float) -> Claim:
+    """The verdict on a claim that all parts lie between two numbers; if only some do, it names them.
+
+    The parts that fail come first, and then those that are closest to failing.
+    """
+    edges = [edge for edge in (low, high) if math.isfinite(edge)]
+
+    def fails(part: Measure) -> bool:
+        return part.high < low or part.low > high
+
+    def room(part: Measure) -> float:
+        return min(part.low - edge if edge == low else edge - part.high for edge in edges)
+
+    ordered = tuple(sorted(claim.parts, key=lambda part: (not fails(part), room(part))))
+    holding = [part.of for part in claim.parts if room(part) > 0.0]
+    if fails(ordered[0]):
+        return claim._replace(parts=ordered, verdict=_partly(holding, claim.parts))
+    if len(holding) == len(ordered):
+        return claim._replace(parts=ordered, verdict=HOLDS)
+    needed = runs_to_decide(claim.parts, edges)
+    return claim._replace(parts=ordered, verdict=UNDECIDED, runs_to_decide=needed)
+
+
+def _partly(holding: Sequence[str], parts: Sequence[Measure]) -> str:
+    if not holding:
+        return FAILS
     if len(holding) <= 4:
         return f"holds only for {', '.join(holding)}"
     missing = [part.of for part in parts if part.of not in holding]

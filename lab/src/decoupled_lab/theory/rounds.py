@@ -140,14 +140,17 @@ def shown_arms(leaders: Sequence[int], challengers: Sequence[int], weights: Floa
     >>> from decoupled_lab.theory.rounds import shown_arms
     >>> shown_arms([0], [1], np.array([1.0]), 3).tolist()
     [0.5, 0.5, 0.0]
-    >>> shown_arms([0, 1], [2, 2, 0], np.array([0.3, 0.3]), 3).tolist()  # r = 1/2; arms that coincide add up
+    >>> shown_arms([0, 1], [2, 2, 0], np.array([0.3, 0.3]), 3).tolist()  # chi = 1/2; arms that coincide add up
     [0.375, 0.25, 0.375]
     """
-    parts = [0.5, 0.5]
+    parts = [0.5, 0.5] if leaders else []
     if len(leaders) > 1:
-        r = 0.25 + 0.5 * float(weights[1]) / max(float(weights.sum()), 1e-300)
-        parts = [0.5 * (1.0 - r), 0.5 * r, 0.375 * (1.0 - r), 0.375 * r, 0.125]
-    return np.bincount([*leaders, *challengers], parts, arms)
+        chi = 0.25 + 0.5 * float(weights[1]) / max(float(weights.sum()), 1e-300)
+        parts = [0.5 * (1.0 - chi), 0.5 * chi, 0.375 * (1.0 - chi), 0.375 * chi, 0.125]
+    shown = np.zeros(arms)
+    for arm, part in zip((*leaders, *challengers), parts, strict=True):
+        shown[arm] += part
+    return shown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -228,7 +231,7 @@ class LadderRound(CentredRound):
     @cached_property
     def drift(self) -> float:
         """delta, what the drift of the baselines adds to n."""
-        missing = self.b.max() - (self.gated(self.base) if self.kept is None else self.b)
+        missing = self.b.max() - self.gated(self.base)
         unit = 4.0 * min(1.0, 2.0 * self.unit) * math.pow(self.moment.arms, -2.0 / 3.0)
         return unit * float((self.q**2) @ missing)
 

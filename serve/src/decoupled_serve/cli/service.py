@@ -11,7 +11,7 @@ import typer
 from decoupled.cli import AuditAction, AuditLimit, AuditSubject, AuditTenant, report_errors
 
 from ..options.definitions import LISTENING, SERVE, STORES
-from ..options.kinds import shown_store
+from ..options.kinds import choice, experiment_name, shown, shown_store
 from ..options.sources import OptionValues
 from .options import ends_on_sigterm, loading, takes_serve_options, takes_store
 
@@ -33,30 +33,15 @@ def serve(settings: OptionValues) -> None:
             from ..service.http.admission import Limits
             from ..service.http.server import Serving, run
 
-        run(
-            Serving(
-                store=settings["store"],
-                host=settings["host"],
-                port=settings["port"],
-                certificate=settings["tls-certificate"],
-                private_key=settings["tls-key"],
-                backups=settings["backups"],
-                access_log=settings["access-log"],
-                drain=settings["drain"],
-                limits=Limits(
-                    body=settings["body-limit"],
-                    rate=settings["rate"],
-                    burst=settings["burst"],
-                    replay=settings["replay-limit"],
-                ),
-                experiments_in_memory=settings["experiments-in-memory"],
-                delete_after=86_400.0 * settings["delete-after"],
-                log_format=settings["log-format"],
-                metrics_experiments=settings["metrics-experiments"],
-                otel=settings["otel"],
-                admin_key_file=settings["admin-key-file"],
-            )
-        )
+        given = {
+            option.identifier: settings[option.name] for option in SERVE if option.name != "store-file"
+        }
+        limits = Limits(
+            body=given.pop("body_limit"), rate=given.pop("rate"), burst=given.pop("burst"),
+            replay=given.pop("replay_limit"),
+        )  # fmt: skip
+        delete_after = 86_400.0 * given.pop("delete_after")  # days
+        run(Serving(**given, limits=limits, delete_after=delete_after))
 
 
 @takes_serve_options(STORES, warn=True)
@@ -187,11 +172,12 @@ def keys_add(
     label: Annotated[str, typer.Option(help="A label to recognise it by.")] = "",
 ) -> None:
     """Make a key and show it once; only its digest is stored."""
-    from ..service.http.admission import checked_role, digest_of, new_key
+    from ..service.http.admission import ROLES, digest_of, new_key
 
     with report_errors(arguments=("role", "tenant")), _opened(settings["store"]) as service:
         key = new_key()
-        made = service.keys.add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
+        whose, may = experiment_name("tenant", tenant), choice(*ROLES).check("role", role)
+        made = service.keys.add(whose, may, digest_of(key), label).result()
         typer.echo(f"Key {made.id} ({made.role} of {made.tenant}); it is shown only once:", err=True)
         typer.echo(key)
 
@@ -250,20 +236,6 @@ def _active(service: "DecisionService", id: str) -> "ApiKey":  # noqa: A002
     raise ParameterError.of("key", id, "is not an active key", "see decoupled keys list")
 
 
-def checked_tenant(tenant: str) -> str:
-    """A tenant's name.
-
-    >>> checked_tenant("shop-7")
-    'shop-7'
-    """
-    from decoupled.base import is_name, name_rule
-    from decoupled.errors import ParameterError
-
-    if not is_name(tenant):
-        raise ParameterError.of("tenant", tenant, name_rule(), "choose another name")
-    return tenant
-
-
 @takes_serve_options(LISTENING)
 def health(
     settings: OptionValues,
@@ -304,4 +276,4 @@ def address_of(settings: OptionValues) -> str:
     """
     host = ANY_ADDRESS.get(settings["host"], settings["host"])
     scheme = "http" if settings["tls-certificate"] is None else "https"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings['port']}"
+    return f"{scheme}://{shown((host, settings['port']))}"

@@ -99,6 +99,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             spending.on_change = SavedSoon(spending.save).changed
         self.learner = None
         decider: Decider
+        chosen: Any
         if service is None:
             decider = InProcess.of(policy, arms, file, guardrails=guardrails, seed=seed)
             self.learner, chosen = decider.learner, decider.learner.policy
@@ -114,7 +115,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             None if config.judge is None else judge_of(config.judge, Path(folder)),
             spending,
             session_header=session_header,
-            context=_fields_of(chosen),
+            context=(*chosen.segments, *chosen.numbers) if chosen.contextual else (),
             forward_headers=forward_headers,
             copy_fields=copy_fields,
             concurrency=concurrency,
@@ -232,10 +233,6 @@ def _notes(kwargs: Fields) -> dict[str, Any]:
         if isinstance(found, dict) and isinstance(found.get(MARK), Mark):
             return found
     return {}
-
-
-def _fields_of(policy: Any) -> tuple[str, ...]:
-    return (*policy.segments, *policy.numbers) if policy.contextual else ()
 
 
 def _checked_loss(loss: LossConfig | Mapping[str, Any]) -> LossConfig:

@@ -3,21 +3,11 @@
 import base64
 import json
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeAlias
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 """HTTP headers, as pairs of name and value."""
-
-
-def first_value(headers: Headers, name: str) -> str | None:
-    """The value of the first header with this name, in any case; None if there is none.
-
-    >>> first_value((("Content-Type", "text/plain"),), "content-type")
-    'text/plain'
-    """
-    wanted = name.lower()
-    return next((value for each, value in headers if each.lower() == wanted), None)
 
 
 def body_to_json(body: bytes) -> dict[str, str]:
@@ -32,13 +22,48 @@ def body_to_json(body: bytes) -> dict[str, str]:
         return {"body_base64": base64.b64encode(body).decode()}
 
 
-def _body_from_json(content: dict[str, Any]) -> bytes:
-    text: str | None = content.get("body")
-    return base64.b64decode(content["body_base64"]) if text is None else text.encode()
+class _Message:
+    """What a request and an answer share."""
+
+    __slots__ = ()
+    headers: Headers
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """The first header with this name, None if there is none.
+
+        Args:
+            name: the name of the header, in any case.
+        """
+        wanted = name.lower()
+        return next((value for each, value in self.headers if each.lower() == wanted), None)
+
+    def json(self) -> Any:
+        """The body as JSON; `ValueError` if it is not JSON."""
+        return json.loads(self.body)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The request or the answer as JSON."""
+        others = [each.name for each in fields(self) if each.name not in ("headers", "body")]  # type: ignore[arg-type]
+        content = {name: getattr(self, name) for name in others}
+        return content | {"headers": [list(each) for each in self.headers]} | body_to_json(self.body)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Self:
+        """What `to_dict` wrote.
+
+        Args:
+            content: what `to_dict` returned.
+        """
+        others = {name: content[name] for name in content.keys() - {"body", "body_base64", "headers"}}
+        headers = tuple((name, value) for name, value in content["headers"])
+        text: str | None = content.get("body")
+        body = base64.b64decode(content["body_base64"]) if text is None else text.encode()
+        return cls(headers=headers, body=body, **others)  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(_Message):
     """What the client asked for.
 
     Args:
@@ -57,37 +82,9 @@ class Request:
     headers: Headers = ()
     body: bytes = b""
 
-    def header(self, name: str) -> str | None:
-        """The first header with this name, None if there is none.
-
-        Args:
-            name: the name of the header, in any case.
-        """
-        return first_value(self.headers, name)
-
-    def json(self) -> Any:
-        """The body as JSON; `ValueError` if it is not JSON."""
-        return json.loads(self.body)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The request as JSON."""
-        headers = [list(each) for each in self.headers]
-        fields = {"method": self.method, "target": self.target, "headers": headers}
-        return fields | body_to_json(self.body)
-
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Self:
-        """The request that `to_dict` wrote.
-
-        Args:
-            content: what `to_dict` returned.
-        """
-        headers = tuple((name, value) for name, value in content["headers"])
-        return cls(content["method"], content["target"], headers, _body_from_json(content))
-
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(_Message):
     """What an arm answered.
 
     Args:
@@ -117,39 +114,10 @@ class Answer:
     complete: bool = True
     problem: str | None = None
 
-    def header(self, name: str) -> str | None:
-        """The first header with this name, None if there is none.
-
-        Args:
-            name: the name of the header, in any case.
-        """
-        return first_value(self.headers, name)
-
-    def json(self) -> Any:
-        """The body as JSON; `ValueError` if it is not JSON."""
-        return json.loads(self.body)
-
     @property
     def text(self) -> str:
         """The body as text; bytes that are not UTF-8 are replaced."""
         return self.body.decode(errors="replace")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON."""
-        names = ("arm", "status", "size", "latency", "duration", "cost", "complete", "problem")
-        fields = {name: getattr(self, name) for name in names}
-        return fields | {"headers": [list(each) for each in self.headers]} | body_to_json(self.body)
-
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Self:
-        """The answer that `to_dict` wrote.
-
-        Args:
-            content: what `to_dict` returned.
-        """
-        others = {name: content[name] for name in content.keys() - {"body", "body_base64", "headers"}}
-        headers = tuple((name, value) for name, value in content["headers"])
-        return cls(headers=headers, body=_body_from_json(content), **others)
 
 
 # The windows that zlib is tried with. Some servers send `deflate` without the frame that it should have.

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from decoupled.client import AsyncClient
 from decoupled.errors import ParameterError, reworded
 
+from ..options.kinds import shown
 from ..service.http.admission import Limits
 from ..service.http.app import create_app
 from ..service.http.observe.log_format import set_up_logging
@@ -61,10 +62,10 @@ def run(config: MirrorConfig) -> None:
     # Else it would log every request to a service or a judge.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     with ExitStack() as opened:
-        proxy = opened.enter_context(_listening(config.listen, "listen", config.drain))
+        proxy = opened.enter_context(_listening(config.listen, "listen"))
         console = None
         if config.console is not None:
-            console = opened.enter_context(_listening(config.console, "console", config.drain))
+            console = opened.enter_context(_listening(config.console, "console"))
         service = None if config.service is not None else _open(config)
         sys.setswitchinterval(SWITCH_INTERVAL)
         settings = server_settings(None, config.drain, config.client_timeout)
@@ -135,8 +136,8 @@ async def serve(
     proxy = _Server(server_settings(mirror.front, config.drain, config.client_timeout))
     status: _Server | None = None
     if console is not None:
-        shown = StatusApp(mirror.status, mirror.metrics, service)
-        status = _Server(configuration(shown, Serving(store="", drain=config.drain)))
+        page = StatusApp(mirror.status, mirror.metrics, service)
+        status = _Server(configuration(page, Serving(store="", drain=config.drain)))
     # Answers that break off, and websockets that are refused, are logged and counted by the mirror itself. A configuration
     # of uvicorn sets this level, so it is set after them.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
@@ -171,18 +172,16 @@ async def _unless(ending: asyncio.Event, start: Coroutine[Any, Any, None]) -> bo
     return False
 
 
-def _listening(address: tuple[str, int], name: str, drain: int) -> socket.socket:
-    host, port = address
+def _listening(address: tuple[str, int], name: str) -> socket.socket:
     try:
-        return listening(Serving(store="", host=host, port=port, drain=drain))
+        return listening(*address)
     except ParameterError as error:
         remedy = "choose another, or port 0 for any free one"
         raise ParameterError(reworded(error, argument=name, remedy=remedy)) from None
 
 
 def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"http://{shown(listener.getsockname()[:2])}"
 
 
 class StatusApp:

@@ -66,31 +66,20 @@ class Upstream:
     def __init__(self, arm: ArmConfig, copies: CopyConfig, trust: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(arm.url)
         self.config, self.name = arm, arm.name
-        self._scheme, self._host = parts.scheme.encode(), (parts.hostname or "").encode()
-        self._port, self._prefix = parts.port, parts.path.rstrip("/").encode()
-        self._netloc = parts.netloc.encode()
+        secure = parts.scheme == "https"
+        self.host, self.port = parts.hostname or "", parts.port or (443 if secure else 80)
+        self._netloc, self._prefix = parts.netloc.encode(), parts.path.rstrip("/").encode()
         self._own, self._marks = as_bytes(arm.headers.items()), as_bytes(copies.headers.items())
         passed = {name.lower() for name in arm.pass_credentials}
         self.withheld = frozenset(name.encode() for name in copies.all_credentials() - passed)
         # A client must not pass for a copy, unless the mark also stands for a dry run of the client's own.
         marks = {name for name, _ in self._marks} - {(copies.dry_run_header or "").lower().encode()}
         self._dropped = self.withheld | marks
-        secure = trust if self._scheme == b"https" else None
-        self._served = Pool((self.host, self.port), secure)
-        self._copies = Pool((self.host, self.port), secure, _SMALL_WINDOW)
+        self._served = Pool((self.host, self.port), trust if secure else None)
+        self._copies = Pool((self.host, self.port), trust if secure else None, _SMALL_WINDOW)
         self._seconds = arm.timeout
         self._limit, self._copy_seconds = copies.answer_limit, copies.timeout
         self._warned = False
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        return self._port or (443 if self._scheme == b"https" else 80)
-
-    @property
-    def host(self) -> str:
-        """The host that it runs on."""
-        return self._host.decode()
 
     def body(self, content: Mapping[str, Any]) -> bytes:
         """A JSON body with the fields that this arm sets."""

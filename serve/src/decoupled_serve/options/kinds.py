@@ -93,10 +93,6 @@ def shown_store(address: str) -> str:
     return f"postgresql://{found[1] or ''}{found[2] or ''}{found[3]}" if found else HIDDEN
 
 
-def _shown_console(value: Any) -> str:
-    return "off" if value is None else shown(value)
-
-
 # Checking
 
 
@@ -188,23 +184,25 @@ def _parsed_switch(written: str) -> object:
     return _SWITCHES.get(written.lower(), written)
 
 
-def _parsed_console(written: str) -> object:
-    return False if _parsed_switch(written) is False else written
-
-
-def _store_beside(value: str, folder: Path) -> str:
-    return value if is_postgres(value) else str(folder / value)
-
-
 TEXT = Kind("TEXT", text)
 PATH = Kind(
     "PATH", lambda name, value: Path(text(name, value)), locate=lambda value, folder: folder / value
 )
-STORE = Kind("PATH|postgresql://...", text, locate=_store_beside, show=shown_store)
+STORE = Kind(
+    "PATH|postgresql://...",
+    text,
+    locate=lambda value, folder: value if is_postgres(value) else str(folder / value),
+    show=shown_store,
+)
 SWITCH = Kind("", _switch, _parsed_switch)
 URL = Kind("URL", url)
 ADDRESS = Kind("HOST:PORT", address)
-CONSOLE = Kind("HOST:PORT|off", _console, _parsed_console, show=_shown_console)
+CONSOLE = Kind(
+    "HOST:PORT|off",
+    _console,
+    lambda written: False if _parsed_switch(written) is False else written,
+    show=lambda value: "off" if value is None else shown(value),
+)
 EXPERIMENT = Kind("NAME", experiment_name)
 
 

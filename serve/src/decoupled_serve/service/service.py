@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import Any
 
 from decoupled.base import whole_number
 from decoupled.client import NotCompiled
@@ -35,19 +35,6 @@ _log = logging.getLogger("decoupled.service")
 KEEP_KEYS = 24 * 3600.0
 SIZES_EVERY = 10.0  # seconds between two looks at the size of the store
 _KEYS_AT_ONCE = 5_000  # as many as arrive in a second, and no pause that a client would notice
-
-
-class Options(TypedDict, total=False):
-    """The options of `DecisionService`."""
-
-    clock: Callable[[], float]
-    snapshot_every: int
-    max_pending: int
-    keep_keys: float
-    experiments_in_memory: int
-    patience: float | None
-    compiler: Compiler | None
-    delete_after: float
 
 
 class DecisionService:
@@ -222,11 +209,11 @@ class DecisionService:
 
 
 def open_service(
-    url_or_path: str | os.PathLike[str], *, create: bool = True, **options: Unpack[Options]
+    url_or_path: str | os.PathLike[str], *, create: bool = True, **options: Any
 ) -> DecisionService:
     """The service over a SQLite file, or over PostgreSQL for an address that begins with postgresql://.
 
-    Without `create`, a store that does not exist is an error, and is not made.
+    Without `create`, a store that does not exist is an error, and is not made. `options` are those of `DecisionService`.
 
     >>> import pathlib, tempfile
     >>> from decoupled_serve.service.experiment.records import Settings

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from decoupled.errors import ParameterError, UnsupportedError, near_name
+from decoupled.errors import ParameterError, near_name
 
 PARTS = 10_000
 _ROUTE_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -58,9 +58,6 @@ def shares_of(
     chat: small 25.00%, llm-2 75.00%
     """
     arms = [str(arm) for arm in state["arms"]]
-    if not state["exploitation"]:
-        rule = "has too many arms to write their weights; ask for decisions"
-        raise UnsupportedError(f"experiment {state['experiment']!r}: {rule}")
     gone = [arm for arm in upstreams if arm not in arms]
     known = set(map(str, retired))
     for arm in gone:
@@ -145,12 +142,10 @@ class Json(Document):
     """
 
     def text(self, shares: Shares) -> str:
-        """The file for these shares."""
         weights = {name: parts / PARTS for name, parts in in_parts(shares, PARTS).items()}
         return json.dumps({"experiment": shares.experiment, "weights": weights}) + "\n"
 
     def read(self, text: str) -> dict[str, float]:
-        """The shares in a file."""
         return {str(name): float(share) for name, share in json.loads(text)["weights"].items()}
 
 
@@ -175,7 +170,6 @@ class Nginx(Document):
             raise ParameterError.of("--by", self.by, rule, "for example '$cookie_session'")
 
     def text(self, shares: Shares) -> str:
-        """The file for these shares."""
         variable = "decoupled_" + re.sub(r"\W", "_", shares.experiment, flags=re.ASCII)
         *first, (last, _) = [each for each in in_parts(shares, PARTS).items() if each[1] > 0]
         lines = [f"    {parts / 100:.2f}% {name};" for name, parts in first] + [f"    * {last};"]
@@ -183,7 +177,6 @@ class Nginx(Document):
         return "\n".join((head, f'split_clients "{self.by}" ${variable} {{', *lines, "}", ""))
 
     def read(self, text: str) -> dict[str, float]:
-        """The shares in a file."""
         found: dict[str, float] = {}
         for percent, _, name in _NGINX_SHARE.findall(text):
             found[name] = round(float(percent) / 100.0 if percent else 1.0 - sum(found.values()), 4)
@@ -200,7 +193,6 @@ class HttpRoute(Document):
     port: int
 
     def text(self, shares: Shares) -> str:
-        """The file for these shares."""
         if _ROUTE_NAME.fullmatch(shares.experiment) is None:
             rule = "must be small letters, digits and '-' to be the name of a route"
             remedy = "use --to json, and write your own"
@@ -216,6 +208,5 @@ class HttpRoute(Document):
         return json.dumps(route, indent=1) + "\n"
 
     def read(self, text: str) -> dict[str, float]:
-        """The shares in a file."""
         [rule] = json.loads(text)["spec"]["rules"]
         return {str(each["name"]): each["weight"] / PARTS for each in rule["backendRefs"]}

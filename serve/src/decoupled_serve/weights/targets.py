@@ -59,14 +59,12 @@ class FileTarget(Target):
     reload: Sequence[str] = ()
 
     def current(self) -> dict[str, float] | None:
-        """The shares that it has; None if it has none."""
         try:
             return self.document.read(self.file.read_text("utf-8"))
         except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             return None
 
     def rounded(self, shares: Shares) -> dict[str, float]:
-        """The shares as it would have them."""
         return self.document.read(self.document.text(shares))
 
     def is_outdated(self, experiment: str) -> bool:
@@ -124,7 +122,6 @@ class HaProxy(Target):
         return {name: weight / total for name, weight in weights.items()} if total else None
 
     def rounded(self, shares: Shares) -> dict[str, float]:
-        """The shares as it would have them."""
         weights = weights_of(shares)
         return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 

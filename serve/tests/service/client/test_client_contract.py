@@ -321,33 +321,6 @@ def test_an_outbox_survives_the_program(service: Service, make: Make, kind: Kind
     assert service.http.get(f"/v1/experiments/{name}/state").json()["applied"] == 3
 
 
-def test_programs_that_share_an_outbox_lose_nothing(
-    service: Service, make: Make, kind: Kind, tmp_path: Path
-) -> None:
-    name = name_for(service, kind, "shared")
-    ids = [each["id"] for each in service.decide(name, count=12)["decisions"]]
-    outcome = ["before"]
-    with dropping_proxy(service, lambda: outcome[0]) as url:
-        clients = [make(url, outbox=str(tmp_path / "outbox"), retries=ONCE) for _ in range(2)]
-        for number, each in enumerate(ids[:8]):
-            assert clients[number % 2].call("feedback", each, loss=0.25) is None
-        for client in clients:  # the same is kept once, and another loss by nobody
-            assert client.call("feedback", ids[0], loss=0.25) is None
-            with pytest.raises(Refused, match="another loss"):
-                client.call("feedback", ids[0], loss=0.75)
-        outcome[0] = "pass"
-        assert len(clients[0].call("flush")["delivered"]) == 8, "also what the other one left"
-        outcome[0] = "before"
-        for each in ids[8:]:
-            assert clients[1].call("feedback", each, loss=0.25) is None
-        assert clients[0].call("flush")["left"] == 4
-        outcome[0] = "pass"
-        sent = {each["id"] for client in clients for each in client.call("flush")["delivered"]}
-        assert sent == set(ids[8:])
-        assert clients[1].call("flush") == {"delivered": [], "refused": [], "left": 0}
-    assert service.http.get(f"/v1/experiments/{name}/state").json()["applied"] == 12
-
-
 def test_an_outbox_refuses_files_of_another_kind(make: Make, tmp_path: Path) -> None:
     file = tmp_path / "notes"
     file.write_bytes(b'{"decision": "1f2e-7", "loss": 0.5}\n')

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import StringIO
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.http.admission import Limits, digest_of, new_key
-from decoupled_serve.service.http.observe.log_format import JsonFormatter
 from decoupled_serve.service.service import DecisionService
 from support.stores import quick_service
 from support.wire import Wire, Wired, on_loop, request, wired
@@ -30,21 +28,8 @@ def service(file: str) -> DecisionService:
     return service
 
 
-@pytest.fixture
-def lines() -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """What is logged, as the service writes it."""
-    text = StringIO()
-    handler = logging.StreamHandler(text)
-    handler.setFormatter(JsonFormatter())
-    root, access = logging.getLogger(), logging.getLogger("decoupled.access")
-    levels = root.level, access.level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    access.setLevel(logging.INFO)
-    yield lambda: [json.loads(line) for line in text.getvalue().splitlines()]
-    root.removeHandler(handler)
-    root.setLevel(levels[0])
-    access.setLevel(levels[1])
+def objects(lines: StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines.getvalue().splitlines()]
 
 
 @asynccontextmanager
@@ -147,7 +132,7 @@ async def test_a_client_that_closes_its_half_gets_its_answer(service: DecisionSe
 
 @on_loop
 async def test_errors_of_one_connection_are_not_those_of_a_key(
-    service: DecisionService, lines: Callable[[], list[dict[str, Any]]]
+    service: DecisionService, lines: StringIO
 ) -> None:
     key = new_key()
     service.keys.add("local", "decide", digest_of(key), "till").result()
@@ -164,10 +149,10 @@ async def test_errors_of_one_connection_are_not_those_of_a_key(
         slow = http.connect()
         slow.send(b"GET / HTTP")
         assert (await slow.answer()).status == 408
-    theirs = [each for each in lines() if each.get("key_label") == "till"]
+    theirs = [each for each in objects(lines) if each.get("key_label") == "till"]
     assert len(theirs) == 4
     assert {each["route"] for each in theirs} == {"/v1/experiments/{name}/decisions"}
-    others = [each for each in lines() if each not in theirs]
+    others = [each for each in objects(lines) if each not in theirs]
     assert [each["message"].split(":")[0] for each in others].count("a connection was closed") == 2
     assert {each.get("caller", "-") for each in others} == {"-"}
     assert all(each["request_id"] for each in others if each["logger"] == "decoupled.access")
@@ -176,15 +161,15 @@ async def test_errors_of_one_connection_are_not_those_of_a_key(
 @pytest.mark.parametrize("path", [f"{DECIDE}?limit=100", "/v1/experiments/mine/log"])
 @on_loop
 async def test_a_client_that_resets_is_no_error_of_the_service(
-    service: DecisionService, lines: Callable[[], list[dict[str, Any]]], path: str
+    service: DecisionService, lines: StringIO, path: str
 ) -> None:
     async with opened(service) as (http, _):
         wire = http.connect()
         wire.send(request("GET", path) * 3)
         wire.vanish()
         await asyncio.gather(*http.state.tasks)
-    assert [each for each in lines() if each["level"] != "info"] == []
-    assert [each["status"] for each in lines() if each["method"] == "GET"] == [200], (
+    assert [each for each in objects(lines) if each["level"] != "info"] == []
+    assert [each["status"] for each in objects(lines) if each["method"] == "GET"] == [200], (
         "the first was under way"
     )
 

@@ -8,7 +8,6 @@ import pytest
 from decoupled.base.names import is_name
 from decoupled.client.errors import Invalid
 from decoupled.errors import ParameterError
-from decoupled_serve.cli.service import checked_tenant
 from decoupled_serve.options.kinds import experiment_name
 from support.stores import quick_service
 from support.wire import on_loop, request, wired
@@ -29,8 +28,7 @@ def _accepts(check: object, *arguments: object) -> bool:
 @pytest.mark.parametrize("name", [*NAMES, *OTHERS, "a/b", "", "a\n"])
 def test_one_rule(name: str) -> None:
     assert is_name(name) is (name in NAMES)
-    assert _accepts(experiment_name, "name", name) is (name in NAMES), "of a mirror"
-    assert _accepts(checked_tenant, name) is (name in NAMES)
+    assert _accepts(experiment_name, "name", name) is (name in NAMES), "of a mirror and of tenants"
 
 
 @on_loop

@@ -12,7 +12,6 @@ import pytest
 from decoupled.client import Client, Retries
 from decoupled.client.errors import NotFound, ServiceError, StoreError, Undelivered
 from decoupled_serve.service.http.admission import Limits
-from decoupled_serve.service.http.observe.log_format import JsonFormatter
 from support.http_service import Service, served
 from support.stores import full_disk
 from support.waiting import wait_for
@@ -32,18 +31,6 @@ def _log_requests() -> Iterator[None]:
 
 def prepare(service: Service) -> None:
     service.create("models")
-
-
-@pytest.fixture
-def lines() -> Iterator[StringIO]:
-    """What is logged as JSON."""
-    text = StringIO()
-    handler = logging.StreamHandler(text)
-    handler.setFormatter(JsonFormatter())
-    root = logging.getLogger()
-    root.addHandler(handler)
-    yield text
-    root.removeHandler(handler)
 
 
 def objects(lines: StringIO, logger: str = "", count: int = 0) -> list[dict[str, object]]:

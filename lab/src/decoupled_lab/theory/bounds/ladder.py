@@ -173,7 +173,7 @@ class Numbers:
         one = 1.0 / self.leader_share + self.whole * max(self.few + 2.0, 2.0 * self.chances)
         if not self.remembers:
             return one
-        # One of two leaders is the best arm: the other's rung pays for both. Their parts are r / 2 and (1 - r) / 2.
+        # One of two leaders is the best arm: the other's rung pays for both. Their parts are chi / 2 and (1 - chi) / 2.
         return max(one, 1.0 / self.explored_least(0.125) + 1.0 / self.explored_least(0.375))
 
     # The stochastically constrained regime
@@ -196,9 +196,7 @@ class Numbers:
     def self_bounded(self, zeta: float, drift: float = 4.0) -> tuple[float, float, int]:
         """A0 and A1, the factors of sqrt(K) and of K^(1/6) sum (8 w)^(2/3) in a round, and j1, from which rounds are late."""
         number_in("zeta", zeta, 0.0, 0.5 + 1e-12, "ours is 0.1")
-        theta = number_in(
-            "least_spread", self.policy.least_spread, 0.0, 1.0, "with 0 there is no such bound"
-        )
+        theta = number_in("least_spread", self.policy.least_spread, 0.0, 1.0, "0 has no such bound")
         c = self.policy.rungs[0]
         grown = 4.0 * self.penalty_step / c
         any_state = c * math.pow(self.arms, -2.0 / 3.0) * self.any_state(drift) + grown * winner_constant()

@@ -64,7 +64,7 @@ def theorem_g2(horizon: int, arms: int, delay: int, policy: Ladder | None = None
     ['3.5e+04', '4.1e+06', '1.6e+07', '8.1e+07']
     """
     of = ladder_numbers(arms, policy)
-    theta = number_in("least_spread", of.policy.least_spread, 0.0, 1.0, "with 0 there is no such bound")
+    theta = number_in("least_spread", of.policy.least_spread, 0.0, 1.0, "0 has no such bound")
     rounds, flying = size_of(horizon, arms) / arms, _delay(delay)
     step = 4.0 + 4.0 * theta + 4.0 * of.drift_share  # what a round adds to n at most
     # From n = (2 h K / gamma)^2 on no gate is closed, so nothing drifts.

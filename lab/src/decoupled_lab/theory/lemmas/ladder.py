@@ -119,8 +119,8 @@ def _judge(played: LadderRound) -> Iterator[Sides]:
     weights: Floats = played.weights
     if played.leaders:
         shared = float((weights[len(played.rungs) :] @ leads / played.p).sum())
-        limit = 2.0 * len(leads) / ((1.0 - of.policy.uniform_share) * of.policy.top_two_share)
-        yield Sides(MEANS, shared, limit)
+        most = 2.0 * len(leads) / ((1.0 - of.policy.uniform_share) * of.policy.top_two_share)
+        yield Sides(MEANS, shared, most)
     # The mean squares of A, of its distance to 1[j = best], and the laws: one row for each rung.
     near = played.chances.copy()
     near[:, moment.best] += 1.0 - 2.0 * played.rung_laws[:, moment.best]

@@ -14,13 +14,13 @@ from ..moment import Moment, divergence, potential
 from ..rounds import LadderRound
 from .switches import new_wins
 
-RISE = Inequality("arm wins, loses after a rise by x <= new wins in flight + x H", "late, L15", OURS)
+RISE = Inequality("arm wins, loses after a rise by x <= new wins in flight + x H", "ladder, L15", OURS)
 FELL = Inequality(
-    "cost of a fall by X <= 8/3 (1 + g)^4 (X^2 / 2 H + X new wins in flight)", "late, L15", OURS
+    "cost of a fall by X <= 8/3 (1 + g)^4 (X^2 / 2 H + X new wins in flight)", "ladder, L15", OURS
 )
 ARRIVAL = Inequality(
     "stability of an arrival <= jumps of the decision's state + drift + switches in flight + what was not seen",
-    "late, L16",
+    "ladder, L16",
     OURS,
 )
 

@@ -21,15 +21,7 @@ from decoupled.learner import LossRange
 
 from ..experiment.context import shown_tags
 from ..experiment.live import Owner, decision_as
-from ..experiment.records import (
-    Decided,
-    DecisionRecord,
-    ExperimentRow,
-    from_stored,
-    is_large,
-    microseconds,
-    moment,
-)
+from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microseconds, moment
 from ..memory.loader import from_beginning
 from ..store.store import Store
 
@@ -80,11 +72,9 @@ def logged(
 def _logged(
     store: Store, row: ExperimentRow, after: int, tags: Mapping[str, str]
 ) -> Iterator[LoggedDecision]:
-    names = from_stored(json.loads(row.arms))
+    names = json.loads(row.arms)
     owner = Owner(row.tag, row.name, names, json.loads(row.settings)["policy"]["name"])
-    # With very many arms, the exact probabilities of one state take longer than thousands of decisions.
-    exact = not is_large(names) and store.lacks_propensity(row.id, after)
-    true = true_propensities(store, row) if exact else iter(())
+    true = true_propensities(store, row) if store.lacks_propensity(row.id, after) else iter(())
     for decided, settled in store.joined(row.id, after):
         if not matches(shown_tags(decided.tags), tags):
             continue
@@ -208,12 +198,7 @@ class ArmValue:
 class LogEvaluation:
     """The estimates, in the experiment's own scale of losses.
 
-    Attributes:
-        level: the probability with which all intervals hold, at every moment at once.
-        observed: how many decisions the estimates are based on.
-        exploited: the mean loss of the exploited arms; None if the log cannot tell.
-        drawn: the mean loss of the arms that the policy drew to exploit: what it would have been without guardrails.
-        remark: why a value is None, if one is.
+    `EvaluationOut` of the HTTP API says what each field means.
     """
 
     experiment: str

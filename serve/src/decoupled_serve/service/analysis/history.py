@@ -55,12 +55,7 @@ class Point:
 class HistoryRecord:
     """The history of an experiment, on its own scale of losses.
 
-    Attributes:
-        since: the time from which losses count; None if all do.
-        arms: the arms that it is about: all that there ever were, or those that were exploited most.
-        retired: which of them are retired now.
-        others: how many other arms there were.
-        points: from the oldest to the newest, which is now. Counts are since the experiment was created.
+    `HistoryOut` of the HTTP API says what each field means; the last point is now.
     """
 
     experiment: str
@@ -232,14 +227,7 @@ def checked_by(by: Sequence[str], settings: Settings, learned_by: Sequence[str])
 class SegmentVerdict:
     """What is known of one segment.
 
-    Attributes:
-        values: the value of each field, None if it was missing; None for all segments that share one.
-        risk: its share of the risk.
-        decisions: how many were made in it.
-        observed: how many losses were seen.
-        verdict: which arm is best in it, as far as that is decided.
-        arms: the mean loss of each arm in it.
-        exploited: the mean loss of what was exploited in it; None if none was observed.
+    `SegmentOut` of the HTTP API says what each field means. `values` is None for all segments that share one.
     """
 
     values: tuple[Value | None, ...] | None
@@ -264,11 +252,7 @@ def _spoken(value: Value | None) -> str:
 class SegmentsRecord:
     """The verdicts of all segments, those with the most losses first.
 
-    Attributes:
-        by: the fields that tell segments apart.
-        text: the verdicts in a sentence.
-        risk: the probability with which any of them may ever be wrong.
-        since: the time from which losses count; None if all do.
+    `SegmentsOut` of the HTTP API says what each field means.
     """
 
     experiment: str

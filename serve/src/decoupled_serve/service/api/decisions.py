@@ -33,14 +33,10 @@ from ..experiment.records import (
     Feedback,
     KeyRow,
     Settled,
-    refuse_if_large,
     unknown_decision,
 )
 from ..experiment.settings import plain_text
 from ..memory.session import Reference, Session
-
-# Expiring the decisions whose deadline has passed.
-
 
 AT_ONCE = 8  # experiments in one transaction, so that nobody waits long
 
@@ -74,9 +70,6 @@ def sweep_all(session: Session, after: int) -> int:
             running.next_expiry = expiry
             session.store.update(running.id, next_expiry=expiry)
     return due[-1] if len(due) == AT_ONCE else 0
-
-
-# The command that makes decisions, once for each idempotency key.
 
 
 class DrawOptions(TypedDict, total=False):
@@ -115,8 +108,6 @@ def draw(
     mode, count, key = options.get("mode", "both"), options.get("count", 1), options.get("key")
     idempotency_key, available = options.get("idempotency_key"), options.get("available")
     _check(mode, count, idempotency_key)
-    if available is not None:
-        refuse_if_large(running.name, running.names, "choosing from some of the arms")
     places = None if available is None else _places(running, available)
     attached = _attached(running, options)
     text = None if key is None else _key(running, key, mode)

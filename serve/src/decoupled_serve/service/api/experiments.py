@@ -19,19 +19,8 @@ from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
 from ..experiment.context import Annotations, new_secret, stored_context
-from ..experiment.live import LiveExperiment
-from ..experiment.records import (
-    MOST_ARMS,
-    Experiment,
-    ExperimentRow,
-    ExperimentState,
-    Settings,
-    as_stored,
-    from_stored,
-    is_large,
-    moment,
-    refuse_if_large,
-)
+from ..experiment.live import LiveExperiment, places_of
+from ..experiment.records import MOST_ARMS, Experiment, ExperimentRow, ExperimentState, Settings, moment
 from ..experiment.settings import (
     as_settings,
     as_text,
@@ -46,14 +35,10 @@ from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session
 from .decisions import sweep
 
-# The commands that change the guardrails and the budget of an experiment.
-
 
 def change_guardrails(session: Session, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
     """Change some guardrails; those that are not named stay as they are."""
     running = session.get(about)
-    if changes.keys() & {"down", "incumbent"}:
-        refuse_if_large(running.name, running.names, "such a guardrail")
     now = running.learner.guardrails
     rules = changed_guardrails(now, changes, running.arms, running.coupled)
     if rules != now:
@@ -167,16 +152,13 @@ class Experiments:
 
     def add_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> Reply[Experiment]:
         """Add arms; arms that the experiment already has stay as they are."""
-        return self._change_arms(tenant, name, "added", arms)
+        about = Reference("name", tenant, name)
+        return self._commits.run(_change_arms, about, alone=True, kind="added", arms=arms)
 
     def retire_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> Reply[Experiment]:
         """Retire arms; decisions that explored them still take feedback."""
-        return self._change_arms(tenant, name, "retired", arms)
-
-    def _change_arms(self, tenant: str, name: str, kind: str, arms: Iterable[Arm]) -> Reply[Experiment]:
-        return self._commits.run(
-            _change_arms, Reference("name", tenant, name), alone=True, kind=kind, arms=arms
-        )
+        about = Reference("name", tenant, name)
+        return self._commits.run(_change_arms, about, alone=True, kind="retired", arms=arms)
 
     def change_guardrails(self, tenant: str, name: str, changes: Mapping[str, Any]) -> Reply[Experiment]:
         """Change some guardrails of an experiment, by the names that `Guardrails` has; the others stay."""
@@ -213,7 +195,7 @@ def _put(
     drawn = secrets.randbits(128) if seed is None else seed
     row = ExperimentRow(
         0, tenant, name, secrets.token_hex(8), as_text(settings), str(drawn), session.clock(), None,
-        json.dumps(as_stored(settings.arms)), "[]", 0, 0, 0, new_secret(),
+        json.dumps(settings.arms), "[]", 0, 0, 0, new_secret(),
         _stored(settings.guardrails), _stored(settings.budget),
     )  # fmt: skip
     created = session.store.create(row)
@@ -241,7 +223,7 @@ def _put(
 
 def _short_arms(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings for the audit trail: many arms by their number only."""
-    count = len(from_stored(settings["arms"]))
+    count = len(settings["arms"])
     return settings if count <= _MOST_ARMS_AUDITED else {**settings, "arms": count}
 
 
@@ -283,7 +265,6 @@ def _archive(session: Session, *, about: Reference) -> Experiment:
 def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterable[Arm]) -> Experiment:
     """Add arms, or retire them. Skips those that are already there, or already retired."""
     running = session.get(about)
-    refuse_if_large(running.name, running.names, "changing the arms")
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
         raise Invalid.of("arms", arms, "must be a list of arms", "put the names in a list")
     known = running.places if kind == "added" else set(_gone(running.names, running.retired))
@@ -305,7 +286,7 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
         except DecoupledError as error:  # the learner calls them names
             raise Invalid(reworded(error, argument="arms")) from None
         session.append(running, row)
-        names, retired = json.dumps(as_stored(running.names)), json.dumps(running.retired)
+        names, retired = json.dumps(running.names), json.dumps(running.retired)
         rules = _stored(running.learner.guardrails)  # a retired arm is no longer down
         session.store.update(running.id, arms=names, retired=retired, guardrails=rules)
         listed = new if len(new) <= _MOST_ARMS_AUDITED else len(new)
@@ -329,7 +310,6 @@ def _among(arm: object, known: Collection[Arm]) -> bool:
 
 def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | None) -> ExperimentState:
     running = session.get(about)
-    refuse_if_large(running.name, running.names, "the state")
     known = None if context is None else stored_context(context, running.declared)
     told, _ = running.told(Annotations(context=known))
     sweep(session, running)
@@ -362,11 +342,8 @@ def _shown(running: LiveExperiment) -> Experiment:
 
 def as_experiment(row: ExperimentRow) -> Experiment:
     """A stored experiment as clients see it."""
-    names, retired = from_stored(json.loads(row.arms)), json.loads(row.retired)
-    gone = set(retired)
-    arms = (
-        names if is_large(names) else tuple(name for place, name in enumerate(names) if place not in gone)
-    )
+    names, retired = json.loads(row.arms), json.loads(row.retired)
+    arms = tuple(places_of(names, retired))
     return Experiment(
         row.tenant, row.name, as_settings(json.loads(row.settings)), arms, _gone(names, retired),
         row.created_at, row.archived_at, row.version, int(row.seed),

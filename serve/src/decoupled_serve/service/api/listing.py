@@ -16,7 +16,7 @@ from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..experiment.live import Owner, decision_as
-from ..experiment.records import DecisionRecord, Experiment, ExperimentRow, Status, from_stored
+from ..experiment.records import DecisionRecord, Experiment, ExperimentRow, Status
 from ..experiment.settings import plain_text
 from ..memory.session import Session
 from ..store.store import EXPERIMENTS, PAIRED, paired
@@ -133,7 +133,7 @@ class Listing:
         def page() -> Page[DecisionRecord]:
             with reading(self._commits, tenant, name, compiled=False) as (reader, row):
                 policy = json.loads(row.settings)["policy"]["name"]
-                owner = Owner(row.tag, row.name, from_stored(json.loads(row.arms)), policy)
+                owner = Owner(row.tag, row.name, json.loads(row.arms), policy)
                 first, last = 1, row.head
                 if known is not None:
                     first, last = (1, known[0] - 1) if descending else (known[0] + 1, row.head)
@@ -169,7 +169,7 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
         raise _unknown(cursor)
     try:
         text = cursor.removeprefix(_MARK)
-        found, *values = _listed(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        found, *values = list[Any](json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))
     except (ValueError, TypeError):
         raise _unknown(cursor) from None
     kinds = {"name": [str], "created_at": [float, int], "made_at": [int]}.get(sort.removeprefix("-"))
@@ -180,13 +180,6 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
     if not all(each.isprintable() if isinstance(each, str) else abs(each) < 2**63 for each in values):
         raise _unknown(cursor)
     return values
-
-
-def _listed(text: bytes) -> list[Any]:
-    content = json.loads(text)
-    if not isinstance(content, list):
-        raise TypeError("a cursor is a list")
-    return content
 
 
 def _unknown(cursor: str | None) -> Invalid:

@@ -19,7 +19,7 @@ from ..analysis.history import History, HistoryRecord, Segments, SegmentsRecord,
 from ..commits.background import Background, in_background, reading
 from ..commits.loop import CommitLoop
 from ..experiment.live import LiveExperiment
-from ..experiment.records import OPERATOR, Decided, ExperimentRow, from_stored, moment, refuse_if_large
+from ..experiment.records import OPERATOR, Decided, ExperimentRow, moment
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
 from ..memory.cache import keep
@@ -78,9 +78,10 @@ class Logs:
         """
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
-            refuse_if_large(name, settings.arms, "an evaluation")
             coupled = Policy.from_dict(settings.policy).coupled
-            decisions = export.logged(reader, row, after=_comparable(reader, row.id), tags=tags)
+            # From there on every decision is logged, and could choose from the current arms.
+            first = max(reader.arms_changed(row.id), (reader.base(row.id) or (0,))[0])
+            decisions = export.logged(reader, row, after=first, tags=tags)
             return evaluate(
                 name, decisions, as_experiment(row).arms, settings.loss_range,
                 coupled=coupled, risk=settings.risk, drift=settings.drift, patience=settings.patience,
@@ -90,7 +91,6 @@ class Logs:
     def history(self, tenant: str, name: str, points: int = 200) -> HistoryRecord:
         """Counts and mean losses at some points of the log; the log is read once, and then only what is new."""
         with reading(self._commits, tenant, name) as (reader, row):
-            refuse_if_large(name, from_stored(json.loads(row.arms)), "a history")
             found = self._histories.pop(row.id, None)
             if found is None or not found.still_holds(reader, row):
                 found = History.start(reader, row)
@@ -106,8 +106,7 @@ class Logs:
         """
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
-            refuse_if_large(name, settings.arms, "a verdict by segment")
-            fields = checked_by(by, settings, _segments_of(Policy.from_dict(settings.policy)))
+            fields = checked_by(by, settings, getattr(Policy.from_dict(settings.policy), "segments", ()))
             found = self._segments.pop((row.id, fields), None)
             if found is None or not found.still_holds(reader, row):
                 found = Segments.start(reader, row, fields)
@@ -137,18 +136,6 @@ class Logs:
             lambda session: session.record("backup.write", OPERATOR, file, new=new)
         ).result()
         return count
-
-
-def _segments_of(policy: Policy) -> tuple[str, ...]:
-    """The fields that a contextual policy has segments of."""
-    fields: tuple[str, ...] = getattr(policy, "segments", ())
-    return fields
-
-
-def _comparable(reader: Store, experiment: int) -> int:
-    """The row after which every decision is logged and could choose from the current arms."""
-    base = reader.base(experiment)
-    return max(reader.arms_changed(experiment), 0 if base is None else base[0])
 
 
 # Retention drops the old part of a log, while the rest can still be replayed.

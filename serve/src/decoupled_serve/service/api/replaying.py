@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from pydantic import Field
 
 from decoupled.base import is_missing
 from decoupled.client import CLOSED, Conflict, Invalid, StoreError
@@ -224,24 +225,19 @@ AT_ONCE = 500  # records learned in one transaction, so that nobody waits long
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What was learned from a log.
-
-    Attributes:
-        rows: the rows of the log.
-        learned: the records that were learned now.
-        already: those that an earlier call had learned: the log was sent before.
-        left_out: rows with a loss that could not explore every arm.
-        state_version: the last row of the experiment's own log that is part of what it has learned.
-        warnings: what may be claimed now, and what may be wrong with the log.
-    """
+    """What was learned from a log."""
 
     experiment: str
-    rows: int
-    learned: int
-    already: int
-    left_out: int
+    rows: Annotated[int, Field(description="The rows of the log.")]
+    learned: Annotated[int, Field(description="How many of them were learned now.")]
+    already: Annotated[
+        int, Field(description="How many had been learned before, when the same log was sent.")
+    ]
+    left_out: Annotated[int, Field(description="Rows with a loss that could not explore every arm.")]
     state_version: int
-    warnings: list[str]
+    warnings: Annotated[
+        list[str], Field(description="What may be claimed now, and what may be wrong with the log.")
+    ]
 
 
 class _Target(NamedTuple):

@@ -2,15 +2,13 @@
 
 from collections import OrderedDict
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TypeAlias
 
 from decoupled.client import StoreError
-from decoupled.decision import Arm
 
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
 from ..experiment.live import LiveExperiment
-from ..experiment.records import refuse_if_large
 from ..experiment.request_context import ITSELF, coming_from
 from ..experiment.watched import Gate, Judged, WatchedExperiment, gate_of
 from ..memory.cache import keep
@@ -18,25 +16,15 @@ from ..memory.session import Reference, Session
 from .decisions import sweep
 
 _KEPT = 256  # verdicts, the last one of each experiment
+_State: TypeAlias = tuple[object, ...]
 
 
-class _State(NamedTuple):
+def _state_of(running: LiveExperiment) -> _State:
     """What a verdict depends on."""
-
-    version: int
-    incumbent: Arm | None
-    released: bool | None
-    observed: int
-    left_out: int
-    waiting: int
-
-    @classmethod
-    def of(cls, running: LiveExperiment) -> "_State":
-        counts = running.learner._asked(
-            lambda watch, _: (watch.sequences.observed, watch.sequences.left_out, watch.waiting)
-        )
-        incumbent = running.learner.guardrails.incumbent
-        return cls(running.version, incumbent, running.incumbent_released, *counts)
+    counts = running.learner._asked(
+        lambda watch, _: (watch.sequences.observed, watch.sequences.left_out, watch.waiting)
+    )
+    return running.version, running.learner.guardrails.incumbent, running.incumbent_released, *counts
 
 
 class Verdicts:
@@ -73,7 +61,6 @@ class Verdicts:
 
 def _copied(session: Session, *, about: Reference) -> WatchedExperiment:
     running = session.get(about)
-    refuse_if_large(running.name, running.names, "a gate")
     sweep(session, running)
     return WatchedExperiment.of(running)
 
@@ -83,14 +70,11 @@ def _look(
 ) -> Judged | tuple[int, _State, WatchedExperiment]:
     """The last verdict if nothing has changed since, or what a new one is made of."""
     running = session.get(about)
-    refuse_if_large(running.name, running.names, "a verdict")
     sweep(session, running)
-    state, known = _State.of(running), last.get(running.id)
-    return (
-        known[1]
-        if known is not None and known[0] == state
-        else (running.id, state, WatchedExperiment.of(running))
-    )
+    state, known = _state_of(running), last.get(running.id)
+    if known is not None and known[0] == state:
+        return known[1]
+    return running.id, state, WatchedExperiment.of(running)
 
 
 def _record(session: Session, *, about: Reference, judged: Judged) -> None:

@@ -11,7 +11,7 @@ from decoupled.client import CLOSED, Compiling, Loading, ServiceError, StoreErro
 
 from ..experiment.request_context import ORIGIN, Origin
 from ..memory.session import Reference, Session
-from .queue import CommandQueue
+from .queue import Command, CommandQueue
 from .replies import Outcome, Reply, deliver
 
 T = TypeVar("T")
@@ -25,26 +25,6 @@ LONGEST_LINGER = 0.002
 _BREATH = 0.01  # seconds between two parts of housekeeping, in which commands run
 
 _log = logging.getLogger(__name__)
-
-
-class Command(NamedTuple):
-    """A function to run inside a transaction, and the reply for its result.
-
-    `about` names the experiments that it touches, which are locked first. `alone` asks for a transaction of its own.
-    `otherwise` runs instead if a policy is still being compiled when the caller's patience ends; without it the
-    caller gets the error. `origin` is where the call comes from. `permit` names the key of the caller, which must still be
-    valid in the transaction. `weight` says how many decisions or losses it is, up to a slice, and `lane` whose turn it is.
-    """
-
-    run: Callable[[Session], Any]
-    about: tuple[Reference, ...]
-    reply: Reply[Any]
-    alone: bool = False
-    otherwise: Callable[[Session], Any] | None = None
-    origin: Origin = Origin()
-    permit: str | None = None
-    weight: int = 1
-    lane: Hashable = None
 
 
 class Continuation(NamedTuple):
@@ -79,7 +59,7 @@ class CommitLoop:
     ) -> None:
         self.session = session
         self.patience = patience
-        self._queue: CommandQueue[Command] = CommandQueue(SLICE)
+        self._queue = CommandQueue(SLICE)
         self._housekeeping, self._every = housekeeping, every
         self.healthy = True
         self.commits = self.failures = self.commands = 0

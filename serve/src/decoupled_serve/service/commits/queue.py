@@ -4,32 +4,37 @@ Every time that a thread is woken it competes for the interpreter with the one t
 """
 
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Any, NamedTuple
+
+from ..experiment.request_context import Origin
+from ..memory.session import Reference, Session
+from .replies import Reply
 
 
-class Queued(Protocol):
-    """What the queue needs to know of a command."""
+class Command(NamedTuple):
+    """A function to run inside a transaction, and the reply for its result.
 
-    @property
-    def alone(self) -> bool:
-        """Whether it must be taken without others."""
+    `about` names the experiments that it touches, which are locked first. `alone` asks for a transaction of its own.
+    `otherwise` runs instead if a policy is still being compiled when the caller's patience ends; without it the
+    caller gets the error. `origin` is where the call comes from. `permit` names the key of the caller, which must still be
+    valid in the transaction. `weight` says how many decisions or losses it is, up to a slice, and `lane` whose turn it is.
+    """
 
-    @property
-    def weight(self) -> int:
-        """How much work it is, at most, while others wait."""
+    run: Callable[[Session], Any]
+    about: tuple[Reference, ...]
+    reply: Reply[Any]
+    alone: bool = False
+    otherwise: Callable[[Session], Any] | None = None
+    origin: Origin = Origin()
+    permit: str | None = None
+    weight: int = 1
+    lane: Hashable = None
 
-    @property
-    def lane(self) -> Hashable:
-        """Whose command it is: those of one lane stay in order."""
 
-
-Q = TypeVar("Q", bound=Queued)
-
-
-class CommandQueue(Generic[Q]):
+class CommandQueue:
     """Commands, put by any thread and taken by one. Lanes take turns by the work that was done for each.
 
     The lane for which least was done is next, and one that was empty begins where the others are. So a command that comes
@@ -53,7 +58,7 @@ class CommandQueue(Generic[Q]):
 
     def __init__(self, slice: int) -> None:  # noqa: A002
         self._slice = slice
-        self._lanes: dict[Hashable, deque[Q]] = {}
+        self._lanes: dict[Hashable, deque[Command]] = {}
         self._light: Counter[Hashable] = Counter()  # commands of each lane that are no batches
         # The work done for each lane, and its place among equals.
         self._turns: list[tuple[int, int, Hashable]] = []
@@ -76,7 +81,7 @@ class CommandQueue(Generic[Q]):
         """Whether another lane has a command that is no batch."""
         return len(self._light) > (lane in self._light)
 
-    def put(self, command: Q) -> bool:
+    def put(self, command: Command) -> bool:
         """Add a command; False if the queue is closed."""
         with self._lock:
             if self._closed:
@@ -88,12 +93,12 @@ class CommandQueue(Generic[Q]):
         self._enough.release()
         return True
 
-    def put_back(self, command: Q) -> None:
+    def put_back(self, command: Command) -> None:
         """Put the rest of a command before the others of its lane, by the thread that took it. A closed queue takes it, too."""
         with self._lock:
             self._lane(command).appendleft(command)
 
-    def _lane(self, command: Q) -> deque[Q]:
+    def _lane(self, command: Command) -> deque[Command]:
         """The lane of a command that is added."""
         self._size += 1
         lane = command.lane
@@ -105,7 +110,7 @@ class CommandQueue(Generic[Q]):
             self._enter(lane, self._work)
         return found
 
-    def _left(self, command: Q) -> None:
+    def _left(self, command: Command) -> None:
         """Count a command that was taken."""
         self._size -= 1
         if command.weight < self._slice:
@@ -137,9 +142,9 @@ class CommandQueue(Generic[Q]):
             if ended:  # at the same moment
                 self._enough.acquire()
 
-    def take(self, most: int) -> list[Q]:
+    def take(self, most: int) -> list[Command]:
         """The commands for one transaction: so much work, or all that are waiting, up to one that must be alone."""
-        taken: list[Q] = []
+        taken: list[Command] = []
         with self._lock:
             while self._turns and most > 0:
                 work, _, lane = self._turns[0]

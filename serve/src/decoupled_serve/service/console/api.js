@@ -85,17 +85,12 @@ export async function ask(path, options) {
 
 export const experimentPath = (name) => `v1/experiments/${encodeURIComponent(name)}`;
 
-// With more than 10,000 arms, the service gives their number, and they are not listed here.
-const withArms = (experiment) => (typeof experiment.arms === "number"
-  ? { ...experiment, arms: [], armCount: experiment.arms }
-  : { ...experiment, armCount: experiment.arms.length });
-
 export async function experiments() {
   const found = [];
   let after = null;
   do {
     const page = await ask(`v1/experiments?limit=200${after ? `&after=${encodeURIComponent(after)}` : ""}`);
-    found.push(...page.experiments.map(withArms));
+    found.push(...page.experiments);
     after = page.next;
   } while (after && found.length < 2000);
   return found;

@@ -53,7 +53,7 @@ export function experimentsView(host, chosen) {
     create.hidden = !may("admin");
     if (changes !== before) return; // requested before the change, so it may be out of date
     const only = found.length === 1 ? found[0].name : null;
-    const text = JSON.stringify(found.map((each) => [each.name, each.status, each.armCount, each.guardrails.pinned]));
+    const text = JSON.stringify(found.map((each) => [each.name, each.status, each.arms.length, each.guardrails.pinned]));
     if (text !== last) {
       last = text;
       list.replaceChildren(...found.map((each) => entry(each, each.name === (chosen ?? only))));
@@ -76,7 +76,7 @@ function entry(experiment, here) {
   return el("li", {},
     el("a", { href: `#experiments/${encodeURIComponent(experiment.name)}`, "aria-current": here ? "page" : null },
       el("bdi", { class: "name" }, experiment.name),
-      el("span", { class: "hint" }, `${experiment.policy_label} · ${experiment.armCount} arms`,
+      el("span", { class: "hint" }, `${experiment.policy_label} · ${experiment.arms.length} arms`,
         experiment.demo ? " · demo" : "", experiment.guardrails.pinned === null ? "" : " · pinned", NOTES[experiment.status] ?? "")));
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
-from decoupled.base import is_name, name_rule
+from decoupled.base import as_float, is_name, name_rule
 from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import LossError, ParameterError, near_name, shown
@@ -106,14 +106,8 @@ def by_arm(given: Mapping[Any, Any], arms: Collection[Arm]) -> dict[Any, Any]:
 
 
 def _named(name: Any, arms: Collection[Arm]) -> Any:
-    if (
-        isinstance(name, str)
-        and name not in arms
-        and name.removeprefix("-").isdecimal()
-        and int(name) in arms
-    ):
-        return int(name)
-    return name
+    number = isinstance(name, str) and name not in arms and name.removeprefix("-").isdecimal()
+    return int(name) if number and int(name) in arms else name
 
 
 def place_of(argument: str, arm: object, places: Mapping[Arm, int], names: Sequence[Arm]) -> int:
@@ -319,22 +313,13 @@ def _checked(name: str, value: object, kind: FieldType) -> Value:
     """A value of a field. Its error shows no text, which may be a user's."""
     if kind == "boolean" and isinstance(value, bool):
         return value
-    if kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        number = _as_float(value)
-        if abs(number) <= LARGEST_NUMBER:
-            return number
+    if kind == "number" and (number := as_float(value)) is not None and abs(number) <= LARGEST_NUMBER:
+        return number
     if kind == "text":
         text = str(value) if type(value) is int and abs(value) < 10**LONGEST_VALUE else value
         if isinstance(text, str) and len(text) <= LONGEST_VALUE and (text.isprintable() or not text):
             return text
     raise Invalid(f"context.{name}: {_RULES[kind]}; {_LEAVE_OUT}")
-
-
-def _as_float(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
 
 
 def shown_context(text: str | None) -> dict[str, Value] | None:
@@ -397,11 +382,11 @@ def _law(
     by_place: dict[int, float] = {}
     for arm, chance in law.items():
         place = place_of(f"advice.{adviser}", arm, places, names)
-        number = isinstance(chance, (int, float)) and not isinstance(chance, bool)
-        if not number or not 0.0 <= chance <= 1.0:
+        number = as_float(chance)
+        if number is None or not 0.0 <= number <= 1.0:
             rule = "must be a probability"
             raise Invalid.of(f"advice.{adviser}.{arm}", chance, rule, "give a number from 0 to 1")
-        by_place[place] = float(chance)
+        by_place[place] = number
     total = math.fsum(by_place.values())
     if abs(total - 1.0) > 1e-6:
         rule = f"its probabilities must sum to 1, and they sum to {total:g}"

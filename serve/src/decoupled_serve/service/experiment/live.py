@@ -30,17 +30,7 @@ from .context import (
     shown_context,
     shown_tags,
 )
-from .records import (
-    Changed,
-    Decided,
-    DecisionRecord,
-    ExperimentRow,
-    Row,
-    Settings,
-    Settled,
-    Status,
-    is_large,
-)
+from .records import Changed, Decided, DecisionRecord, ExperimentRow, Row, Settings, Settled, Status
 from .settings import as_settings
 
 R = TypeVar("R", bound=DecisionRecord)
@@ -95,10 +85,6 @@ def places_of(names: Sequence[Arm], retired: Collection[int] = ()) -> Mapping[Ar
     return {name: place for place, name in enumerate(names) if place not in gone}
 
 
-def _own(arms: Sequence[Arm]) -> Sequence[Arm]:
-    return arms if is_large(arms) else list(arms)
-
-
 class LiveExperiment:
     """An experiment in memory. Callers must hold its lock in the store and have replayed its log."""
 
@@ -120,13 +106,12 @@ class LiveExperiment:
         )
         self.contextual = policy.contextual
         self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
-        self.names: Sequence[Arm] = _own(self.settings.arms)
+        self.names: list[Arm] = list(self.settings.arms)
         self.places: Mapping[Arm, int] = places_of(self.names)
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
         self.learner: Learner = policy.start(
-            len(self.names) if self.large else self.names, self.seed,
-            loss_range=self.settings.loss_range, max_pending=UNLIMITED,
-        )  # fmt: skip
+            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=UNLIMITED
+        )
         # Its own tag would be another one in every process, and a replay would not end in the same state.
         self.learner._renew(self.learner._running.stream, self.tag)
         self.watch()
@@ -151,25 +136,14 @@ class LiveExperiment:
         return None if learner.guardrails.incumbent is None else learner.inference.incumbent_released
 
     def watch(self) -> None:
-        """Keep confidence sequences from here on, unless it has too many arms."""
-        if not self.large:
-            settings = self.settings
-            self.learner.watch(
-                settings.risk,
-                drift=settings.drift,
-                patience=settings.patience,
-                expired_loss=settings.expired_loss,
-            )
+        """Keep confidence sequences from here on."""
+        it = self.settings
+        self.learner.watch(it.risk, drift=it.drift, patience=it.patience, expired_loss=it.expired_loss)
 
     @property
-    def large(self) -> bool:
-        """Whether it has so many arms that it keeps no confidence sequences."""
-        return is_large(self.names)
-
-    @property
-    def arms(self) -> Sequence[Arm]:
+    def arms(self) -> tuple[Arm, ...]:
         """The arms that can be chosen."""
-        return self.names if self.large else self.learner.arms
+        return self.learner.arms
 
     @property
     def segments(self) -> int | None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
-from decoupled.client import Conflict, NotFound
+from decoupled.client import NotFound
 from decoupled.decision import Arm, Mode, Why
 from decoupled.errors import shown
 from decoupled.inference import PATIENCE, Interval
@@ -19,15 +19,11 @@ from .request_context import Origin
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 FeedbackKind: TypeAlias = Literal["loss", "preference"]
-FEEDBACK_KINDS: tuple[FeedbackKind, ...] = get_args(FeedbackKind)
 KeyLog: TypeAlias = Literal["hashed", "plain", "off"]
-KEY_LOGS: tuple[KeyLog, ...] = get_args(KeyLog)
 FieldType: TypeAlias = Literal["text", "number", "boolean"]
 FIELD_TYPES: tuple[FieldType, ...] = get_args(FieldType)
 UnknownFields: TypeAlias = Literal["refuse", "ignore"]
-UNKNOWN_FIELDS: tuple[UnknownFields, ...] = get_args(UnknownFields)
 ContextLog: TypeAlias = Literal["plain", "hashed"]
-CONTEXT_LOGS: tuple[ContextLog, ...] = get_args(ContextLog)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
 ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
@@ -35,36 +31,6 @@ MOST_DECISIONS = 1_000  # in one call, over HTTP or not
 MOST_ARMS = 10_000
 LONGEST_DEADLINE = 1e9  # seconds
 RISK = 0.05  # of intervals and verdicts
-
-
-def is_large(arms: Sequence[Arm]) -> bool:
-    """Whether these are the numbered arms of an experiment with more than `MOST_ARMS`, which earlier releases made.
-
-    It goes on deciding and learning, and does nothing that takes time in proportion to its arms while others wait.
-
-    >>> is_large(range(20_000)), is_large(("a", "b"))
-    (True, False)
-    """
-    return isinstance(arms, range)
-
-
-def as_stored(arms: Sequence[Arm]) -> int | list[Arm]:
-    """Arms as JSON: their names, or the number of a large experiment's."""
-    return len(arms) if is_large(arms) else list(arms)
-
-
-def from_stored(arms: int | list[Arm]) -> Sequence[Arm]:
-    """The arms that `as_stored` wrote."""
-    return range(arms) if isinstance(arms, int) else arms
-
-
-def refuse_if_large(name: str, arms: Sequence[Arm], what: str) -> None:
-    """Raise `Conflict` if a large experiment does not offer this."""
-    if is_large(arms):
-        remedy = "use several experiments with fewer arms"
-        raise Conflict(
-            f"experiment {name!r}: {what} is not possible with more than {MOST_ARMS:,} arms; {remedy}"
-        )
 
 
 def moment(seconds: float | None) -> str | None:
@@ -249,16 +215,7 @@ class DecisionRecord:
 class ExperimentState:
     """What an experiment has learned; lists are in the order of `arms`.
 
-    Attributes:
-        exploitation, exploration: the exact probabilities of the next decision; with a contextual policy, of one in the context that
-            was asked about, or of which nothing is known.
-        estimates: the policy's estimate for each arm, from losses scaled to [0, 1].
-        late: decisions whose feedback came after their deadline.
-        regret: of the exploited arms against the arm that looks best now, on the experiment's own scale of losses, over
-            the decisions observed since arms were last added; None if nothing can be compared. Its interval holds at
-            every moment at once.
-        budget_used: what counts against each limit of the budget now, by its name.
-        incumbent_released: whether another arm was found to be better than the incumbent; None if there is none.
+    `StateOut` of the HTTP API says what each field means.
     """
 
     experiment: str
@@ -384,23 +341,10 @@ class KeyRow(NamedTuple):
 OPERATOR = "local"  # the tenant whose keys also manage the whole instance: metrics, backups, the trail of all tenants
 # Every kind of change.
 ACTIONS = (
-    "experiment.create",
-    "experiment.archive",
-    "experiment.delete",
-    "arms.add",
-    "arms.retire",
-    "guardrails.change",
-    "budget.set",
-    "incumbent.release",
-    "verdict.decide",
-    "log.drop",
-    "log.replay",
-    "key.add",
-    "key.rotate",
-    "key.revoke",
-    "backup.write",
-    "store.restore",
-)
+    "experiment.create", "experiment.archive", "experiment.delete", "arms.add", "arms.retire", "guardrails.change",
+    "budget.set", "incumbent.release", "verdict.decide", "log.drop", "log.replay", "key.add", "key.rotate", "key.revoke",
+    "backup.write", "store.restore",
+)  # fmt: skip
 
 
 class AuditRecord(NamedTuple):

@@ -3,32 +3,26 @@
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_args
 
 from decoupled.base import LEAST_RISK, as_float, number_in
 from decoupled.client import Invalid, ServiceError
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, argument_of, near_name, reworded, shown
 from decoupled.learner import ArmNames, Budget, Guardrails, LossRange, checked_patience, randomness
-from decoupled.policies import Ladder, Policy
+from decoupled.policies import Policy
 
 from .context import by_arm, with_fields_of
 from .records import (
-    CONTEXT_LOGS,
-    FEEDBACK_KINDS,
-    KEY_LOGS,
     LONGEST_DEADLINE,
     MOST_ARMS,
     RISK,
-    UNKNOWN_FIELDS,
+    ContextLog,
+    FeedbackKind,
+    KeyLog,
     Settings,
-    as_stored,
-    from_stored,
-    is_large,
+    UnknownFields,
 )
-
-# Guardrails and budgets as clients give them: checked against the arms of their experiment.
-
 
 _STANDARD = "plays the standard game and learns from the arm that is served"
 _OTHER_POLICY = "use a decoupled policy such as FTPL"
@@ -76,10 +70,10 @@ LONGEST_TEXT = 255
 _A_POLICY = 'for example {"name": "FTPL"}'
 # The words that a setting may have, the default first.
 _KINDS = {
-    "feedback": FEEDBACK_KINDS,
-    "log_keys": KEY_LOGS,
-    "unknown_context": UNKNOWN_FIELDS,
-    "log_context": CONTEXT_LOGS,
+    "feedback": get_args(FeedbackKind),
+    "log_keys": get_args(KeyLog),
+    "unknown_context": get_args(UnknownFields),
+    "log_context": get_args(ContextLog),
 }
 
 
@@ -89,15 +83,6 @@ def plain_text(argument: str, value: object) -> str:
         return value
     rule = f"must be 1 to {LONGEST_TEXT} printable characters"
     raise Invalid.of(argument, value, rule, "letters and digits will do")
-
-
-def default_policy() -> dict[str, Any]:
-    """The policy of an experiment whose settings name none, with all its parameters.
-
-    >>> default_policy() == Ladder().to_dict()
-    True
-    """
-    return Ladder().to_dict()
 
 
 def checked_policy(values: object, place: str = "policy") -> Policy:
@@ -194,7 +179,7 @@ def _flag(name: str, value: object, default: str) -> bool:
 def as_text(settings: Settings) -> str:
     """Settings as JSON; equal settings give equal text."""
     content = {each.name: getattr(settings, each.name) for each in fields(settings)}
-    content |= {"arms": as_stored(settings.arms), "loss_range": list(settings.loss_range)}
+    content |= {"arms": list(settings.arms), "loss_range": list(settings.loss_range)}
     content |= {"guardrails": settings.guardrails.to_dict(), "budget": settings.budget.to_dict()}
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
@@ -202,9 +187,8 @@ def as_text(settings: Settings) -> str:
 def as_settings(content: dict[str, Any]) -> Settings:
     """Settings from stored JSON."""
     low, high = content["loss_range"]
-    arms = from_stored(content["arms"])
     read = {
-        "arms": arms if is_large(arms) else tuple(arms),
+        "arms": tuple(content["arms"]),
         "loss_range": (low, high),
         "guardrails": Guardrails.from_dict(content["guardrails"]),
         "budget": Budget.from_dict(content["budget"]),

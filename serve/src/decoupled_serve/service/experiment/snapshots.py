@@ -23,7 +23,7 @@ from decoupled.learner import (
 )
 
 from .live import REMEDY, UNLIMITED, LiveExperiment, Tallies, places_of
-from .records import Decided, ExperimentRow, as_stored, from_stored
+from .records import Decided, ExperimentRow
 
 SNAPSHOT_FORMAT = "decoupled-experiment"
 SNAPSHOT_VERSION = 1
@@ -41,7 +41,7 @@ def prepared(running: LiveExperiment) -> Callable[[], str]:
         "version": running.version,
         "last_at": running.last_at,
         "archived_at": running.archived_at,
-        "names": as_stored(running.names),
+        "names": running.names,
         "retired": running.retired,
     }
     waiting = list(running.pending)
@@ -73,7 +73,7 @@ def restore(
     running.version, running.last_at = content["version"], content["last_at"]
     running.saved_at = running.last_at
     running.archived_at = content["archived_at"]
-    running.names, running.retired = from_stored(content["names"]), content["retired"]
+    running.names, running.retired = content["names"], content["retired"]
     running.places = places_of(running.names, running.retired)
     running.tallies = Tallies.from_dict(content["tallies"])
     seqs = unpack_ints(content["waiting"]).tolist()

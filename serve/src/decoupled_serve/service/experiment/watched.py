@@ -47,20 +47,7 @@ def arm_losses(sequences: Sequences, names: Sequence[Arm], losses: LossRange) ->
 class Judged:
     """A verdict, with the intervals behind it. All of them hold at every moment at once.
 
-    Attributes:
-        state_version: the last row of the log that was part of it.
-        verdict: which arm is best, as far as that is decided.
-        risk: the probability with which an interval of a family, or the verdict as of the moment it was decided, may ever fail.
-        drift: whether losses may drift.
-        observed: how many losses it is made of.
-        since: the time from which losses count; None if all do.
-        arms: the mean loss of each arm, on the experiment's own scale of losses.
-        exploited: the mean loss of the exploited arms; None if none was observed.
-        regret: what the exploited arms cost more, in all, than one arm would have; None if nothing can be compared.
-        regret_against: that arm: the one that looks best now.
-        compared: how many decisions the regret is over: those that could explore every arm there is now.
-        incumbent: the arm that is exploited until another is known to be better; None for none.
-        incumbent_released: whether another was found to be better; None without an incumbent.
+    `VerdictOut` of the HTTP API says what each field means; here `since` is in seconds since 1970.
     """
 
     experiment: str
@@ -81,10 +68,8 @@ class Judged:
     @property
     def decided(self) -> list[Arm]:
         """The best arm and then those that are worse, once that is decided; empty until then."""
-        verdict = self.verdict
-        return (
-            [verdict.best, *verdict.out] if verdict.state == "decided" and verdict.best is not None else []
-        )
+        found = self.verdict
+        return [found.best, *found.out] if found.state == "decided" and found.best is not None else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +147,7 @@ class ArmDifference:
 class Gate:
     """Whether an arm is shown to be no worse than others by more than a margin.
 
-    Attributes:
-        state: "passed" if every difference lies below the margin, "failed" if one lies above it, else "waiting".
-        margin: how much higher the mean loss of the arm may be, on the experiment's own scale of losses.
-        against: the other arms.
-        risk: the probability, at most, that a gate of this experiment is ever wrong as of the moment at which it is asked.
-        observed: how many losses it is made of.
-        state_version: the last row of the log that was part of it.
+    `GateOut` of the HTTP API says what each field means.
     """
 
     experiment: str

@@ -23,18 +23,11 @@ from starlette.types import Message, Receive
 
 from decoupled.base import read_secret
 from decoupled.client import BadRequest, Conflict, Forbidden, TooLarge, TooMany, TooSlow, Unauthorized
-from decoupled.errors import ParameterError, near_name
+from decoupled.errors import ParameterError
 
-from ..analysis.history import MOST_POINTS as MOST_POINTS
 from ..api.keys import Keys
-from ..experiment.records import LONGEST_DEADLINE as LONGEST_DEADLINE
-from ..experiment.records import MOST_ARMS as MOST_ARMS
-from ..experiment.records import MOST_DECISIONS as MOST_DECISIONS
 from ..experiment.records import OPERATOR
 from ..memory.cache import KEYLESS, MISSING, REFUSED, keep
-
-# The limits on what one caller may send, and bodies that are too large for memory.
-
 
 MOST_FEEDBACK = 1_000  # items in one batch
 MOST_LISTED = 1_000  # experiments on a page
@@ -76,10 +69,7 @@ class Limits:
     export_seconds: float = 600.0
 
 
-# Bodies that are too large for memory: written to a file as they arrive, up to a limit of their own.
-
-
-REPLAY = "/replay"
+REPLAY = "/replay"  # a body that is too large for memory: it is written to a file as it arrives
 
 
 def is_streamed(method: str, path: str) -> bool:
@@ -165,17 +155,6 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def checked_role(role: str) -> str:
-    """A role by its name.
-
-    >>> checked_role("decide")
-    'decide'
-    """
-    if role not in ROLES:
-        raise ParameterError.of("role", role, "is not a role", near_name(role, ROLES))
-    return role
-
-
 class Access(NamedTuple):
     """The tenant and the role of a request."""
 
@@ -242,11 +221,6 @@ class Buckets:
             )
 
 
-def _anyone(address: str) -> Access:
-    """The access of a request to a service without keys."""
-    return Access(OPERATOR, "admin", f"address {address}", permit=KEYLESS)
-
-
 def _digest_in(authorization: bytes) -> str:
     scheme, _, key = authorization.decode("latin-1").partition(" ")
     if scheme.lower() != "bearer" or not key:
@@ -299,7 +273,7 @@ class Admission:
             self._open_seen = self._open = not await self._keys.any_active()
         if not self._open:
             raise Unauthorized(MISSING)
-        return _anyone(address)
+        return Access(OPERATOR, "admin", f"address {address}", permit=KEYLESS)
 
     async def _with_key(self, digest: str, address: str, checked_later: bool) -> Access:
         known = self._known.get(digest)

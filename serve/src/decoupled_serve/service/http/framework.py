@@ -18,9 +18,6 @@ from .admission import Access
 from .models.fields import Problem, encoded, parsed
 from .models.problem_json import FAULT, PROBLEM, headers_of, invalid, log_fault, problem_of
 
-# Additions to the framework's OpenAPI document: every possible refusal, and how to authenticate.
-
-
 _WHY = {
     400: "The request is not JSON, or not well-formed.",
     401: "The key is missing, unknown or revoked.",

@@ -18,7 +18,7 @@ from decoupled.base import needed_for
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, Ladder
 
-from ...options.kinds import is_loopback as is_loopback
+from ...options.kinds import is_loopback, shown
 from ..api.experiments import DELETE_AFTER
 from ..memory.cache import MOST
 from ..service import open_service
@@ -46,8 +46,8 @@ class Serving:
     store: str
     host: str = "127.0.0.1"
     port: int = 8000
-    certificate: Path | None = None
-    private_key: Path | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
     backups: Path | None = None
     access_log: bool = False
     log_format: LogFormat = "text"
@@ -62,20 +62,20 @@ class Serving:
 
 def check(serving: Serving, *, any_key: bool) -> None:
     """Refuse unsafe options, and warn about doubtful ones."""
-    if (serving.certificate is None) != (serving.private_key is None):
+    if (serving.tls_certificate is None) != (serving.tls_key is None):
         raise ParameterError("--tls-certificate, --tls-key: must be given together; give both, or none")
-    for name, file in (("--tls-certificate", serving.certificate), ("--tls-key", serving.private_key)):
+    for name, file in (("--tls-certificate", serving.tls_certificate), ("--tls-key", serving.tls_key)):
         if file is not None and not os.access(file, os.R_OK):
             raise ParameterError.of(name, str(file), "cannot be read", "check the path and its permissions")
-    if serving.certificate is not None:
+    if serving.tls_certificate is not None:
         try:  # without a password, OpenSSL would ask the terminal for one
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
-                serving.certificate, serving.private_key, password=b""
+                serving.tls_certificate, serving.tls_key, password=b""
             )
         except OSError as error:  # which those of OpenSSL are, too
             rule = f"are no certificate and its key ({error})"
             remedy = "give PEM files that belong together, the key without a password"
-            given = f"{serving.certificate}, {serving.private_key}"
+            given = f"{serving.tls_certificate}, {serving.tls_key}"
             raise ParameterError.of("--tls-certificate, --tls-key", given, rule, remedy) from None
     if serving.backups is not None and not serving.backups.is_dir():
         raise ParameterError.of("--backups", str(serving.backups), "is not a folder", "create it first")
@@ -91,7 +91,7 @@ def check(serving: Serving, *, any_key: bool) -> None:
             "or serve on 127.0.0.1"
         )
         raise ParameterError.of("--host", serving.host, rule, remedy)
-    if serving.certificate is None:
+    if serving.tls_certificate is None:
         log.warning(
             "no TLS: keys are sent unencrypted unless a proxy in front of this service encrypts them"
         )
@@ -127,13 +127,14 @@ def run(serving: Serving) -> None:
         # signal again for earlier handlers. It must not end the process then, because the store is still to be closed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
-        with listening(serving) as listener:
-            scheme = "http" if serving.certificate is None else "https"
-            host, port = listener.getsockname()[:2]
-            print(f"Serving on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+        with listening(serving.host, serving.port) as listener:
+            scheme = "http" if serving.tls_certificate is None else "https"
+            print(f"Serving on {scheme}://{shown(listener.getsockname()[:2])}", flush=True)
             service.compile_stored(OFFERED)
             service.deletion.resume()
-            keep_what_is_loaded()
+            # What is loaded by now stays to the end. A full collection would look at it while every request waits: 45 ms.
+            gc.collect()
+            gc.freeze()
             server.run(sockets=[listener])
     finally:
         service.close()
@@ -157,23 +158,9 @@ def telemetry_of(serving: Serving) -> "Telemetry | None":
     return Telemetry.from_environment()
 
 
-def keep_what_is_loaded() -> None:
-    """Leave what is loaded by now to the end of the process, out of garbage collection.
-
-    A full collection looks at all objects and holds up every request meanwhile: 45 ms for the modules alone.
-
-    >>> keep_what_is_loaded()
-    >>> gc.get_freeze_count() > 10_000
-    True
-    >>> gc.unfreeze()
-    """
-    gc.collect()
-    gc.freeze()
-
-
 def configuration(app: object, serving: Serving) -> uvicorn.Config:
     """The configuration of uvicorn for the service."""
-    tls = {"ssl_certfile": serving.certificate, "ssl_keyfile": serving.private_key}
+    tls = {"ssl_certfile": serving.tls_certificate, "ssl_keyfile": serving.tls_key}
     return uvicorn_config(app, connections_within(serving.limits), serving.drain, **tls)
 
 
@@ -196,20 +183,20 @@ def uvicorn_config(app: object, http: Any, drain: int, **others: Any) -> uvicorn
     )
 
 
-def listening(serving: Serving) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free port, and a port in use is an error of one line."""
-    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     if os.name == "posix":  # on Windows, two programs could then listen on one port
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((serving.host, serving.port))
+        listener.bind((host, port))
         listener.listen(2048)  # from here on, clients that connect wait and are not refused
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            rule = f"is in use on {serving.host}"
+            rule = f"is in use on {host}"
             remedy = "choose another with --port, or 0 for any free port"
-            raise ParameterError.of("--port", serving.port, rule, remedy) from None
+            raise ParameterError.of("--port", port, rule, remedy) from None
         raise
     return listener

@@ -18,7 +18,7 @@ from decoupled.errors import DecoupledError
 from decoupled.learner import told_of_compiling
 from decoupled.policies import Policy, warmup
 
-from ..experiment.records import MOST_ARMS, ExperimentRow, from_stored
+from ..experiment.records import MOST_ARMS, ExperimentRow
 
 # Why a policy is compiled: a request waits for it, a stored experiment needs it, or it may be needed later.
 ASKED, STORED, LATER = range(3)
@@ -49,9 +49,8 @@ def needed(row: ExperimentRow) -> tuple[dict[str, Any], set[int]]:
     They are the number of arms at the start, now, and in all: a replay needs each of them, and the form of the
     policy may depend on the number.
     """
-    settings, ever = json.loads(row.settings), len(from_stored(json.loads(row.arms)))
-    began = len(from_stored(settings["arms"]))
-    return settings["policy"], {began, ever, ever - len(json.loads(row.retired))}
+    settings, ever = json.loads(row.settings), len(json.loads(row.arms))
+    return settings["policy"], {len(settings["arms"]), ever, ever - len(json.loads(row.retired))}
 
 
 @lru_cache(maxsize=4096)

@@ -5,7 +5,6 @@ writes in the meantime is replayed afterwards, as for any experiment in memory.
 """
 
 import gc
-import json
 import logging
 import threading
 from collections import deque
@@ -18,7 +17,7 @@ from decoupled.errors import StateError
 
 from ...fair_threads import FairThreads
 from ..experiment.live import LiveExperiment
-from ..experiment.records import Decided, ExperimentRow, from_stored, is_large
+from ..experiment.records import Decided, ExperimentRow
 from ..experiment.snapshots import restore
 from ..store.store import Store
 from .compiler import Awaited
@@ -45,8 +44,6 @@ def restored(store: Store, row: ExperimentRow) -> LiveExperiment:
 
 def is_quick(store: Store, row: ExperimentRow) -> bool:
     """Whether an experiment is restored in a few milliseconds, so that others can wait for it."""
-    if is_large(from_stored(json.loads(row.arms))):
-        return False
     newest = store.newest_snapshot(row.id)
     if newest is None:
         return row.head <= QUICK_ROWS and len(row.arms) <= QUICK_TEXT

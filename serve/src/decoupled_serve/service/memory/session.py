@@ -289,7 +289,7 @@ class Session:
 
     def save(self, running: LiveExperiment) -> None:
         """Write a snapshot; a long one is made in the background, and written a moment later."""
-        if (running.large or len(running.pending) > _FEW_PENDING) and not self._closing:
+        if len(running.pending) > _FEW_PENDING and not self._closing:
             self.loader.write(running, prepared(running))
         else:
             self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())

@@ -14,17 +14,7 @@ OTHER = ("", "other")
 
 
 class Counts(NamedTuple):
-    """Counts of one experiment.
-
-    Attributes:
-        decisions: decisions made.
-        observed: decisions whose feedback was applied.
-        expired: decisions whose deadline passed.
-        late: feedback refused because it came after its deadline.
-        guarded: decisions whose arm to exploit a guardrail chose.
-        limited: decisions that the budget kept from exploring.
-        loss: the sum of the losses applied, each scaled to [0, 1].
-    """
+    """Counts of one experiment; the help of the metrics says what each counts."""
 
     decisions: int = 0
     observed: int = 0
@@ -88,19 +78,8 @@ class TrafficCounts:
         return {**self._named, OTHER: self._others}
 
 
-# How a service is, in numbers that an operator watches.
-
-
 class ExperimentHealth(NamedTuple):
-    """What this process did for an experiment, and how the experiment is now.
-
-    Attributes:
-        counts: what was done.
-        pending: decisions that wait for feedback; 0 if the experiment is not in memory.
-        leader_share: the share of the decisions that exploited the arm exploited most, over the whole life of the
-            experiment; None if it is not known.
-        segments: how many segments its policy tells apart; None if it has none.
-    """
+    """What this process did for an experiment, and how the experiment is now, as far as it is in memory."""
 
     counts: Counts
     pending: int = 0
@@ -109,16 +88,9 @@ class ExperimentHealth(NamedTuple):
 
 
 class Health(NamedTuple):
-    """How a service is.
+    """How a service is; the help of the metrics says what each number means.
 
-    Attributes:
-        ready: whether the store took the last write.
-        sizes: bytes of the "store", of its "wal" and of what is "free" on its disk, as far as they are known.
-        snapshot_age: seconds since the oldest of the snapshots that the experiments in memory would restart from.
-        snapshot_rows: the most rows that one of them would have to replay.
-        compiling: policies that wait to be compiled.
-        not_compiled: policies that failed to compile.
-        experiments: by tenant and name, those with a place of their own and all others as `OTHER`.
+    `experiments` are by tenant and name, those with a place of their own and all others as `OTHER`.
     """
 
     ready: bool
@@ -140,15 +112,10 @@ def by_experiment(
     for each in running:
         place = (each.tenant, each.name)
         if place in found:
-            counts, waiting = found[place].counts, len(each.pending)
-            found[place] = ExperimentHealth(counts, waiting, _leader_share(each), each.segments)
+            plays = each.tallies.exploit
+            leader = max(plays) / sum(plays) if any(plays) else None
+            found[place] = ExperimentHealth(found[place].counts, len(each.pending), leader, each.segments)
         else:
             others = found[OTHER]
             found[OTHER] = others._replace(pending=others.pending + len(each.pending))
     return found
-
-
-def _leader_share(running: LiveExperiment) -> float | None:
-    plays = running.tallies.exploit
-    whole = sum(plays)
-    return max(plays) / whole if whole else None

@@ -38,8 +38,14 @@ def opening_error(called: str, where: str, error: Exception, path: str) -> Store
     >>> str(opening_error("store", folder, apsw.CantOpenError(), folder)).removeprefix(f"store = {folder!r}: ")
     'is a folder; name a file in it'
     """
-    reason, remedy = _known(error) or _from_path(path) or _unknown(error)
-    return StoreError.of(called, where, reason, remedy)
+    if isinstance(error, apsw.IOError):
+        found = f"cannot be read or written ({error})", "check the disk and its mount"
+    else:
+        found = f"cannot be opened ({type(error).__name__}: {error})", "examine it with `decoupled doctor`"
+    known = (
+        (reason.format(error=error), remedy) for kind, reason, remedy in _REASONS if isinstance(error, kind)
+    )
+    return StoreError.of(called, where, *(next(known, None) or _from_path(path) or found))
 
 
 def _from_path(path: str) -> tuple[str, str] | None:
@@ -66,19 +72,6 @@ def _why(folder: str) -> str:
 def _may_write(path: str) -> bool:
     wanted = os.R_OK | os.W_OK | (os.X_OK if os.path.isdir(path) else 0)
     return os.access(path, wanted, effective_ids=os.access in os.supports_effective_ids)
-
-
-def _known(error: Exception) -> tuple[str, str] | None:
-    for kind, reason, remedy in _REASONS:
-        if isinstance(error, kind):
-            return reason.format(error=error), remedy
-    return None
-
-
-def _unknown(error: Exception) -> tuple[str, str]:
-    if isinstance(error, apsw.IOError):
-        return f"cannot be read or written ({error})", "check the disk and its mount"
-    return f"cannot be opened ({type(error).__name__}: {error})", "examine it with `decoupled doctor`"
 
 
 # The files of a SQLite store: whether they belong together, and whether a program uses them.
@@ -118,12 +111,6 @@ def is_used(path: str) -> bool:
     return False
 
 
-def in_rollback_mode(path: str) -> bool:
-    """Whether a file has no write-ahead log, as a backup is written."""
-    header = _header(path)
-    return len(header) == 100 and header[18] == _ROLLBACK
-
-
 def mismatch(path: str) -> tuple[str, str] | None:
     """Why a store has lost its log, or the log next to it belongs to another file, and the remedy; None if they match.
 
@@ -148,19 +135,16 @@ def mismatch(path: str) -> tuple[str, str] | None:
         return (rule, remedy) if filled else None
     if found and header[18] == _ROLLBACK:
         rule = f"was replaced while it was in use: {found[0]!r} belongs to the file that was there before"
-        return rule, _separate(path)
+        remedy = (
+            "stop the programs that use it, copy these files, and restore a backup into a new store; "
+            f"or, if {path!r} is the right file, move the files that end in -wal and -shm away"
+        )
+        return rule, remedy
     return None
 
 
 def _is_marked(header: bytes) -> bool:
     return header[60:64] == struct.pack(">I", HAS_LOG) and header[18] != _ROLLBACK
-
-
-def _separate(path: str) -> str:
-    return (
-        "stop the programs that use it, copy these files, and restore a backup into a new store; "
-        f"or, if {path!r} is the right file, move the files that end in -wal and -shm away"
-    )
 
 
 def _header(path: str) -> bytes:
@@ -234,7 +218,7 @@ class SqliteStore(Store):
 
     def _open(self, create: bool) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        if self._read_only and in_rollback_mode(self.path):
+        if self._read_only and _header(self.path)[18:19] == bytes([_ROLLBACK]):  # as a backup is written
             flags = apsw.SQLITE_OPEN_READONLY
         in_use = bool(companions(self.path))
         if create:

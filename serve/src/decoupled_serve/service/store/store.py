@@ -22,17 +22,48 @@ from ..experiment.records import (
 )
 from .schema import MIGRATIONS, RECORD, Dialect, statements
 
-# What the service needs from a database: statements, transactions and tables.
-
-
 Values: TypeAlias = Sequence[Any]
+EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
+_DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
+_SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
+_CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
+_LOG = ("decided", "settled", "changed")
+# Decisions `d` with what settled them, `s`; `paired` reads a row.
+PAIRED = (
+    f"SELECT {', '.join(f'd.{name}' for name in Decided._fields)}, {', '.join(f's.{name}' for name in Settled._fields)} "
+    "FROM decided d LEFT JOIN settled s ON s.experiment = d.experiment AND s.decision = d.seq"
+)
 
 
-class Database(ABC):
-    """One connection to a database, used by one thread at a time, always inside a transaction.
+def paired(row: Any) -> tuple[Decided, Settled | None]:
+    """A decision, and the row that settled it if there is one."""
+    width = len(Decided._fields)
+    return Decided(*row[:width]), None if row[width] is None else Settled(*row[width:])
+
+
+def insertion(table: str, columns: Sequence[str]) -> str:
+    """The statement that inserts a row into a table.
+
+    >>> insertion("changed", ["seq", "kind"])
+    'INSERT INTO changed (seq, kind) VALUES (?, ?)'
+    """
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+_INTO = {
+    Decided: insertion("decided", ("experiment", *Decided._fields)),
+    Settled: insertion("settled", ("experiment", *Settled._fields)),
+    Changed: insertion("changed", ("experiment", *Changed._fields)),
+    KeyRow: insertion("request_keys", KeyRow._fields),
+    AuditRecord: insertion("audit", AUDIT_COLUMNS),
+}
+
+
+class Store(ABC):
+    """One connection to a database with the tables of the service, used by one thread at a time, always in a transaction.
 
     Every error of the database is raised as a `StoreError`, except that for a value which it cannot take. After an error
-    the caller rolls back.
+    the caller rolls back. Rows are collected and written together, at the latest when the transaction is committed.
     """
 
     dialect: ClassVar[Dialect]
@@ -42,6 +73,14 @@ class Database(ABC):
     called = "store"  # the argument that error messages name
     where: str  # the path or address that error messages show
     path: str | None = None  # the file, if it is one
+
+    def __init__(self) -> None:
+        self._waiting: dict[type, list[Values]] = {kind: [] for kind in _INTO}
+        self._any_waiting = False
+        self._new_keys: dict[tuple[int, str], KeyRow] = {}
+        self._wrote = False
+
+    # What a database has to do
 
     @abstractmethod
     def opening_error(self, error: Exception) -> StoreError:
@@ -144,15 +183,6 @@ class Database(ABC):
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
         """Lock these experiments, in order, until the transaction ends; return their rows."""
 
-    def commit(self) -> bool:
-        """Make the transaction durable; return whether something is known to have been written."""
-        self.end()
-        return False
-
-    def rollback(self) -> None:
-        """Undo what was written."""
-        self.undo()
-
     # The tables
 
     def migrate(self, now: float) -> bool:
@@ -202,55 +232,6 @@ class Database(ABC):
     def version(self) -> int:
         """The number of the last migration that ran."""
         return int(self.run("SELECT coalesce(max(version), 0) FROM schema_migrations")[0][0])
-
-
-EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
-_DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
-_SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
-_CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
-_LOG = ("decided", "settled", "changed")
-# Decisions `d` with what settled them, `s`; `paired` reads a row.
-PAIRED = (
-    f"SELECT {', '.join(f'd.{name}' for name in Decided._fields)}, {', '.join(f's.{name}' for name in Settled._fields)} "
-    "FROM decided d LEFT JOIN settled s ON s.experiment = d.experiment AND s.decision = d.seq"
-)
-
-
-def paired(row: Any) -> tuple[Decided, Settled | None]:
-    """A decision, and the row that settled it if there is one."""
-    width = len(Decided._fields)
-    return Decided(*row[:width]), None if row[width] is None else Settled(*row[width:])
-
-
-def insertion(table: str, columns: Sequence[str]) -> str:
-    """The statement that inserts a row into a table.
-
-    >>> insertion("changed", ["seq", "kind"])
-    'INSERT INTO changed (seq, kind) VALUES (?, ?)'
-    """
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-
-
-_INTO = {
-    Decided: insertion("decided", ("experiment", *Decided._fields)),
-    Settled: insertion("settled", ("experiment", *Settled._fields)),
-    Changed: insertion("changed", ("experiment", *Changed._fields)),
-    KeyRow: insertion("request_keys", KeyRow._fields),
-    AuditRecord: insertion("audit", AUDIT_COLUMNS),
-}
-
-
-class Store(Database):
-    """The tables of the service in a database.
-
-    Rows are collected and written together, at the latest when the transaction is committed.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: dict[type, list[Values]] = {kind: [] for kind in _INTO}
-        self._any_waiting = False
-        self._new_keys: dict[tuple[int, str], KeyRow] = {}
-        self._wrote = False
 
     # Transactions
 

@@ -235,13 +235,15 @@ class FeedbackBatchOut(BaseModel):
 
 _SHOWN = tuple(name for name in DecisionOut.model_fields if name != "why")
 _values = attrgetter(*_SHOWN)
+_TIMES = ("made_at", "expires_at", "settled_at")
 
 
 def decision_out(record: DecisionRecord, *, why: bool = False) -> dict[str, Any]:
     """A decision as JSON; with why it was drawn, if the request asks for it."""
     found = dict(zip(_SHOWN, _values(record), strict=True))
-    for name in ("made_at", "expires_at", "settled_at"):
-        found[name] = moment(found[name])
+    for name in _TIMES:
+        if (at := found[name]) is not None:
+            found[name] = moment(at)
     if why:
         found["why"] = None if record.why is None else record.why._asdict()
     return found

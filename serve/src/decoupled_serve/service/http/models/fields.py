@@ -26,8 +26,6 @@ from decoupled.learner import MOST_BYTES, key_text
 from ...experiment.context import LONGEST_TAG, LONGEST_TAG_NAME, LONGEST_VALUE, MOST_TAGS
 from ...experiment.records import moment
 
-# Strict JSON in and out, and the validators that the models of bodies share.
-
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")

@@ -25,11 +25,12 @@ from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
 from decoupled.inference import MOST_PATIENCE, PATIENCE
 from decoupled.learner import MOST_IN_A_WINDOW, Guardrails
-from decoupled.policies import Policy
+from decoupled.policies import Ladder, Policy
 
 from ...experiment.context import MOST_FIELDS
 from ...experiment.records import (
     LONGEST_DEADLINE,
+    MOST_ARMS,
     RISK,
     ContextLog,
     Experiment,
@@ -39,15 +40,9 @@ from ...experiment.records import (
     FieldType,
     KeyLog,
     UnknownFields,
-    as_stored,
 )
-from ...experiment.settings import default_policy
 from ...experiment.snapshots import checked_learner
-from ..admission import MOST_ARMS
 from .fields import CHOICES, Arm, Model, Number, Whole, json_of, one_rule
-
-# The models of guardrails and budgets, with their JSON.
-
 
 Share = Annotated[Number, Field(ge=0.0, le=1.0)]
 Amount = Annotated[Number, Field(ge=0.0)]
@@ -195,11 +190,11 @@ class ExperimentIn(Model):
     model_config = ConfigDict(json_schema_extra=_arms_or_learner)
 
     policy: dict[str, Any] = Field(
-        default_factory=default_policy,
+        default_factory=Ladder().to_dict,
         description="A policy by name and parameters; parameters left out take their defaults. An "
         "experiment that names no policy runs Ladder().",
         examples=[{"name": "Ladder"}, {"name": "FTPL", "alpha": 3.0}],
-        json_schema_extra={"default": default_policy()},
+        json_schema_extra={"default": Ladder().to_dict()},
     )
     arms: Annotated[
         Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS), Tag(CHOICES[0])]
@@ -314,9 +309,7 @@ class ExperimentOut(BaseModel):
     name: str
     policy: dict[str, Any]
     policy_label: str = Field(description="The policy in a few words.", examples=["Ladder"])
-    arms: list[Arm] | int = Field(
-        description=f"The arms that can be chosen now; their number if an earlier release took more than {MOST_ARMS:,}."
-    )
+    arms: list[Arm] = Field(description="The arms that can be chosen now.")
     retired: list[Arm]
     loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
     deadline_seconds: float | None
@@ -397,7 +390,9 @@ class StateOut(BaseModel):
     exploration: list[float] = Field(
         description="The exact probability of exploring each arm next, likewise."
     )
-    estimates: list[float]
+    estimates: list[float] = Field(
+        description="The policy's estimate for each arm, from losses scaled to [0, 1]."
+    )
     plays_exploit: list[int]
     plays_explore: list[int]
     decisions: int
@@ -474,7 +469,6 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
     """An experiment as JSON, without its tenant and its seed."""
     settings = experiment.settings
     now = {
-        "arms": as_stored(experiment.arms),
         "guardrails": json_of(experiment.guardrails, GuardrailsOut),
         "budget": json_of(experiment.budget, BudgetOut),
         "policy_label": _label(json.dumps(settings.policy)),

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from decoupled import __version__
 from decoupled.client import ServiceError
 
-from ...commits.loop import Command
+from ...commits.queue import Command
 from ...memory.traffic import Counts, ExperimentHealth, Health
 from ...service import DecisionService
 
@@ -48,6 +48,11 @@ EXPERIMENT_HELP = {
     "guarded": "Decisions whose arm to exploit a guardrail chose, by experiment.",
     "limited": "Decisions that the budget kept from exploring, by experiment.",
     "loss": "Sum of the losses applied, each scaled to [0, 1], by experiment.",
+}
+EXPERIMENT_GAUGES = {
+    "pending": "Decisions that are waiting for feedback, by experiment, of those in memory.",
+    "leader_share": "The share of the arm exploited most among all decisions that exploited one, by experiment.",
+    "segments": "The segments that a contextual policy tells apart, by experiment, of those in memory.",
 }
 SIZE_HELP = {
     "store": "Bytes of the store.",
@@ -198,16 +203,9 @@ def _by_experiment(experiments: Mapping[tuple[str, str], ExperimentHealth]) -> I
         for place, found in experiments.items():
             family.add_metric(place, getattr(found.counts, name))
         yield family
-    text = "Decisions that are waiting for feedback, by experiment, of those in memory."
-    pending = GaugeMetricFamily("decoupled_experiment_pending", text, labels=labels)
-    text = "The share of the arm exploited most among all decisions that exploited one, by experiment."
-    leaders = GaugeMetricFamily("decoupled_experiment_leader_share", text, labels=labels)
-    text = "The segments that a contextual policy tells apart, by experiment, of those in memory."
-    segments = GaugeMetricFamily("decoupled_experiment_segments", text, labels=labels)
-    for place, found in experiments.items():
-        pending.add_metric(place, found.pending)
-        if found.segments is not None:
-            segments.add_metric(place, found.segments)
-        if found.leader_share is not None:
-            leaders.add_metric(place, found.leader_share)
-    yield from (pending, leaders, segments)
+    for name, text in EXPERIMENT_GAUGES.items():
+        gauge = GaugeMetricFamily(f"decoupled_experiment_{name}", text, labels=labels)
+        for place, found in experiments.items():
+            if (value := getattr(found, name)) is not None:
+                gauge.add_metric(place, value)
+        yield gauge

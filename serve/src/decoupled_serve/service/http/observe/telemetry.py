@@ -2,6 +2,9 @@
 
 Nothing here is loaded unless it is asked for, and the routes that carry the traffic do not test for it: they are
 replaced by others that trace. Names follow OpenTelemetry's semantic conventions; the rest begins with "decoupled.".
+
+opentelemetry-instrumentation-asgi would not do: it measures requests without their routes, since it knows no routes but the
+framework's, and unless a variable says otherwise its names are those that the conventions had before.
 """
 
 import asyncio
@@ -28,12 +31,12 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 from prometheus_client.metrics_core import Metric
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from decoupled import __version__
 from decoupled.client import ServiceError
 
-from ...commits.loop import Command
+from ...commits.queue import Command
 from ...experiment.records import Feedback
 from ...experiment.request_context import Trace
 from ...service import DecisionService
@@ -199,30 +202,20 @@ class _TracedApp:
             attributes={**always, **_addresses(scope)},
         ) as span:
             scope = {**scope, "headers": _continued(scope["headers"], span.get_span_context())}
-            response = _Seen(send)
             try:
-                await self._app(scope, receive, response)
+                await self._app(scope, receive, send)
             finally:
-                route = scope.get("decoupled.route", UNKNOWN)  # the gateway notes it
-                route = "" if route == UNKNOWN else route
-                _finish(span, method, route, response)
+                response = scope["decoupled.response"]  # which the gateway makes
+                known: dict[str, Any] = {"http.response.status_code": response.status}
+                if response.route != UNKNOWN:
+                    span.update_name(f"{method} {response.route}")
+                    known["http.route"] = response.route
+                span.set_attributes({**known, "decoupled.request_id": response.origin.request or ""})
+                if response.status >= 500:
+                    span.set_attribute("error.type", str(response.status))
+                    span.set_status(StatusCode.ERROR)
                 self._active.add(-1, always)
-                known = {"http.route": route} if route else {}
-                status = {"http.response.status_code": response.status}
-                self._seconds.record(time.perf_counter() - started, {**always, **known, **status})
-
-
-class _Seen:
-    """Passes an answer on, and remembers its status and the id of its request."""
-
-    def __init__(self, send: Send) -> None:
-        self._send, self.status, self.request = send, 499, ""
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.request = dict(message["headers"]).get(b"x-request-id", b"").decode()
-        await self._send(message)
+                self._seconds.record(time.perf_counter() - started, {**always, **known})
 
 
 def _addresses(scope: Scope) -> Mapping[str, Any]:
@@ -240,18 +233,6 @@ def _continued(headers: Iterable[tuple[bytes, bytes]], context: SpanContext) -> 
     here = f"00-{format_trace_id(context.trace_id)}-{format_span_id(context.span_id)}-{context.trace_flags:02x}"
     kept = [(name, value) for name, value in headers if name != b"traceparent"]
     return [*kept, (b"traceparent", here.encode())]
-
-
-def _finish(span: Span, method: str, route: str, response: _Seen) -> None:
-    if route:
-        span.update_name(f"{method} {route}")
-        span.set_attribute("http.route", route)
-    span.set_attribute("http.response.status_code", response.status)
-    if response.request:
-        span.set_attribute("decoupled.request_id", response.request)
-    if response.status >= 500:
-        span.set_attribute("error.type", str(response.status))
-        span.set_status(StatusCode.ERROR)
 
 
 class _TracedRoutes(FastRoutes):

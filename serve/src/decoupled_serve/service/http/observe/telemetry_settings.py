@@ -4,16 +4,7 @@ from collections.abc import Mapping
 
 from decoupled.errors import ParameterError
 
-ENDPOINTS = (
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-)
-PROTOCOLS = (
-    "OTEL_EXPORTER_OTLP_PROTOCOL",
-    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-    "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
-)
+_OTLP = ("OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_METRICS_")
 EXPORTERS = {"traces": "OTEL_TRACES_EXPORTER", "metrics": "OTEL_METRICS_EXPORTER"}
 
 
@@ -25,7 +16,7 @@ def is_wanted(option: bool | None, variables: Mapping[str, str]) -> bool:
     """
     if variables.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
-    return any(variables.get(name) for name in ENDPOINTS) if option is None else option
+    return any(variables.get(f"{each}ENDPOINT") for each in _OTLP) if option is None else option
 
 
 def exports(signal: str, variables: Mapping[str, str]) -> bool:
@@ -43,7 +34,7 @@ def exports(signal: str, variables: Mapping[str, str]) -> bool:
 
 def check_protocol(variables: Mapping[str, str]) -> None:
     """Refuse any protocol but OTLP over HTTP, which is the only one that the extra brings."""
-    for name in PROTOCOLS:
+    for name in (f"{each}PROTOCOL" for each in _OTLP):
         wanted = variables.get(name, "http/protobuf")
         if wanted != "http/protobuf":
             remedy = "leave it out, and give the collector's HTTP endpoint, such as http://collector:4318"

@@ -92,7 +92,7 @@ class FastRoutes:
         access.require("decide")
         if not is_name(name):  # a database cannot look for every text
             raise NotFound(f"experiment {shown(name)}: is not known; check the name")
-        wanted = _validated(DecideIn, body) if body else _ONE
+        wanted = validated(DecideIn, body) if body else _ONE
         again = _idempotency_key(headers.get(b"idempotency-key"))
         count = wanted.count or 1
         self._admission.charge(access, count - 1)
@@ -106,7 +106,7 @@ class FastRoutes:
     def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
         """`PUT /v1/decisions/{id}/feedback`."""
         access.require("decide")
-        sent = _validated(FeedbackIn, body)
+        sent = validated(FeedbackIn, body)
         reply = self._decisions.feedback(
             access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference,
             permit=access.permit,
@@ -116,7 +116,7 @@ class FastRoutes:
     def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/feedback`."""
         access.require("decide")
-        return self.give(access, _validated(FeedbackBatchIn, body).given())
+        return self.give(access, validated(FeedbackBatchIn, body).given())
 
     def give(self, access: Access, given: Sequence[Feedback]) -> Begun:
         """Give the feedback of a batch."""
@@ -148,7 +148,7 @@ def _result(id: str, outcome: DecisionRecord | ServiceError) -> dict[str, Any]: 
 _ONE = DecideIn()
 
 
-def _validated(model: type[M], body: bytes) -> M:
+def validated(model: type[M], body: bytes) -> M:
     """A body as its model; an empty body is an empty object."""
     try:
         # What `model_validate` calls, without its own checks, which take half as long again.

@@ -76,11 +76,13 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             "arms": arms,
             "loss_range": (body.loss_range[0], body.loss_range[1]),
             "deadline": body.deadline_seconds,
-            "guardrails": _guardrails_of(body)
-            if guardrails is None
-            else changed_guardrails(Guardrails(), guardrails.changes(), arms, False),
+            "guardrails": Guardrails()
+            if body.learner is None
+            else checked_learner(body.learner).guardrails,
             "budget": Budget() if budget is None else checked_budget(budget.limits(), arms, False),
         }
+        if guardrails is not None:
+            given["guardrails"] = changed_guardrails(Guardrails(), guardrails.changes(), arms, False)
         same = {each.name for each in fields(Settings)} & ExperimentIn.model_fields.keys() - given.keys()
         settings = Settings(**{name: getattr(body, name) for name in same}, **given)
         found, created = await experiments.put(
@@ -118,14 +120,8 @@ def experiment_routes(service: DecisionService) -> APIRouter:
     ) -> Response:
         """The experiments of this tenant, in the order of their names unless sorted otherwise."""
         page = await service.listing.experiments(
-            access.tenant,
-            after=after,
-            limit=limit,
-            sort=sort,
-            status=status,
-            policy=policy,
-            prefix=prefix or "",
-        )
+            access.tenant, after=after, limit=limit, sort=sort, status=status, policy=policy, prefix=prefix or ""
+        )  # fmt: skip
         return JSONResponse(
             {"experiments": [experiment_out(each) for each in page.items], "next": page.next}
         )
@@ -198,7 +194,3 @@ def experiment_routes(service: DecisionService) -> APIRouter:
 async def shown(reply: Reply[Experiment]) -> Response:
     """An experiment that is awaited, as a response."""
     return JSONResponse(experiment_out(await reply))
-
-
-def _guardrails_of(body: ExperimentIn) -> Guardrails:
-    return Guardrails() if body.learner is None else checked_learner(body.learner).guardrails

@@ -5,23 +5,24 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel, Field
+from fastapi.responses import FileResponse, JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from decoupled.client import BadRequest, Invalid, TooMany, TooSlow, UnsupportedMedia
 from decoupled.errors import shown
 
 from ...analysis.export import LoggedDecision
-from ...api.replaying import LogFormat
+from ...analysis.history import MOST_POINTS
+from ...api.replaying import LogFormat, Replayed
 from ...experiment.context import MOST_FIELDS, tag_filter
 from ...service import DecisionService
-from ..admission import MOST_AT_ONCE, MOST_LISTED, MOST_POINTS, REPLAY, Limits, save_body
+from ..admission import MOST_AT_ONCE, MOST_LISTED, REPLAY, Limits, save_body
 from ..framework import Admin, Reader, StrictRoute, refusals
 from ..models.fields import TagFilter, json_of, parsed
 from ..models.schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
@@ -37,42 +38,20 @@ from ..models.watched import (
 )
 from .experiments import Name
 
-# Routes: what an experiment has learned as a saved learner, and learning from another log.
-
-
 FORMATS: dict[str, LogFormat] = {
     "text/csv": "csv",
     "application/x-ndjson": "jsonl",
     "application/vnd.apache.parquet": "parquet",
 }
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "text/csv": {"schema": {"type": "string"}},
-            "application/x-ndjson": {"schema": {"type": "string"}},
-            "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
-        },
-    }
-}
+_SCHEMAS: dict[str, Any] = {kind: {"schema": {"type": "string"}} for kind in FORMATS}
+_SCHEMAS["application/vnd.apache.parquet"]["schema"]["format"] = "binary"
+_BODY = {"requestBody": {"required": True, "content": _SCHEMAS}}
 _LEARNER: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The text that `Learner.from_json` reads.",
         "content": {"application/json": {"schema": {"type": "object"}}},
     }
 }
-
-
-class ReplayOut(BaseModel):
-    """What was learned from a log."""
-
-    experiment: str
-    rows: int = Field(description="The rows of the log.")
-    learned: int = Field(description="How many of them were learned now.")
-    already: int = Field(description="How many had been learned before, when the same log was sent.")
-    left_out: int = Field(description="Rows with a loss that could not explore every arm.")
-    state_version: int
-    warnings: list[str] = Field(description="What may be claimed now, and what may be wrong with the log.")
 
 
 def moving_routes(service: DecisionService, limits: Limits) -> APIRouter:
@@ -91,7 +70,7 @@ def moving_routes(service: DecisionService, limits: Limits) -> APIRouter:
         headers = {"Content-Disposition": f'attachment; filename="{name}.json"'}
         return Response(text, media_type="application/json", headers=headers)
 
-    @router.post(REPLAY, response_model=ReplayOut, responses=refusals(400, 404, 409), openapi_extra=_BODY)
+    @router.post(REPLAY, response_model=Replayed, responses=refusals(400, 404, 409), openapi_extra=_BODY)
     async def replay(
         request: Request,
         access: Admin,
@@ -123,7 +102,7 @@ def moving_routes(service: DecisionService, limits: Limits) -> APIRouter:
                 )
         finally:
             busy.discard(access.tenant)
-        return JSONResponse(json_of(found, ReplayOut))
+        return JSONResponse(asdict(found))
 
     return router
 
@@ -137,7 +116,6 @@ def _format(content_type: str) -> LogFormat:
 
 
 KINDS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
-CHUNK = 1 << 18
 COUNTED_EVERY = 2_000  # decisions of an export, after which its size is counted
 SegmentFields = Annotated[
     list[str],
@@ -160,10 +138,7 @@ StateContext = Annotated[
 _LOG: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One row for each decision, in the order of the log.",
-        "content": {
-            "text/csv": {"schema": {"type": "string"}},
-            KINDS["parquet"]: {"schema": {"type": "string", "format": "binary"}},
-        },
+        "content": {kind: _SCHEMAS[kind] for kind in ("text/csv", KINDS["parquet"])},
     }
 }
 
@@ -209,15 +184,11 @@ class Spool:
         self._held[folder] = tenant, size
 
 
-class SentFile(StreamingResponse):
+class SentFile(FileResponse):
     """A file as a response that must be read within some seconds. Then, or when the client is gone, `ended` is called."""
 
     def __init__(self, path: Path, kind: str, seconds: float, ended: Callable[[], object]) -> None:
-        headers = {
-            "Content-Disposition": f'attachment; filename="{path.name}"',
-            "Content-Length": str(path.stat().st_size),
-        }
-        super().__init__(_chunks(path), media_type=kind, headers=headers)
+        super().__init__(path, media_type=kind, filename=path.name)
         self._seconds, self._ended = seconds, ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -229,12 +200,6 @@ class SentFile(StreamingResponse):
             raise TooSlow(f"log: must be read within {self._seconds:g} s; read it at once") from None
         finally:
             self._ended()
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            yield chunk
 
 
 def _read_context(text: str | None) -> dict[str, Any] | None:

@@ -13,15 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictStr,
-    ValidationError,
-    WithJsonSchema,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, WithJsonSchema
 
 from decoupled.base import is_name
 from decoupled.client import BadRequest, Conflict, Invalid, NotFound, ServiceError, TooMany
@@ -31,9 +23,9 @@ from ...experiment.records import DecisionRecord, Experiment
 from ...service import DecisionService
 from ..admission import MOST_FLAGS, Admission
 from ..framework import Decider, StrictRoute, as_problem, body_of, refusal, refusals
-from ..models.fields import Arm, Problem, parsed, sticky_key
-from ..models.problem_json import invalid, log_fault, problem_of
-from .decisions import Key
+from ..models.fields import Arm, Problem, sticky_key
+from ..models.problem_json import log_fault, problem_of
+from .decisions import Key, validated
 
 FlagKey = Annotated[str, Path(description="The name of an experiment.", examples=["checkout"])]
 IfNoneMatch = Annotated[
@@ -122,29 +114,6 @@ class FlagsOut(BaseModel):
     flags: list[FlagOut | FlagProblem]
 
 
-def read_evaluation(body: bytes) -> EvaluationIn:
-    """The body of an evaluation; an empty one has no context.
-
-    >>> read_evaluation(b'{"context": {"targetingKey": "user-4711", "plan": "free"}}').context.targeting_key
-    'user-4711'
-    """
-    try:
-        return EvaluationIn.model_validate(parsed(body) if body else {})
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False, include_input=False), "body") from None
-
-
-def checked_key(key: str) -> str:
-    """The key of a flag, if an experiment may have it as its name; a database cannot look for every text.
-
-    >>> checked_key("checkout")
-    'checkout'
-    """
-    if not is_name(key):
-        raise NotFound(f"experiment {shown(key)}: is not known; check the key of the flag")
-    return key
-
-
 def flag_out(decision: DecisionRecord) -> dict[str, Any]:
     """A decision as a flag."""
     assert decision.exploit is not None  # its mode is exploit
@@ -217,14 +186,6 @@ def is_known(tag: str, if_none_match: str | None) -> bool:
     return tag in listed or "*" in listed
 
 
-def too_many() -> Conflict:
-    """The error for a tenant with more experiments than a bulk evaluation takes."""
-    return Conflict(
-        f"experiments: a bulk evaluation takes at most {MOST_FLAGS} that are not archived; evaluate flags one by one, "
-        "or archive experiments that have ended"
-    )
-
-
 def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
     """Evaluate one flag, or all of them."""
     router = APIRouter(prefix="/ofrep/v1/evaluate/flags", tags=["OpenFeature"], route_class=StrictRoute)
@@ -242,7 +203,7 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
         draw of its own, and only the same Idempotency-Key gives the same arm again.
         """
         try:
-            about = read_evaluation(await request.body()).context
+            about = validated(EvaluationIn, await request.body()).context
             return JSONResponse(await _evaluated(access.tenant, key, about, again))
         except ServiceError as error:
             return _failed(error, key)
@@ -264,7 +225,7 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
         A flag that cannot be evaluated has its error in the list.
         """
         try:
-            about = read_evaluation(await request.body()).context
+            about = validated(EvaluationIn, await request.body()).context
             found = await _unarchived(access.tenant)
             tag = etag(found, about)
             if is_known(tag, known):
@@ -280,8 +241,10 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
     async def _evaluated(
         tenant: str, flag: str, about: EvaluationContext, again: str | None = None
     ) -> dict[str, Any]:
+        if not is_name(flag):  # a database cannot look for every text
+            raise NotFound(f"experiment {shown(flag)}: is not known; check the key of the flag")
         [made] = await service.decisions.decide(
-            tenant, checked_key(flag), mode="exploit", key=about.targeting_key, idempotency_key=again,
+            tenant, flag, mode="exploit", key=about.targeting_key, idempotency_key=again,
             context=about.fields, ignore_unknown=True,
         )  # fmt: skip
         return flag_out(made)
@@ -295,7 +258,10 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
     async def _unarchived(tenant: str) -> list[Experiment]:
         page = await service.listing.experiments(tenant, limit=MOST_FLAGS + 1, status="active")
         if len(page.items) > MOST_FLAGS:
-            raise too_many()
+            raise Conflict(
+                f"experiments: a bulk evaluation takes at most {MOST_FLAGS} that are not archived; evaluate flags one by "
+                "one, or archive experiments that have ended"
+            )
         return page.items
 
     return router

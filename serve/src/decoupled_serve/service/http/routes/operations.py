@@ -16,15 +16,12 @@ from pydantic import BaseModel, Field
 from decoupled.base import LONGEST_NAME
 from decoupled.client import HOW_LONG, Compiling, Conflict, Forbidden, StoreError
 
-from ...experiment.records import ACTIONS, OPERATOR, AuditRecord
+from ...experiment.records import ACTIONS, OPERATOR
 from ...service import DecisionService
 from ..admission import MOST_LISTED, REACH
 from ..framework import Admin, StrictRoute, access_of, refusals
 from ..models.fields import json_of
 from ..models.schemas import NAME
-
-# Routes: the audit trail.
-
 
 Action = Literal[ACTIONS]  # type: ignore[valid-type]
 
@@ -76,14 +73,10 @@ def audit_routes(service: DecisionService) -> APIRouter:
             tenant = access.tenant
         found = await service.audit.read(tenant, subject=subject, action=action, before=before, limit=limit)
         following = found[-1].id if len(found) == limit else None
-        return JSONResponse({"entries": [audit_out(each) for each in found], "next": following})
+        entries = [json_of(each, AuditEntryOut, request_id=each.request) for each in found]
+        return JSONResponse({"entries": entries, "next": following})
 
     return router
-
-
-def audit_out(entry: AuditRecord) -> dict[str, Any]:
-    """A change as JSON."""
-    return json_of(entry, AuditEntryOut, request_id=entry.request)
 
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"  # of Prometheus

@@ -102,7 +102,7 @@ class Gateway:
             await self.inner(scope, receive, send)
             return
         headers: Headers = dict(scope["headers"])
-        response = Response(send, origin_of(headers))
+        response = scope["decoupled.response"] = Response(send, origin_of(headers))
         ORIGIN.set(response.origin)
         self._metrics.in_flight += 1
         started = time.perf_counter()
@@ -115,7 +115,7 @@ class Gateway:
         finally:
             self._metrics.in_flight -= 1
             found = response.route or getattr(scope.get("route"), "path", None)
-            scope["decoupled.route"] = route = found or self._route(scope["path"])
+            response.route = route = found or self._route(scope["path"])
             seconds = time.perf_counter() - started
             self._count(scope["method"], route, response.status, seconds)
             if self._log:

@@ -1,0 +1,124 @@
+"""Experiments on worlds that change and on late feedback: their worlds, their verdicts on made-up numbers, and small runs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from decoupled import FTPL, Ladder, Policy
+from decoupled_lab.paper import drift, late
+from decoupled_lab.paper.base import Scale, Simulated
+from decoupled_lab.paper.setup import WITHOUT_MEMORY
+from decoupled_lab.report.page import Section
+from support.made_up_results import MadeUp
+
+
+def measured(experiment: Simulated, folder: Path) -> Section:
+    """The section of a run that takes seconds."""
+    scale = Scale(runs=4, quick=True)
+    done: list[int] = []
+    experiment.measure(scale, folder, done.append)
+    assert sum(done) == experiment.units(scale)
+    return experiment.section(folder)
+
+
+def test_the_best_arm_changes_in_every_world_but_one() -> None:
+    for title, world in drift.worlds(2_000).items():
+        table = world.table(2_000)
+        best = table.rows[table.row_at].argmin(axis=1)
+        assert ((table.rows >= 0) & (table.rows <= 1)).all()
+        assert (len(set(best)) == 1) == (title == drift.STILL)
+        if "bloomer" in title:
+            assert best[0] == 0
+            assert best[-1] == world.arms - 1
+
+
+def test_regret_is_counted_against_the_best_arm_of_each_round() -> None:
+    # Six arms in eight phases: the first is the best in two of them, and by 0.3.
+    lead = drift.lead_of_moving(drift.PERIODIC, 800)
+    assert lead[[99, 100, 599, 699, 799]] == pytest.approx([0.0, 0.3, 150.0, 150.0, 180.0])
+    assert drift.lead_of_moving(drift.STILL, 800)[-1] == 0.0
+
+
+def test_a_changing_world_is_measured_and_drawn(tmp_path: Path) -> None:
+    section = measured(drift.Drift(), tmp_path)
+    rows, panels = section.tables[0].rows, section.pictures[0].panels
+    assert [row[0] for row in rows] == [panel.title for panel in panels] == list(drift.worlds(2_500))
+    assert [bool(row[5]) for row in rows] == [True, *[False] * 6]
+    for row, panel in zip(rows, panels, strict=True):  # the curves end at the means of the table
+        assert [f"{series.y[-1]:,.0f}" for series in panel.series] == [
+            cell.split(" ")[0] for cell in row[1:6] if cell
+        ]
+        assert (np.diff([series.y for series in panel.series]) >= -1e-9).all()  # it never falls
+    assert [len(claim.parts) for claim in section.claims] == [6, 6, 6, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "failing"),
+    [
+        ({}, set()),
+        ({"random walk, K = 6": {"Ladder(memory=None)": 24.0}}, {"memory"}),
+        ({"late bloomer, K = 5": {"FTPL": 24.0}}, {"paper"}),
+        ({drift.PERIODIC: {"TopTwo()": 19.0}}, {"top-two"}),
+        ({drift.PERIODIC: {"Ladder(), restarted": 3.0}}, {"restarted"}),
+        ({drift.STILL: {"Ladder()": 45.0}}, {"still"}),
+    ],
+)
+def test_drift_is_judged_by_ratios(changed: dict[str, dict[str, float]], failing: set[str]) -> None:
+    usual = {"FTPL": 100.0, "TopTwo()": 30.0, "Ladder(memory=None)": 40.0, "Ladder()": 20.0}
+    spread = 1.0 + 0.01 * np.random.default_rng(0).normal(size=200)
+    regrets = {
+        title: {
+            name: mean * spread
+            for name, mean in ({**usual, "Ladder(), restarted": 15.0} | changed.get(title, {})).items()
+        }
+        for title in drift.worlds(2_000)
+    }
+    verdicts = {claim.id: claim.verdict for claim in drift.claims(regrets)}
+    assert len(verdicts) == 5
+    assert {name for name, verdict in verdicts.items() if verdict != "holds"} == {
+        f"drift-{name}" for name in failing
+    }
+
+
+def test_the_free_arm_of_the_square_wave_changes_after_twice_the_delay() -> None:
+    table = late.square_wave(40, 1_000).table(1_000)
+    assert (table.rows[table.row_at][[0, 79, 80, 639, 640]].argmin(axis=1) == [0, 0, 1, 7, 0]).all()
+    assert (table.rows.sum(axis=1) == late.ARMS - 1).all()
+
+
+def test_late_feedback_is_measured_and_drawn(tmp_path: Path) -> None:
+    section = measured(late.Late(), tmp_path)
+    by_delay, others = section.pictures
+    assert [panel.title for panel in others.panels] == list(late.worlds(2_500))[len(late.DELAYS) :]
+    assert len(section.tables[0].rows) == 3 * len(late.worlds(2_500))
+    ours = next(series for series in by_delay.panels[0].series if series.label == "Ladder()")
+    assert ours.y[-1] > ours.y[0] > 0.0  # feedback that is 200 rounds late costs more
+
+
+CASES: dict[str, tuple[dict[str, dict[Policy, float]], set[str]]] = {
+    "all": ({}, set()),
+    "paper": ({"delay 40, half lost": {FTPL(c=0.34): 240.0}}, {"paper"}),
+    "square": ({"square wave, delay 40": {FTPL(c=0.34): 60.0}}, {"square"}),
+    "memory": ({"square wave, delay 10": {WITHOUT_MEMORY: 35.0}}, {"memory"}),
+    "bounds": ({"delay 0": {FTPL(c=0.34): 2_400.0}}, {"bounds"}),
+    "added": ({"delay 0": {Ladder(): 5.0}}, {"added"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_late_feedback_is_judged(case: str) -> None:
+    changed, failing = CASES[case]
+    usual: dict[Policy, float] = {FTPL(c=0.34): 300.0, WITHOUT_MEMORY: 50.0, Ladder(): 50.0}
+    waves: dict[Policy, float] = {FTPL(c=0.34): 40.0}
+    cells: Any = {
+        title: MadeUp(usual | (waves if "wave" in title else {}) | changed.get(title, {}))
+        for title in late.worlds(2_000)
+    }
+    for made_up in cells.values():
+        made_up.horizon = 10_000
+    verdicts = {claim.id: claim.verdict for claim in late.claims(cells)}
+    assert {name for name, verdict in verdicts.items() if verdict != "holds"} == {
+        f"late-{name}" for name in failing
+    }
