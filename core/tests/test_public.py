@@ -75,11 +75,6 @@ def test_every_public_name_has_a_place_in_the_reference(door: str) -> None:
     assert [name for name in names_of(door) if f".{name}\n" not in pages and f"`{name}`" not in pages] == []
 
 
-def test_learner_methods_are_documented() -> None:
-    methods = inspect.getmembers(dc.Learner, inspect.isroutine)
-    assert [name for name, method in methods if name[0] != "_" and not inspect.getdoc(method)] == []
-
-
 def test_every_public_name_can_be_had() -> None:
     assert set(exports("decoupled")) < set(dir(dc))
     assert "__version__" in dir(dc)

@@ -250,15 +250,6 @@ def test_an_arm_that_came_later_is_remarked() -> None:
     assert not any("average" in each for each in RESULT.remarks)
 
 
-def test_the_result_is_a_table_plain_values_and_a_picture(tmp_path: Path) -> None:
-    text = str(RESULT).splitlines()
-    assert len(text) == 1 + 3 + 2 + 1
-    assert text[0].split() == ["weighted", "self-norm.", "doubly", "rob.", "95", "%", "sequence", "losses"]
-    assert json.loads(json.dumps(RESULT.to_dict()))["candidate"]["name"] == "always b"
-    RESULT.plot(tmp_path / "new" / "values.png")
-    assert (tmp_path / "new" / "values.png").stat().st_size > 1_000
-
-
 def test_an_arm_that_was_never_explored_has_no_value() -> None:
     found = dc.evaluate(ROWS, arms=["a", "b", "c", "d"])
     assert value(found, "d") == Evaluated("d", 0, None, None, None, 0.0, 1.0)

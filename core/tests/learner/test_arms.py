@@ -13,7 +13,7 @@ import decoupled as dc
 from decoupled import testing
 from decoupled.extend import diagnostics
 from decoupled.kernels.state import MOST_PAIRED_ARMS
-from decoupled.learner.arms import ArmNames, Serials
+from decoupled.learner.arms import Serials
 from decoupled.policies.ftpl import MANY_ARMS
 from support.centred_ftpl import CENTRED_FTPL
 from support.policies import forms
@@ -205,26 +205,6 @@ def test_serials_find_their_places() -> None:
         assert [serials.first_from(each) for each in everyone] == [
             sum(arm < each for arm in arms) for each in everyone
         ]
-
-
-def test_many_names_are_found_after_any_coming_and_going() -> None:
-    # Comparing all pairs of names would take minutes here.
-    script, names = random.Random(7), [f"arm-{i}" for i in range(30_000)]
-    arms: ArmNames = ArmNames.checked(names)
-    for turn in range(6):
-        gone = sorted(script.sample(range(len(names)), 5_000))
-        arms = arms.without(np.array(gone))
-        left = set(gone)
-        retired = [names[place] for place in gone]
-        names = [name for place, name in enumerate(names) if place not in left]
-        newcomers = [*script.sample(retired, 1_000), *(f"new-{turn}-{i}" for i in range(3_000)), turn]
-        arms = arms.extended(newcomers)
-        names += newcomers  # type: ignore[arg-type]
-        assert list(arms.names) == names
-        for place in script.sample(range(len(names)), 500):
-            assert arms.place(names[place]) == place
-        for name in set(script.sample(retired, 50)) - set(newcomers):
-            assert name not in arms
 
 
 def test_numbered_arms_stay_numbers_while_they_can() -> None:

@@ -3,8 +3,6 @@
 import json
 import math
 import struct
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -197,17 +195,6 @@ def test_without_news_a_key_keeps_its_arm(policy: dc.Policy) -> None:
         assert [again.decide(key=key).exploit for key in KEYS[:100]] == first
         assert [again.exploit(key=key).exploit for key in KEYS[:100]] == first
         assert [each.exploit for each in again.decide(count=3, key=KEYS[0])] == first[:1] * 3
-
-
-def test_a_key_has_the_same_arm_in_another_process() -> None:
-    learner = taught(dc.Ladder())
-    code = (
-        "import sys, decoupled as dc; learner = dc.Learner.from_json(sys.stdin.read());"
-        "print([learner.decide(key=f'session-{n}').exploit for n in range(50)])"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, input=learner.to_json(), capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [learner.decide(key=key).exploit for key in KEYS[:50]]
 
 
 def test_a_whole_number_is_the_key_of_its_digits() -> None:

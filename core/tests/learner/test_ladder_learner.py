@@ -108,15 +108,15 @@ def test_an_arm_without_a_loss_is_named_even_after_others_moved_its_estimate() -
 # Feedback after other feedback
 
 
-@pytest.mark.parametrize("memory", [None, 2.0, 100.0])
-def test_feedback_in_any_order_teaches_what_the_twin_learns(memory: float | None) -> None:
+@pytest.mark.parametrize(("memory", "rounds"), [(None, 220), (2.0, 360), (100.0, 220)])
+def test_feedback_in_any_order_teaches_what_the_twin_learns(memory: float | None, rounds: int) -> None:
     """A memory of two losses fades so fast that the common factor is renewed within the test."""
     policy = dc.Ladder(memory=memory)
     learner, twin = policy.start(ARMS, seed=1), LadderTwin(ARMS, policy)
     generator = np.random.default_rng(0)
     waiting: list[tuple[dc.Decision, int, Floats]] = []
     apart, renewed = 0, 1.0
-    for _ in range(700):
+    for _ in range(rounds):
         twin.follow(learner)
         waiting.append((learner.decide(), learner.round, twin.exploration_law()))
         if len(waiting) > 8 or generator.random() < 0.3:

@@ -125,17 +125,6 @@ def test_files_that_are_no_specification(tmp_path: Path) -> None:
     assert "Traceback" not in done.output
 
 
-def test_many_arms_have_a_folder(tmp_path: Path) -> None:
-    rewards = [round(0.01 * k, 2) for k in range(64)]
-    path = tmp_path / "spec.toml"
-    path.write_text(
-        f'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n[[environment]]\nname = "Bernoulli"\nrewards = {rewards}\n'
-    )
-    done = CliRunner().invoke(app, ["simulate", str(path), "--out", str(tmp_path / "out")])
-    assert done.exit_code == 0, done.output
-    assert "Bernoulli(64 arms)" in done.output
-
-
 def test_the_example_runs(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

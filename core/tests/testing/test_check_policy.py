@@ -145,21 +145,6 @@ def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPat
         testing.check_parity(testing.Case(Suspect(), 5, 1_000, 0))
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        dc.Ladder(),
-        dc.CoupledTsallisINF(estimator="reduced-variance"),
-        dc.Forgetting(dc.Exp3(), discount=0.97),
-    ],
-    ids=lambda each: each.label,
-)
-def test_policies_of_the_package_pass(policy: dc.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The contract suite is stricter; here some policies of each kind show that sound ones pass, with any number of draws.
-    monkeypatch.setattr("decoupled.testing.case.DRAWS", 10_000)
-    dc.testing.check_policy(policy, rounds=2_000)
-
-
 def test_what_is_no_policy_is_refused() -> None:
     with pytest.raises(dc.ParameterError, match=r"^policy = 3: is not a policy"):
         dc.testing.check_policy(3)  # type: ignore[arg-type]

@@ -34,6 +34,7 @@ from ..models.problem_json import FAULT, faults, log_fault
 from ..observe.log_format import access_log, log_access
 from ..observe.metrics import METHODS, UNKNOWN, Metrics, Recorder
 from ..routes.decisions import FastRoutes, Headers
+from .connection import Exchange
 from .responses import JSON, REQUEST_IDS, Response
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
@@ -182,6 +183,9 @@ class Gateway:
             raise self._too_large()
         elif length == b"0":
             return b""
+        exchange = getattr(receive, "__self__", None)
+        if isinstance(exchange, Exchange) and not exchange.more:  # all of it is here, as of most requests
+            return await self._gathered(receive)
         try:
             async with asyncio.timeout(self._limits.body_seconds):
                 return await self._gathered(receive)
