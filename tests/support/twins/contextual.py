@@ -240,8 +240,8 @@ class ContextualTwin(Twin):
         if self.policy.segments:
             law = (1 - earned / 2) * law + earned / 2 * self.segment.exploration_law()
         even = self.policy.uniform_share * earned
-        law = even / len(law) + (1 - even) * law
-        return law
+        mixed: Floats = even / len(law) + (1 - even) * law
+        return mixed
 
     # Learning
 
