@@ -130,10 +130,11 @@ class ContextualTwin(Twin):
     def prior(self) -> Floats:
         """That of the ladder of all rounds is larger with more than two arms."""
         arms = len(self.estimates)
-        prior = np.array(
+        prior: Floats = np.array(
             [PRIORS.get(name, 1.0) * (max(arms / 2, 1) if name == "pooled" else 1) for name in self.rungs]
         )
-        return prior / prior.sum()
+        prior /= prior.sum()
+        return prior
 
     # Rungs
 
@@ -239,7 +240,8 @@ class ContextualTwin(Twin):
         if self.policy.segments:
             law = (1 - earned / 2) * law + earned / 2 * self.segment.exploration_law()
         even = self.policy.uniform_share * earned
-        return even / len(law) + (1 - even) * law
+        mixed: Floats = even / len(law) + (1 - even) * law
+        return mixed
 
     # Learning
 

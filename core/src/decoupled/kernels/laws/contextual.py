@@ -78,7 +78,8 @@ def fill_priors(params: Any, state: State) -> None:
 @compiled
 def least_earned(state: State) -> float:
     """The share of `uniform_share`, and of a segment's, that is there from the start: 2 / K."""
-    return min(1.0, 2.0 / state.floats.shape[1])
+    share: float = min(1.0, 2.0 / state.floats.shape[1])
+    return share
 
 
 @compiled
