@@ -29,8 +29,8 @@ def test_the_slice_finds_a_good_film_for_the_front_page() -> None:
     example = runpy.run_path(str(ROOT / "examples" / "movielens_slice.py"))
     films = lab.MovieLens(arms=8, data="stand-in")
     evening = example["recommend"](films, visits=8_000, share=0.1)
-    # With 40 other seeds, the shortfall of the front page from the best film was at most 23 % of that of guessing.
-    assert evening.any < evening.slice < evening.served < evening.best
+    # The front page follows the films of the hour, so it can be better than the best single film.
+    assert evening.any < evening.slice < evening.served
     assert evening.best - evening.served < 0.35 * (evening.best - evening.any)
 
 
