@@ -46,7 +46,11 @@ class PartTwin(LadderTwin):
         """Learn a loss; `told` is what the learner says of the update."""
         self.law, self.learner = law, self
         self.tell(told)
-        self._learn(arm, weight, loss, self.baseline(), self.drift())
+        b, drift = self.baseline(), self.drift()
+        if weight * law[arm] > 1 + 1e-9 and self.largest > 0:  # a log may say that the arm was less likely
+            fall = (1 + self.eta * self.gaps()[arm]) / (2 * self.eta)
+            b[arm] = min(b[arm], self.least + fall / weight)
+        self._learn(arm, weight, loss, b, drift)
 
     def _hedge_on(self, weight: float) -> None:
         steps, weights = (
