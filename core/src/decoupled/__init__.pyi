@@ -22,6 +22,7 @@ from .inference import evaluate as evaluate
 from .learner.budget import Budget as Budget
 from .learner.budget import Meter as Meter
 from .learner.guardrails import Guardrails as Guardrails
+from .learner.labels import Labels as Labels
 from .learner.losses import preference_loss as preference_loss
 from .policies import *  # noqa: F403 # Learner as well: loading a saved one needs the policies known by name
 from .policies.python import PythonPolicy as PythonPolicy

@@ -77,7 +77,7 @@ class Guard:
         if (pinned := _place(rules.pinned, arms, part)) is not None:
             return pinned, "pinned"
         if rules.holdout > 0.0 or rules.floors:
-            u = self._uniform(stream) if key is None else _hashed(f"guard-key-{key}")
+            u = self._uniform(stream) if key is None else hashed(f"guard-key-{key}")
             chosen, reason = self._by_share(u, arms, part)
             if chosen is not None:
                 return chosen, reason
@@ -104,7 +104,7 @@ class Guard:
     def _uniform(self, stream: bytes) -> float:
         """A number uniform on [0, 1)."""
         self.draws += 1
-        return _hashed(f"guard-{stream.hex()}-{self.draws}")
+        return hashed(f"guard-{stream.hex()}-{self.draws}")
 
     def law(self, law: Floats, arms: ArmNames, part: Ints | None) -> Floats:
         """The probability of serving each arm, given the policy's."""
@@ -144,8 +144,8 @@ class Guard:
         return cls(Guardrails.from_dict(saved["rules"]), *state)
 
 
-def _hashed(text: str) -> float:
-    """A number on [0, 1)."""
+def hashed(text: str) -> float:
+    """A number on [0, 1) that looks random to whoever does not know the text."""
     return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11) * 2.0**-53
 
 

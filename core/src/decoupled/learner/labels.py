@@ -1,0 +1,244 @@
+"""Labels: the true loss of some explored answers, told by somebody who knows, so that what is learned is true for any judge.
+
+Let s be the judged loss of the explored arm and g its true loss, both in [0, 1]. A coin of probability rho, tossed by `decide`,
+says whether the decision wants a label. The learner is fed
+
+    l = lam s + (a / rho) (g - lam s),    a = 1 if it was labelled, else 0.
+
+Given the past, the coin has the mean rho, so l has the mean of g, for any judge and any lam and rho that are fixed with the
+decision. docs/theory.md has the proof, and what it assumes.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from ..base.validation import as_float, share_of, whole_number
+from ..errors import FeedbackError, Message, ParameterError
+from ..inference.ordering import MOST_PATIENCE
+from .guard import hashed
+
+LEAST_SHARE = 0.001
+_CHANGED = "it was changed"
+PRIOR = 10.0  # pseudo-labels each of (0, 0) and (1, 1): at first the judge is believed
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How many explored decisions want a label: the true loss, from somebody who knows.
+
+    A judge, such as a language model or a proxy metric, may favour the worse arm. With labels, everything that is learned and
+    every verdict is about the true loss, for any judge. See the guide "Can I trust my judge?".
+
+    Args:
+        share: the probability with which a decision wants a label, from 0.001 to 1.
+        first: this many decisions want one at the start.
+        deadline: after this many newer decisions a label no longer counts, up to 10,000.
+        missing: the loss that a label counts as if it never comes, from 0, the lowest of `loss_range`, to 1, the highest.
+
+    >>> import decoupled as dc
+    >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7, labels=dc.Labels(share=0.1, first=200))
+    >>> decision = learner.decide()
+    >>> decision.label                                    # the first 200 want a label
+    True
+    >>> learner.observe(decision, judged=0.3)             # what the judge says; the decision stays pending
+    >>> learner.observe(decision, loss=0.0)               # the label
+    >>> learner.labels
+    LabelStatus(used=1, missing=0, awaiting=0, lam=1.0)
+    """
+
+    share: float = 0.1
+    first: int = 200
+    deadline: int = MOST_PATIENCE
+    missing: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, value in {
+            "share": _within(
+                "share", self.share, LEAST_SHARE, 1.0, "to do without labels, leave out labels="
+            ),
+            "first": whole_number("first", self.first, 0, "the default is 200"),
+            "deadline": whole_number("deadline", self.deadline, 1, "the default is 10,000", MOST_PATIENCE),
+            "missing": share_of("missing", self.missing, "the default is 0.5, the middle"),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def width(self) -> float:
+        """The width of the range [1 - 1 / share, 1 / share] of what is fed."""
+        return 2.0 / self.share - 1.0
+
+    def to_unit(self, estimate: float) -> float:
+        """An estimate on a scale from 0 to 1, for policies: one map for all decisions, also the first ones.
+
+        >>> Labels(share=0.5).to_unit(-1.0), Labels(share=0.5).to_unit(0.5), Labels(share=0.5).to_unit(2.0)
+        (0.0, 0.5, 1.0)
+        """
+        return min(max(0.5 + (estimate - 0.5) / self.width, 0.0), 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rules as plain values."""
+        return asdict(self)
+
+
+class Asked(NamedTuple):
+    """What a decision fixes: whether it wants a label, with which probability it could, and how much the judge counts."""
+
+    wanted: bool
+    rho: float
+    lam: float
+
+    def estimate(self, judged: float, gold: float | None) -> float:
+        """What is fed; the label is `gold`, None if none was wanted.
+
+        >>> Asked(False, 0.1, 0.5).estimate(0.4, None), Asked(True, 0.1, 0.5).estimate(0.4, 1.0)
+        (0.2, 8.2)
+        """
+        believed = self.lam * judged
+        return believed if gold is None else believed + (gold - believed) / self.rho
+
+
+class LabelStatus(NamedTuple):
+    """The labels of a learner so far: `Learner.labels`.
+
+    Attributes:
+        used: how many labels were learned from.
+        missing: how many never came in time.
+        awaiting: how many decisions were judged and await their label.
+        lam: how much the judge counts in the next decision: the slope of labels on judgements, between 0 and 1.
+    """
+
+    used: int
+    missing: int
+    awaiting: int
+    lam: float
+
+
+class Judged(NamedTuple):
+    """What a judge said of a decision: the loss, and how much it preferred what it saw first, if that is known."""
+
+    loss: float
+    position: float | None
+
+
+# The number of labels, and the sums of s, g, s^2 and s g.
+Sums = tuple[float, float, float, float, float]
+
+
+class Labelling:
+    """The labels of one learner: the rules, the sums that lam is fitted to, and what was judged and awaits its label."""
+
+    def __init__(self, rules: Labels, sums: Sums = (0.0, 0.0, 0.0, 0.0, 0.0), missing: int = 0) -> None:
+        self.rules = rules
+        self.judged: dict[str, Judged] = {}
+        # No label is overdue before so many decisions are made.
+        self.next_due = 0
+        self.set_sums(sums, missing)
+
+    def set_sums(self, sums: Sums, missing: int) -> None:
+        """Note what labels say so far, and how many are missing; this may be repeated."""
+        self.sums, self.missing, self.lam = sums, missing, slope(sums)
+
+    def ask(self, number: int, stream: bytes) -> Asked:
+        """Toss the coin of the decision with this number, when the random stream stands here.
+
+        Like a guardrail's draw, it moves no random number of the policy, and nobody foresees it without the seed.
+        """
+        rho = 1.0 if number <= self.rules.first else self.rules.share
+        wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
+        return Asked(wanted, rho, self.lam)
+
+    def with_label(self, judged: float, gold: float) -> Sums:
+        """The sums with one more label."""
+        count, s, g, ss, sg = self.sums
+        return count + 1.0, s + judged, g + gold, ss + judged * judged, sg + judged * gold
+
+    def overdue(self, made: int) -> list[str]:
+        """The ids of decisions whose label is overdue when so many are made, oldest first."""
+        if made < self.next_due or not self.judged:
+            return []
+        numbers = sorted((number_of(key), key) for key in self.judged)
+        last = made - self.rules.deadline
+        found = [key for number, key in numbers if number <= last]
+        left = numbers[len(found) :]
+        self.next_due = left[0][0] + self.rules.deadline if left else 0
+        return found
+
+    def expect(self, key: str, judged: Judged) -> None:
+        """Await the label of a decision; this may be repeated."""
+        due = number_of(key) + self.rules.deadline
+        self.next_due = min(self.next_due, due) if self.judged else due
+        self.judged[key] = judged
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but what decisions keep themselves, as plain values."""
+        judged = [[key, *each] for key, each in self.judged.items()]
+        return {
+            "rules": self.rules.to_dict(),
+            "sums": list(self.sums),
+            "missing": self.missing,
+            "judged": judged,
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Labelling":
+        """Restore the result of `to_json`."""
+        count, s, g, ss, sg = (_within("sums", each, 0.0, 1e15, _CHANGED) for each in content["sums"])
+        missing = whole_number("missing", content["missing"], 0, _CHANGED)
+        labelling = cls(Labels(**content["rules"]), (count, s, g, ss, sg), missing)
+        for key, loss, position in content["judged"]:
+            labelling.expect(key, Judged(share_of("judged", loss, _CHANGED), checked_position(position)))
+        return labelling
+
+
+def _within(name: str, value: object, low: float, high: float, remedy: str) -> float:
+    number = as_float(value)
+    if number is None or not low <= number <= high:
+        raise ParameterError.of(name, value, f"must be a number from {low:g} to {high:g}", remedy)
+    return number
+
+
+def number_of(key: str) -> int:
+    """The number of the decision with this id."""
+    return int(key.rpartition("-")[2])
+
+
+def slope(sums: Sums) -> float:
+    """The slope of g on s, clipped to [0, 1], with pseudo-labels that agree.
+
+    >>> slope((0.0, 0.0, 0.0, 0.0, 0.0)), round(slope((100.0, 50.0, 50.0, 50.0, 25.0)), 2)
+    (1.0, 0.17)
+    """
+    count, s, g, ss, sg = (each + prior for each, prior in zip(sums, _PRIOR, strict=True))
+    return min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
+
+
+_PRIOR = (2.0 * PRIOR, PRIOR, PRIOR, PRIOR, PRIOR)
+
+
+def checked_position(position: object) -> float | None:
+    """How much a judge preferred what it saw first, from -1 to 1; None if that is not known."""
+    remedy = "1 if what the judge saw first won, -1 if the second did, 0 for a tie"
+    return None if position is None else _within("position", position, -1.0, 1.0, remedy)
+
+
+def check_feedback(key: str, asked: Asked, judged_before: bool, judged: object, gold: object) -> None:
+    """Raise an error if this cannot be the feedback of a decision."""
+    if judged is None and not judged_before:
+        problem = f"decision {key!r}: was not judged, and a label alone would bias what is learned"
+        raise FeedbackError(Message(problem, "give judged= too, in this call or an earlier one"))
+    if judged is not None and judged_before:
+        problem = f"decision {key!r}: was judged already, and awaits its label"
+        raise FeedbackError(Message(problem, "send loss= alone"))
+    if gold is not None and not asked.wanted:
+        problem = f"decision {key!r}: wants no label, and one that was not drawn by chance would bias what is learned"
+        raise FeedbackError(
+            Message(problem, "send judged= alone; decision.label says whether one is wanted")
+        )
+
+
+def not_labelled(name: str) -> ParameterError:
+    """The error of giving what only a learner with labels takes."""
+    return ParameterError(
+        f"{name}: this learner has no labels, so what a judge says is its loss; give loss=, or start it with "
+        "labels=dc.Labels(share=0.1)"
+    )
