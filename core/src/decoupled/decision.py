@@ -27,6 +27,8 @@ class Decision(NamedTuple):
             loss as it is and does not know the propensity.
         drawn: the arm that the policy drew to exploit; `exploit`, unless a guardrail replaced it.
         guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor" or "incumbent"); None if the policy did.
+        label: whether the decision wants a label; see `Labels`.
+        asked: what the decision fixed about its label; None without labels.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["red", "green", "blue"], seed=7)
@@ -57,9 +59,52 @@ class Decision(NamedTuple):
         """Why a contextual policy drew its arm: see `ContextualLadder`. None for others, and after saving and loading."""
         return None
 
+    @property
+    def asked(self) -> "Asked | None":
+        """What the decision fixed about its label; None without labels."""
+        return None
+
+    @property
+    def label(self) -> bool:
+        """Whether the decision wants a label."""
+        return self.asked is not None and self.asked.wanted
+
+
+class Asked(NamedTuple):
+    """What a decision fixes about its label, which `Labels` explains.
+
+    Attributes:
+        wanted: whether the decision wants a label.
+        rho: the probability with which it did.
+        lam: how much the judge counts, from 0 to 1.
+
+    >>> import decoupled as dc
+    >>> dc.Ladder().start(arms=2, seed=7, labels=dc.Labels(first=10)).decide().asked
+    Asked(wanted=True, rho=1.0, lam=1.0)
+    """
+
+    wanted: bool
+    rho: float
+    lam: float
+
+    def estimate(self, judged: float, label: float | None) -> float:
+        """What is learned from a judged loss and the label, None if none was wanted; both on a scale from 0 to 1.
+
+        Its mean is that of the label, for any judge.
+
+        Args:
+            judged: the judged loss.
+            label: the label.
+
+        >>> Asked(False, 0.1, 0.5).estimate(0.4, None), Asked(True, 0.1, 0.5).estimate(0.4, 1.0)
+        (0.2, 8.2)
+        """
+        believed = self.lam * judged
+        return believed if label is None else believed + (label - believed) / self.rho
+
 
 class GuardedDecision(Decision):
-    """A decision whose `exploit` was chosen by a guardrail. It compares and unpacks like any other.
+    """A decision whose `exploit` was chosen by a guardrail, or that has labels. It compares and unpacks like any other.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["red", "green"], seed=7)
@@ -71,11 +116,17 @@ class GuardedDecision(Decision):
 
     _drawn: Arm | None = None
     _guard: str | None = None
+    _asked: Asked | None = None
 
     @property
     def drawn(self) -> Arm | None:
         """The arm that the policy drew to exploit."""
-        return self._drawn
+        return self.exploit if self._guard is None else self._drawn
+
+    @property
+    def asked(self) -> Asked | None:
+        """What the decision fixed about its label; None without labels."""
+        return self._asked
 
     @property
     def guard(self) -> str | None:
@@ -119,11 +170,6 @@ class ContextualDecision(GuardedDecision):
     """
 
     _why: tuple[tuple[str, ...], int, tuple[str | None, ...], list[float]] | None = None
-
-    @property
-    def drawn(self) -> Arm | None:
-        """The arm that the policy drew to exploit."""
-        return self.exploit if self._guard is None else self._drawn
 
     @property
     def why(self) -> Why | None:

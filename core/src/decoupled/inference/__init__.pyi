@@ -7,6 +7,7 @@ from .evaluated import Evaluated as Evaluated
 from .evaluated import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .evaluation import wrong_propensities as wrong_propensities
+from .judging import JudgeReport as JudgeReport
 from .log_columns import Log as Log
 from .log_columns import columns_of as columns_of
 from .log_columns import matches as matches

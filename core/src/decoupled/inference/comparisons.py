@@ -292,7 +292,7 @@ def estimated_difference(sums: Sums, arm: int, other: int, drift: bool) -> float
     if drift and min(one, two) >= 0:
         return sums.pairs.difference(one, two)
     mean, their_mean = comparable_means(sums, drift)[[arm, other]]
-    return float(mean - their_mean)
+    return float(sums.unmapped_difference(mean - their_mean))
 
 
 def comparable_means(sums: Sums, drift: bool) -> Floats:
@@ -310,14 +310,14 @@ def ratio(loss: Floats, gain: Floats) -> Floats:
 
 def _lower(sums: Sums, arm: int, other: int, drift: bool) -> float:
     if not drift:
-        return lower_plain_difference(sums, arm, other)
+        return float(sums.unmapped_difference(lower_plain_difference(sums, arm, other)))
     one, two = sums.pairs.slots((arm, other)).tolist()
     if min(one, two) >= 0:
         share = float(sums.share_of_pairs(np.array([arm]), other)[0])
         return sums.pairs.lower(one, two, sums.risk * share)
     total, squares = weighted_difference(sums, np.array([arm]), np.array([other]))
     bound = lower_difference(sums.rounds[ROUNDS], total, squares, sums.risk * sums.share_of_new_pairs())
-    return float(bound[0])
+    return float(sums.unmapped_difference(bound[0]))
 
 
 def _signed(shown: Shown, sign: float) -> Interval:

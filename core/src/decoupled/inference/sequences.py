@@ -62,6 +62,8 @@ class Sequences:
         risk: the probability with which an interval of a family may ever fail.
         drift: which intervals the methods give unless you say otherwise.
         coupled: whether the arm exploited is the arm explored, as in the standard game.
+        label_share: the share of decisions that want a label, if losses are estimates by labels on the map of
+            `Labels.to_unit`; 1 without labels.
 
     >>> from decoupled.inference import Sequences
     >>> sequences = Sequences(arms=2)
@@ -73,10 +75,18 @@ class Sequences:
     True
     """
 
-    def __init__(self, arms: int, risk: float = 0.05, *, drift: bool = True, coupled: bool = False) -> None:
+    def __init__(
+        self,
+        arms: int,
+        risk: float = 0.05,
+        *,
+        drift: bool = True,
+        coupled: bool = False,
+        label_share: float = 1.0,
+    ) -> None:
         count = whole_number("arms", arms, 2, "with one arm there is nothing to compare")
         chance = number_in("risk", risk, LEAST_RISK, 1.0, _RISK)
-        self._set(Sums.start(count, bool(coupled), chance, bool(drift)))
+        self._set(Sums.start(count, bool(coupled), chance, bool(drift), 2.0 / label_share - 1.0))
 
     def _set(self, sums: Sums, seen: int = 0, unsummed: list[Observation] | None = None) -> None:
         """Replace everything in one step, so that an interrupt leaves either the old or the new.
@@ -293,7 +303,8 @@ class Sequences:
         rounds, moments = self._moments(self._allows_drift(drift), among)
         lows = np.minimum(lower_mean(rounds, moments[0], moments[1], risks), 1.0)
         highs = np.maximum(1.0 - lower_mean(rounds, moments[2], moments[3], risks), 0.0)
-        return ratio(moments[0], moments[2]), lows, highs
+        mean, low, high = (sums.unmapped(each) for each in (ratio(moments[0], moments[2]), lows, highs))
+        return mean, low, high
 
     def estimates(self, *, drift: bool | None = None) -> Floats:
         """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none was seen.
@@ -302,7 +313,8 @@ class Sequences:
             drift: whether losses may drift; None for what the sequences were made with.
         """
         moments = self._moments(self._allows_drift(drift))[1]
-        return ratio(moments[0], moments[2])
+        found: Floats = self.sums.unmapped(ratio(moments[0], moments[2]))
+        return found
 
     def served(self, *, drift: bool | None = None) -> Interval:
         """The interval of the mean loss of what was exploited, over the observed rounds that exploited an arm.
@@ -320,7 +332,8 @@ class Sequences:
         loss, losses, gain, gains = sums.flow[SERVED : SERVED + 4]
         low = lower_mean(sums.rounds[SERVED_ROUNDS], loss, losses, risk)
         high = 1.0 - lower_mean(sums.rounds[SERVED_ROUNDS], gain, gains, risk)
-        return Interval.around(float(ratio(loss, gain)), min(float(low), 1.0), max(float(high), 0.0))
+        ends = float(ratio(loss, gain)), min(float(low), 1.0), max(float(high), 0.0)
+        return Interval.around(*(float(sums.unmapped(each)) for each in ends))
 
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
@@ -370,7 +383,8 @@ class Sequences:
         # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was exploited.
         served = ratio(common[2] + rounds, common[0] + rounds)
         estimate = float(comparable_means(sums, drift=True)[place] - served) if rounds > 0 else 0.0
-        return Interval.around(estimate, min(float(low), 1.0), max(float(high), -1.0))
+        ends = estimate, min(float(low), 1.0), max(float(high), -1.0)
+        return Interval.around(*(float(sums.unmapped_difference(each)) for each in ends))
 
     # Parts of the above
 
@@ -506,7 +520,7 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
     rows: list[int] = []
     numbers: list[float] = []
     laws: list[Floats] = []
-    for explore, weight, loss, exploit, available, law in seen:
+    for explore, weight, loss, exploit, available, law, rho in seen:
         row, share, served = -1, 0.0, exploit is not None
         if weight == 1.0:  # no other arm had a chance
             available = (explore,)
@@ -532,7 +546,8 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
             *(explore, -1 if exploit is None else exploit, row),
             *(weight is not None, whole, served, coupled),
         )  # fmt: skip
-        numbers += (0.0 if weight is None else weight, loss, share)
+        estimate = loss if sums.width == 1.0 else 0.5 + sums.width * (loss - 0.5)
+        numbers += (0.0 if weight is None else weight, loss, share, share / sums.width, estimate, rho)
     return Observed(
         np.array(rows, np.int64).reshape(len(seen), -1), np.array(numbers).reshape(len(seen), -1),
         np.array(laws) if laws else np.empty((0, len(sums.batch))),

@@ -38,10 +38,11 @@ class Observation(NamedTuple):
     Attributes:
         explore: the arm that was explored.
         weight: 1 / propensity, or an unbiased estimate of it; None if it is not known.
-        loss: the loss of that arm, in [0, 1].
+        loss: the loss of that arm, in [0, 1]; with labels, an estimate of it on the map of `Labels.to_unit`.
         exploit: the arm that was exploited; None if none was.
         available: the arms that could be explored; None for all.
         law: the probability with which each arm was explored, 0 for retired arms; None if it is not known.
+        rho: the probability with which the round wanted a label; 1 without labels.
     """
 
     explore: int
@@ -50,6 +51,7 @@ class Observation(NamedTuple):
     exploit: int | None = None
     available: Collection[int] | None = None
     law: Floats | None = None
+    rho: float = 1.0
 
 
 class Shown(NamedTuple):
@@ -87,6 +89,8 @@ class Sums:
         settled: the pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
         next_look: after how many observations to look for such pairs among those that `pairs` does not follow.
         left_out: how many decisions were left out, because it is not known what they would have shown.
+        width: the width of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around
+            1/2; only pairs of arms are compared by losses that are not mapped.
     """
 
     risk: float
@@ -104,9 +108,12 @@ class Sums:
     settled: dict[tuple[int, int], Shown]
     next_look: int = 0
     left_out: int = 0
+    width: float = 1.0
 
     @classmethod
-    def start(cls, arms: int, coupled: bool = False, risk: float = 0.05, drift: bool = True) -> "Sums":
+    def start(
+        cls, arms: int, coupled: bool = False, risk: float = 0.05, drift: bool = True, width: float = 1.0
+    ) -> "Sums":
         """The sums of arms of which nothing is known."""
         pairs = Pairs.start(arms)
         flow = np.zeros(_FLOW)
@@ -114,7 +121,7 @@ class Sums:
         sums = cls(
             *(risk, drift, coupled, np.zeros((arms, _MOMENTS)), np.zeros((arms, _COUNTS), np.int64)),
             *(np.zeros(arms, np.int64), np.zeros(arms, np.bool_), np.zeros(_ROUNDS, np.int64), flow),
-            *([arms * (arms - 1)], arms, pairs, {}),
+            *([arms * (arms - 1)], arms, pairs, {}, 0, 0, width),
         )
         sums._set_goals(range(len(pairs.owners)))
         return sums
@@ -124,6 +131,14 @@ class Sums:
         arrays = {name: getattr(self, name).copy() for name in _ARRAYS}
         rest = {name: getattr(self, name).copy() for name in ("compared", "pairs", "settled")}
         return replace(self, **arrays, **rest)
+
+    def unmapped(self, mean: Any) -> Any:
+        """A mean loss, given the mean of mapped losses, which may lie outside [0, 1] if it is an end of an interval."""
+        return mean if self.width == 1.0 else np.clip(0.5 + self.width * (mean - 0.5), 0.0, 1.0)
+
+    def unmapped_difference(self, difference: Any) -> Any:
+        """The same for a difference of two means."""
+        return difference if self.width == 1.0 else np.clip(self.width * difference, -1.0, 1.0)
 
     @property
     def live(self) -> list[int]:
@@ -243,7 +258,7 @@ class Sums:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Sums":
         """Restore the result of `to_dict`."""
-        plain = {name: content[name] for name in _PLAIN if name in content or name != "left_out"}
+        plain = {name: content[name] for name in _PLAIN if name in content or name not in _OPTIONAL}
         arrays = {name: _unpack(content[name], name) for name in _ARRAYS}
         settled = {(worse, better): Shown(*shown) for worse, better, *shown in content["settled"]}
         sums = cls(**plain, **arrays, pairs=Pairs.from_dict(content["pairs"]), settled=settled)
@@ -269,6 +284,7 @@ class Sums:
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
             "next_look": type(self.next_look) is int and self.next_look >= 0,
             "left_out": type(self.left_out) is int and self.left_out >= 0,
+            "width": type(self.width) is float and 1.0 <= self.width < 1e6,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all()
             and (at >= 0).all() and (at <= self.counts[:, SEEN].sum()).all(),
@@ -304,7 +320,8 @@ def _counted(values: Ints) -> bool:
     return values.dtype == np.int64 and bool((values >= 0).all())
 
 
-_PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look", "left_out")
+_PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look", "left_out", "width")
+_OPTIONAL = ("left_out", "width")  # what older states do not have
 _ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
 _WIDTHS = {"moments": _MOMENTS, "counts": _COUNTS}
 

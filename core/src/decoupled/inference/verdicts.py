@@ -52,6 +52,8 @@ class Verdict:
         left_out: how many decisions are left out, because no loss of them came in time.
         waiting: how many losses wait for those of earlier decisions.
         remark: what is assumed about decisions that are left out, and what the losses wait for; None if there are none.
+        judge: with labels, what the judge alone would say; None without.
+        warning: that the judge alone would decide for another arm than the labels do; None if it does not.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> sequences = Sequences(arms=2)
@@ -73,6 +75,8 @@ class Verdict:
     left_out: int = 0
     waiting: int = 0
     remark: str | None = None
+    judge: str | None = None
+    warning: str | None = None
 
     def __str__(self) -> str:
         return self.text

@@ -11,7 +11,7 @@ from .jit import compiled
 
 # The columns of `Observed.rows` and `Observed.numbers`.
 EXPLORE, EXPLOIT, LAW, WEIGHTED, WHOLE, SERVES, COUPLED = range(7)
-WEIGHT, LOSS, SHARE = range(3)
+WEIGHT, LOSS, SHARE, STAKE, ESTIMATE, RHO = range(6)
 
 # The first columns of the moments of an arm, each with the three after it: a sum of losses and of their squares, then the
 # same of gains.
@@ -37,7 +37,9 @@ class Observed(NamedTuple):
     Attributes:
         rows: the explored arm, the exploited one or -1, the row in `laws` or -1, and whether the weight is known, the
             round could explore every arm, it counts for what was exploited, and the game is the standard one.
-        numbers: the weight, the loss, and how much a round without a law counts for pairs of arms; 0 if it does not.
+        numbers: the weight; the loss in [0, 1]; the share of their money that pairs of arms bet in a round without a law, 0
+            if it has one; how much such a round counts; and the loss that was estimated from a label, with the label's
+            probability, see `decoupled.learner.labels`. Without labels these are the share, the loss and 1.
         laws: laws of exploration, by arm. With a share above 0, what is not 0 there could be explored.
     """
 
@@ -163,27 +165,28 @@ def _add_to_pairs(seen: Observed, arms: ArmTotals, pairs: PairTotals, n: int) ->
         pairs.chances[slot] = chance
         if arm == seen.rows[n, EXPLORE]:
             explored = slot
-    above = seen.numbers[n, LOSS] - arms.flow[LEVEL]
-    arms.flow[LEVEL] += RATE * above
+    # Whatever the level in [0, 1], an estimate differs from it by at most 1 / rho.
+    above = seen.numbers[n, RHO] * (seen.numbers[n, ESTIMATE] - arms.flow[LEVEL])
+    arms.flow[LEVEL] = min(max(arms.flow[LEVEL] + RATE * above, 0.0), 1.0)
     for k in range(len(pairs.bets)):
         pairs.again[k] = 1.0
     if share == 0.0:
         arms.rounds[LAW_ROUNDS] += 1
-        return _bet_by_law(pairs, explored, above)
+        return _bet_by_law(pairs, explored, above, seen.numbers[n, RHO])
     if law < 0:
-        _bet_on_none(pairs, share)
+        _bet_on_none(pairs, share, seen.numbers[n, STAKE])
     else:
-        _bet_on_some(pairs, share)
+        _bet_on_some(pairs, share, seen.numbers[n, STAKE])
     return explored >= 0 and _bet_by_weight(seen, pairs, n, explored, above)
 
 
 @compiled
-def _bet_by_law(pairs: PairTotals, explored: int, above: float) -> bool:
+def _bet_by_law(pairs: PairTotals, explored: int, above: float, rho: float) -> bool:
     chances, enough = pairs.chances, False
     for one in range(len(chances)):
         for two in range(one):
             weight = chances[one] * chances[two] / (chances[one] + chances[two] + TINY)
-            pairs.weights[one, two] += weight
+            pairs.weights[one, two] += rho * weight
     if explored < 0:
         return False
     for slot in range(len(chances)):
@@ -200,22 +203,23 @@ def _bet_by_law(pairs: PairTotals, explored: int, above: float) -> bool:
 def _bet_by_weight(seen: Observed, pairs: PairTotals, n: int, explored: int, above: float) -> bool:
     """Add what the explored arm tells. The stake of the round, which every pair pays, is paid already."""
     weight, loss, share = seen.numbers[n, WEIGHT], seen.numbers[n, LOSS], seen.numbers[n, SHARE]
+    gain = seen.numbers[n, STAKE] * weight * above / seen.numbers[n, RHO]
     enough = False
     for k in range(len(pairs.bets)):
         pairs.again[k] = 1.0 / (1.0 - share * pairs.bets[k])
     for slot in range(len(pairs.owners)):
         if slot != explored and pairs.chances[slot] > 0.0:
-            pairs.gains[explored, slot] += share * weight * above
-            pairs.gains[slot, explored] -= share * weight * above
+            pairs.gains[explored, slot] += gain
+            pairs.gains[slot, explored] -= gain
             enough |= _bet(pairs, explored, slot, share * (weight * loss - 1.0))
             enough |= _bet(pairs, slot, explored, share * (weight * (1.0 - loss) - 1.0))
     return enough
 
 
 @compiled
-def _bet_on_none(pairs: PairTotals, share: float) -> None:
+def _bet_on_none(pairs: PairTotals, share: float, stake: float) -> None:
     """Let every pair pay its stake: a factor that all have in common, so it is kept once."""
-    pairs.common[len(pairs.bets)] += share
+    pairs.common[len(pairs.bets)] += stake
     small = False
     for k in range(len(pairs.bets)):
         pairs.common[k] *= 1.0 - share * pairs.bets[k]
@@ -228,14 +232,14 @@ def _bet_on_none(pairs: PairTotals, share: float) -> None:
 
 
 @compiled
-def _bet_on_some(pairs: PairTotals, share: float) -> None:
+def _bet_on_some(pairs: PairTotals, share: float, stake: float) -> None:
     """The same for the pairs that could be explored in this round."""
     slots = len(pairs.owners)
     for one in range(slots):
         for two in range(slots):
             if one != two and pairs.chances[one] > 0.0 and pairs.chances[two] > 0.0:
                 if two < one:
-                    pairs.weights[one, two] += share
+                    pairs.weights[one, two] += stake
                 for k in range(len(pairs.bets)):
                     _multiply(pairs, one * slots + two, k, 1.0 - share * pairs.bets[k])
 

@@ -1,5 +1,6 @@
 """What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..base.validation import whole_number
@@ -9,6 +10,7 @@ from ..inference.ordering import MOST_PATIENCE, PATIENCE
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.boundary import Interval
+    from ..inference.judging import JudgeReport
     from ..inference.sequences import Sequences
     from ..inference.verdicts import Verdict
     from .learner import Learner
@@ -111,13 +113,41 @@ class Inference:
             risk: another risk than that of `watch`; None for that of `watch`. Choose it before you look.
             drift: whether losses may drift; None for what `watch` was told.
         """
-        from ..inference.verdicts import verdict
+        return self._learner._asked(lambda watch, parts: _verdict(watch, parts, risk, drift))
 
-        def question(watch: "Watch", parts: "Parts") -> "Verdict":
-            names: list[Arm] = [""] * watch.sequences.count
-            for place, name in enumerate(parts.arms.names):
-                names[parts.running.serials.of_one(place)] = name
-            return verdict(watch.sequences, names, risk=risk, drift=drift, waiting=watch.waiting)
+    def judge(self) -> "JudgeReport":
+        """How far the judge can be trusted: its agreement with labels, and its biases. Only with `labels`.
+
+        >>> import decoupled as dc, random
+        >>> chance = random.Random(1)
+        >>> learner = dc.Ladder().start(["short", "long"], seed=7, labels=dc.Labels(share=0.2))
+        >>> learner.watch()
+        >>> for _ in range(3_000):                        # the judge likes "long", which is worse
+        ...     decision = learner.decide()
+        ...     long = decision.explore == "long"
+        ...     loss = float(chance.random() < (0.5 if long else 0.2))
+        ...     judged = float(chance.random() < (0.1 if long else 0.6))
+        ...     learner.observe(decision, judged=judged, loss=loss if decision.label else None)
+        >>> print(learner.inference.judge())
+        >>> print(learner.inference.verdict())
+        >>> print(learner.inference.verdict().warning)
+        """
+        from ..inference.judging import JudgeReport
+
+        def question(watch: "Watch", parts: "Parts") -> "JudgeReport":
+            if watch.judge is None or watch.judged is None or parts.labels is None:
+                raise UnsupportedError(
+                    "inference.judge(): this learner has no labels; start it with labels=dc.Labels(share=0.1)"
+                )
+            serials = [parts.running.serials.of_one(place) for place in range(len(parts.arms))]
+            agreement, position, biases = watch.judge.intervals(watch.sequences.risk, serials)
+            scaled = (each.scaled(*parts.losses, difference=True) for each in biases)
+            bias: dict[Arm, Interval] = dict(zip(parts.arms.names, scaled, strict=True))
+            alone = verdict(watch.judged, _names(watch, parts), waiting=watch.waiting)
+            counts = watch.judge.labels, watch.judge.missing, len(parts.labels.judged)
+            return JudgeReport(agreement, bias, position, *counts, parts.labels.lam, alone)
+
+        from ..inference.verdicts import verdict
 
         return self._learner._asked(question)
 
@@ -195,3 +225,24 @@ class Inference:
         decoupled.errors.UnsupportedError: inference: this learner is not watched; call watch() before the first decision
         """
         self._learner._unwatch()
+
+
+def _names(watch: "Watch", parts: "Parts") -> list[Arm]:
+    """The name of each arm by its serial; empty for retired arms."""
+    names: list[Arm] = [""] * watch.sequences.count
+    for place, name in enumerate(parts.arms.names):
+        names[parts.running.serials.of_one(place)] = name
+    return names
+
+
+def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | None) -> "Verdict":
+    from ..inference.judging import disagreement, missing_labels
+    from ..inference.verdicts import verdict
+
+    names, waiting = _names(watch, parts), watch.waiting
+    found = verdict(watch.sequences, names, risk=risk, drift=drift, waiting=waiting)
+    if watch.judged is None or watch.judge is None:
+        return found
+    alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting)
+    remark = "; ".join(filter(None, (found.remark, missing_labels(watch.judge.missing)))) or None
+    return replace(found, remark=remark, judge=alone.text, warning=disagreement(found, alone))

@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from ..base.validation import as_float, share_of, whole_number
+from ..decision import Asked, Decision
 from ..errors import FeedbackError, Message, ParameterError
 from ..inference.ordering import MOST_PATIENCE
 from .guard import hashed
+from .replay import Record
 
 LEAST_SHARE = 0.001
 _CHANGED = "it was changed"
@@ -80,23 +82,6 @@ class Labels:
         return asdict(self)
 
 
-class Asked(NamedTuple):
-    """What a decision fixes: whether it wants a label, with which probability it could, and how much the judge counts."""
-
-    wanted: bool
-    rho: float
-    lam: float
-
-    def estimate(self, judged: float, gold: float | None) -> float:
-        """What is fed; the label is `gold`, None if none was wanted.
-
-        >>> Asked(False, 0.1, 0.5).estimate(0.4, None), Asked(True, 0.1, 0.5).estimate(0.4, 1.0)
-        (0.2, 8.2)
-        """
-        believed = self.lam * judged
-        return believed if gold is None else believed + (gold - believed) / self.rho
-
-
 class LabelStatus(NamedTuple):
     """The labels of a learner so far: `Learner.labels`.
 
@@ -151,6 +136,16 @@ class Labelling:
         """The sums with one more label."""
         count, s, g, ss, sg = self.sums
         return count + 1.0, s + judged, g + gold, ss + judged * judged, sg + judged * gold
+
+    def learn_logged(self, record: Record) -> float:
+        """What is learned from a record of a log, on a scale from 0 to 1, and what its label says of the judge."""
+        if record.judged is None:
+            assert record.loss is not None
+            return self.rules.to_unit(record.loss)
+        asked, label = Asked(record.loss is not None, record.rho, self.lam), record.loss
+        if label is not None:
+            self.set_sums(self.with_label(record.judged, label), self.missing)
+        return self.rules.to_unit(asked.estimate(record.judged, label))
 
     def overdue(self, made: int) -> list[str]:
         """The ids of decisions whose label is overdue when so many are made, oldest first."""
@@ -221,19 +216,27 @@ def checked_position(position: object) -> float | None:
     return None if position is None else _within("position", position, -1.0, 1.0, remedy)
 
 
-def check_feedback(key: str, asked: Asked, judged_before: bool, judged: object, gold: object) -> None:
+def check_feedback(decision: Decision, judged_before: bool, judged: object, label: object) -> None:
     """Raise an error if this cannot be the feedback of a decision."""
+    key = decision.id
     if judged is None and not judged_before:
         problem = f"decision {key!r}: was not judged, and a label alone would bias what is learned"
         raise FeedbackError(Message(problem, "give judged= too, in this call or an earlier one"))
     if judged is not None and judged_before:
         problem = f"decision {key!r}: was judged already, and awaits its label"
         raise FeedbackError(Message(problem, "send loss= alone"))
-    if gold is not None and not asked.wanted:
+    if label is not None and not decision.label:
         problem = f"decision {key!r}: wants no label, and one that was not drawn by chance would bias what is learned"
         raise FeedbackError(
             Message(problem, "send judged= alone; decision.label says whether one is wanted")
         )
+
+
+def checked_labels(labels: object) -> Labels:
+    """Labels as a learner takes them."""
+    if not isinstance(labels, Labels):
+        raise ParameterError.of("labels", labels, "must be labels", "for example dc.Labels(share=0.1)")
+    return labels
 
 
 def not_labelled(name: str) -> ParameterError:

@@ -26,6 +26,16 @@ from .context import Advice, Context
 from .guard import Guard, Guarded, Told
 from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, checked_patience, not_watched
+from .labels import (
+    Judged,
+    Labelling,
+    Labels,
+    LabelStatus,
+    check_feedback,
+    checked_labels,
+    checked_position,
+    not_labelled,
+)
 from .losses import (
     LossRange,
     Predictions,
@@ -60,7 +70,7 @@ from .saving import Parts, from_text, to_text
 from .seeds import Key, Seed, key_text, randomness
 
 if TYPE_CHECKING:  # loaded when a learner is watched
-    from .watch import Watch
+    from .watch import Judgement, Watch
 
 _Answer = TypeVar("_Answer")
 
@@ -92,6 +102,7 @@ class Learner(Guarded):
         max_pending: how many decisions may await feedback. One more, and the oldest is forgotten. The same goes for
             decisions that would keep more than 100 million numbers, one for each arm: 10,000 decisions with 10,000 arms.
         guardrails: rules about the arm that is served; None for no rules.
+        labels: how many decisions want a label, if losses come from a judge; None if they are true.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -113,6 +124,7 @@ class Learner(Guarded):
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
         guardrails: Guardrails | None = None,
+        labels: Labels | None = None,
     ) -> None:
         names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
         limit = whole_number(
@@ -120,12 +132,16 @@ class Learner(Guarded):
         )
         stream, tag = randomness(seed)
         running = Running.fresh(policy, len(names), stream)
-        self._set_parts(Parts(names, losses, running, Waiting(tag, limit), Guard(Guardrails())))
+        labelling = None if labels is None else Labelling(checked_labels(labels))
+        guard = Guard(Guardrails())
+        self._set_parts(Parts(names, losses, running, Waiting(tag, limit), guard, None, labelling))
         if guardrails is not None:
             self._set_guardrails(guardrails)
 
     def _set_parts(self, parts: Parts) -> None:
-        self._arms, self._losses, self._running, self._waiting, self._guard, self._watch = parts
+        self._arms, self._losses, self._running, self._waiting, self._guard, self._watch, self._labels = (
+            parts
+        )
         self._policy = self._running.policy
         self._unfinished: Unfinished | None = None
         # The numbers of this process and those above it, each as a child, if it was forked since the last call.
@@ -140,7 +156,8 @@ class Learner(Guarded):
         running.pending = self._waiting.decisions
         self._waiting.most = min(self._waiting.limit, running.most_pending)
         # Whether nothing but the policy's draw makes a decision, and arms are numbered by their places.
-        self._plain = not self._guard.rules and running.contexts is None and running.serials.kept is None
+        plain = not self._guard.rules and running.contexts is None and running.serials.kept is None
+        self._plain = plain and self._labels is None
         if self._watch is not None:
             self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
 
@@ -150,7 +167,8 @@ class Learner(Guarded):
 
     @property
     def _parts(self) -> Parts:
-        return Parts(self._arms, self._losses, self._running, self._waiting, self._guard, self._watch)
+        most = self._arms, self._losses, self._running, self._waiting, self._guard, self._watch
+        return Parts(*most, self._labels)
 
     # One call at a time, and all of it or nothing
 
@@ -258,6 +276,14 @@ class Learner(Guarded):
         (3, 2, True)
         """
         return PendingDecisions.of(self._waiting)
+
+    @property
+    def labels(self) -> LabelStatus | None:
+        """The labels so far; None if the learner was started without `labels=`. See `Labels` for an example."""
+        known = self._labels
+        if known is None:
+            return None
+        return LabelStatus(int(known.sums[0]), known.missing, len(known.judged), known.lam)
 
     @property
     def inference(self) -> Inference:
@@ -382,6 +408,10 @@ class Learner(Guarded):
         count, some, expected, key, told, exploiting = asked
         running, waiting = self._running, self._waiting
         part = baseline = None
+        if self._labels is not None and self._labels.judged:
+            for gone in waiting.oldest(count):  # they are forgotten to make room
+                if gone in self._labels.judged:
+                    self._settle_missing(gone)
         if not self._plain or some is not None or told is not None:
             part = self._part(some)
             self._enter(told)
@@ -493,7 +523,10 @@ class Learner(Guarded):
         return listed_predictions(baseline)
 
     def _scaled(self, expected: Any) -> tuple[Ints, Floats]:
-        return scaled_predictions(expected, self._arms, self._losses)
+        places, values = scaled_predictions(expected, self._arms, self._losses)
+        if self._labels is not None:
+            values = 0.5 + (values - 0.5) / self._labels.rules.width
+        return places, values
 
     def _drawn(
         self,
@@ -518,6 +551,7 @@ class Learner(Guarded):
         known = propensity if propensity == propensity else None  # NaN means unknown
         served = names[exploit] if exploiting else None
         fields = name, running.round, served, names[explore], known, weight
+        asked = None if self._labels is None else self._labels.ask(number, running.stream.tobytes())
         if part is None and guarded is None and self._plain:
             return new_decision(Decision, fields), explore, None, baseline
         serial, contexts = running.serials.of_one(explore), running.contexts
@@ -525,7 +559,7 @@ class Learner(Guarded):
             covered = tuple(running.serials.of(part).tolist())
         if contexts is not None:
             baseline, why = contexts.record(among.state, among.serials, serial), contexts.why(among.state)
-        return marked(fields, guarded, why), serial, covered, baseline
+        return marked(fields, guarded, why, asked), serial, covered, baseline
 
     def _guarded(
         self, drawn: int, among: Running, part: Ints | None, keyed: int | Served | None, exploiting: bool
@@ -566,11 +600,16 @@ class Learner(Guarded):
         *,
         reward: float | None = None,
         preference: Preference | None = None,
+        judged: float | Preference | None = None,
+        position: float | None = None,
     ) -> None:
         """Learn the loss of the arm that a decision *explored*.
 
         Do not report the loss of the exploited arm: it is suffered and not seen. Give exactly one of `loss`, `reward`
         and `preference`, and do not mix preferences with losses.
+
+        With `labels`, give `judged` for every decision, and the label as one of the three if `decision.label` is true, in the
+        same call or a later one. Until its label comes, the decision stays pending.
 
         Args:
             decision: the decision, or its id.
@@ -578,10 +617,13 @@ class Learner(Guarded):
             reward: its reward in place of the loss: the mirror image of the loss within `loss_range`.
             preference: which of the two arms did better, in place of a number; see `preference_loss` for what is
                 learned then.
+            judged: what the judge says: a loss within `loss_range`, or a preference. Only with `labels`.
+            position: how much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie; None
+                if you do not know. It changes nothing but `inference.judge()`.
 
         Raises:
             FeedbackError: if the decision is not pending: its feedback has come already, it was forgotten, or it is of
-                another learner.
+                another learner. Or if a label comes for a decision that wants none or was not judged.
             LossError: if the loss is missing, given twice, not a number, or outside `loss_range`.
             UnsupportedError: if a policy of the standard game is given a preference.
 
@@ -591,40 +633,113 @@ class Learner(Guarded):
         >>> learner.observe(prompt, loss=120)
         >>> learner.observe(late.id, reward=200)
         """
+        compared = preference is not None or isinstance(judged, str)
         if preference is not None:
             loss = self._preferred(preference, loss, reward)
-        self._observe((decision, self._losses.scaled(loss, reward), preference is not None))
+        if self._labels is None:
+            if judged is not None or position is not None:
+                raise not_labelled("position" if judged is None else "judged")
+            self._observe((decision, self._losses.scaled(loss, reward), compared))
+            return
+        label = None if judged is not None and loss is None is reward else self._losses.scaled(loss, reward)
+        if isinstance(judged, str):
+            judged = self._preferred(judged, None, None)
+        found = None if judged is None else self._losses.scaled_as("judged", judged)
+        self._observe_judged((decision, found, checked_position(position), label, compared))
 
     @in_turn_with
     def _observe(self, told: tuple[Decision | str, float, bool]) -> None:
         decision, loss, compared = told
-        running, pending = self._running, self._waiting.find(decision)
+        self._settle(self._found(decision, compared), loss)
+
+    def _found(self, decision: Decision | str, compared: bool) -> Pending:
+        pending = self._waiting.find(decision)
         if compared and pending[0].exploit is None:
             problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
             raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
-        watch, key = self._watch, pending[0].id
+        return pending
+
+    def _settle(
+        self, pending: Pending, loss: float, labelled: "tuple[Any, int, Judgement | None] | None" = None
+    ) -> None:
+        """Learn a loss on a scale from 0 to 1; with labels, also their new sums, how many are missing, and what was judged."""
+        running, watch, key = self._running, self._watch, pending[0].id
         if watch is not None:
             watch.keep_drawn(self._waiting, running)
         due, undo = running.undo(pending)
-        self._unfinished = due, self._resettled, (key, loss), undo
+        self._unfinished = due, self._resettled, (key, loss, labelled), undo
         running.settle(pending, loss)
-        if watch is None and due != NEVER:
+        if watch is None and due != NEVER and labelled is None:
             del self._waiting.decisions[key]  # no call up to the end, so this is one step
             self._unfinished = None
         else:
-            self._commit(self._settled, key, loss)
+            self._commit(self._settled, key, loss, labelled)
             if watch is not None:
                 self._judge_incumbent(watch)
+
+    # Labels
+
+    @in_turn_with
+    def _observe_judged(
+        self, told: tuple[Decision | str, float | None, float | None, float | None, bool]
+    ) -> None:
+        decision, judged, position, label, compared = told
+        pending, labels = self._found(decision, compared), self._labels
+        decision, key = pending[0], pending[0].id
+        assert labels is not None
+        check_feedback(decision, key in labels.judged, judged, label)
+        said = labels.judged[key] if judged is None else Judged(judged, position)
+        for overdue in labels.overdue(self._waiting.made):
+            if overdue != key:
+                self._settle_missing(overdue)
+        if label is None and decision.label:
+            self._keep_drawn()
+            self._commit(self._expect, key, said, self._fed(decision, said, labels.rules.missing))
+            return
+        sums = labels.sums if label is None else labels.with_label(said.loss, label)
+        judgement = None if self._watch is None else self._judgement(said, label, None)
+        self._settle(pending, self._fed(decision, said, label), (sums, labels.missing, judgement))
+
+    def _fed(self, decision: Decision, said: Judged, label: float | None) -> float:
+        """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
+        assert self._labels is not None
+        assert decision.asked is not None
+        return self._labels.rules.to_unit(decision.asked.estimate(said.loss, label))
+
+    def _judgement(self, *known: Any) -> "Judgement":
+        from .watch import Judgement
+
+        return Judgement(*known)
+
+    def _expect(self, key: str, said: Judged, fallback: float) -> None:
+        assert self._labels is not None
+        self._labels.expect(key, said)
+        if self._watch is not None:
+            self._watch.note_judged(key, self._judgement(said, None, fallback))
+
+    def _settle_missing(self, key: str) -> None:
+        """Learn from a decision whose label never came."""
+        labels, pending = self._labels, self._waiting.decisions[key]
+        assert labels is not None
+        said = labels.judged[key]
+        loss = self._fed(pending[0], said, labels.rules.missing)
+        judgement = None if self._watch is None else self._judgement(said, None, loss)
+        self._settle(pending, loss, (labels.sums, labels.missing + 1, judgement))
 
     def _keep_drawn(self) -> None:
         """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
         if self._watch is not None:
             self._watch.keep_drawn(self._waiting, self._running)
 
-    def _settled(self, key: str, loss: float) -> None:
+    def _settled(self, key: str, loss: float, labelled: "tuple[Any, int, Judgement | None] | None") -> None:
         self._waiting.decisions.pop(key, None)
+        judgement = None
+        if labelled is not None and self._labels is not None:
+            sums, missing, judgement = labelled
+            self._labels.set_sums(sums, missing)
+            self._labels.judged.pop(key, None)
         if self._watch is not None:
-            self._watch.settle(key, loss)
+            self._watch.settle(key, loss, judgement)
 
     def _resettled(self, *rest: Any) -> None:
         self._running.start_round()  # an interrupted `Running.settle` may not have come to it
@@ -654,7 +769,8 @@ class Learner(Guarded):
 
         Args:
             records: the log: tuples (explored arm, propensity, loss), or mappings with the keys "explore", "propensity"
-                and "loss", and "context" for a contextual policy.
+                and "loss", and "context" for a contextual policy. A learner with `labels` takes the loss for a label. With
+                the keys "judged" and "label_probability", `decision.asked.rho`, the loss is left out where none was wanted.
             unrandomised: accept a log whose propensities are all 1. Use it only if every arm was seen in every round,
                 with a record for each.
 
@@ -673,7 +789,8 @@ class Learner(Guarded):
     @in_turn_with
     def _replay(self, given: tuple[list[Any], bool]) -> int:
         records, unrandomised = given
-        checked = checked_records(records, self._arms, self._losses)
+        labels = self._labels
+        checked = checked_records(records, self._arms, self._losses, labelled=labels is not None)
         if self._running.contexts is not None:
             check_contexts(checked, self._running.contexts)
         if not unrandomised:
@@ -683,18 +800,28 @@ class Learner(Guarded):
         watch = self._watch if self._watch is None else self._watch.copy()
         incumbent = self._guard.rules.incumbent is not None
         self._unfinished = undone_by(self._running.undo_all(each.context for each in checked))
-        for arm, weight, loss, context in checked:
-            self._running.learn_logged(arm, weight, loss, context)
+        learned = None if labels is None else Labelling(labels.rules, labels.sums, labels.missing)
+        for record in checked:
+            loss = record.loss if learned is None else learned.learn_logged(record)
+            assert loss is not None
+            self._running.learn_logged(record.arm, record.weight, loss, record.context)
             if watch is not None:
-                watch.replay(self._running.serials.of_one(arm), weight, loss, incumbent=incumbent)
-        self._commit(setattr, self, "_watch", watch)
+                serial = self._running.serials.of_one(record.arm)
+                watch.replay(serial, record.weight, loss, record.rho, incumbent=incumbent)
+        self._commit(self._replayed, watch, learned)
         return len(checked)
+
+    def _replayed(self, watch: "Watch | None", learned: Labelling | None) -> None:
+        self._watch = watch
+        if learned is not None and self._labels is not None:
+            self._labels.set_sums(learned.sums, learned.missing)
 
     @in_turn
     def forget(self, decision: Decision | str) -> None:
         """Stop waiting for the feedback of a pending decision; the estimates stay unbiased if that depends on no loss.
 
-        A watched learner counts it as `expired_loss`, or leaves it out; see `watch`.
+        A watched learner counts it as `expired_loss`, or leaves it out; see `watch`. If it was judged and awaits its label, that
+        counts as `Labels.missing`.
 
         Args:
             decision: the pending decision, or its id.
@@ -706,6 +833,9 @@ class Learner(Guarded):
         ((), 1)
         """
         key = self._waiting.find(decision)[0].id
+        if self._labels is not None and key in self._labels.judged:
+            self._settle_missing(key)
+            return
         self._keep_drawn()
         self._commit(self._forget, key, self._waiting.forgotten + 1)
 
@@ -851,7 +981,7 @@ class Learner(Guarded):
         risk: float = 0.05,
         *,
         drift: bool = True,
-        patience: int = PATIENCE,
+        patience: int | None = None,
         expired_loss: float | None = None,
     ) -> None:
         """Keep confidence sequences from now on, for `inference`.
@@ -866,8 +996,9 @@ class Learner(Guarded):
             risk: the probability with which an interval of a family may ever fail; see `decoupled.inference.Sequences`.
             drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False mostly gives narrower
                 intervals.
-            patience: how many newer decisions wait for one without feedback, up to 10,000. After that, or after
-                `forget`, it counts as `expired_loss`, and what comes later still reaches the policy.
+            patience: how many newer decisions wait for one without feedback, up to 10,000; None for 1,000, or the deadline of
+                labels. After that, or after `forget`, it counts as `expired_loss`, or with `Labels.missing` if only its label
+                did not come; what comes later still reaches the policy.
             expired_loss: the loss that it counts as, within `loss_range`. None leaves it out and counts it in the verdict:
                 then you assume that whether a loss comes in time depends on neither the arm nor the loss.
 
@@ -877,7 +1008,8 @@ class Learner(Guarded):
         """
         if self._watch is not None:
             raise ParameterError("watch(): this learner is watched already; call it once")
-        wait = checked_patience(patience)
+        usual = PATIENCE if self._labels is None else self._labels.rules.deadline
+        wait = checked_patience(usual if patience is None else patience)
         expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
         self._replace(watch=self._new_watch(risk, drift, wait, expired))
 
@@ -901,8 +1033,12 @@ class Learner(Guarded):
 
         check_watchable(len(self._arms))
         serials, policy = self._running.serials, self._policy
-        sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled)
-        watch = Watch(sequences, policy.cumulative is not None, patience, expired).following(serials)
+        share = 1.0 if self._labels is None else self._labels.rules.share
+        sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled, label_share=share)
+        watch = Watch(sequences, policy.cumulative is not None, patience, expired)
+        if self._labels is not None:
+            watch = watch.with_labels(self._labels.rules)
+        watch = watch.following(serials)
         watch.made = self._waiting.made  # nothing is kept of decisions that are made already
         return watch
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..decision import Arm, ContextualDecision, Decision, GuardedDecision
+from ..decision import Arm, Asked, ContextualDecision, Decision, GuardedDecision
 from ..errors import FeedbackError, shown
 
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
@@ -71,15 +71,25 @@ def marked(
     fields: tuple[str, int, Arm | None, Arm, float | None, float],
     guarded: tuple[Arm, str] | None,
     why: tuple[Any, ...] | None,
+    asked: Asked | None,
 ) -> Decision:
-    """A decision, perhaps with what the policy drew and the guardrail's name, or with `Contexts.why`."""
-    if guarded is None and why is None:
+    """A decision, perhaps with what the policy drew and the guardrail's name, `Contexts.why`, or about its label."""
+    if guarded is None and why is None and asked is None:
         return new_decision(Decision, fields)
     decision: Any = new_decision(GuardedDecision if why is None else ContextualDecision, fields)
     if why is not None:
         decision._why = why
+    decision._asked = asked
     made: Decision = decision if guarded is None else decision.marked(*guarded)
     return made
+
+
+def checked_asked(content: Any) -> Asked:
+    """What a decision fixed about its label, from plain values."""
+    wanted, rho, lam = content
+    if not (isinstance(wanted, bool | int) and 0.0 < rho <= 1.0 and 0.0 <= lam <= 1.0):
+        raise ValueError(f"asked = {content!r} cannot be")
+    return Asked(bool(wanted), float(rho), float(lam))
 
 
 class PendingDecisions(tuple[Decision, ...]):
@@ -152,8 +162,12 @@ class Waiting:
             for each in self.decisions.values()
             if each[0].guard is not None
         }
+        asked = {
+            each[0].id: list(each[0].asked) for each in self.decisions.values() if each[0].asked is not None
+        }
         return {
             **({"guarded": guarded} if guarded else {}),
+            **({"asked": asked} if asked else {}),
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
@@ -200,11 +214,11 @@ class Waiting:
         waiting = cls(content["tag"], limit)
         waiting.made, waiting.forgotten = content["made"], content["forgotten"]
         shared = [baseline_from_json(each) for each in content["baselines"]]
-        fields, guarded = len(Decision._fields), content.get("guarded", {})
+        fields, guarded, asked = len(Decision._fields), content.get("guarded", {}), content.get("asked", {})
         for record in content["pending"]:
-            decision = Decision(*record[:fields])
-            if decision.id in guarded:
-                decision = GuardedDecision(*decision).marked(*guarded[decision.id])
+            key = record[0]
+            about = checked_asked(asked[key]) if key in asked else None
+            decision = marked(record[:fields], guarded.get(key), None, about)
             arm, covered, *baseline = record[fields:]
             waiting.decisions[decision.id] = (
                 decision,

@@ -22,12 +22,17 @@ _KEYS = {"explore", "propensity", "loss"}
 
 
 class Record(NamedTuple):
-    """A record of a log: the place of an arm, its weight, and its loss on a scale from 0 to 1."""
+    """A record of a log: the place of an arm, its weight, and its loss on a scale from 0 to 1.
+
+    If it was judged, the loss is the label, None if there is none, and `rho` the probability with which there was to be one.
+    """
 
     arm: int
     weight: float
-    loss: float
+    loss: float | None
     context: Context | None = None
+    judged: float | None = None
+    rho: float = 1.0
 
 
 def listed_records(records: Iterable[Any]) -> list[Any]:
@@ -42,9 +47,11 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
     return list(records)
 
 
-def checked_records(records: list[Any], arms: ArmNames, losses: LossRange) -> list[Record]:
-    """Check every record."""
-    return [_checked(i, record, arms, losses) for i, record in enumerate(records)]
+def checked_records(
+    records: list[Any], arms: ArmNames, losses: LossRange, *, labelled: bool = False
+) -> list[Record]:
+    """Check every record; a learner with labels takes those that were judged."""
+    return [_checked(i, record, arms, losses, labelled) for i, record in enumerate(records)]
 
 
 def check_contexts(records: list[Record], contexts: Contexts) -> None:
@@ -96,9 +103,13 @@ def _unseen_message(names: list[Any]) -> Message:
     )
 
 
-def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Record:
+def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange, labelled: bool) -> Record:
+    known: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
+    judged = known.get("judged") if labelled else None
+    if judged is not None:
+        record = {"loss": None, **known}
     arm, propensity, loss = _parts(place, record)
-    context = record.get("context") if isinstance(record, Mapping) else None
+    context = known.get("context")
     if is_missing(propensity):
         raise _no_propensity(f"records[{place}].propensity = {shown(propensity)}: is missing")
     chance = as_float(propensity)
@@ -107,12 +118,31 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Reco
         remedy = "log the probability with which the arm was explored"
         raise ParameterError.of(f"records[{place}].propensity", propensity, rule, remedy)
     try:
-        found = arms.place(arm)
-        return Record(
-            found, 1.0 / chance, losses.scaled_as("loss", loss, "leave out records without a loss"), context
+        found, weight = arms.place(arm), 1.0 / chance
+        if judged is None:
+            missing = "leave out records without a loss"
+            return Record(found, weight, losses.scaled_as("loss", loss, missing), context)
+        said, label = (
+            losses.scaled_as("judged", judged),
+            None if loss is None else losses.scaled_as("loss", loss),
         )
-    except (ArmError, LossError) as error:
+        return Record(found, weight, label, context, said, _label_probability(known))
+    except (ArmError, LossError, ParameterError) as error:
         raise error.within(f"records[{place}]") from None
+
+
+def _label_probability(record: Mapping[Any, Any]) -> float:
+    rho = as_float(record.get("label_probability"))
+    if rho is None or not 0.0 < rho <= 1.0:
+        rule = "must be the probability with which the record was to have a label, above 0"
+        remedy = "log decision.asked.rho with each decision, also with those without a label"
+        raise ParameterError.of("label_probability", record.get("label_probability"), rule, remedy)
+    if rho == 1.0 and record.get("loss") is None:
+        rule = "says that the record was to have a label, and there is no loss"
+        raise ParameterError.of(
+            "label_probability", rho, rule, "give the value of Labels.missing as its loss"
+        )
+    return rho
 
 
 def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:

@@ -15,6 +15,7 @@ from ..kernels.state import ROUND, SECRET, State
 from .arms import ArmNames, Serials
 from .guard import Guard
 from .inferring import checked_patience
+from .labels import Labelling
 from .losses import LossRange
 from .pending import LAW, Pending, Waiting
 from .policy_types import Policy
@@ -39,6 +40,7 @@ class Parts(NamedTuple):
     waiting: Waiting
     guard: Guard
     watch: "Watch | None" = None
+    labels: Labelling | None = None
 
 
 def to_text(parts: Parts) -> str:
@@ -48,7 +50,7 @@ def to_text(parts: Parts) -> str:
 
 def to_content(parts: Parts) -> dict[str, Any]:
     """A copy of everything, for `as_text`. It is quick, and `as_text` need not be called before something changes."""
-    arms, losses, running, waiting, guard, watch = parts
+    arms, losses, running, waiting, guard, watch, labels = parts
     layout, serials = running.layout, running.serials
     running.rest()
     return {
@@ -65,6 +67,7 @@ def to_content(parts: Parts) -> dict[str, Any]:
         **waiting.to_json(),
         **guard.to_json(),
         **({} if watch is None else {"watch": watch.to_json()}),
+        **({} if labels is None else {"labels": labels.to_json()}),
     }
 
 
@@ -134,7 +137,10 @@ def _restored(content: dict[str, Any], policy: Policy) -> Parts:
         running.contexts.restore(content["context"])
         for each in waiting.decisions.values():
             running.contexts.check(each[3])
-    return Parts(arms, losses, running, waiting, guard, _watch(content, waiting, serials.born))
+    labels = Labelling.from_json(content["labels"]) if "labels" in content else None
+    watch = _watch(content, waiting, serials.born)
+    _check("watch", "its labels", watch is None or (watch.judge is None) == (labels is None))
+    return Parts(arms, losses, running, waiting, guard, watch, labels)
 
 
 def _state(content: dict[str, Any], policy: Policy, arms: int) -> State:
@@ -201,7 +207,7 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
-    for each in (watch.sequences, watch.trial):
+    for each in (watch.sequences, watch.trial, watch.judged):
         if each is not None:
             _check("watch", each, each.count == born)
     # Not those that are pending here: columns bring these later.
@@ -215,11 +221,15 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
     for key, seen in watch.queue.items():
         _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, born)))
+    for key, ((loss, position), label, back) in watch.judgements.items():
+        known = (loss, 0.5 if label is None else label, 0.5 if back is None else back)
+        holds = all(0.0 <= each <= 1.0 for each in known) and (position is None or -1.0 <= position <= 1.0)
+        _check("watch", key, isinstance(key, str) and holds)
     return watch
 
 
 def _is_kept(seen: "Observation", born: int) -> bool:
-    explore, weight, loss, exploit, some, law = seen
+    explore, weight, loss, exploit, some, law, rho = seen
     arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
     return (
         all(
@@ -229,6 +239,7 @@ def _is_kept(seen: "Observation", born: int) -> bool:
         and explore in (some or ())
         and (weight is None or 0.0 < weight < 1e100)
         and (math.isnan(loss) or 0.0 <= loss <= 1.0)
+        and 0.0 < rho <= 1.0
         and (law is None or (explore < len(law) <= born and law.min() >= 0.0 and law[explore] > 0.0))
     )
 

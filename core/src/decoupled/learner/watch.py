@@ -8,20 +8,36 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.arrays import Floats
 from ..decision import Arm
+from ..inference.judging import JudgeSums
 from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences
 from ..inference.sums import Observation
 from .arms import Serials
+from .labels import Judged, Labels
 from .pending import Pending, Waiting
 from .runner import Running
 
 MOST_NUMBERS = 1_000_000  # in the laws of the queue; without room for it, a decision goes without its law
+
+
+class Judgement(NamedTuple):
+    """What is known of a decision that was judged.
+
+    Attributes:
+        judged: what the judge said.
+        label: the label; None if there is none.
+        fallback: what counts, on the map of `Labels.to_unit`, if the label that it awaits never comes; None if it awaits none.
+    """
+
+    judged: Judged
+    label: float | None
+    fallback: float | None
 
 
 class Watch:
@@ -42,11 +58,17 @@ class Watch:
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
         self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
-        # The decision on its way from the queue to the sequences, and how many they, the trial and those left out were.
-        self._place: tuple[str, int, int | None, int] | None = None
+        # The decision on its way from the queue to the sequences, and how many they, the trial, those left out and those
+        # judged were.
+        self._place: tuple[str, int, int | None, int, int] | None = None
         # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
+        # With labels: by the id of a decision in the queue, what is known of its judgement; the sequences of judged losses;
+        # and sums about the judge.
+        self.judgements: dict[str, Judgement] = {}
+        self.judged: Sequences | None = None
+        self.judge: JudgeSums | None = None
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
@@ -55,8 +77,13 @@ class Watch:
         copy = self.copy()
         copy.before, copy.trial = set(self.queue) if tried else set(), None
         if tried and (copy.before or copy.sequences.observed > 0):
-            coupled = copy.sequences.sums.coupled
-            copy.trial = _followed(Sequences(serials.born, copy.sequences.risk, coupled=coupled), serials)
+            sums = copy.sequences.sums
+            copy.trial = _followed(
+                Sequences(
+                    serials.born, sums.risk, coupled=sums.coupled, label_share=2.0 / (1.0 + sums.width)
+                ),
+                serials,
+            )
         return copy
 
     @property
@@ -68,6 +95,15 @@ class Watch:
     def waiting(self) -> int:
         """How many were observed and wait for earlier decisions."""
         return sum(seen is not None and not math.isnan(seen.loss) for seen in self.queue.values())
+
+    def with_labels(self, rules: Labels) -> "Watch":
+        """The same watch for decisions that are judged and labelled, before anything is observed."""
+        sums = self.sequences.sums
+        self.judged = Sequences(self.sequences.count, sums.risk, drift=sums.drift, coupled=sums.coupled)
+        self.judge = JudgeSums(self.sequences.count)
+        if self.expired is not None:
+            self.expired = rules.to_unit(self.expired)
+        return self
 
     # Deciding
 
@@ -118,7 +154,8 @@ class Watch:
             weight = None
         elif not self.weighs and law is not None:
             available = tuple(np.flatnonzero(law).tolist())
-        self.queue[decision.id] = Observation(serial, weight, math.nan, exploit, available, law)
+        rho = decision.asked.rho if decision.asked is not None else 1.0
+        self.queue[decision.id] = Observation(serial, weight, math.nan, exploit, available, law, rho)
 
     def adopt(self, waiting: Waiting, drawn: Iterable[Any], laws: list[Any]) -> None:
         """Put pending decisions into the queue, given their exploited arms and laws as versions without one wrote them."""
@@ -129,22 +166,31 @@ class Watch:
 
     # Learning
 
-    def settle(self, key: str, loss: float) -> None:
+    def settle(self, key: str, loss: float, judgement: Judgement | None = None) -> None:
         """Take the feedback of a decision; this may be repeated. If it is too late, it changes nothing."""
         seen = self.queue.get(key)
         if seen is not None:
+            if judgement is not None:
+                self.judgements[key] = judgement
             self.queue[key] = seen._replace(loss=loss)
         self._release()
+
+    def note_judged(self, key: str, judgement: Judgement) -> None:
+        """Take what a judge said of a decision that awaits its label; this may be repeated."""
+        if key in self.queue:
+            self.judgements[key] = judgement
 
     def forget(self, key: str) -> None:
         """Give up a decision, which will have no feedback any more; this may be repeated."""
         seen = self.queue.get(key)
         if seen is not None and math.isnan(seen.loss):
-            self.queue[key] = self._given_up(seen)
+            self.queue[key] = self._given_up(key, seen)
         self._release()
 
-    def _given_up(self, seen: Observation) -> Observation | None:
-        return None if self.expired is None else seen._replace(loss=self.expired)
+    def _given_up(self, key: str, seen: Observation) -> Observation | None:
+        judgement = self.judgements.get(key)
+        loss = self.expired if judgement is None else judgement.fallback
+        return None if loss is None else seen._replace(loss=loss)
 
     def _release(self) -> None:
         """Add decisions to the sequences, as far as all earlier ones are settled; this may be repeated."""
@@ -154,17 +200,19 @@ class Watch:
             if seen is not None and math.isnan(seen.loss):
                 if len(self.queue) <= self.patience:
                     return
-                seen = self._given_up(seen)
+                seen = self._given_up(key, seen)
             self._add(key, seen)
             self.before.discard(key)
             del self.queue[key]
+            self.judgements.pop(key, None)
 
     def _add(self, key: str, seen: Observation | None) -> None:
         sequences, trial = self.sequences, None if key in self.before else self.trial
         if self._place is None or self._place[0] != key:
             tried = None if trial is None else trial.observed
-            self._place = key, sequences.observed, tried, sequences.left_out
-        _, number, tried, left_out = self._place
+            judged = 0 if self.judge is None else self.judge.count
+            self._place = key, sequences.observed, tried, sequences.left_out, judged
+        _, number, tried, left_out, judged = self._place
         if seen is None and sequences.left_out == left_out:
             sequences.leave_out()
         elif seen is not None:
@@ -175,14 +223,19 @@ class Watch:
             sequences.add_once(number, seen)
             if trial is not None and tried is not None:
                 trial.add_once(tried, seen)
+            if self.judged is not None and self.judge is not None and key in self.judgements:
+                (loss, position), label, fallback = self.judgements[key]
+                self.judged.add_once(judged, seen._replace(loss=loss, rho=1.0))
+                missing = label is None and fallback is not None
+                self.judge.add_once(judged, seen.explore, loss, label, position, missing)
         if self.released is not None:
             self.released[key] = seen
 
-    def replay(self, serial: int, weight: float, loss: float, *, incumbent: bool) -> None:
+    def replay(self, serial: int, weight: float, loss: float, rho: float, *, incumbent: bool) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known the log."""
         if incumbent and self.trial is None:
             self.trial = self.sequences.copy()
-        self.sequences.add(Observation(serial, weight, loss))
+        self.sequences.add(Observation(serial, weight, loss, rho=rho))
 
     # Arms
 
@@ -192,12 +245,15 @@ class Watch:
         copy.serials, copy.queue, copy.made, copy._place = self.serials, self.queue, self.made, self._place
         copy.before, copy.released = self.before, self.released
         copy.trial = None if self.trial is None else self.trial.copy()
+        copy.judgements = self.judgements
+        copy.judged = None if self.judged is None else self.judged.copy()
+        copy.judge = None if self.judge is None else self.judge.copy()
         return copy
 
     def following(self, serials: Serials) -> "Watch":
         """A copy with arms added and retired, so that those left are those of the learner."""
         copy = self.copy()
-        for each in (copy.sequences, copy.trial):
+        for each in (copy.sequences, copy.trial, copy.judged):
             if each is not None:
                 _followed(each, serials)
         return copy
@@ -220,7 +276,14 @@ class Watch:
             ),
             "laws": [np.frombuffer(law).tolist() for law in laws],
             "queue": queue,
+            **self._judge_to_json(),
         }
+
+    def _judge_to_json(self) -> dict[str, Any]:
+        if self.judged is None or self.judge is None:
+            return {}
+        known = [[key, *judged, label, back] for key, (judged, label, back) in self.judgements.items()]
+        return {"judge": [self.judged.to_dict(), self.judge.to_json(), known]}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Watch":
@@ -233,22 +296,28 @@ class Watch:
         laws = [np.array(law, np.float64) for law in content["laws"]]
         for key, *entry in content.get("queue", ()):
             watch.queue[key] = _entry_from_json(entry, laws) if entry else None
+        if "judge" in content:
+            judged, judge, known = content["judge"]
+            watch.judged, watch.judge = Sequences.from_dict(judged), JudgeSums.from_json(judge)
+            for key, loss, position, label, back in known:
+                watch.judgements[key] = Judgement(Judged(loss, position), label, back)
         return watch
 
 
 def _entry_to_json(seen: Observation | None, laws: dict[bytes, int]) -> list[Any]:
     if seen is None:
         return []
-    explore, weight, loss, exploit, available, law = seen
+    explore, weight, loss, exploit, available, law, rho = seen
     return [
         *(explore, weight, None if math.isnan(loss) else loss, exploit),
         available.stop if isinstance(available, range) else list(available or ()),
         None if law is None else laws.setdefault(law.tobytes(), len(laws)),
+        *(() if rho == 1.0 else (rho,)),
     ]
 
 
 def _entry_from_json(entry: list[Any], laws: list[Floats]) -> Observation:
-    explore, weight, loss, exploit, available, law = entry
+    explore, weight, loss, exploit, available, law, *rho = entry
     return Observation(
         explore,
         None if weight is None else float(weight),
@@ -256,6 +325,7 @@ def _entry_from_json(entry: list[Any], laws: list[Floats]) -> Observation:
         exploit,
         range(available) if isinstance(available, int) else tuple(available),
         None if law is None else laws[law],
+        *rho,
     )
 
 

@@ -13,6 +13,7 @@ from ..kernels.lazy_numba import compiling_for
 from ..kernels.random.keyed import Keyed, keyed_race
 from ..kernels.state import Layout, State
 from ..learner.arms import Arms
+from ..learner.labels import Labels
 from ..learner.learner import DEFAULT_PENDING, Learner
 from ..learner.seeds import Seed
 
@@ -330,6 +331,7 @@ class Policy(Description, kind="policy", package=__package__):
         *,
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
+        labels: Labels | None = None,
     ) -> Learner:
         """Create a learner that runs this policy.
 
@@ -339,12 +341,13 @@ class Policy(Description, kind="policy", package=__package__):
             seed: a whole number for reproducible draws, or a `numpy.random.SeedSequence`; None for fresh randomness.
             loss_range: the lowest and the highest possible loss; rewards use the same range.
             max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten.
+            labels: how many decisions want a label, if losses come from a judge; None if they are true.
 
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=["a", "b"], seed=7).decide().exploit
         'b'
         """
-        return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending)
+        return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending, labels=labels)
 
 
 Learner._policies = Policy

@@ -1,0 +1,185 @@
+"""How far a judge can be trusted: its agreement with labels, its bias for each arm, and its bias for what it sees first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import Floats
+from ..base.packed import pack_floats, unpack_floats
+from ..decision import Arm
+from .boundary import Interval, lower_mean
+from .verdicts import Verdict
+
+# Rows of the sums. Those of arms follow.
+_TOTALS, _AGREEMENT, _POSITION, _ARMS = range(4)
+# Columns: how many numbers in [0, 1] there were, their sum and that of their squares, and the same of 1 minus each. The
+# totals are the decisions, and the labels that are missing.
+_COLUMNS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReport:
+    """What labels say about a judge. Every interval holds at every moment; together they fail with the risk of `watch`.
+
+    They are over the decisions that were labelled, `position_bias` over all that were judged and told it.
+
+    Attributes:
+        agreement: the mean of 1 - |judged - label|. For losses of 0 and 1 it is how often the judge is right.
+        bias: for each arm, the mean of judged loss minus label: above 0 if the judge is too harsh on the arm. It is in
+            the units of `loss_range`.
+        position_bias: how often the judge preferred what it saw first, minus how often the second; None if nothing is known
+            of it.
+        labels: how many labels were used.
+        missing: how many never came, and counted as `Labels.missing`.
+        awaiting: how many decisions await their label now.
+        lam: how much the judge counts in the next decision, from 0 to 1.
+        alone: the verdict if the judge's losses were taken for true.
+    """
+
+    agreement: Interval
+    bias: dict[Arm, Interval]
+    position_bias: Interval | None
+    labels: int
+    missing: int
+    awaiting: int
+    lam: float
+    alone: Verdict
+
+    def __str__(self) -> str:
+        known = f"{self.labels:,} label{'' if self.labels == 1 else 's'}"
+        lines = [f"agreement {_spoken(self.agreement, signed=False)}, {known}"]
+        lines += [f"bias on {name}: {_spoken(each)}" for name, each in self.bias.items()]
+        if self.position_bias is not None:
+            lines.append(f"bias for what it sees first: {_spoken(self.position_bias)}")
+        if self.missing:
+            lines.append(f"{self.missing:,} labels are missing and count as declared")
+        return "\n".join([*lines, f"alone it would say: {self.alone}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values, for JSON."""
+        position = self.position_bias
+        return {
+            "agreement": list(self.agreement),
+            "bias": {str(name): list(each) for name, each in self.bias.items()},
+            "position_bias": None if position is None else list(position),
+            **{name: getattr(self, name) for name in ("labels", "missing", "awaiting", "lam")},
+            "alone": self.alone.to_dict(),
+        }
+
+
+def _spoken(found: Interval, *, signed: bool = True) -> str:
+    estimate, low, high = (f"{each:+.3f}" if signed else f"{each:.3f}" for each in found)
+    return f"{estimate} ({low} to {high})"
+
+
+class JudgeSums:
+    """Sums of what a judge said and what labels said, in the order of decisions."""
+
+    def __init__(self, arms: int) -> None:
+        self._sums: Floats = np.zeros((_ARMS + arms, _COLUMNS))
+
+    @property
+    def count(self) -> int:
+        """How many decisions were added."""
+        return int(self._sums[_TOTALS, 0])
+
+    @property
+    def labels(self) -> int:
+        """How many of them had a label."""
+        return int(self._sums[_AGREEMENT, 0])
+
+    @property
+    def missing(self) -> int:
+        """How many wanted a label that never came."""
+        return int(self._sums[_TOTALS, 1])
+
+    def add(
+        self, arm: int, judged: float, label: float | None, position: float | None, missing: bool
+    ) -> None:
+        """Add a decision that was judged."""
+        rows, numbers = [_TOTALS], [(1.0, float(missing), 0.0, 0.0, 0.0)]
+        if label is not None:
+            rows += _AGREEMENT, _ARMS + arm
+            numbers += _powers(1.0 - abs(judged - label)), _powers(0.5 + 0.5 * (judged - label))
+        if position is not None:
+            rows.append(_POSITION)
+            numbers.append(_powers(0.5 + 0.5 * position))
+        if _ARMS + arm >= len(self._sums):
+            self._sums = np.pad(self._sums, ((0, _ARMS + arm + 1 - len(self._sums)), (0, 0)))
+        self._sums[rows] += numbers  # one step, so that an interrupt leaves all or nothing
+
+    def add_once(self, number: int, *seen: Any) -> None:
+        """Add the decision that comes after so many others, unless it was added already."""
+        if self.count == number:
+            self.add(*seen)
+
+    def copy(self) -> "JudgeSums":
+        """The same sums, which go on independently of these."""
+        copy = JudgeSums(0)
+        copy._sums = self._sums.copy()
+        return copy
+
+    def intervals(
+        self, risk: float, arms: Sequence[int]
+    ) -> tuple[Interval, Interval | None, list[Interval]]:
+        """The agreement, the position bias if anything is known of it, and the bias for each of these arms.
+
+        Half of the risk is for the arms, by the order in which they came, so that arms may be added.
+        """
+        agreement = self._interval(_AGREEMENT, 0.25 * risk)
+        position = self._interval(_POSITION, 0.25 * risk) if self._sums[_POSITION, 0] > 0.0 else None
+        biases = [
+            _centred(self._interval(_ARMS + arm, 0.5 * risk / ((arm + 1) * (arm + 2)))) for arm in arms
+        ]
+        return agreement, None if position is None else _centred(position), biases
+
+    def _interval(self, row: int, risk: float) -> Interval:
+        count, *moments = self._sums[row] if row < len(self._sums) else np.zeros(_COLUMNS)
+        if count == 0.0:
+            return Interval(0.5, 0.0, 1.0)
+        low = float(lower_mean(count, moments[0], moments[1], risk / 2.0))
+        high = 1.0 - float(lower_mean(count, moments[2], moments[3], risk / 2.0))
+        return Interval.around(moments[0] / count, min(low, 1.0), max(high, 0.0))
+
+    def to_json(self) -> str:
+        """The sums as text."""
+        return pack_floats(self._sums.ravel())
+
+    @classmethod
+    def from_json(cls, text: str) -> "JudgeSums":
+        """Restore the result of `to_json`."""
+        sums = cls(0)
+        sums._sums = unpack_floats(text).reshape(-1, _COLUMNS)
+        if len(sums._sums) < _ARMS or not bool((sums._sums >= 0.0).all()) or sums._sums.max() > 1e15:
+            raise ValueError("sums of a judge cannot be")
+        return sums
+
+
+def _powers(value: float) -> tuple[float, float, float, float, float]:
+    rest = 1.0 - value
+    return 1.0, value, value * value, rest, rest * rest
+
+
+def _centred(found: Interval) -> Interval:
+    """From [0, 1] to [-1, 1]."""
+    return Interval(*(2.0 * each - 1.0 for each in found))
+
+
+def disagreement(verdict: Verdict, alone: Verdict) -> str | None:
+    """A warning if a judge alone would decide for another arm than the labels do."""
+    if verdict.state != "decided" or alone.state != "decided" or verdict.best == alone.best:
+        return None
+    return (
+        f"the judge alone would choose {alone.best}, and labels show that {verdict.best} is better; "
+        "do not trust this judge by itself"
+    )
+
+
+def missing_labels(count: int) -> str | None:
+    """What is assumed about labels that never came; None if there are none."""
+    if count == 0:
+        return None
+    what = "label is missing and counts" if count == 1 else "labels are missing and count"
+    return f"{count:,} {what} as declared, assuming that whether one comes depends on neither arm nor loss"
