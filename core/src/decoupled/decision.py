@@ -77,15 +77,17 @@ class Asked(NamedTuple):
         wanted: whether the decision wants a label.
         rho: the probability with which it did.
         lam: how much the judge counts, from 0 to 1.
+        base: the label to expect if the judged loss is 0. Up to 1 - lam.
 
     >>> import decoupled as dc
     >>> dc.Ladder().start(arms=2, seed=7, labels=dc.Labels(first=10)).decide().asked
-    Asked(wanted=True, rho=1.0, lam=1.0)
+    Asked(wanted=True, rho=1.0, lam=1.0, base=0.0)
     """
 
     wanted: bool
     rho: float
     lam: float
+    base: float = 0.0
 
     def estimate(self, judged: float, label: float | None) -> float:
         """What is learned from a judged loss and the label, None if none was wanted; both on a scale from 0 to 1.
@@ -99,8 +101,8 @@ class Asked(NamedTuple):
         >>> Asked(False, 0.1, 0.5).estimate(0.4, None), Asked(True, 0.1, 0.5).estimate(0.4, 1.0)
         (0.2, 8.2)
         """
-        believed = self.lam * judged
-        return believed if label is None else believed + (label - believed) / self.rho
+        expected = self.base + self.lam * judged
+        return expected if label is None else expected + (label - expected) / self.rho
 
 
 class GuardedDecision(Decision):

@@ -78,7 +78,7 @@ def test_an_interrupt_leaves_the_old_sums_or_the_new(change: str) -> None:
     twin, before = Sequences(3), Sequences(3)
     for each in seen:
         before.add(each)
-        twin.update(*each)
+        twin.update(*each[:6])
     old = twin.to_dict()
     changes[change](twin)
     started: list[Sequences] = []

@@ -121,7 +121,8 @@ class Sums:
         sums = cls(
             *(risk, drift, coupled, np.zeros((arms, _MOMENTS)), np.zeros((arms, _COUNTS), np.int64)),
             *(np.zeros(arms, np.int64), np.zeros(arms, np.bool_), np.zeros(_ROUNDS, np.int64), flow),
-            *([arms * (arms - 1)], arms, pairs, {}, 0, 0, width),
+            *([arms * (arms - 1)], arms, pairs, {}),
+            width=width,
         )
         sums._set_goals(range(len(pairs.owners)))
         return sums

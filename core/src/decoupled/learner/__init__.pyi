@@ -14,6 +14,7 @@ from .guard import Told as Told
 from .guardrails import Guardrails as Guardrails
 from .inferring import checked_patience as checked_patience
 from .labels import Labels as Labels
+from .labels import LabelStatus as LabelStatus
 from .learner import DEFAULT_PENDING as DEFAULT_PENDING
 from .learner import Learner as Learner
 from .learner import _unpickled as _unpickled

@@ -3,10 +3,11 @@
 Let s be the judged loss of the explored arm and g its true loss, both in [0, 1]. A coin of probability rho, tossed by `decide`,
 says whether the decision wants a label. The learner is fed
 
-    l = lam s + (a / rho) (g - lam s),    a = 1 if it was labelled, else 0.
+    l = f + (a / rho) (g - f),    f = base + lam s,    a = 1 if it was labelled, else 0.
 
-Given the past, the coin has the mean rho, so l has the mean of g, for any judge and any lam and rho that are fixed with the
-decision. docs/theory.md has the proof, and what it assumes.
+Given the past, the coin has the mean rho, so l has the mean of g, for any judge and any base, lam and rho that are fixed with
+the decision. docs/theory.md has the proof, and what it assumes. The better f predicts g, the less l varies: f is the line
+fitted to the labels so far. A judge that tells nothing gets lam = 0, and f is the mean label.
 """
 
 from dataclasses import asdict, dataclass
@@ -121,7 +122,8 @@ class Labelling:
 
     def set_sums(self, sums: Sums, missing: int) -> None:
         """Note what labels say so far, and how many are missing; this may be repeated."""
-        self.sums, self.missing, self.lam = sums, missing, slope(sums)
+        self.sums, self.missing = sums, missing
+        self.lam, self.base = fitted(sums)
 
     def ask(self, number: int, stream: bytes) -> Asked:
         """Toss the coin of the decision with this number, when the random stream stands here.
@@ -130,7 +132,7 @@ class Labelling:
         """
         rho = 1.0 if number <= self.rules.first else self.rules.share
         wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
-        return Asked(wanted, rho, self.lam)
+        return Asked(wanted, rho, self.lam, self.base)
 
     def with_label(self, judged: float, gold: float) -> Sums:
         """The sums with one more label."""
@@ -142,7 +144,8 @@ class Labelling:
         if record.judged is None:
             assert record.loss is not None
             return self.rules.to_unit(record.loss)
-        asked, label = Asked(record.loss is not None, record.rho, self.lam), record.loss
+        label = record.loss
+        asked = Asked(label is not None, record.rho, self.lam, self.base)
         if label is not None:
             self.set_sums(self.with_label(record.judged, label), self.missing)
         return self.rules.to_unit(asked.estimate(record.judged, label))
@@ -197,14 +200,15 @@ def number_of(key: str) -> int:
     return int(key.rpartition("-")[2])
 
 
-def slope(sums: Sums) -> float:
-    """The slope of g on s, clipped to [0, 1], with pseudo-labels that agree.
+def fitted(sums: Sums) -> tuple[float, float]:
+    """The slope and the height at 0 of the line from s to g, with pseudo-labels that agree; it stays in [0, 1].
 
-    >>> slope((0.0, 0.0, 0.0, 0.0, 0.0)), round(slope((100.0, 50.0, 50.0, 50.0, 25.0)), 2)
-    (1.0, 0.17)
+    >>> fitted((0.0, 0.0, 0.0, 0.0, 0.0)), [round(each, 2) for each in fitted((100.0, 50.0, 50.0, 50.0, 25.0))]
+    ((1.0, 0.0), [0.17, 0.42])
     """
     count, s, g, ss, sg = (each + prior for each, prior in zip(sums, _PRIOR, strict=True))
-    return min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
+    lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
+    return lam, min(max((g - lam * s) / count, 0.0), 1.0 - lam)
 
 
 _PRIOR = (2.0 * PRIOR, PRIOR, PRIOR, PRIOR, PRIOR)

@@ -86,10 +86,10 @@ def marked(
 
 def checked_asked(content: Any) -> Asked:
     """What a decision fixed about its label, from plain values."""
-    wanted, rho, lam = content
-    if not (isinstance(wanted, bool | int) and 0.0 < rho <= 1.0 and 0.0 <= lam <= 1.0):
+    wanted, rho, lam, base = content
+    if not (0.0 < rho <= 1.0 and 0.0 <= lam <= 1.0 and 0.0 <= base <= 1.0):
         raise ValueError(f"asked = {content!r} cannot be")
-    return Asked(bool(wanted), float(rho), float(lam))
+    return Asked(bool(wanted), float(rho), float(lam), float(base))
 
 
 class PendingDecisions(tuple[Decision, ...]):

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.packed import pack_ints, seal, unpack_ints, unseal
+from ..base.packed import pack_floats, pack_ints, seal, unpack_floats, unpack_ints, unseal
 from ..base.turns import in_turn
-from ..decision import Arm, Decision, GuardedDecision
+from ..decision import Arm, Asked, Decision
 from ..kernels.state import SHARED_SCALARS
 from .guardrails import Guardrails
 from .learner import Learner
-from .pending import Pending, Waiting, baseline_from_json, baseline_to_json
+from .pending import Pending, Waiting, baseline_from_json, baseline_to_json, checked_asked, marked
 from .saving import FORMAT, VERSION, WRITER, restoring, to_content
 from .saving import as_text as as_text
 
@@ -150,7 +150,15 @@ def _of_waiting(waiting: Waiting) -> dict[str, Any]:
         "covered": list(covered.items()),
         "baselines": [baseline_to_json(each) for each in shared],
         "baseline": pack_ints(np.array([_NONE if each is None else each for each in which], np.int64)),
+        **_asked_columns(waiting),
     }
+
+
+def _asked_columns(waiting: Waiting) -> dict[str, Any]:
+    asked = [each[0].asked for each in waiting.decisions.values()]
+    if not asked or asked[0] is None:
+        return {}
+    return {"asked": pack_floats(np.array(asked, np.float64).ravel())}
 
 
 def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
@@ -175,19 +183,22 @@ def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[A
     shared.append(None)  # the place of _NONE
     tag, pending = waiting.tag, waiting.decisions
     covered = {place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]}
+    numbers = unpack_ints(columns["numbers"]).tolist()
+    asked: list[Asked | None] = [None] * len(numbers)
+    if "asked" in columns:
+        asked = [checked_asked(each) for each in unpack_floats(columns["asked"]).reshape(-1, 4).tolist()]
     rest = zip(
-        unpack_ints(columns["numbers"]).tolist(),
+        numbers,
         unpack_ints(columns["arms"]).tolist(),
         unpack_ints(columns["baseline"]).tolist(),
+        asked,
         chosen,
         strict=True,
     )
-    for place, (number, arm, baseline, fields) in enumerate(rest):
+    for place, (number, arm, baseline, about, fields) in enumerate(rest):
         name = f"{tag}-{number}"
-        if len(fields) == _FIELDS:
-            decision = Decision(name, *fields)
-        else:
-            decision = GuardedDecision(name, *fields[:_FIELDS]).marked(*fields[_FIELDS:])
+        guarded: Any = fields[_FIELDS:] if len(fields) > _FIELDS else None
+        decision = marked((name, *fields[:_FIELDS]), guarded, None, about)
         one: Pending = (decision, arm, covered.get(place), shared[baseline])
         if learner._running.contexts is not None:
             learner._running.contexts.check(one[3])
