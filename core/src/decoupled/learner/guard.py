@@ -1,6 +1,5 @@
 """Guardrails at work: from the arm that the policy drew to the arm that is served, and a learner's calls about them."""
 
-import hashlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from .context import Advice, Context, Contexts, checked_advice, refuse_context
 from .guardrails import Guardrails
 from .pending import Unfinished, Waiting, undone_by
 from .runner import Running
+from .seeds import hashed
 
 if TYPE_CHECKING:
     from .watch import Watch
@@ -142,11 +142,6 @@ class Guard:
         saved = content["guard"]
         state = (saved["draws"], saved["released"], saved["next_look"])
         return cls(Guardrails.from_dict(saved["rules"]), *state)
-
-
-def hashed(text: str) -> float:
-    """A number on [0, 1) that looks random to whoever does not know the text."""
-    return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11) * 2.0**-53
 
 
 def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:

@@ -17,8 +17,8 @@ from ..base.validation import as_float, share_of, whole_number
 from ..decision import Asked, Decision
 from ..errors import FeedbackError, Message, ParameterError
 from ..inference.ordering import MOST_PATIENCE
-from .guard import hashed
 from .replay import Record
+from .seeds import hashed
 
 LEAST_SHARE = 0.001
 _CHANGED = "it was changed"

@@ -41,6 +41,11 @@ def randomness(seed: object) -> tuple[Words, str]:
     return new_stream(seed), hashlib.blake2b(words, key=_SALT, digest_size=6).hexdigest()
 
 
+def hashed(text: str) -> float:
+    """A number on [0, 1) that looks random to whoever does not know the text."""
+    return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11) * 2.0**-53
+
+
 # Keys: whoever comes with the same key is served the same arm, until what is learned moves it
 
 
