@@ -105,6 +105,28 @@ class Asked(NamedTuple):
         return expected if label is None else expected + (label - expected) / self.rho
 
 
+# The number of labels g with judged losses s, and the sums of s, g, s^2 and s g.
+LabelSums: TypeAlias = tuple[float, float, float, float, float]
+_PRIOR = (
+    20.0,
+    10.0,
+    10.0,
+    10.0,
+    10.0,
+)  # ten labels each of (0, 0) and (1, 1): at first the judge is believed
+
+
+def fitted(sums: LabelSums) -> tuple[float, float]:
+    """The `lam` and `base` of `Asked`: the line from judged losses to labels, kept within [0, 1].
+
+    >>> fitted((0.0, 0.0, 0.0, 0.0, 0.0)), [round(each, 2) for each in fitted((100.0, 50.0, 50.0, 50.0, 25.0))]
+    ((1.0, 0.0), [0.17, 0.42])
+    """
+    count, s, g, ss, sg = (each + prior for each, prior in zip(sums, _PRIOR, strict=True))
+    lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
+    return lam, min(max((g - lam * s) / count, 0.0), 1.0 - lam)
+
+
 class GuardedDecision(Decision):
     """A decision whose `exploit` was chosen by a guardrail, or that has labels. It compares and unpacks like any other.
 

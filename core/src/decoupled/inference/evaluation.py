@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ def evaluate(
             It needs the columns `explore`, `propensity` and `loss`. If it has `baseline`, losses that were predicted for
             the arms when a decision was made (a mapping, or its JSON), they are the model of the doubly robust estimate.
             `context` has what was known of each request: a mapping of names to texts, numbers, booleans or None, or its JSON.
+            With `judged`, what a judge said, and `label_probability`, `decision.asked.rho`, a loss is a label, and empty where none was
+            wanted: then everything is about labels, for any judge.
         policy: the candidate; None judges none. An arm; a mapping from arms to shares; an array with a law over `arms` for each row of the
             log; a function that gives an arm or a law for the context of a row, or for its number if the log has no contexts; with `segments`,
             a mapping; or a policy, which is replayed: in each row, its law of exploitation given the losses known by then.
@@ -83,9 +86,16 @@ def evaluate(
     >>> dc.evaluate(rows, policy={"x": "a", "y": "b"}, segments="kind").candidate.importance_weighted
     0.45
     """
-    ends = loss_ends(loss_range)
+    low, high = loss_ends(loss_range)
     limit = number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
-    read = read_log(log, ends, arms, tags)
+    read = read_log(log, (low, high), arms, tags)
+    beyond = 0.5 * (read.width - 1.0) * (high - low)
+    ends = low - beyond, high + beyond
+
+    def scaled(value: Evaluated) -> Evaluated:
+        found = value.scaled(*ends)
+        return replace(found, low=max(found.low, low), high=min(found.high, high))
+
     _refuse_blind(read, drift)
     least = _checked_least(least_propensity, read)
     name, shares = ("", None) if policy is None else shares_of(policy, read, segments)
@@ -103,9 +113,9 @@ def evaluate(
         left_out=read.left_out,
         risk=limit,
         drift=drift,
-        arms=tuple(each.scaled(*ends) for each in values),
-        served=None if served is None else served.scaled(*ends),
-        candidate=None if candidate is None else candidate.scaled(*ends),
+        arms=tuple(map(scaled, values)),
+        served=None if served is None else scaled(served),
+        candidate=None if candidate is None else scaled(candidate),
         candidate_minus_served=None if apart is None else apart.scaled(*ends, difference=True),
         remarks=tuple(judge.remarks() + [f"the interval of {each.name} {EMPTY}" for each in empty]),
     )

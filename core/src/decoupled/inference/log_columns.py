@@ -15,12 +15,15 @@ import numpy as np
 from ..base.arrays import Bools, Floats, Ints
 from ..base.extras import needed_for
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
-from ..decision import Arm
+from ..decision import Arm, fitted
 from ..errors import ArmError, LossError, Message, ParameterError, near_name, shown
 from .ordering import PATIENCE
 
 NEEDED = ("explore", "propensity", "loss")
-OPTIONAL = ("exploit", "available", "status", "id", "seq", "settled_seq", "tags", "baseline", "context")
+OPTIONAL = (
+    *("exploit", "available", "status", "id", "seq", "settled_seq", "tags", "baseline", "context"),
+    *("judged", "label_probability"),
+)
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
 
 # For the place of an arm: the decisions that have a prediction of its loss, and the predictions, scaled to [0, 1].
@@ -56,7 +59,7 @@ class Log:
         explore: the places of the explored arms.
         exploit: the places of the exploited arms, -1 for none.
         propensity: the probability of each explored arm; NaN if it is not known.
-        loss: its loss, scaled to [0, 1].
+        loss: its loss, scaled to [0, 1]; of a log with labels, what `Asked.estimate` makes of it, mapped to [0, 1].
         made: when each decision was made, as a number that grows with time.
         settled: when its loss was observed, on the same scale.
         given: its loss as it was logged.
@@ -64,6 +67,7 @@ class Log:
         context: the context of each decision; None if none has one.
         missing: the rows that explored and have no loss, apart from those that hold up others.
         waiting: the rows with a loss that are held up.
+        width: of the range around 1/2 that losses are mapped from; 1 without labels.
 
     >>> log = read_log([{"explore": "a", "propensity": 0.5, "loss": 3.0}], (0.0, 10.0))
     >>> log.arms, log.loss.tolist(), log.place("a")
@@ -86,6 +90,7 @@ class Log:
     context: tuple[Mapping[str, Any], ...] | None
     missing: int
     waiting: int
+    width: float = 1.0
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -137,6 +142,9 @@ def read_log(
     loss, propensity = _numbers("loss", columns["loss"]), _numbers("propensity", columns["propensity"])
     status = columns.get("status")
     seen = ~np.isnan(loss)
+    judged, rho = _judgements(columns, loss_range)
+    if judged is not None:
+        seen |= ~np.isnan(judged)
     if (
         status is not None
     ):  # one that expired counts too, if a loss was declared for it: the learner learned that
@@ -149,7 +157,7 @@ def read_log(
     held = _held_up(explore, made, status, patience)
     without, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
     seen &= ~held
-    _check_losses(loss, seen, loss_range)
+    _check_losses(loss, seen & ~np.isnan(loss), loss_range)
     _check_propensities(propensity, seen)
     available = columns.get("available")
     whole = propensity != 1.0
@@ -158,6 +166,12 @@ def read_log(
     kept = np.flatnonzero(seen & whole)
     low, high = loss_range
     settled = _numbers("settled_seq", columns["settled_seq"]) if "settled_seq" in columns else made + 0.5
+    settled = np.where(np.isnan(settled), made + 0.5, settled)
+    unit, width = (loss - low) / (high - low), 1.0
+    if judged is not None:
+        width = 2.0 / float(rho[seen].min(initial=1.0)) - 1.0
+        estimates = _estimates(judged[seen], unit[seen], rho[seen], made[seen], settled[seen])
+        unit[seen] = np.clip(0.5 + (estimates - 0.5) / width, 0.0, 1.0)
     return Log(
         tuple(names),
         size,
@@ -167,15 +181,47 @@ def read_log(
         explore[kept],
         exploit[kept],
         propensity[kept],
-        (loss[kept] - low) / (high - low),
+        unit[kept],
         made[kept],
-        np.where(np.isnan(settled[kept]), made[kept] + 0.5, settled[kept]),
+        settled[kept],
         loss[kept],
         _predicted(columns.get("baseline"), kept, rows, names, loss_range),
         contexts(columns["context"], kept, rows) if "context" in columns else None,
         without,
         waiting,
+        width,
     )
+
+
+def _judgements(columns: dict[str, Any], loss_range: tuple[float, float]) -> tuple[Floats | None, Floats]:
+    """What a judge said, scaled to [0, 1] and NaN if it said nothing, with the probability of a label; None if nobody judged."""
+    low, high = loss_range
+    judged = _numbers("judged", columns.get("judged", ()))
+    if np.isnan(judged).all():
+        return None, judged
+    _check_losses(judged, ~np.isnan(judged), loss_range, "judged")
+    rho = _numbers("label_probability", columns.get("label_probability", [None] * len(judged)))
+    wrong = np.flatnonzero(~np.isnan(judged) & ~((rho > 0.0) & (rho <= 1.0)))
+    if len(wrong) > 0:
+        place, rule = int(wrong[0]), "must be the probability with which a label was wanted, above 0"
+        remedy = "log decision.asked.rho with every decision"
+        raise ParameterError.of(f"log[{place}].label_probability", float(rho[place]), rule, remedy)
+    return (judged - low) / (high - low), np.where(np.isnan(judged), 1.0, rho)
+
+
+def _estimates(judged: Floats, label: Floats, rho: Floats, made: Floats, settled: Floats) -> Floats:
+    """What `Asked.estimate` makes of each row, by the labels that were known when it was made.
+
+    A loss without a judgement counts as it is.
+    """
+    labelled = ~np.isnan(judged) & ~np.isnan(label)
+    rows = np.flatnonzero(labelled)[np.argsort(settled[labelled], kind="stable")]
+    s, g = judged[rows], label[rows]
+    sums = np.cumsum(np.stack([np.ones(len(rows)), s, g, s * s, s * g], axis=1), axis=0)
+    lines = np.array([fitted((0.0, 0.0, 0.0, 0.0, 0.0)), *(fitted(each) for each in sums.tolist())])
+    lam, base = lines[np.searchsorted(settled[rows], made, side="left")].T
+    expected = np.where(np.isnan(judged), label, base + lam * judged)
+    return np.where(labelled, expected + (label - expected) / rho, expected)
 
 
 def _held_up(explore: Ints, made: Floats, status: Any, patience: int) -> Bools:
@@ -358,13 +404,13 @@ def _is_blank(value: Any) -> bool:
     return is_missing(value) or value == ""
 
 
-def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float]) -> None:
+def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float], name: str = "loss") -> None:
     low, high = loss_range
     outside = np.flatnonzero(seen & ~((loss >= low) & (loss <= high)))
     if len(outside) > 0:
         place = int(outside[0])
         rule, remedy = f"must lie in [{low}, {high}]", "give the loss_range of the experiment"
-        raise LossError.of(f"log[{place}].loss", float(loss[place]), rule, remedy)
+        raise LossError.of(f"log[{place}].{name}", float(loss[place]), rule, remedy)
 
 
 def _check_propensities(propensity: Floats, seen: Bools) -> None:

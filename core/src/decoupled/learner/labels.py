@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from ..base.validation import as_float, share_of, whole_number
-from ..decision import Asked, Decision
+from ..decision import Asked, Decision, LabelSums, fitted
 from ..errors import FeedbackError, Message, ParameterError
 from ..inference.ordering import MOST_PATIENCE
 from .replay import Record
@@ -22,7 +22,6 @@ from .seeds import hashed
 
 LEAST_SHARE = 0.001
 _CHANGED = "it was changed"
-PRIOR = 10.0  # pseudo-labels each of (0, 0) and (1, 1): at first the judge is believed
 
 
 @dataclass(frozen=True)
@@ -106,21 +105,19 @@ class Judged(NamedTuple):
     position: float | None
 
 
-# The number of labels, and the sums of s, g, s^2 and s g.
-Sums = tuple[float, float, float, float, float]
-
-
 class Labelling:
     """The labels of one learner: the rules, the sums that lam is fitted to, and what was judged and awaits its label."""
 
-    def __init__(self, rules: Labels, sums: Sums = (0.0, 0.0, 0.0, 0.0, 0.0), missing: int = 0) -> None:
+    def __init__(
+        self, rules: Labels, sums: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0), missing: int = 0
+    ) -> None:
         self.rules = rules
         self.judged: dict[str, Judged] = {}
         # No label is overdue before so many decisions are made.
         self.next_due = 0
         self.set_sums(sums, missing)
 
-    def set_sums(self, sums: Sums, missing: int) -> None:
+    def set_sums(self, sums: LabelSums, missing: int) -> None:
         """Note what labels say so far, and how many are missing; this may be repeated."""
         self.sums, self.missing = sums, missing
         self.lam, self.base = fitted(sums)
@@ -134,7 +131,7 @@ class Labelling:
         wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
         return Asked(wanted, rho, self.lam, self.base)
 
-    def with_label(self, judged: float, gold: float) -> Sums:
+    def with_label(self, judged: float, gold: float) -> LabelSums:
         """The sums with one more label."""
         count, s, g, ss, sg = self.sums
         return count + 1.0, s + judged, g + gold, ss + judged * judged, sg + judged * gold
@@ -198,20 +195,6 @@ def _within(name: str, value: object, low: float, high: float, remedy: str) -> f
 def number_of(key: str) -> int:
     """The number of the decision with this id."""
     return int(key.rpartition("-")[2])
-
-
-def fitted(sums: Sums) -> tuple[float, float]:
-    """The slope and the height at 0 of the line from s to g, with pseudo-labels that agree; it stays in [0, 1].
-
-    >>> fitted((0.0, 0.0, 0.0, 0.0, 0.0)), [round(each, 2) for each in fitted((100.0, 50.0, 50.0, 50.0, 25.0))]
-    ((1.0, 0.0), [0.17, 0.42])
-    """
-    count, s, g, ss, sg = (each + prior for each, prior in zip(sums, _PRIOR, strict=True))
-    lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
-    return lam, min(max((g - lam * s) / count, 0.0), 1.0 - lam)
-
-
-_PRIOR = (2.0 * PRIOR, PRIOR, PRIOR, PRIOR, PRIOR)
 
 
 def checked_position(position: object) -> float | None:
