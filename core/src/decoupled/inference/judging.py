@@ -10,6 +10,7 @@ from ..base.arrays import Floats
 from ..base.packed import pack_floats, unpack_floats
 from ..decision import Arm
 from .boundary import Interval, lower_mean
+from .sequences import AT_ONCE
 from .verdicts import Verdict
 
 # Rows of the sums. Those of arms follow.
@@ -78,47 +79,54 @@ class JudgeSums:
     """Sums of what a judge said and what labels said, in the order of decisions."""
 
     def __init__(self, arms: int) -> None:
-        self._sums: Floats = np.zeros((_ARMS + arms, _COLUMNS))
+        # The sums, of how many decisions, and decisions that are not in them yet. They are replaced in one step, so that an
+        # interrupt leaves either the old or the new.
+        self._now: tuple[Floats, int, list[Any]] = np.zeros((_ARMS + arms, _COLUMNS)), 0, []
 
     @property
     def count(self) -> int:
         """How many decisions were added."""
-        return int(self._sums[_TOTALS, 0])
+        return self._now[1] + len(self._now[2])
+
+    @property
+    def sums(self) -> Floats:
+        """The sums of all decisions."""
+        summed, count, unsummed = self._now
+        if unsummed:
+            summed = summed.copy()
+            for each in unsummed:
+                summed = _with(summed, *each)
+            self._now = summed, count + len(unsummed), []
+        return summed
 
     @property
     def labels(self) -> int:
         """How many of them had a label."""
-        return int(self._sums[_AGREEMENT, 0])
+        return int(self.sums[_AGREEMENT, 0])
 
     @property
     def missing(self) -> int:
         """How many wanted a label that never came."""
-        return int(self._sums[_TOTALS, 1])
-
-    def add(
-        self, arm: int, judged: float, label: float | None, position: float | None, missing: bool
-    ) -> None:
-        """Add a decision that was judged."""
-        rows, numbers = [_TOTALS], [(1.0, float(missing), 0.0, 0.0, 0.0)]
-        if label is not None:
-            rows += _AGREEMENT, _ARMS + arm
-            numbers += _powers(1.0 - abs(judged - label)), _powers(0.5 + 0.5 * (judged - label))
-        if position is not None:
-            rows.append(_POSITION)
-            numbers.append(_powers(0.5 + 0.5 * position))
-        if _ARMS + arm >= len(self._sums):
-            self._sums = np.pad(self._sums, ((0, _ARMS + arm + 1 - len(self._sums)), (0, 0)))
-        self._sums[rows] += numbers  # one step, so that an interrupt leaves all or nothing
+        return int(self.sums[_TOTALS, 1])
 
     def add_once(self, number: int, *seen: Any) -> None:
-        """Add the decision that comes after so many others, unless it was added already."""
+        """Add the decision that comes after so many others, unless it was added already.
+
+        Args:
+            number: how many there were before it.
+            seen: the arm, the judged loss, the label or None, the position or None, and whether a label is missing.
+        """
         if self.count == number:
-            self.add(*seen)
+            unsummed = self._now[2]
+            unsummed.append(seen)
+            if len(unsummed) >= AT_ONCE:
+                self.sums  # noqa: B018
 
     def copy(self) -> "JudgeSums":
         """The same sums, which go on independently of these."""
         copy = JudgeSums(0)
-        copy._sums = self._sums.copy()
+        summed, count, unsummed = self._now
+        copy._now = summed, count, unsummed.copy()
         return copy
 
     def intervals(
@@ -129,14 +137,14 @@ class JudgeSums:
         Half of the risk is for the arms, by the order in which they came, so that arms may be added.
         """
         agreement = self._interval(_AGREEMENT, 0.25 * risk)
-        position = self._interval(_POSITION, 0.25 * risk) if self._sums[_POSITION, 0] > 0.0 else None
+        position = self._interval(_POSITION, 0.25 * risk) if self.sums[_POSITION, 0] > 0.0 else None
         biases = [
             _centred(self._interval(_ARMS + arm, 0.5 * risk / ((arm + 1) * (arm + 2)))) for arm in arms
         ]
         return agreement, None if position is None else _centred(position), biases
 
     def _interval(self, row: int, risk: float) -> Interval:
-        count, *moments = self._sums[row] if row < len(self._sums) else np.zeros(_COLUMNS)
+        count, *moments = self.sums[row] if row < len(self.sums) else np.zeros(_COLUMNS)
         if count == 0.0:
             return Interval(0.5, 0.0, 1.0)
         low = float(lower_mean(count, moments[0], moments[1], risk / 2.0))
@@ -145,16 +153,31 @@ class JudgeSums:
 
     def to_json(self) -> str:
         """The sums as text."""
-        return pack_floats(self._sums.ravel())
+        return pack_floats(self.sums.ravel())
 
     @classmethod
     def from_json(cls, text: str) -> "JudgeSums":
         """Restore the result of `to_json`."""
-        sums = cls(0)
-        sums._sums = unpack_floats(text).reshape(-1, _COLUMNS)
-        if len(sums._sums) < _ARMS or not bool((sums._sums >= 0.0).all()) or sums._sums.max() > 1e15:
+        found, judge = unpack_floats(text).reshape(-1, _COLUMNS), cls(0)
+        if len(found) < _ARMS or not bool((found >= 0.0).all()) or found.max() > 1e15:
             raise ValueError("sums of a judge cannot be")
-        return sums
+        judge._now = found, int(found[_TOTALS, 0]), []
+        return judge
+
+
+def _with(
+    sums: Floats, arm: int, judged: float, label: float | None, position: float | None, missing: bool
+) -> Floats:
+    """The sums with one more decision, in place if there is room for its arm."""
+    if _ARMS + arm >= len(sums):
+        sums = np.pad(sums, ((0, _ARMS + arm + 1 - len(sums)), (0, 0)))
+    sums[_TOTALS, :2] += 1.0, float(missing)
+    if label is not None:
+        sums[_AGREEMENT] += _powers(1.0 - abs(judged - label))
+        sums[_ARMS + arm] += _powers(0.5 + 0.5 * (judged - label))
+    if position is not None:
+        sums[_POSITION] += _powers(0.5 + 0.5 * position)
+    return sums
 
 
 def _powers(value: float) -> tuple[float, float, float, float, float]:

@@ -105,6 +105,20 @@ class Judged(NamedTuple):
     position: float | None
 
 
+class Judgement(NamedTuple):
+    """What is known of a decision that was judged.
+
+    Attributes:
+        judged: what the judge said.
+        label: the label; None if there is none.
+        fallback: what counts, on the map of `Labels.to_unit`, if the label that it awaits never comes; None if it awaits none.
+    """
+
+    judged: Judged
+    label: float | None
+    fallback: float | None
+
+
 class Labelling:
     """The labels of one learner: the rules, the sums that lam is fitted to, and what was judged and awaits its label."""
 
@@ -112,13 +126,14 @@ class Labelling:
         self, rules: Labels, sums: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0), missing: int = 0
     ) -> None:
         self.rules = rules
+        self._width = rules.width
         self.judged: dict[str, Judged] = {}
         # No label is overdue before so many decisions are made.
         self.next_due = 0
         self.set_sums(sums, missing)
 
     def set_sums(self, sums: LabelSums, missing: int) -> None:
-        """Note what labels say so far, and how many are missing; this may be repeated."""
+        """Note what labels say so far, and how many are missing; this may be repeated. `sums` are not changed later."""
         self.sums, self.missing = sums, missing
         self.lam, self.base = fitted(sums)
 
@@ -131,6 +146,10 @@ class Labelling:
         wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
         return Asked(wanted, rho, self.lam, self.base)
 
+    def fed(self, asked: Asked, judged: float, label: float | None) -> float:
+        """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
+        return min(max(0.5 + (asked.estimate(judged, label) - 0.5) / self._width, 0.0), 1.0)
+
     def with_label(self, judged: float, gold: float) -> LabelSums:
         """The sums with one more label."""
         count, s, g, ss, sg = self.sums
@@ -142,14 +161,14 @@ class Labelling:
             assert record.loss is not None
             return self.rules.to_unit(record.loss)
         label = record.loss
-        asked = Asked(label is not None, record.rho, self.lam, self.base)
+        found = self.fed(Asked(label is not None, record.rho, self.lam, self.base), record.judged, label)
         if label is not None:
             self.set_sums(self.with_label(record.judged, label), self.missing)
-        return self.rules.to_unit(asked.estimate(record.judged, label))
+        return found
 
     def overdue(self, made: int) -> list[str]:
         """The ids of decisions whose label is overdue when so many are made, oldest first."""
-        if made < self.next_due or not self.judged:
+        if not self.judged or made < self.next_due:
             return []
         numbers = sorted((number_of(key), key) for key in self.judged)
         last = made - self.rules.deadline

@@ -12,7 +12,7 @@ from ..base.arrays import Floats, Ints, Words
 from ..base.files import write_atomically
 from ..base.turns import in_turn, in_turn_with
 from ..base.validation import MOST_ROUNDS, whole_number
-from ..decision import Arm, Decision, Served
+from ..decision import Arm, Decision, LabelSums, Served
 from ..errors import (
     FeedbackError,
     LossError,
@@ -28,6 +28,7 @@ from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .labels import (
     Judged,
+    Judgement,
     Labelling,
     Labels,
     LabelStatus,
@@ -70,7 +71,7 @@ from .saving import Parts, from_text, to_text
 from .seeds import Key, Seed, key_text, randomness
 
 if TYPE_CHECKING:  # loaded when a learner is watched
-    from .watch import Judgement, Watch
+    from .watch import Watch
 
 _Answer = TypeVar("_Answer")
 
@@ -660,7 +661,7 @@ class Learner(Guarded):
         return pending
 
     def _settle(
-        self, pending: Pending, loss: float, labelled: "tuple[Any, int, Judgement | None] | None" = None
+        self, pending: Pending, loss: float, labelled: tuple[LabelSums, int, Judgement] | None = None
     ) -> None:
         """Learn a loss on a scale from 0 to 1; with labels, also their new sums, how many are missing, and what was judged."""
         running, watch, key = self._running, self._watch, pending[0].id
@@ -686,58 +687,52 @@ class Learner(Guarded):
         decision, judged, position, label, compared = told
         pending, labels = self._found(decision, compared), self._labels
         decision, key = pending[0], pending[0].id
+        asked = decision.asked
         assert labels is not None
+        assert asked is not None
         check_feedback(decision, key in labels.judged, judged, label)
         said = labels.judged[key] if judged is None else Judged(judged, position)
         for overdue in labels.overdue(self._waiting.made):
             if overdue != key:
                 self._settle_missing(overdue)
-        if label is None and decision.label:
+        if label is None and asked.wanted:
             self._keep_drawn()
-            self._commit(self._expect, key, said, self._fed(decision, said, labels.rules.missing))
+            missing = labels.fed(asked, said.loss, labels.rules.missing)
+            self._commit(self._expect, key, said, missing)
             return
         sums = labels.sums if label is None else labels.with_label(said.loss, label)
-        judgement = None if self._watch is None else self._judgement(said, label, None)
-        self._settle(pending, self._fed(decision, said, label), (sums, labels.missing, judgement))
-
-    def _fed(self, decision: Decision, said: Judged, label: float | None) -> float:
-        """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
-        assert self._labels is not None
-        assert decision.asked is not None
-        return self._labels.rules.to_unit(decision.asked.estimate(said.loss, label))
-
-    def _judgement(self, *known: Any) -> "Judgement":
-        from .watch import Judgement
-
-        return Judgement(*known)
+        loss = labels.fed(asked, said.loss, label)
+        self._settle(pending, loss, (sums, labels.missing, Judgement(said, label, None)))
 
     def _expect(self, key: str, said: Judged, fallback: float) -> None:
         assert self._labels is not None
         self._labels.expect(key, said)
         if self._watch is not None:
-            self._watch.note_judged(key, self._judgement(said, None, fallback))
+            self._watch.note_judged(key, Judgement(said, None, fallback))
 
     def _settle_missing(self, key: str) -> None:
         """Learn from a decision whose label never came."""
         labels, pending = self._labels, self._waiting.decisions[key]
+        asked = pending[0].asked
         assert labels is not None
+        assert asked is not None
         said = labels.judged[key]
-        loss = self._fed(pending[0], said, labels.rules.missing)
-        judgement = None if self._watch is None else self._judgement(said, None, loss)
-        self._settle(pending, loss, (labels.sums, labels.missing + 1, judgement))
+        loss = labels.fed(asked, said.loss, labels.rules.missing)
+        self._settle(pending, loss, (labels.sums, labels.missing + 1, Judgement(said, None, loss)))
 
     def _keep_drawn(self) -> None:
         """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
         if self._watch is not None:
             self._watch.keep_drawn(self._waiting, self._running)
 
-    def _settled(self, key: str, loss: float, labelled: "tuple[Any, int, Judgement | None] | None") -> None:
+    def _settled(self, key: str, loss: float, labelled: tuple[LabelSums, int, Judgement] | None) -> None:
         self._waiting.decisions.pop(key, None)
-        judgement = None
-        if labelled is not None and self._labels is not None:
+        judgement, labels = None, self._labels
+        if labelled is not None and labels is not None:
             sums, missing, judgement = labelled
-            self._labels.set_sums(sums, missing)
-            self._labels.judged.pop(key, None)
+            if sums is not labels.sums or missing != labels.missing:
+                labels.set_sums(sums, missing)
+            labels.judged.pop(key, None)
         if self._watch is not None:
             self._watch.settle(key, loss, judgement)
 

@@ -8,7 +8,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,25 +19,11 @@ from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences
 from ..inference.sums import Observation
 from .arms import Serials
-from .labels import Judged, Labels
+from .labels import Judged, Judgement, Labels
 from .pending import Pending, Waiting
 from .runner import Running
 
 MOST_NUMBERS = 1_000_000  # in the laws of the queue; without room for it, a decision goes without its law
-
-
-class Judgement(NamedTuple):
-    """What is known of a decision that was judged.
-
-    Attributes:
-        judged: what the judge said.
-        label: the label; None if there is none.
-        fallback: what counts, on the map of `Labels.to_unit`, if the label that it awaits never comes; None if it awaits none.
-    """
-
-    judged: Judged
-    label: float | None
-    fallback: float | None
 
 
 class Watch:
@@ -225,7 +211,8 @@ class Watch:
                 trial.add_once(tried, seen)
             if self.judged is not None and self.judge is not None and key in self.judgements:
                 (loss, position), label, fallback = self.judgements[key]
-                self.judged.add_once(judged, seen._replace(loss=loss, rho=1.0))
+                arm, weight, _, exploit, available, law, _ = seen
+                self.judged.add_once(judged, Observation(arm, weight, loss, exploit, available, law))
                 missing = label is None and fallback is not None
                 self.judge.add_once(judged, seen.explore, loss, label, position, missing)
         if self.released is not None:
