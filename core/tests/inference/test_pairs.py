@@ -39,37 +39,59 @@ def drawn(count: int, means: list[float], seed: int = 0) -> list[Observation]:
 def fed(seen: list[Observation], arms: int, **options: Any) -> Sequences:
     sequences = Sequences(arms, **options)
     for each in seen:
-        sequences.update(*each)
+        if each.rho == 1.0:
+            sequences.update(*each[:6])
+        else:
+            sequences.add(each)
     return sequences
 
 
-def parts(seen: list[Observation], one: int, two: int) -> tuple[list[float], list[float]]:
+def labelled(seen: list[Observation], share: float) -> list[Observation]:
+    """The same rounds with estimates by labels, which a share of the later ones has, on the map from [1 - 1/share, 1/share]."""
+    rng, found, width = np.random.default_rng(1), [], 2.0 / share - 1.0
+    for number, each in enumerate(seen):
+        rho, expected = 1.0 if number < 50 else share, 0.5
+        wanted = rng.random() < rho
+        estimate = expected + (each.loss - expected) / rho if wanted else expected
+        found.append(each._replace(loss=0.5 + (estimate - 0.5) / width, rho=rho))
+    return found
+
+
+def parts(
+    seen: list[Observation], one: int, two: int, width: float = 1.0
+) -> tuple[list[float], list[float]]:
     """What is bet on "arm one is worse than arm two" in each round, and its weight, by the definition."""
     level, bet_on, weights = 0.5, [], []
-    for explore, weight, loss, _, available, law in seen:
+    for explore, weight, loss, _, available, law, rho in seen:
         assert weight is not None
+        estimate = 0.5 + width * (loss - 0.5)
         part = share = 0.0
         if law is not None:
             if law[one] > 0.0 and law[two] > 0.0:
-                share = 1.0 / (1.0 / law[one] + 1.0 / law[two])
+                share = rho / (1.0 / law[one] + 1.0 / law[two])
                 sign = (explore == one) / law[one] - (explore == two) / law[two]
-                part = share * sign * (loss - level)
+                part = share * sign * (estimate - level)
         elif available is None or {one, two} <= set(available):
             share = 1.0 / (3 if available is None else len(available))
             part = share * (
                 (explore == one) * weight * loss + (explore == two) * weight * (1.0 - loss) - 1.0
             )
+            share /= width
         bet_on.append(part)
         weights.append(share)
-        level += (loss - level) / 64.0
+        level = min(max(level + rho * (estimate - level) / 64.0, 0.0), 1.0)
     return bet_on, weights
 
 
-def test_what_was_won_is_that_of_the_definition() -> None:
+@pytest.mark.parametrize("label_share", [1.0, 0.25])
+def test_what_was_won_is_that_of_the_definition(label_share: float) -> None:
     seen = drawn(300, [0.3, 0.5, 0.6])
-    sequences = fed(seen, 3)
+    if label_share < 1.0:
+        seen = labelled(seen, label_share)
+    sequences = fed(seen, 3, label_share=label_share)
     for one, two in ((0, 1), (1, 0), (2, 0)):
-        bet_on, weights = parts(seen, one, two)
+        bet_on, weights = parts(seen, one, two, 2.0 / label_share - 1.0)
+        assert min(bet_on) >= -1.0
         won = np.log(PRIOR) + np.log1p(np.outer(bet_on, BETS)).sum(axis=0)
         pairs = sequences.sums.pairs
         assert pairs._logs(one, two) == pytest.approx(won)

@@ -94,8 +94,10 @@ class JudgeSums:
         summed, count, unsummed = self._now
         if unsummed:
             summed = summed.copy()
-            for each in unsummed:
-                summed = _with(summed, *each)
+            summed[_TOTALS, :2] += len(unsummed), sum(each[4] for each in unsummed)
+            for arm, judged, label, position, _ in unsummed:
+                if label is not None or position is not None:
+                    summed = _with(summed, arm, judged, label, position)
             self._now = summed, count + len(unsummed), []
         return summed
 
@@ -165,13 +167,10 @@ class JudgeSums:
         return judge
 
 
-def _with(
-    sums: Floats, arm: int, judged: float, label: float | None, position: float | None, missing: bool
-) -> Floats:
+def _with(sums: Floats, arm: int, judged: float, label: float | None, position: float | None) -> Floats:
     """The sums with one more decision, in place if there is room for its arm."""
     if _ARMS + arm >= len(sums):
         sums = np.pad(sums, ((0, _ARMS + arm + 1 - len(sums)), (0, 0)))
-    sums[_TOTALS, :2] += 1.0, float(missing)
     if label is not None:
         sums[_AGREEMENT] += _powers(1.0 - abs(judged - label))
         sums[_ARMS + arm] += _powers(0.5 + 0.5 * (judged - label))

@@ -45,6 +45,8 @@ class LossRange(NamedTuple):
 
     def scaled_as(self, name: str, loss: object, if_missing: str = UNKNOWN) -> float:
         """A loss on a scale from 0 to 1. `name` names it in an error; `if_missing` is the remedy if it is missing."""
+        if type(loss) is float and self.low <= loss <= self.high:
+            return (loss - self.low) / (self.high - self.low)
         return (self._within(name, loss, if_missing) - self.low) / (self.high - self.low)
 
     def _within(self, name: str, value: object, if_missing: str = UNKNOWN) -> float:
