@@ -62,7 +62,7 @@ class Game:
 def test_what_is_fed_has_the_mean_of_the_labels(
     judge: str, late: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """False alarm: 7e-6 for each arm. With `lam` of the label's arrival, a delay of 1,000 is 8 and more standard errors off."""
+    """False alarm: 7e-6 for each arm. With `lam` and `base` of the label's arrival, two judges with late labels fail it."""
     fed: dict[str, tuple[int, float]] = {}
     settle = Running.settle
 

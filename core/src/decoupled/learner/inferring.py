@@ -122,15 +122,21 @@ class Inference:
         >>> chance = random.Random(1)
         >>> learner = dc.Ladder().start(["short", "long"], seed=7, labels=dc.Labels(share=0.2))
         >>> learner.watch()
-        >>> for _ in range(3_000):                        # the judge likes "long", which is worse
+        >>> for _ in range(1_500):                        # the judge likes "long", which is worse
         ...     decision = learner.decide()
         ...     long = decision.explore == "long"
         ...     loss = float(chance.random() < (0.5 if long else 0.2))
         ...     judged = float(chance.random() < (0.1 if long else 0.6))
         ...     learner.observe(decision, judged=judged, loss=loss if decision.label else None)
         >>> print(learner.inference.judge())
+        agreement 0.460 (0.350 to 0.570), 446 labels
+        bias on short: +0.422 (+0.232 to +0.595)
+        bias on long: -0.312 (-0.582 to +0.003)
+        alone it would say: long is better than short (95 %, decided at round 57)
         >>> print(learner.inference.verdict())
-        >>> print(learner.inference.verdict().warning)
+        short is better than long (95 %, decided at round 118)
+        >>> learner.inference.verdict().warning[:53]
+        'the judge alone would choose long, and labels show th'
         """
         from ..inference.judging import JudgeReport
 
