@@ -92,7 +92,7 @@ def test_it_is_a_learner_without_labels_that_observes_the_estimate() -> None:
     seen = [(0.0, 0.0)] * 10 + [(1.0, 1.0)] * 10
     wanted = 0
     for number in range(600):
-        slope, _ = np.polyfit(*zip(*seen, strict=True), 1)
+        slope, _ = np.polyfit([s for s, _ in seen], [g for _, g in seen], 1)
         lam = min(max(slope, 0.0), 1.0)
         mean_judged, mean_label = np.mean(seen, axis=0)
         base = min(max(mean_label - lam * mean_judged, 0.0), 1.0 - lam)
