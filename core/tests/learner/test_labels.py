@@ -6,7 +6,7 @@ import pickle
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -134,10 +134,10 @@ def _mixed(policy: dc.Policy, watched: bool = True) -> dc.Learner:
         learner.guardrails = (
             dc.Guardrails(incumbent="b", holdout=0.1) if watched else dc.Guardrails(holdout=0.1)
         )
-    context = {"context": {"kind": "x"}} if policy.contextual else {}
+    context: dict[str, Any] = {"context": {"kind": "x"}} if policy.contextual else {}
     for number in range(120):
         available = ["a", "b"] if number % 5 == 0 else None
-        decision = learner.decide(available=available, key=f"u{number % 7}", **context)  # type: ignore[call-overload]
+        decision = learner.decide(available=available, key=f"u{number % 7}", **context)
         judged: Any = ("explore", "tie", "exploit")[number % 3] if number % 2 else luck.uniform(0, 10)
         learner.observe(decision, judged=judged, position=luck.choice([None, -1, 0, 1]))
         if decision.label and number % 3:
@@ -272,7 +272,7 @@ def _observe(**given: Any) -> Callable[[], object]:
         (lambda: dc.Labels(share=0), dc.ParameterError, "share = 0: must be a number from 0.001 to 1"),
         (lambda: dc.Labels(missing=2), dc.ParameterError, "missing = 2"),
         (lambda: dc.Labels(deadline=10**6), dc.ParameterError, "deadline = 1000000"),
-        (lambda: dc.FTPL().start(2, labels=0.1), dc.ParameterError, "labels = 0.1: must be labels"),
+        (lambda: dc.FTPL().start(2, labels=cast(Any, 0.1)), dc.ParameterError, "labels = 0.1: must be labels"),
         (
             lambda: (plain := dc.FTPL().start(2)).observe(plain.decide(), judged=0.5),
             dc.ParameterError,
@@ -290,7 +290,8 @@ def test_refused_feedback_changes_nothing() -> None:
     wants = learner.decide()
     learner.observe(wants, judged=0.5)
     before = learner.to_json()
-    for given in ({"judged": 0.5}, {"loss": 7.0}, {"judged": 0.5, "loss": 0.5}):
+    refused: list[dict[str, Any]] = [{"judged": 0.5}, {"loss": 7.0}, {"judged": 0.5, "loss": 0.5}]
+    for given in refused:
         with pytest.raises(dc.DecoupledError):
             learner.observe(wants, **given)
     assert learner.to_json() == before
