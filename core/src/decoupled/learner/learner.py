@@ -962,6 +962,8 @@ class Learner(Guarded):
     def estimates(self) -> Floats:
         """What is learned about each arm, for losses scaled to [0, 1]; see the policy for the meaning.
 
+        With `labels`, these are estimates on the map of `Labels.to_unit`.
+
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=3, seed=7).estimates().tolist()
         [0.0, 0.0, 0.0]
@@ -1003,8 +1005,7 @@ class Learner(Guarded):
         """
         if self._watch is not None:
             raise ParameterError("watch(): this learner is watched already; call it once")
-        usual = PATIENCE if self._labels is None else self._labels.rules.deadline
-        wait = checked_patience(usual if patience is None else patience)
+        wait = None if patience is None else checked_patience(patience)
         expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
         self._replace(watch=self._new_watch(risk, drift, wait, expired))
 
@@ -1021,18 +1022,20 @@ class Learner(Guarded):
         return question(self._watch, self._parts)
 
     def _new_watch(
-        self, risk: float, drift: bool, patience: int = PATIENCE, expired: float | None = None
+        self, risk: float, drift: bool, patience: int | None = None, expired: float | None = None
     ) -> "Watch":
         from ..inference.sequences import Sequences
         from .watch import Watch
 
         check_watchable(len(self._arms))
         serials, policy = self._running.serials, self._policy
-        share = 1.0 if self._labels is None else self._labels.rules.share
+        rules = None if self._labels is None else self._labels.rules
+        share, usual = (1.0, PATIENCE) if rules is None else (rules.share, rules.deadline)
         sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled, label_share=share)
-        watch = Watch(sequences, policy.cumulative is not None, patience, expired)
-        if self._labels is not None:
-            watch = watch.with_labels(self._labels.rules)
+        weighs, wait = policy.cumulative is not None, usual if patience is None else patience
+        watch = Watch(sequences, weighs, wait, expired)
+        if rules is not None:
+            watch = watch.with_labels(rules)
         watch = watch.following(serials)
         watch.made = self._waiting.made  # nothing is kept of decisions that are made already
         return watch
