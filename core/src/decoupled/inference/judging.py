@@ -37,6 +37,14 @@ class JudgeReport:
         awaiting: how many decisions await their label now.
         lam: how much the judge counts in the next decision, from 0 to 1.
         alone: the verdict if the judge's losses were taken for true.
+
+    >>> import decoupled as dc
+    >>> learner = dc.Ladder().start(["a", "b"], seed=7, labels=dc.Labels(share=1.0))
+    >>> learner.watch()
+    >>> for _ in range(100):
+    ...     learner.observe(learner.decide(), judged=0.5, loss=0.25)
+    >>> learner.inference.judge().bias["a"].estimate
+    0.25
     """
 
     agreement: Interval

@@ -72,6 +72,9 @@ class Labels:
     def to_unit(self, estimate: float) -> float:
         """An estimate on a scale from 0 to 1, for policies: one map for all decisions, also the first ones.
 
+        Args:
+            estimate: what `Asked.estimate` gives, from 1 - 1 / share to 1 / share.
+
         >>> Labels(share=0.5).to_unit(-1.0), Labels(share=0.5).to_unit(0.5), Labels(share=0.5).to_unit(2.0)
         (0.0, 0.5, 1.0)
         """
@@ -90,6 +93,12 @@ class LabelStatus(NamedTuple):
         missing: how many never came in time.
         awaiting: how many decisions were judged and await their label.
         lam: how much the judge counts in the next decision: the slope of labels on judgements, between 0 and 1.
+
+    >>> import decoupled as dc
+    >>> learner = dc.Ladder().start(2, seed=7, labels=dc.Labels(share=1.0))
+    >>> learner.observe(learner.decide(), judged=0.0, loss=1.0)
+    >>> learner.labels.used, round(learner.labels.lam, 2)
+    (1, 0.91)
     """
 
     used: int
