@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import merge
 from operator import itemgetter
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from decoupled.client import StoreError
 
@@ -23,6 +23,30 @@ from ..experiment.records import (
 from .schema import MIGRATIONS, RECORD, Dialect, statements
 
 Values: TypeAlias = Sequence[Any]
+
+
+class PairsConnection(Protocol):
+    """Runs transactions over the table of pairs, in a thread of its own."""
+
+    def run(self, sql: str, values: Values = ()) -> list[Any]:
+        """Run one statement and return its rows."""
+
+    def begin(self) -> None:
+        """Open a transaction."""
+
+    def lock_pairs(self) -> None:
+        """Keep every other transaction from writing pairs until this one ends."""
+
+    def end(self) -> None:
+        """Make the transaction durable."""
+
+    def undo(self) -> None:
+        """Roll back."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
 EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
 _DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
 _SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
@@ -170,6 +194,14 @@ class Store(ABC):
     @abstractmethod
     def has_tables(self) -> bool:
         """Whether the database has the service's tables."""
+
+    @abstractmethod
+    def has_pairs(self) -> bool:
+        """Whether pairs were ever kept here."""
+
+    @abstractmethod
+    def open_pairs(self) -> PairsConnection:
+        """Another connection, over the pairs, whose table is created if it is missing."""
 
     @abstractmethod
     def reader(self) -> Self:
