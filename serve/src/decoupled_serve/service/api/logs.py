@@ -166,8 +166,9 @@ def _rebase(session: Session, *, about: Reference, seq: int, content: str, befor
 def _drop(session: Session, *, about: Reference, base: LiveExperiment, first: int) -> int:
     """Drop `AT_ONCE` of the rows before `base`, and return how many there were.
 
-    Decisions that were pending at `base` stay, because the rest of the log settles them. Counts do not change: they
-    are part of the experiment in memory and of its snapshots.
+    Decisions that were pending at `base` stay with what judged them, because the rest of the log settles them. Counts do not
+    change: they are part of the experiment in memory and of its snapshots.
     """
     last = min(first + AT_ONCE - 1, base.head)
-    return session.store.drop_rows(session.get(about).id, first, last, list(base.pending))
+    kept = sorted([*base.pending, *(each.seq for each in base.judged.values())])
+    return session.store.drop_rows(session.get(about).id, first, last, kept)
