@@ -85,6 +85,7 @@ class Logs:
             return evaluate(
                 name, decisions, as_experiment(row).arms, settings.loss_range,
                 coupled=coupled, risk=settings.risk, drift=settings.drift, patience=settings.patience,
+                labels=settings.labels,
             )  # fmt: skip
 
     @in_background("_for_histories")

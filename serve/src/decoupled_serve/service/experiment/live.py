@@ -314,7 +314,8 @@ class LiveExperiment:
         self.last_at = at
         if kind == "observed":
             self.tallies.applied += 1
-            self.loss_applied += 0.0 if loss is None else loss.scaled
+            seen = loss or judged  # a decision that wants no label has what the judge said
+            self.loss_applied += 0.0 if seen is None else seen.scaled
         else:
             self.tallies.expired += 1
         if kind == "observed" or loss is not None:
@@ -369,14 +370,17 @@ class LiveExperiment:
         self.tallies.widen(len(self.names))
 
     def _learn_records(self, log: str, records: list[list[Any]]) -> None:
-        """Learn a slice of another log: places, propensities, losses, and contexts where the policy learns by them.
+        """Learn a slice of another log: places, propensities, losses, contexts where the policy learns by them, and with labels
+        what was judged and the probability of a label.
 
         The whole log was checked before.
         """
-        for place, propensity, loss, *context in records:
+        for place, propensity, loss, *more in records:
             record = {"explore": self.names[place], "propensity": propensity, "loss": loss}
-            if context:
-                record["context"] = shown_context(context[0]) or {}
+            if self.contextual:
+                record["context"] = shown_context(more[0]) or {}
+            if len(more) > 1:
+                record |= {"judged": more[1], "label_probability": more[2]}
             self.learner.replay([record], unrandomised=True)
         self.replayed[log] = self.replayed.get(log, 0) + len(records)
 
