@@ -569,6 +569,24 @@ export interface IntervalsOut {
   high: (number | null)[];
 }
 
+/** What labels say about a judge. All intervals hold at every moment at once. */
+export interface JudgeOut {
+  /** The mean of 1 - |judged - label|, for losses from 0 to 1: of losses 0 and 1, how often it is right. */
+  agreement: IntervalOut;
+  /** By arm, the mean of judged loss minus label: above 0 if it is too harsh on the arm. */
+  bias: Record<string, IntervalOut>;
+  /** How often it preferred what it saw first, minus how often the second; null if that is not known. */
+  position_bias: IntervalOut | null;
+  /** How many labels these are over. */
+  labels: number;
+  /** How many never came, and count as declared. */
+  missing: number;
+  /** How many decisions were judged and await their label. */
+  awaiting: number;
+  /** How much the judge counts in the next decision, from 0 to 1. */
+  lam: number;
+}
+
 /** The true loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them. */
 export interface LabelIn {
   /** The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm. */
@@ -685,8 +703,12 @@ export interface SegmentOut {
   left_out: number;
   /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
-  /** What is assumed about those left out; null if there are none. */
+  /** What is assumed about those left out, and about labels that are missing; null if there are none. */
   remark: string | null;
+  /** With labels, what the judge alone would say; null without, and for a segment. */
+  judge: string | null;
+  /** That the judge alone would decide for another arm than the labels do: do not trust it. null if not. */
+  warning: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
   exploited: IntervalOut | null;
@@ -790,8 +812,12 @@ export interface VerdictOut {
   left_out: number;
   /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
-  /** What is assumed about those left out; null if there are none. */
+  /** What is assumed about those left out, and about labels that are missing; null if there are none. */
   remark: string | null;
+  /** With labels, what the judge alone would say; null without, and for a segment. */
+  judge: string | null;
+  /** That the judge alone would decide for another arm than the labels do: do not trust it. null if not. */
+  warning: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
   exploited: IntervalOut | null;
@@ -815,6 +841,8 @@ export interface VerdictOut {
   incumbent: string | number | null;
   /** Whether another was found to be better; null if there is no incumbent. */
   incumbent_released: boolean | null;
+  /** How far the judge can be trusted; null without labels. */
+  judge_report: JudgeOut | null;
 }
 
 /** Why a contextual policy drew the arm that it exploits. */
