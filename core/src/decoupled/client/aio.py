@@ -90,6 +90,8 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     decision = awaited(Client.decision)
     feedback = awaited(Client.feedback)
     feedback_many = awaited(Client.feedback_many)
+    label = awaited(Client.label)
+    awaiting_labels = awaited(Client.awaiting_labels)
     flush = awaited(Client.flush)
     state = awaited(Client.state)
     verdict = awaited(Client.verdict)

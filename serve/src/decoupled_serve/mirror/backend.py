@@ -227,7 +227,8 @@ class Backend(ServiceCalls, ABC):
         found = await self._service.verdict(self._name)
         arms = (found["best"], *found["out"]) if found["state"] == "decided" else ()
         incumbent = _name_of(found["incumbent"])
-        return Known(found["text"], tuple(map(str, arms)), incumbent, bool(found["incumbent_released"]))
+        released, warning = bool(found["incumbent_released"]), found.get("warning")
+        return Known(found["text"], tuple(map(str, arms)), incumbent, released, warning)
 
     @abstractmethod
     async def tidy(self) -> None:

@@ -43,6 +43,7 @@ _SINGLE = {
 _GAUGES = {
     "queue": "Copies that wait for their answer or their judge.",
     "queue_bytes": "Bytes that they hold.",
+    "judge_warning": "1 if the judge alone would decide for another arm than labels do, else 0.",
 }
 _GAUGES_BY_ARM = {
     "up": "1 if an arm is up, 0 if it is down.",

@@ -131,6 +131,7 @@ class Mirror:
         return {
             "queue": len(self._copies),
             "queue_bytes": self._copies.bytes,
+            "judge_warning": int(known.warning is not None),
             "up": up,
             "decided": {name: known.decided[:1] == (name,) for name in up},
             "released": {} if known.incumbent is None else {known.incumbent: known.released},

@@ -194,7 +194,7 @@ class DecisionService:
             snapshot_rows=max((each.head - each.saved for each in moved), default=0),
             compiling=compiling,
             not_compiled=failed,
-            experiments=by_experiment(self._session.traffic, running),
+            experiments=by_experiment(self._session.traffic, running, self.verdicts.warned()),
         )
 
     def watch_experiments(self, most: int) -> None:

@@ -24,7 +24,14 @@ def _state_of(running: LiveExperiment) -> _State:
     counts = running.learner._asked(
         lambda watch, _: (watch.sequences.observed, watch.sequences.left_out, watch.waiting)
     )
-    return running.version, running.learner.guardrails.incumbent, running.incumbent_released, *counts
+    learner = running.learner
+    return (
+        running.version,
+        learner.guardrails.incumbent,
+        running.incumbent_released,
+        learner.labels,
+        *counts,
+    )
 
 
 class Verdicts:
@@ -33,6 +40,10 @@ class Verdicts:
     def __init__(self, commits: CommitLoop, background: Background) -> None:
         self._commits, self._background = commits, background
         self._last: OrderedDict[int, tuple[_State, Judged]] = OrderedDict()
+
+    def warned(self) -> set[int]:
+        """The experiments whose last verdict, as far as one was asked for, warned of their judge."""
+        return {each for each, (_, found) in list(self._last.items()) if found.verdict.warning}
 
     @in_background()
     def gate(

@@ -33,7 +33,8 @@ POSTGRES = Dialect(
     "",
 )
 
-LOGS = ("decided", "settled", "changed", "snapshots", "request_keys")  # what belongs to an experiment
+EVENTS = ("decided", "settled", "judged", "changed")  # the tables of a log
+LOGS = (*EVENTS, "snapshots", "request_keys")  # what belongs to an experiment
 TABLES = ("experiments", *LOGS, "api_keys", "audit")
 
 RECORD = "CREATE TABLE IF NOT EXISTS schema_migrations (version {integer} PRIMARY KEY, at {real} NOT NULL){plain}"
@@ -83,6 +84,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             id {serial}, at {real} NOT NULL, tenant {name} NOT NULL, action TEXT NOT NULL, subject {name} NOT NULL,
             caller TEXT NOT NULL, label TEXT NOT NULL, request TEXT, old_value TEXT, new_value TEXT){plain}""",
         "CREATE INDEX audit_by_subject ON audit (tenant, subject, id)",
+    ),
+    (  # labels, and what judges say
+        "ALTER TABLE decided ADD COLUMN label {integer}",
+        "ALTER TABLE decided ADD COLUMN label_probability {real}",
+        "ALTER TABLE settled ADD COLUMN judged {real}",
+        "ALTER TABLE settled ADD COLUMN position {real}",
+        """CREATE TABLE judged (
+            experiment {integer} NOT NULL, seq {integer} NOT NULL, decision {integer} NOT NULL,
+            judged {real} NOT NULL, position {real}, at {real} NOT NULL, PRIMARY KEY (experiment, decision)){clustered}""",
+        "CREATE UNIQUE INDEX judged_in_order ON judged (experiment, seq)",
     ),
 )
 
