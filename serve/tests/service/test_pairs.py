@@ -1,29 +1,36 @@
 """Pairs that await a person's label: who sees which, what a label does, and where they must never be found."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import decoupled as dc
 from decoupled.client.errors import Conflict, Invalid, NotFound
 from decoupled_serve.service.api.pairs import LEASE, LONGEST_TEXT, Leased, Pair
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
-from support.http_service import served
+from support.http_service import Service, served
 from support.stores import Clock, Opened, both_stores, quick_service
 from support.waiting import wait_for
 
 SECRET = "the-patient-is-ill"
-SETTINGS = Settings({"name": "FTPL"}, ("a", "b"))
+SETTINGS = Settings({"name": "FTPL"}, ("a", "b"), labels=dc.Labels(share=1.0))
+LABELLED: dict[str, Any] = {"arms": ["a", "b"], "labels": {"share": 1.0}}
 
 
-def kept(service: DecisionService, count: int = 1, name: str = "one", **more: Any) -> list[str]:
+def kept(
+    service: DecisionService, count: int = 1, name: str = "one", settings: Settings = SETTINGS, **more: Any
+) -> list[str]:
     """Decisions that await a label, with their pairs; their ids."""
-    service.experiments.put("me", name, SETTINGS, seed=7).result()
+    service.experiments.put("me", name, settings, seed=7).result()
     made = [each.id for each in service.decisions.decide("me", name, count=count).result()]
     for number, each in enumerate(made):
+        judged: Any = "explore" if settings.feedback == "preference" else 0.25
+        service.decisions.feedback("me", each, judged=judged).result()
         pair = Pair("POST /chat", f"{SECRET} {number}", f"exploit {number}", f"explore {number}", **more)
         service.pairs.keep("me", each, pair, 7.0).result()
     return made
@@ -60,11 +67,19 @@ def test_a_label_is_the_loss_of_the_explored_arm_and_is_given_once(opened: Opene
         with pytest.raises(Conflict, match="label already"):
             label(service, pair, "exploit" if preferred == "explore" else "explore")
     assert service.pairs.lease("me", "one", "key ann").result() == (None, 0)
-    assert [each.label for each in service.pairs.kept("me", "one").result()] == [
-        "explore",
-        "exploit",
-        "tie",
-    ]
+    every = service.pairs.kept("me", "one").result()
+    assert [each.label for each in every] == ["explore", "exploit", "tie"]
+    assert [each.verdict for each in every] == [pytest.approx(0.125)] * 3
+
+
+@pytest.mark.parametrize(("takes", "worst"), [("loss", 10.0), ("preference", 1.0)])
+def test_without_losses_of_its_own_a_pair_has_those_of_the_experiment(
+    opened: Opened, takes: Any, worst: float
+) -> None:
+    service = opened()
+    [id] = kept(service, settings=replace(SETTINGS, feedback=takes, loss_range=(0.0, worst)))  # noqa: A001
+    label(service, take(service), "exploit")
+    assert loss_of(service, id) == worst
 
 
 @both_stores
@@ -95,6 +110,8 @@ def test_two_processes_never_give_the_same_pair_to_two_people(address: str) -> N
     kept(services[0], 20)
     people = [f"key {number}" for number in range(30)]
     with ThreadPoolExecutor(10) as pool:
+        for service in services * 10:  # as housekeeping does, meanwhile
+            service._threads["pairs"].start(service.pairs.sweep)
         asked = [
             pool.submit(services[number % len(services)].pairs.lease("me", "one", who).result)
             for number, who in enumerate(people)
@@ -113,6 +130,10 @@ def test_two_processes_never_give_the_same_pair_to_two_people(address: str) -> N
     held.close()
 
 
+def judge(running: Service, id: str) -> None:  # noqa: A002
+    assert running.http.put(f"/v1/decisions/{id}/feedback", json={"judged": 0.25}).status_code == 200
+
+
 def test_the_order_is_drawn_and_says_nothing(opened: Opened) -> None:
     service = opened()
     kept(service, 64)
@@ -125,30 +146,36 @@ def test_the_order_is_drawn_and_says_nothing(opened: Opened) -> None:
     assert 8 < explored_first < 56, "a fair coin is outside once in 10^9 runs"
 
 
-def test_what_cannot_be_labelled_is_not_shown(opened: Opened) -> None:
+def test_what_awaits_no_label_is_not_kept_and_not_shown(opened: Opened) -> None:
     service = opened()
-    [settled, _, pending] = kept(service, 3)
-    service.decisions.feedback("me", settled, loss=0.5).result()
+    ids = kept(service, 3)
+    service.decisions.label("me", ids[0], loss=0.5).result()
     pair = take(service)
-    service.decisions.feedback(
-        "me", service_id := pending_of(service, pair, (settled, _, pending)), loss=0.5
-    ).result()
+    assert pair.request.endswith("1")
+    service.decisions.label("me", ids[1], loss=0.5).result()
     with pytest.raises(Conflict):  # it was labelled elsewhere, while the person read
         label(service, pair, "explore")
-    assert loss_of(service, service_id) == 0.5
+    assert loss_of(service, ids[1]) == 0.5
     assert take(service).request.endswith("2")
+    assert len(service.pairs.kept("me", "one").result()) == 1, "nothing is kept that is of no use"
+    empty = Pair("", "", "", "")
+    service.experiments.put(
+        "me", "rare", replace(SETTINGS, labels=dc.Labels(share=0.5, first=0)), 3
+    ).result()
+    for made in service.decisions.decide("me", "rare", count=20).result():
+        with pytest.raises(Conflict, match="awaits no label"):  # not judged yet
+            service.pairs.keep("me", made.id, empty).result()
+        service.decisions.feedback("me", made.id, judged=0.5).result()
+        refused = service.pairs.keep("me", made.id, empty).exception()
+        assert (refused is None) == made.label, "others would be shown without need"
     with pytest.raises(NotFound):
         service.pairs.lease("other", "one", "key ann").result()
     with pytest.raises(NotFound):
-        service.pairs.keep("other", pending, Pair("", "", "", ""), 1.0).result()
+        service.pairs.keep("other", ids[2], empty).result()
     with pytest.raises(Invalid, match="cut it"):
-        service.pairs.keep("me", pending, Pair("", "", "x" * (LONGEST_TEXT + 1), ""), 1.0).result()
+        service.pairs.keep("me", ids[2], Pair("", "", "x" * (LONGEST_TEXT + 1), "")).result()
     with pytest.raises(Invalid, match="days"):
-        service.pairs.keep("me", pending, Pair("", "", "", ""), 0.0).result()
-
-
-def pending_of(service: DecisionService, pair: Leased, ids: tuple[str, ...]) -> str:
-    return ids[int(pair.request[-1])]
+        service.pairs.keep("me", ids[2], empty, 0.0).result()
 
 
 def test_pairs_expire(opened: Opened, clock: Clock, file: str) -> None:
@@ -192,8 +219,9 @@ def test_no_backup_export_log_or_audit_trail_has_a_pair(
     address: str, tmp_path: Path, lines: StringIO
 ) -> None:
     with served(address if address.startswith("postgres") else tmp_path, backups=tmp_path) as running:
-        running.create("one", arms=["a", "b"])
+        running.create("one", **LABELLED)
         made = running.decide("one")
+        judge(running, made["id"])
         body = {"request": SECRET, "exploit": SECRET, "explore": SECRET}
         answer = running.http.put(f"/v1/decisions/{made['id']}/pair", json=body)
         assert answer.status_code == 200, answer.text
@@ -218,10 +246,11 @@ def test_no_backup_export_log_or_audit_trail_has_a_pair(
 
 def test_a_key_that_labels_can_do_nothing_else(tmp_path: Path) -> None:
     with served(tmp_path) as running:
-        running.create("one", arms=["a", "b"])
+        running.create("one", **LABELLED)
         ids = [running.decide("one")["id"] for _ in range(2)]
         body = {"request": "Hi?", "exploit": "exploit", "explore": "explore"}
         for id in ids:  # noqa: A001
+            judge(running, id)
             running.http.put(f"/v1/decisions/{id}/pair", json=body)
         keys = {role: running.key(role) for role in ("read", "decide", "admin", "label")}
         stranger = running.key("label", "shop")
@@ -238,7 +267,7 @@ def test_a_key_that_labels_can_do_nothing_else(tmp_path: Path) -> None:
                 if path == labels.replace("one", "{name}"):
                     continue
                 where = path.replace("{name}", "one").replace("{id}", ids[0]).replace("{key}", "one")
-                sent = {} if method in ("get", "delete", "head") else {"json": {}}
+                sent: dict[str, Any] = {} if method in ("get", "delete", "head") else {"json": {}}
                 assert status(method.upper(), where, "label", **sent) == 403, (method, path)
         assert status("PUT", f"/v1/decisions/{ids[0]}/pair", "label", json=body) == 403
         assert status("GET", "/v1/experiments/one", "label") == 403

@@ -98,10 +98,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 # Pairs of answers that await a person's label. They may be private, so they are not among `TABLES`, which are copied to backups:
-# SQLite has them in a file of their own. `label` says which was preferred, or that the decision takes no label any more.
+# SQLite has them in a file of their own. `label` says which was preferred.
 PAIRS = """CREATE TABLE IF NOT EXISTS pairs (
-    tag TEXT NOT NULL, seq {integer} NOT NULL, content TEXT NOT NULL, low {real} NOT NULL, high {real} NOT NULL,
-    judged {real}, explored_first {integer} NOT NULL, expires_at {real} NOT NULL,
+    tag TEXT NOT NULL, seq {integer} NOT NULL, content TEXT NOT NULL, low {real}, high {real},
+    judged {real} NOT NULL, explored_first {integer} NOT NULL, expires_at {real} NOT NULL,
     lease TEXT, leased_by TEXT, leased_until {real} NOT NULL, label TEXT, PRIMARY KEY (tag, seq)){plain}"""
 
 

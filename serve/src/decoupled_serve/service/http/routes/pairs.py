@@ -6,8 +6,6 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from decoupled.client import Invalid
-
 from ...api.pairs import KEEP_DAYS, LONGEST_KEPT, LONGEST_TEXT, Choice, Pair
 from ...experiment.records import moment
 from ...service import DecisionService
@@ -30,9 +28,13 @@ class PairIn(BaseModel):
     request: Annotated[Text, Field(examples=["Say hello."])]
     exploit: Annotated[Text, Field(description="The answer of the exploited arm.", examples=["Hello!"])]
     explore: Annotated[Text, Field(description="The answer of the explored arm.", examples=["Hi there."])]
-    low: Annotated[Loss, Field(description="The loss if the explored answer is the better one.")] = 0.0
-    high: Annotated[Loss, Field(description="The loss if it is the worse one.")] = 1.0
-    judged: Annotated[Loss | None, Field(description="The loss that the judge gave it.")] = None
+    low: Annotated[
+        Loss | None,
+        Field(description="The loss if the explored answer is the better one; null for the lowest."),
+    ] = None
+    high: Annotated[
+        Loss | None, Field(description="The loss if it is the worse one; null for the highest.")
+    ] = None
     keep_days: Annotated[float, Field(gt=0.0, le=LONGEST_KEPT, description="When it is deleted.")] = (
         KEEP_DAYS
     )
@@ -84,13 +86,11 @@ def pair_routes(service: DecisionService) -> APIRouter:
 
     @router.put("/decisions/{id}/pair", response_model=PairKeptOut, responses=refusals(400, 404, 409))
     async def put_pair(access: Decider, id: Id, body: PairIn) -> Response:  # noqa: A002
-        """Keep the two answers of a decision that awaits a label, until a person has seen them.
+        """Keep the two answers of a decision that was judged and awaits a label, until a person has seen them.
 
         Remove what is private first. They are in no log, export or backup, and are deleted after `keep_days`, or with their
         experiment.
         """
-        if body.low > body.high:
-            raise Invalid.of("low", body.low, f"must not exceed high = {body.high:g}", "swap them")
         given = Pair(*(getattr(body, name) for name in Pair._fields))
         await pairs.keep(access.tenant, id, given, body.keep_days)
         return JSONResponse({"id": id})
