@@ -31,7 +31,7 @@ from decoupled_serve.mirror.backend import UNKNOWN, Traits
 from decoupled_serve.mirror.backend import Routing as Decision
 from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled_serve.mirror.exchange import Answer, Request
-from decoupled_serve.mirror.judges import Judge
+from decoupled_serve.mirror.judges import Judge, Judged
 from decoupled_serve.mirror.spending import Spending
 from support.http_service import served as http_service
 from support.wire import on_loop
@@ -84,7 +84,7 @@ class Alternating:
         self.contexts.append(about.context)
         return Decision(f"d{len(self.drawn)}", self._exploit, self._explore if mode == "both" else None)
 
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
+    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
         self.learned.append((decision, arm, loss))
         return "applied"
 
@@ -99,9 +99,9 @@ class Noting(Judge):
         super().__init__(JudgeConfig(python="a:b"))
         self.shown: list[tuple[Request, Answer, Answer]] = []
 
-    async def loss(self, decision: str, request: Request, served: Any, mirrored: Answer) -> float | None:
+    async def judge(self, decision: str, request: Request, served: Any, mirrored: Answer) -> Judged:
         self.shown.append((request, served, mirrored))
-        return 0.25
+        return Judged(0.25)
 
 
 class Group:

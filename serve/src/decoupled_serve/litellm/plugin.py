@@ -17,9 +17,9 @@ from decoupled.errors import ParameterError
 from decoupled.learner import Budget, Guardrails
 from decoupled.policies import Ladder, Policy
 
-from ..mirror.config import LossConfig, first_problem
+from ..mirror.config import NOT_ITS_OWN, LossConfig, first_problem
 from ..mirror.exchange import Answer
-from ..mirror.judges import judge_of
+from ..mirror.judging import judge_of
 from ..mirror.spending import Spending
 from .deciding import Decider, InProcess, OnService, SavedSoon
 from .routing import Mark, Routing
@@ -88,13 +88,14 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         # LiteLLM takes two callbacks of a class for one if their public texts and numbers are the same.
         self.group, self.number = group, next(_numbers)
         file = None if save is None else Path(save)
-        config = _checked_loss(loss)
+        config = _checked_loss(loss, arms)
         limits = Budget(share=0.05) if budget is None else budget
         spent = None if file is None else file.with_name(f"{file.name}.spent")
         if limits.total is not None and spent is None:
             rule = "is forgotten when the proxy is started again"
             raise ParameterError.of("budget.total", limits.total, rule, "give a file, save")
-        spending = Spending(limits, arms, spent)
+        ceiling = 0.0 if config.judge is None else config.judge.cost
+        spending = Spending(limits, arms, spent, judge=ceiling)
         if spent is not None:
             spending.on_change = SavedSoon(spending.save).changed
         self.learner = None
@@ -235,8 +236,16 @@ def _notes(kwargs: Fields) -> dict[str, Any]:
     return {}
 
 
-def _checked_loss(loss: LossConfig | Mapping[str, Any]) -> LossConfig:
+def _checked_loss(loss: LossConfig | Mapping[str, Any], arms: Sequence[str]) -> LossConfig:
     try:
-        return loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
+        found = loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
     except ValidationError as error:
         raise ParameterError(first_problem(error, "loss")) from None
+    judge = found.judge
+    if judge is not None and judge.model is not None and not judge.self_judging:
+        for arm in arms:  # such as "openai/gpt-5"; only LiteLLM knows its address
+            if judge.model in (arm, arm.rpartition("/")[2]):
+                raise ParameterError.of(
+                    "loss.judge.model", judge.model, f"is the arm {arm!r}, too", NOT_ITS_OWN
+                )
+    return found
