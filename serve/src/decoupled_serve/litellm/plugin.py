@@ -17,12 +17,12 @@ from decoupled.errors import ParameterError
 from decoupled.learner import Budget, Guardrails
 from decoupled.policies import Ladder, Policy
 
-from ..mirror.config import NOT_ITS_OWN, LossConfig, first_problem
+from ..mirror.config import LossConfig, first_problem
 from ..mirror.exchange import Answer
 from ..mirror.judging import judge_of
 from ..mirror.spending import Spending
 from .deciding import Decider, InProcess, OnService, SavedSoon
-from .routing import Mark, Routing
+from .routing import Mark, Routing, refuse_own_judge
 from .shadow_arm import SHADOW, TARGETS, Fields, ShadowArm, answer_of, failure_of, metadata_of
 
 MARK = "decoupled"  # its place in LiteLLM's notes about a request
@@ -241,11 +241,5 @@ def _checked_loss(loss: LossConfig | Mapping[str, Any], arms: Sequence[str]) -> 
         found = loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
     except ValidationError as error:
         raise ParameterError(first_problem(error, "loss")) from None
-    judge = found.judge
-    if judge is not None and judge.model is not None and not judge.self_judging:
-        for arm in arms:  # such as "openai/gpt-5"; only LiteLLM knows its address
-            if judge.model in (arm, arm.rpartition("/")[2]):
-                raise ParameterError.of(
-                    "loss.judge.model", judge.model, f"is the arm {arm!r}, too", NOT_ITS_OWN
-                )
+    refuse_own_judge(found.judge, arms)
     return found

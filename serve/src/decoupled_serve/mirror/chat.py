@@ -69,7 +69,7 @@ def _text(message: dict[str, Any]) -> str:
         [inner, *_] = _objects([call.get("function"), call.get("custom"), call])
         arguments = inner.get("arguments", inner.get("input"))
         found.append(json.dumps({"call": inner.get("name"), "arguments": arguments}))
-    return "\n".join(found)
+    return "\n".join(filter(None, found))
 
 
 def _whole(body: bytes) -> dict[str, Any]:

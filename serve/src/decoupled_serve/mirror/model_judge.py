@@ -39,13 +39,9 @@ class ModelJudge(Judge):
 
     def __init__(self, config: JudgeConfig, limit: int, folder: Path) -> None:
         super().__init__(config, limit)
-        url = httpx.URL(str(config.url))
-        path = url.path.rstrip("/")
-        whole = path.endswith("/chat/completions")
-        self._url = url if whole else url.copy_with(path=f"{path}/chat/completions")
-        self._address = str(self._url).partition("?")[0]  # its query may have a key
+        self._url = str(config.url).rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
         self._rubric = config.rubric or _read(config.rubric_file, folder)
-        self._key = None if config.key_env is None else os.environ[config.key_env]
+        self._key = None if config.key_env is None else os.environ[config.key_env].strip()
         headers = dict(config.headers) | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         limits = httpx.Limits(max_connections=config.concurrency)
         self._http = httpx.AsyncClient(headers=headers, timeout=config.timeout, limits=limits)
@@ -107,7 +103,7 @@ class ModelJudge(Judge):
             async with asyncio.timeout(config.timeout):
                 answer = await self._http.post(self._url, json=question)
         except httpx.HTTPError as error:  # whose text may have a key that cannot be a header
-            raise Trouble(f"{type(error).__name__}: {self._address}", transient=True) from None
+            raise Trouble(f"{type(error).__name__}: {self._url}", transient=True) from None
         if not answer.is_success:
             raise Trouble.of_status(answer.status_code, self._told(answer))
         found = Answer("judge", answer.status_code, tuple(answer.headers.items()), answer.content)
@@ -127,9 +123,9 @@ class ModelJudge(Judge):
     def _told(self, answer: httpx.Response) -> str:
         """What the model's API says about an error. About a wrong key it may say the key."""
         if answer.status_code in (401, 403):
-            return f"{self._address} refuses the key; set key_env to the variable that has it"
+            return f"{self._url} refuses the key; set key_env to the variable that has it"
         text = answer.text[:300] if self._key is None else answer.text.replace(self._key, "***")[:300]
-        return f"{self._address} answered {' '.join(text.split())}"
+        return f"{self._url} answered {' '.join(text.split())}"
 
 
 def _read(file: str | None, folder: Path) -> str:
