@@ -47,7 +47,7 @@ def stub_models() -> Iterator[StubModels]:
             elif self.path.endswith("/responses"):
                 self.answer(200, *responses(model, bool(body.get("stream"))))
             else:
-                text = models.says.get(model, lambda _: f"I am {model}.")(body)
+                text = models.says[model](body) if model in models.says else f"I am {model}."
                 self.answer(200, *chat(model, text, bool(body.get("stream"))))
 
         def answer(self, status: int, text: str, kind: str = "application/json") -> None:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,17 @@ KEY = "sk-of-the-judge-1234567890"
 TEXTS = {"small-1": "It is 408.", "large-1": "It is 418."}
 
 
+def said_by(model: str, body: dict[str, Any]) -> str:
+    return TEXTS[model]
+
+
 @contextmanager
 def judged_by(
     folder: Path, judge: Callable[[str, str], str], lines: str, text: str = ALL
 ) -> Iterator[tuple[RunningMirror, StubModels]]:
     """A mirror before two models that serves small and explores large, and a third model that gives this verdict."""
     with stub_models() as models:
-        models.says = {name: lambda _, text=text: text for name, text in TEXTS.items()}
+        models.says = {name: partial(said_by, name) for name in TEXTS}
         models.says["judge"] = lambda body: f'{{"better": "{judge(*pair(body))}"}}'
         arms: Any = {name: UpstreamProcess(name, models.url, None) for name in ARMS}  # type: ignore[arg-type]
         table = f'{text}[loss.judge]\nmodel = "judge"\nurl = "{models.url}"\n{lines}\n'
@@ -245,7 +250,7 @@ def test_the_key_is_in_no_log_and_no_error(
         return 200, {}, {}
 
     echo: dict[str, Any] = {"error": {"message": f"bad key {KEY}"}}
-    answers = [
+    answers: list[Said | Callable[[], Said]] = [
         (401, {}, echo),
         (403, {}, echo),
         (400, {}, echo),
@@ -264,7 +269,7 @@ def test_the_key_is_in_no_log_and_no_error(
         for words in (["mirror", "--check"], ["config", "mirror"]):
             shown.append(CliRunner().invoke(app, [*words, str(start.file(text))]).output)
     assert {each.headers["authorization"] for each in asked} == {f"Bearer {KEY}"}
-    kinds = {"status 401": 1, "status 403": 1, "status 400": 1, "BadVerdict": 2, "TimeoutError": 1}
+    kinds = {"status 401": 1, "status 403": 1, "status 400": 1, "no verdict": 2, "TimeoutError": 1}
     assert status["judge"]["failed"] == kinds
     assert KEY not in "".join([*shown, caplog.text])
     assert "bad key ***" in caplog.text or "refuses the key" in caplog.text

@@ -54,8 +54,6 @@ class BadVerdict(DecoupledError):  # noqa: N818
     decoupled_serve.mirror.judges.BadVerdict: loss = 7: must be a number in [0, 1]; answer {"loss": 0.25} or {"preference": "explore"}
     """
 
-    cost = 0.0  # of the call
-
 
 class Trouble(DecoupledError):  # noqa: N818
     """A judge raised an error, or its address answered with one.
@@ -66,9 +64,9 @@ class Trouble(DecoupledError):  # noqa: N818
     decoupled_serve.mirror.judges.Trouble: KeyError: 'text'
     """
 
-    def __init__(self, problem: str, *, transient: bool, details: str = "") -> None:
+    def __init__(self, problem: str, *, transient: bool, details: str = "", cost: float = 0.0) -> None:
         super().__init__(problem)
-        self.transient, self.details = transient, details
+        self.transient, self.details, self.cost = transient, details, cost
 
     @classmethod
     def of_status(cls, status: int, told: str) -> "Trouble":
@@ -169,8 +167,10 @@ class Judge:
         return await self._tried(asked)
 
     async def _tried(self, asked: Callable[[], Awaitable[Judged]]) -> Judged:
-        cost, attempt = 0.0, 0
-        while True:
+        cost, attempt, more = 0.0, 0, True
+        while more:
+            if attempt:
+                await asyncio.sleep(_RETRIES.pause(attempt))
             attempt += 1
             try:
                 async with self._slots:
@@ -178,16 +178,15 @@ class Judge:
                 return found._replace(cost=cost + found.cost)
             except Later:
                 raise
+            except Trouble as error:
+                cost, more = cost + error.cost, error.transient
+                why, details = str(error), error.details
             except Exception as error:  # a judge is someone else's code
-                cost += error.cost if isinstance(error, BadVerdict) else 0.0
-                known = isinstance(error, Trouble)
-                if attempt == self._config.attempts or (isinstance(error, Trouble) and not error.transient):
-                    problem = str(error) if known else f"{type(error).__name__}: {error}".rstrip(": ")
-                    times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
-                    details = error.details if isinstance(error, Trouble) else traceback.format_exc()
-                    told = f"judge: no verdict in {times} ({problem})"
-                    raise JudgeFailed(told, problem, details, cost) from None
-            await asyncio.sleep(_RETRIES.pause(attempt))
+                why = f"{type(error).__name__}: {error}".rstrip(": ")
+                details = traceback.format_exc()
+            more = more and attempt < self._config.attempts
+        times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
+        raise JudgeFailed(f"judge: no verdict in {times} ({why})", why, details, cost)
 
     async def _asked(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer

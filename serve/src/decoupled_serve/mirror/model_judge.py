@@ -16,7 +16,7 @@ from .bodies import with_fields
 from .chat import conversation, said
 from .config import JudgeConfig
 from .exchange import Answer, Request, expanded
-from .judges import BadVerdict, Judge, Judged, JudgeFailed, Trouble, failed
+from .judges import Judge, Judged, JudgeFailed, Trouble, failed
 from .spending import MILLION, stated_cost
 
 RUBRIC = (
@@ -112,11 +112,8 @@ class ModelJudge(Judge):
         cost = config.cost if stated is None else stated
         words = set(_BETTER.findall(said(answer.content)))
         if len(words) != 1:
-            error = BadVerdict(
-                'the model did not reply {"better": "first"}, "second" or "tie"; try another model'
-            )
-            error.cost = cost
-            raise error
+            told = 'the model did not reply {"better": "first"}, "second" or "tie"'
+            raise Trouble(f"no verdict: {told}; try another model", transient=True, cost=cost)
         position = _POSITIONS[words.pop()]
         return Judged(0.5 + (position if swapped else -position) / 2.0, position, cost)
 
