@@ -1,5 +1,6 @@
 """Defines the commands `decoupled mirror` and `decoupled config`, which shows the options and where each came from."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,8 +53,13 @@ def mirror(
         found = read(settings, config)
         if check:
             from ..mirror.config_file import doubts, explained
+            from ..mirror.judging import judged_sample
 
             typer.echo(explained(found))
+            if found.loss.judge is not None:
+                judged = asyncio.run(judged_sample(found.loss.judge, found.folder))
+                loss = None if judged is None else judged.loss
+                typer.echo(f"judged a sample pair: {'no loss' if loss is None else f'loss {loss:g}'}")
             for doubt in doubts(found):
                 typer.echo(f"Warning: {doubt}", err=True)
             return

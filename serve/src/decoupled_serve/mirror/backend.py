@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -143,7 +143,7 @@ class ServiceCalls:
         found = await self._service.decide(self._name, count=count, mode=mode, **about.options(available))
         return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
 
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
+    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
         """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
         try:
             applied = await self._service.feedback(decision, loss=loss, arm=arm)
@@ -230,6 +230,9 @@ class Backend(ServiceCalls, ABC):
         released, warning = bool(found["incumbent_released"]), found.get("warning")
         return Known(found["text"], tuple(map(str, arms)), incumbent, released, warning)
 
+    def add_remark(self, remark: Callable[[], str | None]) -> None:
+        """Have verdicts say this, too. A service elsewhere does not."""
+
     @abstractmethod
     async def tidy(self) -> None:
         """Do what is due from time to time."""
@@ -247,6 +250,10 @@ class Embedded(Backend):
     ) -> None:
         super().__init__(LocalService(service), config, retries)
         self._opened, self._tidied = service, time.monotonic()
+
+    def add_remark(self, remark: Callable[[], str | None]) -> None:
+        """Have verdicts say this, too."""
+        self._opened.verdicts.remarks[TENANT, self._name] = remark
 
     def forget(self, decision: str) -> None:
         """Wait no longer for a decision."""

@@ -4,7 +4,8 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -32,6 +33,7 @@ from .repeatable import Repeatable, Rule
 
 MIB = 2**20
 SAFE = ("GET /*", "HEAD /*", "OPTIONS /*")  # methods that promise to change nothing (RFC 9110, 9.2.1)
+NOT_ITS_OWN = "models prefer their own answers: name another, or set self_judging = true"
 _PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
@@ -58,6 +60,12 @@ def _secret(source: str) -> str:
     if not value:
         raise ValueError(f"the environment variable {source} is not set; set it before the mirror starts")
     return value
+
+
+def _variable(name: str) -> str:
+    """The name of an environment variable that can be the value of a header."""
+    _header_value(f"${{{name}}}")
+    return name
 
 
 def _policy(value: Any) -> Any:
@@ -283,11 +291,24 @@ class TermConfig(TableConfig):
 
 
 class JudgeConfig(TableConfig):
-    """Who judges the answer to a copy: a function in Python, or an address.
+    """Who judges the answer to a copy: a function in Python, an address, or a model.
 
     Attributes:
         python: "module:function"; the module may be beside the configuration.
-        url: an address that takes both answers by POST.
+        url: an address that takes both answers by POST; of a model, the base of its OpenAI-style API.
+        model: the model that compares both answers; it is not told which arms gave them.
+        rubric: what the model is told a good answer is.
+        rubric_file: a file with it.
+        order: "random" for one call with the answers in random order; "both" for two calls with the order swapped.
+        repeats: how often the model is asked; the loss is the mean.
+        key_env: the environment variable with the key of the model's API.
+        fields: further fields of the call to the model, `json` in the file, such as "temperature".
+        shown: how many characters of the request, and of each answer, the model sees.
+        prices: the price of a million of each field of the `usage` that the model states.
+        cost_header: the header with the cost of a call to the model.
+        cost: the cost of a call that states none, and what is set aside for judging a copy at first.
+        self_judging: whether a model may judge its own answers as an arm.
+        sample: a file with a request and two answers for `--check`, as a judge over HTTP gets them; a chat by default.
         alone: whether it judges the answer to the copy alone, and does not see what was served.
         headers: headers to add to that POST; `${NAME}` is the environment variable NAME.
         weight: the weight in the loss.
@@ -299,6 +320,19 @@ class JudgeConfig(TableConfig):
 
     python: Text | None = None
     url: Url | None = None
+    model: Text | None = None
+    rubric: Text | None = None
+    rubric_file: Text | None = None
+    order: Literal["random", "both"] = "random"
+    repeats: Annotated[Count, Field(le=100)] = 1
+    key_env: Annotated[Text, AfterValidator(_variable)] | None = None
+    fields: dict[str, JsonValue] = Field(default={}, alias="json")
+    shown: Count = 20_000
+    prices: dict[Text, Amount] = {}
+    cost_header: Token | None = None
+    cost: Amount = 0.0
+    self_judging: StrictBool = False
+    sample: Text | None = None
     alone: StrictBool = False
     headers: Headers = {}
     weight: Amount = 1.0
@@ -312,7 +346,34 @@ class JudgeConfig(TableConfig):
         if (self.python is None) == (self.url is None):
             remedy = 'for example python = "judge:compare", or url = "http://127.0.0.1:9100/compare"'
             raise ParameterError(f"must have either python or url; {remedy}")
+        if self.model is None:
+            for name in _OF_MODELS & self.model_fields_set:
+                key = "json" if name == "fields" else name
+                raise ParameterError(f"{key}: is for a model alone; leave it out, or name the model")
+        elif self.url is None or self.alone:
+            remedy = 'for example url = "https://api.openai.com/v1", without alone'
+            raise ParameterError.of("model", self.model, "needs a url, and compares two answers", remedy)
+        if self.rubric is not None and self.rubric_file is not None:
+            raise ParameterError("rubric, rubric_file: both are given; keep one")
         return self
+
+    def is_at(self, url: str, model: object) -> bool:
+        """Whether this judge is a model that is served at an address, if that has a single one or one of this name.
+
+        >>> judge = JudgeConfig(model="m", url="http://Host:80/v1")
+        >>> judge.is_at("http://host", "m"), judge.is_at("http://host", None), judge.is_at("http://host", "n")
+        (True, True, False)
+        """
+        same = self.url is not None and _origin(self.url) == _origin(url)
+        return self.model is not None and same and model in (None, self.model)
+
+
+_OF_MODELS = {"rubric", "rubric_file", "order", "repeats", "key_env", "fields", "shown", "prices", "cost_header", "self_judging"}  # fmt: skip
+
+
+def _origin(url: str) -> tuple[object, ...]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
 class LossConfig(TableConfig):
@@ -438,6 +499,7 @@ class MirrorConfig(TableConfig):
             remedy = "lower it, or raise the limit"
             raise ParameterError.of("loss.bytes.high", size.high, rule, remedy)
         self._has_costs_for_its_budget()
+        self._has_no_arm_that_judges()
         if self.sink:
             self._fits_a_sink()
         return self
@@ -450,10 +512,28 @@ class MirrorConfig(TableConfig):
                     remedy = "give the arm cost, prices or cost_header, or give budget.cost"
                     [(name, value), *_] = self.spending_limits.items()
                     raise ParameterError.of(f"budget.{name}", value, rule, remedy)
+            judge = self.loss.judge
+            if (
+                judge is not None
+                and judge.model is not None
+                and not (judge.cost or judge.cost_header or judge.prices)
+            ):
+                rule, remedy = "needs the cost of the judge", "give loss.judge.prices, cost_header or cost"
+                raise ParameterError.of("budget", dict(self.spending_limits), rule, remedy)
             try:
                 Budget(cost=0.0, **self.spending_limits)
             except ParameterError as error:
                 raise ParameterError(f"budget.{error}") from None
+
+    def _has_no_arm_that_judges(self) -> None:
+        judge = self.loss.judge
+        if judge is None or judge.self_judging:
+            return
+        for arm in self.arms:
+            if judge.is_at(arm.url, arm.fields.get("model")):
+                raise ParameterError.of(
+                    "loss.judge.model", judge.model, f"is the arm {arm.name!r}, too", NOT_ITS_OWN
+                )
 
     def _fits_a_sink(self) -> None:
         """Refuse what needs the served answer, or serves."""
@@ -461,8 +541,9 @@ class MirrorConfig(TableConfig):
         if judge is not None and not judge.alone:
             kind = "url" if judge.python is None else "python"
             rule = "compares with the served answer, which a sink does not see"
+            kind = "model" if judge.model is not None else kind
             remedy = "judge the answer to the copy alone, and say so with alone = true"
-            raise ParameterError.of(f"loss.judge.{kind}", judge.python or judge.url, rule, remedy)
+            raise ParameterError.of(f"loss.judge.{kind}", getattr(judge, kind), rule, remedy)
         if self.sticky is not None:
             raise ParameterError("sticky: a sink serves nobody; leave it out")
 

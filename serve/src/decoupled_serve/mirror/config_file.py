@@ -145,7 +145,8 @@ def _shown_loss(loss: LossConfig) -> str:
         if term is not None:
             parts.append(f"{name} {term.weight:g} ({term.low:g} to {term.high:g})")
     if loss.judge is not None:
-        parts.append(f"judge {loss.judge.weight:g} ({loss.judge.python or loss.judge.url})")
+        model = "" if loss.judge.model is None else f"model {loss.judge.model} at "
+        parts.append(f"judge {loss.judge.weight:g} ({loss.judge.python or f'{model}{loss.judge.url}'})")
     return ", ".join(parts)
 
 

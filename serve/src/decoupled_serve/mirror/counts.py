@@ -52,6 +52,61 @@ _GAUGES_BY_ARM = {
 }
 
 
+_KINDS = 20  # of failures that are told apart
+
+
+class Judgements:
+    """Counts what a judge said, how often it failed and why, what it cost, and how it preferred what it saw first.
+
+    >>> judge = Judgements()
+    >>> judge.said(1.0, 0.02), judge.said(-1.0, 0.02), judge.failed("KeyError: 'text'", 0.0)
+    (None, None, True)
+    >>> judge.problem, judge.position
+    ("judge failed 1 of 3: KeyError: 'text'", 0.0)
+    """
+
+    def __init__(self) -> None:
+        self.asked = self._placed = 0
+        self.failures = Counter[str]()  # by the kind of error, such as "KeyError" or "status 401"
+        self._last: dict[str, str] = {}
+        self.spent = self._positions = 0.0
+
+    def said(self, position: float | None, cost: float) -> None:
+        """Count a verdict."""
+        self.asked, self.spent = self.asked + 1, self.spent + cost
+        if position is not None:
+            self._placed, self._positions = self._placed + 1, self._positions + position
+
+    def failed(self, why: str, cost: float) -> bool:
+        """Count a failure; returns whether to say so, which is at 1, 10, 100 and so on."""
+        self.asked, self.spent = self.asked + 1, self.spent + cost
+        kind = why.partition(":")[0]
+        kind = kind if kind in self.failures or len(self.failures) < _KINDS else "other"
+        self.failures[kind] += 1
+        self._last[kind] = " ".join(why.split())[:200]
+        return str(self.failures.total()).strip("0") == "1"
+
+    @property
+    def problem(self) -> str | None:
+        """How often it failed, and how it failed most often; None if it did not."""
+        if not self.failures:
+            return None
+        [(kind, _)] = self.failures.most_common(1)
+        return f"judge failed {self.failures.total()} of {self.asked}: {self._last[kind]}"
+
+    @property
+    def position(self) -> float | None:
+        """1 if it always prefers what it sees first, -1 if always the other; None if that is not known."""
+        return self._positions / self._placed if self._placed else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as JSON."""
+        return {
+            "judgements": self.asked, "failed": dict(self.failures), "problem": self.problem,
+            "position": self.position, "spent": self.spent,
+        }  # fmt: skip
+
+
 class MirrorCounts:
     """Counts of everything, by arm or by reason. What each counts is told above, for Prometheus."""
 
@@ -62,6 +117,7 @@ class MirrorCounts:
         self.spent: defaultdict[str, float] = defaultdict(float)
         self.not_mirrored, self.dropped, self.learned = Counter[str](), Counter[str](), Counter[str]()
         self.refused, self.webhook = Counter[str](), Counter[str]()
+        self.judge = Judgements()
         self.repeated = self.not_sticky = self.no_context = self.received = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,6 +139,7 @@ class MirrorCounts:
                 for name, (_, known) in _BY_REASON.items()
             },
             **{name: getattr(self, name) for name in _SINGLE},
+            "judge": self.judge.to_dict(),
         }
 
 
@@ -119,6 +176,20 @@ class MirrorMetrics(Collector):
             yield family
         for name, told in _SINGLE.items():
             yield CounterMetricFamily(prefix + name, told, value=content[name])
+        judge = self._counts.judge
+        yield CounterMetricFamily(
+            f"{prefix}judgements", "Judgements, failed ones included.", value=judge.asked
+        )
+        yield CounterMetricFamily(f"{prefix}judge_spent", "What judging cost.", value=judge.spent)
+        failures = CounterMetricFamily(
+            f"{prefix}judge_failed", "Failures of the judge, by kind.", labels=("kind",)
+        )
+        for kind, count in judge.failures.items():
+            failures.add_metric((kind,), count)
+        yield failures
+        if judge.position is not None:
+            told = "1 if the judge always prefers what it sees first, -1 if always the other."
+            yield GaugeMetricFamily(f"{prefix}judge_position", told, value=judge.position)
         for name, told in _GAUGES.items():
             yield GaugeMetricFamily(prefix + name, told, value=gauges[name])
         for name, told in _GAUGES_BY_ARM.items():

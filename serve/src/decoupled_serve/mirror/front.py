@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
+from ..nested import parsed
 from ..service.experiment.context import Value
 from ..service.experiment.request_context import Origin, coming_from
 from ..service.http.models.fields import encoded
 from ..service.http.models.problem_json import PROBLEM, problem
 from ..service.http.transport.responses import CLOSE, REQUEST_IDS, Response
-from .bodies import json_object, parsed
+from .bodies import json_object
 from .config import MirrorConfig
 from .copies import Copies, Copy
 from .counts import MirrorCounts

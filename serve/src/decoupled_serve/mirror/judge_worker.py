@@ -11,14 +11,19 @@ import json
 import os
 import pickle
 import queue
+import re
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from decoupled.errors import ParameterError
 
+# Names of errors of a judge that calls something else, in any library, such as `httpx.ConnectTimeout`.
+_TRANSIENT = re.compile("Timeout|Connect|RateLimit|ServerError")
+_FRAMES = 12
 _A_JUDGE = 'for example "judge:compare", with def compare(request, served, mirrored) in judge.py'
 
 
@@ -104,7 +109,12 @@ def main(name: str, folder: str, kind: str) -> None:
                 verdict = function(*questions.get())
                 answer(verdict=plain(runner.run(verdict) if inspect.iscoroutine(verdict) else verdict))
             except BaseException as error:  # also SystemExit
-                answer(problem=f"{type(error).__name__}: {error}")
+                kinds = " ".join(each.__name__ for each in type(error).__mro__)
+                answer(
+                    problem=f"{type(error).__name__}: {error}".rstrip(": ")[:1000],
+                    transient=_TRANSIENT.search(kinds) is not None,
+                    traceback="".join(traceback.format_exception(error)[-_FRAMES:])[-4000:],
+                )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from .copies import Copies, keep_copies, take_copies
 from .counts import MirrorCounts, MirrorMetrics
 from .exchange import Answer
 from .front import Front, FrontParts
-from .judges import CopyLoss, Judge, judge_of
+from .judges import CopyLoss, Judge
+from .judging import judge_of
 from .news import News
 from .prefetch import Prefetch
 from .proxy import Proxy
@@ -44,13 +45,15 @@ class Mirror:
             None if judge is None else judge_of(judge, config.folder, config.mirror.answer_limit)
         )
         loss = CopyLoss(config.loss, self._judge)
+        backend.add_remark(lambda: self.counts.judge.problem)
         self._prefetch = Prefetch(self._backend)
         self._health = ArmHealth(self._arms, self._prefetch.restrict)
         self._spending: Spending | None = None
         if config.spending_limits:
             costs = {arm.name: arm.cost for arm in config.arms}
             budget = Budget(cost=costs, **config.spending_limits)
-            self._spending = Spending(budget, list(costs), config.file("spent"))
+            ceiling = 0.0 if judge is None else judge.cost
+            self._spending = Spending(budget, list(costs), config.file("spent"), judge=ceiling)
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
