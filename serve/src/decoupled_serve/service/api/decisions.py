@@ -140,9 +140,9 @@ def draw(
         part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
         done += _slice(session, running, wanted, part, min(SLICE, count - len(done)))
         while len(running.pending) > min(max_pending, running.learner.max_pending):
-            oldest = running.oldest()
-            expired = next(iter(running.judged)) if oldest is None else oldest.seq
-            expire(session, running, expired, running.now(session.clock()))
+            unjudged, judged = running.oldest(), next(iter(running.judged), running.head)
+            oldest = judged if unjudged is None else min(unjudged.seq, judged)
+            expire(session, running, oldest, running.now(session.clock()))
     return done
 
 
