@@ -91,6 +91,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     feedback = awaited(Client.feedback)
     feedback_many = awaited(Client.feedback_many)
     label = awaited(Client.label)
+    keep_pair = awaited(Client.keep_pair)
     awaiting_labels = awaited(Client.awaiting_labels)
     flush = awaited(Client.flush)
     state = awaited(Client.state)

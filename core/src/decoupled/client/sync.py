@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from urllib.parse import quote
 
 import httpx
 
@@ -446,6 +447,49 @@ class Client(BaseClient[httpx.Client]):
         'applied'
         """
         return self._run(self._calls.label(decision, loss, reward, preference))
+
+    def keep_pair(
+        self,
+        decision: RemoteDecision | str,
+        *,
+        request: str,
+        exploit: str,
+        explore: str,
+        title: str = "",
+        low: float | None = None,
+        high: float | None = None,
+        keep_days: float = 7.0,
+    ) -> dict[str, Any]:
+        """Keep the two answers of a decision that was judged and awaits a label, until a person has seen them.
+
+        Remove what is private first. No log, export or backup has them.
+
+        Args:
+            decision: the decision, or its id.
+            request: what was asked, up to 100,000 characters, as each of the answers.
+            exploit: the answer of the exploited arm.
+            explore: the answer of the explored arm.
+            title: what the person reads first.
+            low: the loss if the explored answer is the better one; None for the lowest.
+            high: the loss if it is the worse one; None for the highest.
+            keep_days: after so many days it is deleted, up to 365.
+
+        Raises:
+            Conflict: if the decision awaits no label.
+
+        >>> import decoupled as dc
+        >>> made = client.create("shown", arms=["a", "b"], labels=dc.Labels(share=0.1))
+        >>> decision = client.decide("shown")
+        >>> judged = client.feedback(decision, judged=0.25)
+        >>> client.keep_pair(decision, request="Say hello.", exploit="Hello!", explore="Hi.")["id"] == decision.id
+        True
+        """
+        name = decision if isinstance(decision, str) else decision.id
+        body = {
+            "title": title, "request": request, "exploit": exploit, "explore": explore, "low": low, "high": high,
+            "keep_days": keep_days,
+        }  # fmt: skip
+        return self._json("PUT", f"/v1/decisions/{quote(name, safe='')}/pair", json=body)
 
     def awaiting_labels(self, name: str, limit: int = 100) -> dict[str, Any]:
         """Return the `decisions` that were judged and await a label, oldest first, and the labels so far.

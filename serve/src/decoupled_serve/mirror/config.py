@@ -21,7 +21,7 @@ from pydantic import (
 
 from decoupled.base import read_secret
 from decoupled.errors import ParameterError
-from decoupled.learner import Budget
+from decoupled.learner import Budget, Labels
 from decoupled.policies import Policy
 
 from ..options import kinds
@@ -407,6 +407,54 @@ class LossConfig(TableConfig):
         return self
 
 
+class LabelsConfig(TableConfig):
+    """Some answers are labelled by somebody who knows, so that what is learned is true for any judge. See `decoupled.Labels`.
+
+    Attributes:
+        share: the probability with which a decision wants a label.
+        first: this many decisions want one at the start.
+        deadline: after this many newer decisions a label no longer counts.
+        missing: the loss that a label counts as if it never comes.
+        to: who labels: "console" for people, an address that takes both answers by POST as a judge does, or
+            "module:function".
+        redact: what removes private data before answers are kept or sent: "module:function", a function of a text that
+            returns a text, or a list of patterns.
+        keep_days: for how many days answers are kept for people.
+        headers: headers to add to the POST; `${NAME}` is the environment variable NAME.
+        timeout: seconds for one call.
+    """
+
+    share: Share = Labels.share
+    first: Natural = Labels.first
+    deadline: Count = Labels.deadline
+    missing: Share = Labels.missing
+    to: Annotated[str, Field(pattern=r"^(console|https?://.+|[\w.]+:[\w.]+)$")] = "console"
+    redact: Text | Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    keep_days: Annotated[Amount, Field(gt=0.0, le=365.0)] = 7.0
+    headers: Headers = {}
+    timeout: Seconds = 30.0
+
+    @model_validator(mode="after")
+    def _holds(self) -> Self:
+        self.rules()
+        for each in () if self.redact is None or isinstance(self.redact, str) else self.redact:
+            try:
+                re.compile(each)
+            except re.error as error:
+                rule = f"is not a pattern ({error})"
+                raise ParameterError.of("redact", each, rule, "correct it") from None
+        return self
+
+    def rules(self) -> Labels:
+        """How many decisions want a label."""
+        return Labels(self.share, self.first, self.deadline, self.missing)
+
+    @property
+    def is_url(self) -> bool:
+        """Whether an address labels."""
+        return self.to.startswith(("http://", "https://"))
+
+
 class WebhookConfig(TableConfig):
     """Who is told when it is decided which arm is best, and when the incumbent is released.
 
@@ -448,6 +496,7 @@ class MirrorConfig(TableConfig):
         drain: seconds to finish open requests and queued copies at shutdown.
         log_format: "text", or "json": one object a line.
         webhook: who is told when something is decided; None for nobody.
+        labels: who labels some of the answers; None for nobody.
         sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
         context: where the fields of a request's context are, by their names.
         budget: the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the
@@ -472,6 +521,7 @@ class MirrorConfig(TableConfig):
     drain: int = 30
     log_format: LogFormat = "text"
     webhook: WebhookConfig | None = None
+    labels: LabelsConfig | None = None
     sticky: StickyConfig | None = None
     context: Annotated[dict[str, FieldConfig], AfterValidator(_named_fields)] = {}
     budget: dict[str, Any] = {}
@@ -544,6 +594,9 @@ class MirrorConfig(TableConfig):
             kind = "model" if judge.model is not None else kind
             remedy = "judge the answer to the copy alone, and say so with alone = true"
             raise ParameterError.of(f"loss.judge.{kind}", getattr(judge, kind), rule, remedy)
+        if self.labels is not None and self.labels.to == "console":
+            rule = "a person compares with the served answer, which a sink does not see"
+            raise ParameterError.of("labels.to", self.labels.to, rule, "give an address or a function")
         if self.sticky is not None:
             raise ParameterError("sticky: a sink serves nobody; leave it out")
 

@@ -17,6 +17,7 @@ from .config import CopyConfig
 from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .judges import CopyLoss, Judged, JudgeFailed, Later
+from .labels import Labeller
 from .spending import Aside, Spending
 
 _RETRIES = Retries(first=0.5, most=30.0)  # to hand over a loss
@@ -38,6 +39,7 @@ class Copy:
         cost: what its answer cost, 0 if nothing was sent; None as long as that is not known.
         aside: what is set aside for it and its judge; None if there is no budget, or the price is known.
         number: how many copies began before it.
+        label: whether its decision wants a label, which the judge is not told.
     """
 
     decision: str
@@ -50,6 +52,7 @@ class Copy:
     cost: float | None = None
     aside: Aside | None = None
     number: int = 0
+    label: bool = False
 
     @property
     def size(self) -> int:
@@ -62,6 +65,7 @@ class Copy:
         return {
             "decision": self.decision,
             "arm": self.arm,
+            "label": self.label,
             "request": self.shown.to_dict(),
             "served": self.served and self.served.to_dict(),
             "mirrored": self.mirrored and self.mirrored.to_dict(),
@@ -74,7 +78,10 @@ class Copy:
         served, mirrored = (
             each and Answer.from_dict(each) for each in (content["served"], content["mirrored"])
         )
-        return cls(content["decision"], content["arm"], request, request, served, mirrored)
+        wants_label = content.get("label", False)
+        return cls(
+            content["decision"], content["arm"], request, request, served, mirrored, label=wants_label
+        )
 
 
 class Target(Protocol):
@@ -115,11 +122,12 @@ class Copies:
         otherwise: float | None = None,
         spending: Spending | None = None,
         priced: Callable[[Answer], Answer] | None = None,
+        labeller: Labeller | None = None,
     ) -> None:
         self._arms, self._config, self._loss, self._backend = arms, config, loss, backend
         self._counts, self._otherwise, self._spending = counts, otherwise, spending
         self._slots = asyncio.Semaphore(config.concurrency)
-        self._priced, self._pricing = priced, asyncio.Lock()
+        self._priced, self._pricing, self._labeller = priced, asyncio.Lock(), labeller
         self._running: dict[asyncio.Task[None], Copy] = {}
         self._reserved: list[Aside | None] = []  # what is set aside for each place
         self.bytes = self._begun = 0
@@ -224,7 +232,9 @@ class Copies:
         self._pay(copy.aside, copy.arm, copy.cost + judged.cost)
         copy.aside = None
         if judged.loss is not None:
-            await self._learn(copy, judged.loss, judged.position)
+            learned = await self._learn(copy, judged.loss, judged.position)
+            if learned and copy.label and self._labeller is not None:
+                self._labeller.begin(copy.decision, copy.shown, copy.served, mirrored)
 
     async def _judged(self, copy: Copy, mirrored: Answer) -> Judged:
         """What the judge says; without a loss if the copy counts as nothing."""
@@ -250,7 +260,8 @@ class Copies:
             self.drop("no_opinion", copy.decision)
         return found
 
-    async def _learn(self, copy: Copy, loss: float, position: float | None) -> None:
+    async def _learn(self, copy: Copy, loss: float, position: float | None) -> bool:
+        """Hand a loss over; returns whether it was applied."""
         for attempt in count(1):
             try:
                 outcome = await self._backend.learn(copy.decision, copy.arm, loss, position)
@@ -258,12 +269,13 @@ class Copies:
                 if error.status < 500:
                     self._counts.dropped["refused"] += 1
                     _log.error("decision %s: its loss was refused: %s", copy.decision, error)
-                    return
+                    return False
                 _log.warning("decision %s: its loss waits: %s", copy.decision, error)
                 await asyncio.sleep(_RETRIES.pause(attempt))
             else:
                 self._counts.learned[outcome] += 1
-                return
+                return outcome == "applied"
+        raise AssertionError  # there is always another attempt
 
 
 def keep_copies(path: Path, copies: Iterable[Copy]) -> None:

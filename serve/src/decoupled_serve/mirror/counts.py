@@ -16,6 +16,10 @@ NOT_MIRRORED = ("share", "not_repeatable", "too_large", "not_json", "queue_full"
 DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
+# What became of answers whose decisions want a label.
+LABELS = (
+    "kept", "labelled", "later", "no_opinion", "redact_failed", "failed", "refused", "full", "shutdown",
+)  # fmt: skip
 _BY_ARM = {
     "failed": "Answers that did not come or broke off, by arm.",
     "failed_over": "Requests that another arm served, by the arm that could not be connected to.",
@@ -29,6 +33,7 @@ _BY_REASON = {
     "dropped": ("Copies that were given up, by reason.", DROPPED),
     "learned": ("Losses of copies, by what became of them.", LEARNED),
     "refused": ("Requests that the mirror answered itself, by reason.", ("busy", "websocket")),
+    "labels": ("Answers whose decisions want a label, by what became of them.", LABELS),
     "webhook": (
         "Events that the webhook was told, or could not be told in all attempts.",
         ("delivered", "failed"),
@@ -116,7 +121,7 @@ class MirrorCounts:
         self.reused, self.unchanged = Counter[str](), Counter[str]()
         self.spent: defaultdict[str, float] = defaultdict(float)
         self.not_mirrored, self.dropped, self.learned = Counter[str](), Counter[str](), Counter[str]()
-        self.refused, self.webhook = Counter[str](), Counter[str]()
+        self.refused, self.webhook, self.labels = Counter[str](), Counter[str](), Counter[str]()
         self.judge = Judgements()
         self.repeated = self.not_sticky = self.no_context = self.received = 0
 

@@ -1,4 +1,4 @@
-"""Runs a judge in Python in a process of its own: `python -m decoupled_serve.mirror.judge_worker MODULE:FUNCTION FOLDER both|alone`.
+"""Runs a judge in Python in a process of its own: `python -m decoupled_serve.mirror.judge_worker MODULE:FUNCTION FOLDER both|alone|text`.
 
 Questions come on standard input as pickles, answers go to standard output as lines of JSON. The mirror ends the process of
 a call that takes too long. So nothing that a judge does, also `sys.exit` or a loop without end, can stop the mirror.
@@ -27,7 +27,9 @@ _FRAMES = 12
 _A_JUDGE = 'for example "judge:compare", with def compare(request, served, mirrored) in judge.py'
 
 
-def function_named(name: str, folder: Path, *, alone: bool = False) -> Callable[..., Any]:
+def function_named(
+    name: str, folder: Path, *, alone: bool = False, redacts: bool = False
+) -> Callable[..., Any]:
     """The function that "module:function" names, of the arguments of a judge; the module may be in `folder`.
 
     >>> function_named("math:hypot", Path()).__name__
@@ -37,7 +39,7 @@ def function_named(name: str, folder: Path, *, alone: bool = False) -> Callable[
         ...
     decoupled.errors.ParameterError: loss.judge.python = 'math:hypotenuse': the module math has no function hypotenuse; for example "judge:compare", with def compare(request, served, mirrored) in judge.py
     """
-    place = "loss.judge.python"
+    place = "labels.redact" if redacts else "loss.judge.python"
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
         raise ParameterError.of(place, name, "must be a module and a function", _A_JUDGE)
@@ -54,12 +56,16 @@ def function_named(name: str, folder: Path, *, alone: bool = False) -> Callable[
     if not callable(found):
         rule = f"the module {module} has no function {attribute}"
         raise ParameterError.of(place, name, rule, _A_JUDGE)
-    takes = ("request", "mirrored") if alone else ("request", "served", "mirrored")
+    takes = (
+        ("text",) if redacts else ("request", "mirrored") if alone else ("request", "served", "mirrored")
+    )
     try:
         inspect.signature(found).bind(*takes)
     except TypeError:
         rule = f"cannot be called with ({', '.join(takes)})"
         remedy = "loss.judge.alone says whether it sees the served answer"
+        if redacts:
+            remedy = "give a function of a text that returns a text"
         raise ParameterError.of(place, name, rule, remedy) from None
     except ValueError:  # of a function in C, whose arguments nobody knows
         pass
@@ -97,7 +103,7 @@ def main(name: str, folder: str, kind: str) -> None:
             os._exit(0)  # the mirror is gone, and a judge that hangs must not outlive it
 
     try:
-        function = function_named(name, Path(folder), alone=kind == "alone")
+        function = function_named(name, Path(folder), alone=kind == "alone", redacts=kind == "text")
     except ParameterError as error:
         answer(problem=str(error))
         return

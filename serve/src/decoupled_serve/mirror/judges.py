@@ -198,8 +198,8 @@ class Judge:
 class _Worker:
     """A process that judges one call at a time. Its methods block, and `kill` ends them from another thread."""
 
-    def __init__(self, name: str, folder: Path, *, alone: bool) -> None:
-        module, kind = "decoupled_serve.mirror.judge_worker", "alone" if alone else "both"
+    def __init__(self, name: str, folder: Path, kind: str) -> None:
+        module = "decoupled_serve.mirror.judge_worker"
         command = [sys.executable, "-P", "-m", module, name, str(folder), kind]
         # In a session of its own, so that Ctrl-C ends the mirror, which then finishes what it began.
         self._process = subprocess.Popen(
@@ -241,9 +241,9 @@ class _Worker:
 class PythonJudge(Judge):
     """Calls a function in processes of their own, one for each call at a time. One that takes too long is ended."""
 
-    def __init__(self, config: JudgeConfig, limit: int, folder: Path) -> None:
+    def __init__(self, config: JudgeConfig, limit: int, folder: Path, kind: str | None = None) -> None:
         super().__init__(config, limit)
-        self._folder = folder
+        self._folder, self._kind = folder, kind or ("alone" if config.alone else "both")
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
         # One for each call, and those that wait for a process to end.
@@ -256,18 +256,22 @@ class PythonJudge(Judge):
     async def _asked(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
     ) -> Judged:
+        alone = self._config.alone
+        return judged_of(await self._answer(request, *(() if alone else (served,)), mirrored))
+
+    async def _answer(self, *question: Any) -> Any:
+        """What the function returns."""
         worker = self._idle.pop() if self._idle else await self._started()
-        question = pickle.dumps((request, mirrored) if self._config.alone else (request, served, mirrored))
         try:
             async with asyncio.timeout(self._config.timeout):
-                answer = await self._run(worker.ask, question)
+                answer = await self._run(worker.ask, pickle.dumps(question))
         except BaseException:
             self._end(worker)
             raise
         self._idle.append(worker)
         if "problem" in answer:
             raise Trouble(answer["problem"], transient=answer["transient"], details=answer["traceback"])
-        return judged_of(answer["verdict"])
+        return answer["verdict"]
 
     async def close(self) -> None:
         """End all processes."""
@@ -276,7 +280,7 @@ class PythonJudge(Judge):
         await asyncio.to_thread(self._threads.shutdown)
 
     async def _started(self) -> _Worker:
-        worker = _Worker(str(self._config.python), self._folder, alone=self._config.alone)
+        worker = _Worker(str(self._config.python), self._folder, self._kind)
         self._all.add(worker)
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -377,6 +381,10 @@ class CopyLoss:
         weight = 0.0 if judge is None else judge.weight
         parts = self.measured(mirrored) + weight * verdict
         return 1.0 if failed(mirrored) else min(max(parts / self._total, 0.0), 1.0)
+
+    def labelled(self, mirrored: Answer, verdict: float) -> float:
+        """The true loss if this is the true verdict: it stands for that of the judge, or for the whole loss if there is none."""
+        return verdict if self._config.judge is None else self.with_verdict(mirrored, verdict)
 
     def measured(self, answer: Answer) -> float:
         """The weighted sum of the parts that need no judge.

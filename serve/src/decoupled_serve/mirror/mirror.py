@@ -18,6 +18,7 @@ from .exchange import Answer
 from .front import Front, FrontParts
 from .judges import CopyLoss, Judge
 from .judging import judge_of
+from .labels import Labeller
 from .news import News
 from .prefetch import Prefetch
 from .proxy import Proxy
@@ -54,10 +55,14 @@ class Mirror:
             budget = Budget(cost=costs, **config.spending_limits)
             ceiling = 0.0 if judge is None else judge.cost
             self._spending = Spending(budget, list(costs), config.file("spent"), judge=ceiling)
+        self._labeller: Labeller | None = None
+        if config.labels is not None:
+            limit, counts = config.mirror.answer_limit, self.counts.labels
+            self._labeller = Labeller(config.labels, loss, self._backend, counts, config.folder, limit)
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
-            self._priced if any(arm.states_cost for arm in config.arms) else None,
+            self._priced if any(arm.states_cost for arm in config.arms) else None, self._labeller,
         )  # fmt: skip
         parts = FrontParts(self._arms, config, self._prefetch, self._copies, self.counts)
         self.front: Front = (
@@ -72,6 +77,8 @@ class Mirror:
         """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
         if self._judge is not None:
             await self._judge.start()
+        if self._labeller is not None:
+            await self._labeller.start()
         await self._backend.prepare()
         await self._health.start()
         if not self._config.sink:  # whose copies can wait for a decision
@@ -107,6 +114,8 @@ class Mirror:
         """Close all connections, and the store."""
         if self._judge is not None:
             await self._judge.close()
+        if self._labeller is not None:
+            await self._labeller.close()
         for arm in self._arms:
             await arm.close()
         await self._backend.close()
