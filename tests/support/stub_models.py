@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -11,12 +11,13 @@ USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
 class StubModels:
-    """Every model answers with its name. Those in `failing` answer 500."""
+    """Every model answers with its name, or what `says` has for it. Those in `failing` answer 500."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.asked: list[dict[str, Any]] = []  # path, model, headers and body
         self.failing: set[str] = set()
+        self.says: dict[str, Callable[[dict[str, Any]], str]] = {}
 
     def of(self, prompt: str) -> list[str]:
         """The models that were asked with a prompt that begins like this, in order."""
@@ -46,7 +47,8 @@ def stub_models() -> Iterator[StubModels]:
             elif self.path.endswith("/responses"):
                 self.answer(200, *responses(model, bool(body.get("stream"))))
             else:
-                self.answer(200, *chat(model, bool(body.get("stream"))))
+                text = models.says[model](body) if model in models.says else f"I am {model}."
+                self.answer(200, *chat(model, text, bool(body.get("stream"))))
 
         def answer(self, status: int, text: str, kind: str = "application/json") -> None:
             content = text.encode()
@@ -70,9 +72,8 @@ def stub_models() -> Iterator[StubModels]:
         server.server_close()
 
 
-def chat(model: str, stream: bool) -> tuple[str, str]:
+def chat(model: str, text: str, stream: bool) -> tuple[str, str]:
     """A completion, whole or in chunks."""
-    text = f"I am {model}."
     if not stream:
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         whole = {
@@ -84,7 +85,7 @@ def chat(model: str, stream: bool) -> tuple[str, str]:
             "usage": USAGE,
         }
         return json.dumps(whole), "application/json"
-    parts: list[dict[str, Any]] = [{"role": "assistant", "content": "I am "}, {"content": f"{model}."}, {}]
+    parts: list[dict[str, Any]] = [{"role": "assistant", "content": text[:5]}, {"content": text[5:]}, {}]
     chunks = []
     for part in parts:
         choice = {"index": 0, "delta": part, "finish_reason": None if part else "stop"}

@@ -164,7 +164,7 @@ export interface DecisionOut {
   made_at: string;
   expires_at: string | null;
   status: "pending" | "applied" | "expired" | "unobserved";
-  /** The loss of the explored arm that was applied. */
+  /** The loss of the explored arm that was applied; with labels, the label, null if none was wanted. */
   loss: number | null;
   settled_at: string | null;
   /** The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it. */
@@ -189,6 +189,16 @@ export interface DecisionOut {
   context: Record<string, string | number | boolean> | null;
   /** What advisers said: an arm, or probabilities by arm; null for none. */
   advice: Record<string, string | number | Record<string, number>> | null;
+  /** Whether it wants a label: the true loss, from somebody who knows. */
+  label: boolean;
+  /** The probability with which it did; null without labels. */
+  label_probability: number | null;
+  /**
+   * What a judge said of it, as a loss; null if nobody judged it. If it wants a label, it is pending until that comes, whatever its `expires_at` says.
+   */
+  judged: number | null;
+  /** How much the judge preferred what it saw first, from -1 to 1; null if that is not known. */
+  position: number | null;
   /**
    * Only where a request asks for it, in mode both: why a contextual policy drew `exploit`. It is not stored: null if the request is repeated after the feedback, or after a restart.
    */
@@ -279,9 +289,13 @@ export interface ExperimentIn {
   /** Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss ever changes. */
   drift?: boolean;
   /**
-   * How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that it counts as `expired_loss` there, or is left out and counted.
+   * How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that it counts as `expired_loss` there, or is left out and counted. None: 1,000, or the deadline of labels.
    */
-  patience?: number;
+  patience?: number | null;
+  /**
+   * How many decisions want a label, if losses come from a judge: then what is learned and every verdict are about the labels, for any judge. None: losses are true.
+   */
+  labels?: LabelsIn | null;
   /**
    * What the log holds of the keys of decisions. hashed: a hash under a secret of the experiment, never the text. plain: the text. off: nothing. The arm of a key is the same with each.
    */
@@ -332,6 +346,8 @@ export interface ExperimentOut {
   drift: boolean;
   /** How many newer decisions wait there for one without feedback. */
   patience: number;
+  /** How many decisions want a label; null if losses are true. */
+  labels: LabelsOut | null;
   /** The guardrails that hold now. */
   guardrails: GuardrailsOut;
   /** The budget that holds now. */
@@ -361,7 +377,11 @@ export interface FeedbackBatchOut {
   results: FeedbackResult[];
 }
 
-/** The loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them. */
+/**
+ * The loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them.
+ *
+ * In an experiment with labels: what a judge said, `judged`, and the label as one of them if it is known already.
+ */
 export interface FeedbackIn {
   /** The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm. */
   loss?: number | boolean;
@@ -373,6 +393,12 @@ export interface FeedbackIn {
   preference?: "explore" | "tie" | "exploit";
   /** The arm whose loss it is, as a safeguard: any but the explored arm is refused (422). */
   arm?: string | number | null;
+  /**
+   * What a judge says of the explored arm: a loss, or a preference where these are the feedback. Only for experiments with labels.
+   */
+  judged?: number | boolean | "explore" | "tie" | "exploit";
+  /** How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. */
+  position?: number;
 }
 
 /** Feedback for one decision of a batch. */
@@ -387,6 +413,12 @@ export interface FeedbackItem {
   preference?: "explore" | "tie" | "exploit";
   /** The arm whose loss it is, as a safeguard: any but the explored arm is refused (422). */
   arm?: string | number | null;
+  /**
+   * What a judge says of the explored arm: a loss, or a preference where these are the feedback. Only for experiments with labels.
+   */
+  judged?: number | boolean | "explore" | "tie" | "exploit";
+  /** How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. */
+  position?: number;
   /** The decision's id. */
   decision: string;
 }
@@ -537,6 +569,71 @@ export interface IntervalsOut {
   high: (number | null)[];
 }
 
+/** What labels say about a judge. All intervals hold at every moment at once. */
+export interface JudgeOut {
+  /** The mean of 1 - |judged - label|, for losses from 0 to 1: of losses 0 and 1, how often it is right. */
+  agreement: IntervalOut;
+  /** By arm, the mean of judged loss minus label: above 0 if it is too harsh on the arm. */
+  bias: Record<string, IntervalOut>;
+  /** How often it preferred what it saw first, minus how often the second; null if that is not known. */
+  position_bias: IntervalOut | null;
+  /** How many labels these are over. */
+  labels: number;
+  /** How many never came, and count as declared. */
+  missing: number;
+  /** How many decisions were judged and await their label. */
+  awaiting: number;
+  /** How much the judge counts in the next decision, from 0 to 1. */
+  lam: number;
+}
+
+/** The true loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them. */
+export interface LabelIn {
+  /** The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm. */
+  loss?: number | boolean;
+  /** In place of a loss: its mirror image in the loss range. */
+  reward?: number | boolean;
+  /**
+   * In place of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
+   */
+  preference?: "explore" | "tie" | "exploit";
+}
+
+/** The decisions that were judged and await a label, and the labels so far. */
+export interface LabelQueueOut {
+  experiment: string;
+  /** How many labels were learned from. */
+  used: number;
+  /** How many never came in time, and count as the experiment declares. */
+  missing: number;
+  /** How many decisions were judged and await their label. */
+  awaiting: number;
+  /** How much the judge counts in the next decision, from 0 to 1. */
+  lam: number;
+  /** Those that await it, oldest first. */
+  decisions: DecisionOut[];
+}
+
+/** How many decisions want a label: the true loss of the explored arm, from somebody who knows. */
+export interface LabelsIn {
+  /** The probability with which a decision wants a label. */
+  share?: number;
+  /** This many decisions want one at the start. */
+  first?: number;
+  /** After this many newer decisions a label no longer counts. */
+  deadline?: number;
+  /** What a label that never comes counts as: from 0, the lowest loss, to 1, the highest. */
+  missing?: number;
+}
+
+/** How many decisions want a label. */
+export interface LabelsOut {
+  share: number;
+  first: number;
+  deadline: number;
+  missing: number;
+}
+
 /** An error (RFC 9457): every error of the service has this shape. */
 export interface Problem {
   type: string;
@@ -606,8 +703,12 @@ export interface SegmentOut {
   left_out: number;
   /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
-  /** What is assumed about those left out; null if there are none. */
+  /** What is assumed about those left out, and about labels that are missing; null if there are none. */
   remark: string | null;
+  /** With labels, what the judge alone would say; null without, and for a segment. */
+  judge: string | null;
+  /** That the judge alone would decide for another arm than the labels do: do not trust it. null if not. */
+  warning: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
   exploited: IntervalOut | null;
@@ -711,8 +812,12 @@ export interface VerdictOut {
   left_out: number;
   /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
-  /** What is assumed about those left out; null if there are none. */
+  /** What is assumed about those left out, and about labels that are missing; null if there are none. */
   remark: string | null;
+  /** With labels, what the judge alone would say; null without, and for a segment. */
+  judge: string | null;
+  /** That the judge alone would decide for another arm than the labels do: do not trust it. null if not. */
+  warning: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
   exploited: IntervalOut | null;
@@ -736,6 +841,8 @@ export interface VerdictOut {
   incumbent: string | number | null;
   /** Whether another was found to be better; null if there is no incumbent. */
   incumbent_released: boolean | null;
+  /** How far the judge can be trusted; null without labels. */
+  judge_report: JudgeOut | null;
 }
 
 /** Why a contextual policy drew the arm that it exploits. */
@@ -820,6 +927,13 @@ export interface Operations {
     path: { id: string };
     query: object;
     body: FeedbackIn;
+    response: DecisionOut;
+  };
+  /** Send the label of a decision that was judged and wants one: the true loss of the *explored* arm */
+  "PUT /v1/decisions/{id}/label": {
+    path: { id: string };
+    query: object;
+    body: LabelIn;
     response: DecisionOut;
   };
   /** The experiments of this tenant, in the order of their names unless sorted otherwise */
@@ -933,6 +1047,13 @@ export interface Operations {
     query: { points?: number };
     body: undefined;
     response: HistoryOut;
+  };
+  /** The decisions that were judged and await a label, oldest first, and how many labels were used and are missing */
+  "GET /v1/experiments/{name}/labels": {
+    path: { name: string };
+    query: { limit?: number };
+    body: undefined;
+    response: LabelQueueOut;
   };
   /** What the experiment has learned, with its random stream, as a saved learner: it goes on bit for bit */
   "GET /v1/experiments/{name}/learner": {

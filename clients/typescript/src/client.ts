@@ -2,7 +2,7 @@
 
 import type {
   BudgetIn, DecideIn, DecisionOut, EvaluationOut, ExperimentIn, ExperimentList, ExperimentOut, FeedbackIn, FeedbackItem,
-  GateOut, GuardrailsIn, HistoryOut, Operations, SegmentsOut, StateOut, VerdictOut,
+  GateOut, GuardrailsIn, HistoryOut, LabelIn, LabelQueueOut, Operations, SegmentsOut, StateOut, VerdictOut,
 } from "./api.js";
 import { Compiling, NotCompiled, ParameterError, ServiceError, TEMPORARY, UndeliveredFeedback, isNotDelivered } from "./errors.js";
 import { CompileWait, RETRIES, retryAfter, send, sendForJson, type Endpoint, type Retries, type Sent } from "./exchange.js";
@@ -161,7 +161,8 @@ export class Client {
   }
 
   /**
-   * Send the loss, or the reward, of the arm that a decision *explored*, or a preference. It is applied exactly once.
+   * Send the loss, or the reward, of the arm that a decision *explored*, or a preference. It is applied exactly once. In an
+   * experiment with labels, send what a judge said as `judged`, and the label with it or later.
    * With an outbox, feedback that cannot be delivered now is kept there, and null is returned.
    */
   async feedback(decision: string | Decision, given: FeedbackIn = {}): Promise<Decision | null> {
@@ -184,6 +185,17 @@ export class Client {
   /** Send the losses of the explored arms of many decisions; returns a decision or an error for each. */
   async feedbackMany(items: FeedbackItem[]): Promise<(Decision | ServiceError)[]> {
     return deliver(items.map((each) => checkedItem(each.decision, each)), this.#endpoint);
+  }
+
+  /** Send the label of a decision that was judged and wants one: the true loss of the arm that it *explored*. */
+  async label(decision: string | Decision, given: LabelIn): Promise<Decision> {
+    const { decision: id, ...body } = checkedItem(decision, given);
+    return this.call("PUT /v1/decisions/{id}/label", { path: { id }, body });
+  }
+
+  /** The decisions that were judged and await a label, oldest first, and the labels so far. */
+  awaitingLabels(name: string, limit = 100): Promise<LabelQueueOut> {
+    return this.call("GET /v1/experiments/{name}/labels", { path: { name }, query: { limit } });
   }
 
   /** Send everything in the outbox. */

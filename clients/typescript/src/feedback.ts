@@ -38,10 +38,10 @@ export class Outbox {
 export const anotherLoss = ({ decision }: FeedbackItem): ParameterError =>
   new ParameterError(`decision '${decision}': the outbox has another loss for its explored arm; send only one`);
 
-/** Feedback for a decision, with exactly one of loss, reward and preference. */
+/** Feedback for a decision, with exactly one of loss, reward and preference, or what a judge said and at most one. */
 export function checkedItem(decision: string | { id: string }, given: FeedbackIn): FeedbackItem {
   const one = (["loss", "reward", "preference"] as const).filter((name) => given[name] !== undefined && given[name] !== null);
-  if (one.length === 0) {
+  if (one.length === 0 && given.judged == null) {
     throw new ParameterError("feedback: neither loss nor reward is given; give the loss of the explored arm, or its reward");
   }
   if (one.length > 1) {
@@ -53,6 +53,8 @@ export function checkedItem(decision: string | { id: string }, given: FeedbackIn
   }
   if (given.preference != null) item.preference = given.preference;
   if (given.arm != null) item.arm = given.arm;
+  if (given.judged != null) item.judged = typeof given.judged === "string" ? given.judged : checkedNumber("judged", given.judged);
+  if (given.position != null) item.position = checkedNumber("position", given.position);
   return item;
 }
 

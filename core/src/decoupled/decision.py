@@ -116,6 +116,16 @@ _PRIOR = (
 )  # ten labels each of (0, 0) and (1, 1): at first the judge is believed
 
 
+def with_label(sums: LabelSums, judged: float, label: float) -> LabelSums:
+    """The sums with one more label.
+
+    >>> with_label((0.0, 0.0, 0.0, 0.0, 0.0), 0.5, 1.0)
+    (1.0, 0.5, 1.0, 0.25, 0.5)
+    """
+    count, s, g, ss, sg = sums
+    return count + 1.0, s + judged, g + label, ss + judged * judged, sg + judged * label
+
+
 def fitted(sums: LabelSums) -> tuple[float, float]:
     """The `lam` and `base` of `Asked`: the line from judged losses to labels, kept within [0, 1].
 

@@ -1,5 +1,6 @@
 """Values inside mappings inside mappings, as JSON and TOML have them."""
 
+import json
 from typing import Any
 
 
@@ -12,3 +13,11 @@ def at(content: Any, place: str) -> Any:
     for step in place.split("."):
         content = content.get(step) if isinstance(content, dict) else None
     return content
+
+
+def parsed(body: bytes, **options: Any) -> Any:
+    """The content of a body; None if it is not JSON."""
+    try:
+        return json.loads(body, **options)
+    except (ValueError, RecursionError):
+        return None

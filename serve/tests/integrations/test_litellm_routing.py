@@ -16,7 +16,7 @@ from decoupled.client.exchange import Retries
 from decoupled.errors import MissingExtraError, ParameterError
 from decoupled_serve.litellm import deciding
 from decoupled_serve.litellm.deciding import InProcess, OnService
-from decoupled_serve.litellm.routing import Mark, Routing
+from decoupled_serve.litellm.routing import Mark, Routing, refuse_own_judge
 from decoupled_serve.litellm.shadow_arm import (
     CHAT,
     RESPONSES,
@@ -31,9 +31,11 @@ from decoupled_serve.mirror.backend import UNKNOWN, Traits
 from decoupled_serve.mirror.backend import Routing as Decision
 from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled_serve.mirror.exchange import Answer, Request
-from decoupled_serve.mirror.judges import Judge
+from decoupled_serve.mirror.judges import Judge, Judged
+from decoupled_serve.mirror.judging import judge_of
 from decoupled_serve.mirror.spending import Spending
 from support.http_service import served as http_service
+from support.stub_models import stub_models
 from support.wire import on_loop
 
 ARMS = ["small", "large"]
@@ -84,7 +86,7 @@ class Alternating:
         self.contexts.append(about.context)
         return Decision(f"d{len(self.drawn)}", self._exploit, self._explore if mode == "both" else None)
 
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
+    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
         self.learned.append((decision, arm, loss))
         return "applied"
 
@@ -99,9 +101,9 @@ class Noting(Judge):
         super().__init__(JudgeConfig(python="a:b"))
         self.shown: list[tuple[Request, Answer, Answer]] = []
 
-    async def loss(self, decision: str, request: Request, served: Any, mirrored: Answer) -> float | None:
+    async def judge(self, decision: str, request: Request, served: Any, mirrored: Answer) -> Judged:
         self.shown.append((request, served, mirrored))
-        return 0.25
+        return Judged(0.25)
 
 
 class Group:
@@ -110,7 +112,7 @@ class Group:
     def __init__(self, decider: Any = None, *, fails: Exception | None = None, **options: Any) -> None:
         loss = options.pop("loss", None) or LossConfig(judge=JudgeConfig(python="a:b"))
         budget = options.pop("budget", None) or dc.Budget()
-        self.router, self.judge = MadeUpRouter(fails), Noting()
+        self.router, self.judge = MadeUpRouter(fails), options.pop("judge", None) or Noting()
         self.decider = Alternating() if decider is None else decider
         arms = [ShadowArm(name, "chat", lambda: self.router, 5.0) for name in ARMS]
         self.routing = Routing(arms, self.decider, loss, self.judge, Spending(budget, ARMS), **options)
@@ -146,6 +148,40 @@ def test_a_shadow_is_sent_judged_and_learned() -> None:
     assert group.decider.learned == [("d1", "large", 0.25)]
     [(shown, _, mirrored)] = group.judge.shown
     assert (shown.json()["messages"], mirrored.cost, mirrored.json()) == (HI, 0.25, {"text": "ok"})
+
+
+def test_a_model_judges_shadows_and_its_failures_are_counted(tmp_path: Path) -> None:
+    with stub_models() as models:
+        models.says["judge"] = lambda body: '{"better": "first"}'
+        settings = {"model": "judge", "url": models.url, "order": "both", "attempts": 1, "cost": 0.1}
+        group = Group(
+            loss=LossConfig(judge=JudgeConfig.model_validate(settings)),
+            judge=(judge := judge_of(JudgeConfig.model_validate(settings), tmp_path)),
+            budget=dc.Budget(cost=1.0, total=10.0),
+        )
+
+        async def steps() -> None:
+            await group.serve()
+            await group.settled()
+            models.failing.add("judge")
+            await group.serve()
+            await group.settled()
+            await judge.close()
+
+        group.run(steps())
+    counts = group.routing.counts
+    assert group.decider.learned == [("d1", "large", 0.5)]
+    assert (counts.judge.position, dict(counts.judge.failures)) == (1.0, {"status 500": 1})
+    assert (counts.dropped["judge_failed"], counts.judge.asked) == (1, 2)
+    assert group.routing.spent == pytest.approx(0.25 + 2 * 0.1 + 0.25), "two shadows and two calls"
+
+
+def test_a_model_is_no_judge_of_its_own_shadows() -> None:
+    judge = JudgeConfig(model="openai/large", url="http://a")
+    with pytest.raises(ParameterError, match="is the arm 'openai/large', too"):
+        refuse_own_judge(judge, ["openai/small", "openai/large"])
+    refuse_own_judge(judge.model_copy(update={"self_judging": True}), ["openai/large"])
+    refuse_own_judge(judge, ["openai/larger"])
 
 
 BROKEN = failure_of("small", 1.0, RuntimeError("broken"))

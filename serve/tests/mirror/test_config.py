@@ -7,8 +7,10 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
-from decoupled_serve.mirror.config_file import read_config
+from decoupled_serve.mirror.config_file import explained, read_config
 from support.mirrors.running import ARMS
+
+MODEL = "[loss.judge]\nmodel = 'm'\n"
 
 
 def refusal(folder: Path, text: str) -> str:
@@ -46,6 +48,13 @@ def refusal(folder: Path, text: str) -> str:
         ("[loss]\nlatency = { low = 2, high = 1 }\n" + ARMS, "loss.latency: high = 1.0: must be above low = 2"),
         ("[loss]\nbytes = { high = 1e9 }\n" + ARMS, "loss.bytes.high = 1000000000.0: must not exceed mirror.answer_limit"),
         ("[loss.judge]\nweight = 1\n" + ARMS, "loss.judge: must have either python or url"),
+        (f"{MODEL}url = 'http://127.0.0.1:9001/v1'\n" + ARMS, "loss.judge.model = 'm': is the arm 'stable', too"),
+        (f"{MODEL}url = 'http://a'\nalone = true\n" + ARMS, "model = 'm': needs a url, and compares two answers"),
+        (MODEL + "python = 'a:b'\n" + ARMS, "model = 'm': needs a url"),
+        ("[loss.judge]\npython = 'a:b'\norder = 'both'\n" + ARMS, "loss.judge: order: is for a model alone"),
+        (f"{MODEL}url = 'http://a'\nrubric = 'r'\nrubric_file = 'f'\n" + ARMS, "rubric, rubric_file: both are given"),
+        (f"{MODEL}url = 'http://a'\nkey_env = 'NOT_SET_ANYWHERE'\n" + ARMS, "variable NOT_SET_ANYWHERE is not set"),
+        (f"[budget]\ntotal = 1\n{MODEL}url = 'http://a'\n" + ARMS.replace("url", "cost = 1\nurl"), "needs the cost of the judge"),
         ("[loss]\nstatus = 1\ngood_status = [9]\n" + ARMS, "loss.good_status[0]: Input should be greater than or equal to 100"),
         ("[sticky]\n" + ARMS, "sticky: must have exactly one of header, cookie and json"),
         ("[sticky]\nheader = 'a'\ncookie = 'b'\n" + ARMS, "sticky: must have exactly one of header, cookie and json"),
@@ -66,6 +75,15 @@ def test_a_wrong_configuration_is_refused_where_it_is_wrong(tmp_path: Path, text
     said = refusal(tmp_path, text)
     assert words in said
     assert said.startswith("mirror.toml: ")
+
+
+def test_an_arm_may_judge_itself_if_told_so(tmp_path: Path) -> None:
+    judge, named = f"{MODEL}url = 'http://127.0.0.1:9001/v1'\n", ARMS + "json = { model = 'other' }\n"
+    for text in (f"{judge}self_judging = true\n{ARMS}", judge.replace("9001", "9002") + named):
+        (tmp_path / "mirror.toml").write_text(text)
+        assert "judge 1 (model m at http://127.0.0.1:900" in explained(
+            read_config(tmp_path / "mirror.toml")
+        )
 
 
 def test_a_secret_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_a_loss_is_the_weighted_mean_of_its_parts() -> None:
         cost=TermConfig(weight=0.5, low=0.01, high=0.05),
     )
     loss = asyncio.run(CopyLoss(config).of("d", Request("GET", "/"), GOOD, GOOD))
-    assert loss == pytest.approx((1.0 * 0.5 + 1.0 * 0.25 + 0.5 * 0.5 + 0.5 * 0.25) / 5.0)
+    assert loss.loss == pytest.approx((1.0 * 0.5 + 1.0 * 0.25 + 0.5 * 0.5 + 0.5 * 0.25) / 5.0)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_which_statuses_are_bad(status: int, settings: dict[str, Any], loss: flo
 )
 def test_no_whole_answer_has_the_highest_loss_without_asking_a_judge(answer: Answer) -> None:
     config = LossConfig(cost=TermConfig(high=9.0), judge=JudgeConfig(python="a:b"))
-    assert asyncio.run(CopyLoss(config, None).of("d", Request("GET", "/"), GOOD, answer)) == 1.0
+    assert asyncio.run(CopyLoss(config, None).of("d", Request("GET", "/"), GOOD, answer)).loss == 1.0
 
 
 @pytest.mark.parametrize(

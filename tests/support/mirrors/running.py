@@ -109,6 +109,7 @@ class Fixed(Backend):
     exploit: str = "stable"
     explore: str | None = "next"
     losses: dict[str, tuple[str, float]] = field(default_factory=dict)
+    positions: dict[str, float | None] = field(default_factory=dict)
     forgotten: list[str] = field(default_factory=list)
     available: Sequence[str] | None = None
     drawn: int = 0
@@ -129,7 +130,8 @@ class Fixed(Backend):
         explore = None if mode == "exploit" else self.explore
         return [Routing(f"d-{first + number}", self.exploit, explore) for number in range(count)]
 
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
+    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
+        self.positions[decision] = position
         self.losses[decision] = (arm, loss)
         return "applied"
 

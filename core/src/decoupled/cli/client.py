@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Container
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -42,6 +43,7 @@ AuditAction: TypeAlias = Annotated[
 AuditTenant: TypeAlias = Annotated[str | None, option("Only changes of this tenant.")]
 AuditLimit: TypeAlias = Annotated[int, typer.Option(min=1, help="How many changes to show at most.")]
 
+Most = Annotated[int, typer.Option(min=1, help="How many to print at most.")]
 AsJson = Annotated[bool, option("Print the whole answer as JSON.", "--json")]
 
 client = typer.Typer(help="Talk to a running service from the shell.", no_args_is_help=True)
@@ -150,8 +152,17 @@ def client_create(
         bool, option("Whether losses may drift; if not, the intervals are mostly narrower.")
     ] = True,
     patience: Annotated[
-        int, option("How many newer decisions wait there for one without feedback.")
-    ] = 1_000,
+        int | None,
+        option(
+            "How many newer decisions wait there for one without feedback: 1,000, or the deadline of labels."
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        option(
+            "How many decisions want a label, if losses come from a judge, as JSON: '{\"share\": 0.1}'."
+        ),
+    ] = None,
     log_keys: Annotated[
         str, option("What the log holds of the keys of decisions: hashed, plain or off.")
     ] = "hashed",
@@ -201,6 +212,7 @@ def client_create(
             context=None if context is None else _object("--context", context),
             guardrails=None if guardrails is None else _object("--guardrails", guardrails),
             budget=None if budget is None else _object("--budget", budget),
+            labels=None if labels is None else _object("--labels", labels),
         )
     )
 
@@ -245,6 +257,13 @@ def client_feedback(
     arm: Annotated[
         str | None, option("Whose loss it is, as a safeguard: any but the explored arm is refused.")
     ] = None,
+    judged: Annotated[
+        str | None,
+        option("With labels: what a judge says, a number or a preference; the others are the label."),
+    ] = None,
+    position: Annotated[
+        float | None, option("How much the judge preferred what it saw first, from -1 to 1.")
+    ] = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
     from dataclasses import asdict
@@ -253,14 +272,40 @@ def client_feedback(
 
     given = (loss is not None, reward is not None)
     wrong = neither_or_both(*given, "--loss", "--reward", preference_given=preference is not None)
-    if wrong is not None:
+    if wrong is not None and (judged is None or any(given)):
         raise typer.BadParameter("; ".join(wrong))
     explored = None if arm is None else service.decision(decision).explore
     whose = explored if str(explored) == arm else arm  # an arm may be a number
     preferred: Any = preference
-    applied = service.feedback(decision, loss=loss, reward=reward, arm=whose, preference=preferred)
+    said: Any = judged
+    with suppress(ValueError, TypeError):  # a preference, or nothing
+        said = float(said)
+    applied = service.feedback(
+        decision, loss=loss, reward=reward, arm=whose, preference=preferred, judged=said, position=position
+    )
     assert applied is not None  # without an outbox it is applied, or an error
     show(asdict(applied))
+
+
+@service_command("label")
+def client_label(
+    service: "Client",
+    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    loss: Annotated[float | None, option("The true loss of the *explored* arm.")] = None,
+    reward: Annotated[float | None, option("Or its reward.")] = None,
+    preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
+) -> None:
+    """Send the label of a decision that was judged and wants one."""
+    from dataclasses import asdict
+
+    preferred: Any = preference
+    show(asdict(service.label(decision, loss=loss, reward=reward, preference=preferred)))
+
+
+@service_command("labels")
+def client_labels(service: "Client", name: Experiment, limit: Most = 100) -> None:
+    """Show the decisions that were judged and await a label, oldest first, and the labels so far."""
+    show(service.awaiting_labels(name, limit))
 
 
 @service_command("show")
@@ -460,9 +505,6 @@ def _object(argument: str, text: str) -> Any:
 
 
 # Lists, deletes, and moves learners and logs from the shell: more of `decoupled client`
-
-
-Most = Annotated[int, typer.Option(min=1, help="How many to print at most.")]
 
 
 @service_command("list")

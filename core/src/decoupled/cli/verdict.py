@@ -48,6 +48,10 @@ def verdict_text(found: dict[str, Any]) -> str:
     if found["decided_at"] is not None:
         level = f"{100.0 * min(found['sure'], 0.9999):.4g} %"
         lines.append(f"The evidence of now shows the same at a level of {level}.")
+    if found.get("warning"):
+        lines.append(f"Warning: {found['warning']}.")
+    elif found.get("judge"):
+        lines.append(f"The judge alone would say: {found['judge']}.")
     if found["remark"] is not None:
         lines.append(found["remark"])
     if found["incumbent"] is not None:
@@ -55,6 +59,8 @@ def verdict_text(found: dict[str, Any]) -> str:
     lines += ["", _arms(found["arms"]), ""]
     if found["regret"] is not None:
         lines.append(_regret(found["regret"], found["regret_against"]))
+    if found.get("judge_report"):
+        lines += [*_judge(found["judge_report"]), ""]
     return "\n".join(lines + _validity(found))
 
 
@@ -112,6 +118,30 @@ def _arms(arms: list[dict[str, Any]]) -> str:
         ends = (_number(each["loss"][end]) for end in ("estimate", "low", "high"))
         rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))
     return aligned(rows)
+
+
+def _judge(report: dict[str, Any]) -> list[str]:
+    r"""A line for each thing that labels say of the judge.
+
+    >>> even = {"estimate": 0.0, "low": -0.1, "high": 0.1}
+    >>> print(*_judge({
+    ...     "agreement": {"estimate": 0.9, "low": 0.8, "high": 1.0}, "bias": {"small": even}, "position_bias": None,
+    ...     "labels": 200, "missing": 2, "awaiting": 5, "lam": 0.75,
+    ... }), sep="\n")
+    200 labels, 2 missing, 5 awaited; the judge counts 0.75.
+    agreement           0.9  from 0.8 to 1
+    judged minus small  0    from -0.1 to 0.1
+    """
+    rows = [("agreement", report["agreement"])]
+    rows += [(f"judged minus {arm}", each) for arm, each in report["bias"].items()]
+    if report["position_bias"] is not None:
+        rows.append(("for what it saw first", report["position_bias"]))
+    counts = f"{report['labels']:,} labels, {report['missing']:,} missing, {report['awaiting']:,} awaited"
+    shown = [
+        (name, _number(each["estimate"]), f"from {_number(each['low'])} to {_number(each['high'])}")
+        for name, each in rows
+    ]
+    return [f"{counts}; the judge counts {_number(report['lam'])}.", aligned(shown)]
 
 
 def _regret(regret: dict[str, float], arm: object) -> str:

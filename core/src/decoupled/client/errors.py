@@ -227,6 +227,8 @@ class Undelivered(NamedTuple):
         reward: its reward, in place of the loss.
         arm: the arm whose loss it is, as a safeguard; None names none.
         preference: which of the two arms did better, in place of a number.
+        judged: what a judge said, a loss or a preference, in an experiment with labels: then the others are the label.
+        position: how much the judge preferred what it saw first.
 
     >>> Undelivered("1f2e-7", loss=0.25).to_json()
     {'decision': '1f2e-7', 'loss': 0.25}
@@ -237,6 +239,8 @@ class Undelivered(NamedTuple):
     reward: float | None = None
     arm: Arm | None = None
     preference: Preference | None = None
+    judged: float | Preference | None = None
+    position: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The item as the service takes it in a batch."""
@@ -256,7 +260,7 @@ class UndeliveredFeedback(ServiceError, status=503, title="Feedback was not deli
     ...     nobody.feedback("1f2e-7", loss=0.25)
     ... except UndeliveredFeedback as error:
     ...     print(error.items)
-    [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None, preference=None)]
+    [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None, preference=None, judged=None, position=None)]
     """
 
     def __init__(self, message: str, items: "list[Undelivered]") -> None:

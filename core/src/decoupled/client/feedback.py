@@ -146,20 +146,26 @@ def checked_item(
     reward: float | None,
     arm: Arm | None,
     preference: Preference | None = None,
+    judged: float | Preference | None = None,
+    position: float | None = None,
 ) -> Undelivered:
-    """Feedback for a decision, with exactly one of loss, reward and preference.
+    """Feedback for a decision, with exactly one of loss, reward and preference, or with what a judge said and at most one.
 
-    >>> checked_item("1f2e-7", True, None, None)
-    Undelivered(decision='1f2e-7', loss=1.0, reward=None, arm=None, preference=None)
+    >>> checked_item("1f2e-7", True, None, None)[:3]
+    ('1f2e-7', 1.0, None)
     """
     given = (loss is not None, reward is not None)
     wrong = neither_or_both(*given, preference_given=preference is not None)
-    if wrong is not None:
+    if wrong is not None and (judged is None or any(given)):
         raise ParameterError("feedback: {}; {}".format(*wrong))
     name = decision if isinstance(decision, str) else decision.id
     if preference is not None:
         one_of("preference", preference, PREFERENCES)
-    return Undelivered(name, _number("loss", loss), _number("reward", reward), arm, preference)
+    said = judged if isinstance(judged, str) else _number("judged", judged)
+    if isinstance(said, str):
+        one_of("judged", said, PREFERENCES)
+    label = _number("loss", loss), _number("reward", reward)
+    return Undelivered(name, *label, arm, preference, said, _number("position", position))
 
 
 def _number(name: str, value: object) -> float | None:

@@ -16,6 +16,7 @@ from .feedback import NOT_DELIVERED, Outbox, checked_item, deliver
 from .results import DecisionPage, FilePath, Flushed, RemoteDecision, format_of
 
 if TYPE_CHECKING:
+    from ..learner.labels import Labels
     from ..learner.learner import Learner
     from ..policies import Policy
 
@@ -108,7 +109,9 @@ class ExperimentSettings(TypedDict, total=False):
         risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
         drift: whether losses may drift; True by default.
         patience: how many newer decisions wait, in its intervals and its verdict, for one without feedback; 1,000 by
-            default. After that it counts as `expired_loss` there, or is left out and counted.
+            default, or the deadline of labels. After that it counts as `expired_loss` there, or is left out and counted.
+        labels: how many decisions want a label, if losses come from a judge: `dc.Labels(share=0.1)`, or its fields. By default
+            losses are true.
         log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
         context: the fields of the contexts of decisions, each with its type: "text", "number" or "boolean". Those that a
             contextual policy learns by need not be declared.
@@ -135,7 +138,8 @@ class ExperimentSettings(TypedDict, total=False):
     budget: BudgetLimits | None
     risk: float | None
     drift: bool
-    patience: int
+    patience: int | None
+    labels: Union["Labels", Mapping[str, float], None]
     log_keys: Literal["hashed", "plain", "off"]
     context: Mapping[str, Literal["text", "number", "boolean"]] | None
     unknown_context: Literal["refuse", "ignore"]
@@ -278,8 +282,10 @@ class Operations:
         reward: float | None,
         arm: Arm | None,
         preference: Preference | None = None,
+        judged: float | Preference | None = None,
+        position: float | None = None,
     ) -> Exchange[RemoteDecision | None]:
-        item = checked_item(decision, loss, reward, arm, preference)
+        item = checked_item(decision, loss, reward, arm, preference, judged, position)
         body = {name: value for name, value in item.to_json().items() if name != "decision"}
         # With an outbox there is no need to wait until a policy is compiled.
         endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()
@@ -293,6 +299,19 @@ class Operations:
                 raise identified(failure, error.request_id) from error
             self._outbox.add(item)
             return None
+
+    def label(
+        self,
+        decision: RemoteDecision | str,
+        loss: float | None,
+        reward: float | None,
+        preference: Preference | None,
+    ) -> Exchange[RemoteDecision]:
+        item = checked_item(decision, loss, reward, None, preference)
+        body = {name: value for name, value in item.to_json().items() if name != "decision"}
+        return RemoteDecision.of(
+            (yield from self.json("PUT", f"{_decision(item.decision)}/label", json=body))
+        )
 
     def feedback_many(self, items: Sequence[Undelivered]) -> Exchange[list[RemoteDecision | ServiceError]]:
         return deliver([checked_item(*each) for each in items], self._endpoint)
@@ -378,6 +397,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "loss_range": list,
     "guardrails": as_json,
     "budget": as_json,
+    "labels": lambda labels: labels.to_dict() if hasattr(labels, "to_dict") else dict(labels),
     "learner": lambda learner: learner if isinstance(learner, str) else learner.to_json(),
     "available": list,
     "key": key_text,

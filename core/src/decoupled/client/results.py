@@ -97,6 +97,11 @@ class RemoteDecision:
         key: what the service logs of the key that drew `exploit`, by default a keyed hash; None without a key.
         context: what was known of the request, by field, as the service logs it; None if nothing was.
         advice: what advisers said, by their names; None if there was none.
+        label: whether it wants a label: the true loss, in an experiment with labels.
+        label_probability: the probability with which it did; None without labels.
+        judged: what a judge said of it, as a loss; None if it was not judged. If it wants a label, it is pending until that
+            comes.
+        position: how much the judge preferred what it saw first; None if that is not known.
         why: if that was asked for, why a contextual policy drew `exploit`: the "rung", the "segment", and the "weights" of
             the rungs; None otherwise.
 
@@ -127,6 +132,10 @@ class RemoteDecision:
     key: str | None = None
     context: dict[str, Any] | None = field(default=None, hash=False)
     advice: dict[str, Any] | None = field(default=None, hash=False)
+    label: bool = False
+    label_probability: float | None = None
+    judged: float | None = None
+    position: float | None = None
     why: dict[str, Any] | None = field(default=None, hash=False)
 
     @classmethod

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from urllib.parse import quote
 
 import httpx
 
@@ -360,10 +361,13 @@ class Client(BaseClient[httpx.Client]):
         reward: float | None = None,
         arm: Arm | None = None,
         preference: Preference | None = None,
+        judged: float | Preference | None = None,
+        position: float | None = None,
     ) -> RemoteDecision | None:
         """Send the loss, or the reward, of the arm that a decision *explored*.
 
-        Give exactly one of `loss`, `reward` and `preference`. The same feedback twice counts once.
+        Give exactly one of `loss`, `reward` and `preference`. The same feedback twice counts once. In an experiment with
+        labels, give `judged`, and one of them as the label if `decision.label` is true and you know it already.
 
         Args:
             decision: the decision, or its id.
@@ -373,6 +377,9 @@ class Client(BaseClient[httpx.Client]):
                 none.
             preference: which of the two arms did better, in place of a number; for an experiment that was created with
                 feedback="preference".
+            judged: what a judge says: a loss, or a preference where these are the feedback. Only in an experiment with labels.
+            position: how much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. None if
+                that is not known.
 
         Returns:
             The decision, or None if the feedback went to the outbox.
@@ -387,7 +394,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.feedback(decision, loss=0.25, arm=decision.explore).status
         'applied'
         """
-        return self._run(self._calls.feedback(decision, loss, reward, arm, preference))
+        return self._run(self._calls.feedback(decision, loss, reward, arm, preference, judged, position))
 
     def feedback_many(self, items: Sequence[Undelivered]) -> list[RemoteDecision | ServiceError]:
         """Send the losses of the explored arms of many decisions.
@@ -404,6 +411,98 @@ class Client(BaseClient[httpx.Client]):
         ['applied', 'applied']
         """
         return self._run(self._calls.feedback_many(items))
+
+    def label(
+        self,
+        decision: RemoteDecision | str,
+        *,
+        loss: float | None = None,
+        reward: float | None = None,
+        preference: Preference | None = None,
+    ) -> RemoteDecision:
+        """Send the label of a decision that was judged and wants one: the true loss of the arm that it *explored*.
+
+        Give exactly one of `loss`, `reward` and `preference`. The same label twice counts once. It does not go to an outbox.
+
+        Args:
+            decision: the decision, or its id.
+            loss: the true loss of the explored arm.
+            reward: its reward, in place of the loss.
+            preference: which of the two arms did better, for an experiment of feedback="preference".
+
+        Raises:
+            Conflict: if it wants no label, was not judged, or has another label already.
+            Gone: if it came after too many newer decisions: see `Labels.deadline`.
+
+        >>> import decoupled as dc
+        >>> made = client.create("judged", arms=["a", "b"], labels=dc.Labels(share=0.1))
+        >>> decision = client.decide("judged")
+        >>> decision.label                                    # the first 200 want a label
+        True
+        >>> client.feedback(decision, judged=0.25).status     # it awaits the label
+        'pending'
+        >>> client.awaiting_labels("judged")["awaiting"]
+        1
+        >>> client.label(decision, loss=1.0).status
+        'applied'
+        """
+        return self._run(self._calls.label(decision, loss, reward, preference))
+
+    def keep_pair(
+        self,
+        decision: RemoteDecision | str,
+        *,
+        request: str,
+        exploit: str,
+        explore: str,
+        title: str = "",
+        low: float | None = None,
+        high: float | None = None,
+        keep_days: float = 7.0,
+    ) -> dict[str, Any]:
+        """Keep the two answers of a decision that was judged and awaits a label, until a person has seen them.
+
+        Remove what is private first. No log, export or backup has them.
+
+        Args:
+            decision: the decision, or its id.
+            request: what was asked, up to 100,000 characters, as each of the answers.
+            exploit: the answer of the exploited arm.
+            explore: the answer of the explored arm.
+            title: what the person reads first.
+            low: the loss if the explored answer is the better one; None for the lowest.
+            high: the loss if it is the worse one; None for the highest.
+            keep_days: after so many days it is deleted, up to 365.
+
+        Raises:
+            Conflict: if the decision awaits no label.
+
+        >>> import decoupled as dc
+        >>> made = client.create("shown", arms=["a", "b"], labels=dc.Labels(share=0.1))
+        >>> decision = client.decide("shown")
+        >>> judged = client.feedback(decision, judged=0.25)
+        >>> client.keep_pair(decision, request="Say hello.", exploit="Hello!", explore="Hi.")["id"] == decision.id
+        True
+        """
+        name = decision if isinstance(decision, str) else decision.id
+        body = {
+            "title": title, "request": request, "exploit": exploit, "explore": explore, "low": low, "high": high,
+            "keep_days": keep_days,
+        }  # fmt: skip
+        return self._json("PUT", f"/v1/decisions/{quote(name, safe='')}/pair", json=body)
+
+    def awaiting_labels(self, name: str, limit: int = 100) -> dict[str, Any]:
+        """Return the `decisions` that were judged and await a label, oldest first, and the labels so far.
+
+        Args:
+            name: the name of the experiment.
+            limit: how many decisions at most, 1 to 1,000.
+
+        Returns:
+            The decisions, and how many labels were `used`, are `missing` and `awaiting`; `lam` is how much the judge counts.
+            See `label` for an example.
+        """
+        return self._json("GET", f"{path_of(name)}/labels", params={"limit": limit})
 
     def flush(self) -> Flushed:
         """Send everything in the outbox.

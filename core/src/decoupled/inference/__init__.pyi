@@ -8,6 +8,9 @@ from .evaluated import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .evaluation import wrong_propensities as wrong_propensities
 from .judging import JudgeReport as JudgeReport
+from .judging import JudgeSums as JudgeSums
+from .judging import beside as beside
+from .judging import judge_report as judge_report
 from .log_columns import Log as Log
 from .log_columns import columns_of as columns_of
 from .log_columns import matches as matches

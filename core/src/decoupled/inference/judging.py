@@ -1,7 +1,7 @@
 """How far a judge can be trusted: its agreement with labels, its bias for each arm, and its bias for what it sees first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ from ..base.arrays import Floats
 from ..base.packed import pack_floats, unpack_floats
 from ..decision import Arm
 from .boundary import Interval, lower_mean
-from .sequences import AT_ONCE
-from .verdicts import Verdict
+from .sequences import AT_ONCE, Sequences
+from .verdicts import Verdict, verdict
 
 # Rows of the sums. Those of arms follow.
 _TOTALS, _AGREEMENT, _POSITION, _ARMS = range(4)
@@ -173,6 +173,42 @@ class JudgeSums:
             raise ValueError("sums of a judge cannot be")
         judge._now = found, int(found[_TOTALS, 0]), []
         return judge
+
+
+def judge_report(
+    judge: JudgeSums,
+    judged: Sequences,
+    names: Sequence[Arm],
+    live: Sequence[int],
+    losses: tuple[float, float],
+    *,
+    waiting: int,
+    awaiting: int,
+    lam: float,
+) -> JudgeReport:
+    """What labels say about a judge, for the arms with these numbers.
+
+    Args:
+        judge: sums of what the judge and the labels said.
+        judged: the sequences of judged losses.
+        names: the name of each arm by its number, also of retired ones.
+        live: the numbers of the arms to report, in order.
+        losses: the loss range.
+        waiting: how many losses wait for those of earlier decisions.
+        awaiting: how many decisions await their label.
+        lam: how much the judge counts in the next decision.
+    """
+    agreement, position, biases = judge.intervals(judged.risk, live)
+    scaled = (each.scaled(*losses, difference=True) for each in biases)
+    bias: dict[Arm, Interval] = dict(zip((names[arm] for arm in live), scaled, strict=True))
+    alone = verdict(judged, names, waiting=waiting)
+    return JudgeReport(agreement, bias, position, judge.labels, judge.missing, awaiting, lam, alone)
+
+
+def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
+    """A verdict by labels, with what the judge alone would say and how many labels are missing."""
+    remark = "; ".join(filter(None, (found.remark, missing_labels(missing)))) or None
+    return replace(found, remark=remark, judge=alone.text, warning=disagreement(found, alone))
 
 
 def _with(sums: Floats, arm: int, judged: float, label: float | None, position: float | None) -> Floats:

@@ -154,6 +154,7 @@ class Sequences:
         exploit: int | None = None,
         available: Collection[int] | None = None,
         law: Sequence[float] | Floats | None = None,
+        rho: float = 1.0,
     ) -> None:
         """Add an observation.
 
@@ -167,6 +168,7 @@ class Sequences:
                 the arms that they could, and for what was exploited. They are left out of the comparison with that.
             law: the probability with which each arm was explored in that round, 0 for those that could not be. Only
                 differences of two arms and verdicts use it, and they gain much by it.
+            rho: the probability with which the round wanted a label; 1 without labels.
 
         >>> from decoupled.inference import Sequences
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
@@ -186,7 +188,7 @@ class Sequences:
             rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
             raise ArmError.of("available", available, rule, "leave it out for all arms")
         chances = None if law is None else self._checked_law(explore, law)
-        self.add(Observation(explore, weight, loss, exploit, available, chances))
+        self.add(Observation(explore, weight, loss, exploit, available, chances, rho))
 
     def add(self, seen: Observation) -> None:
         """Add an observation that needs no checks; `update` makes them. It is summed when something is asked.

@@ -13,8 +13,10 @@ from .context import refuse_context as refuse_context
 from .guard import Told as Told
 from .guardrails import Guardrails as Guardrails
 from .inferring import checked_patience as checked_patience
+from .labels import LEAST_SHARE as LEAST_SHARE
 from .labels import Labels as Labels
 from .labels import LabelStatus as LabelStatus
+from .labels import checked_position as checked_position
 from .learner import DEFAULT_PENDING as DEFAULT_PENDING
 from .learner import Learner as Learner
 from .learner import _unpickled as _unpickled

@@ -1,6 +1,5 @@
 """What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..base.validation import whole_number
@@ -138,7 +137,7 @@ class Inference:
         >>> learner.inference.verdict().warning[:53]
         'the judge alone would choose long, and labels show th'
         """
-        from ..inference.judging import JudgeReport
+        from ..inference.judging import judge_report
 
         def question(watch: "Watch", parts: "Parts") -> "JudgeReport":
             if watch.judge is None or watch.judged is None or parts.labels is None:
@@ -146,14 +145,10 @@ class Inference:
                     "inference.judge(): this learner has no labels; start it with labels=dc.Labels(share=0.1)"
                 )
             serials = [parts.running.serials.of_one(place) for place in range(len(parts.arms))]
-            agreement, position, biases = watch.judge.intervals(watch.sequences.risk, serials)
-            scaled = (each.scaled(*parts.losses, difference=True) for each in biases)
-            bias: dict[Arm, Interval] = dict(zip(parts.arms.names, scaled, strict=True))
-            alone = verdict(watch.judged, _names(watch, parts), waiting=watch.waiting)
-            counts = watch.judge.labels, watch.judge.missing, len(parts.labels.judged)
-            return JudgeReport(agreement, bias, position, *counts, parts.labels.lam, alone)
-
-        from ..inference.verdicts import verdict
+            return judge_report(
+                watch.judge, watch.judged, _names(watch, parts), serials, parts.losses,
+                waiting=watch.waiting, awaiting=len(parts.labels.judged), lam=parts.labels.lam,
+            )  # fmt: skip
 
         return self._learner._asked(question)
 
@@ -242,7 +237,7 @@ def _names(watch: "Watch", parts: "Parts") -> list[Arm]:
 
 
 def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | None) -> "Verdict":
-    from ..inference.judging import disagreement, missing_labels
+    from ..inference.judging import beside
     from ..inference.verdicts import verdict
 
     names, waiting = _names(watch, parts), watch.waiting
@@ -250,5 +245,4 @@ def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | N
     if watch.judged is None or watch.judge is None:
         return found
     alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting)
-    remark = "; ".join(filter(None, (found.remark, missing_labels(watch.judge.missing)))) or None
-    return replace(found, remark=remark, judge=alone.text, warning=disagreement(found, alone))
+    return beside(found, alone, watch.judge.missing)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from ..base.validation import as_float, share_of, whole_number
-from ..decision import Asked, Decision, LabelSums, fitted
+from ..decision import Asked, Decision, LabelSums, fitted, with_label
 from ..errors import FeedbackError, Message, ParameterError
 from ..inference.ordering import MOST_PATIENCE
 from .replay import Record
@@ -161,8 +161,7 @@ class Labelling:
 
     def with_label(self, judged: float, gold: float) -> LabelSums:
         """The sums with one more label."""
-        count, s, g, ss, sg = self.sums
-        return count + 1.0, s + judged, g + gold, ss + judged * judged, sg + judged * gold
+        return with_label(self.sums, judged, gold)
 
     def learn_logged(self, record: Record) -> float:
         """What is learned from a record of a log, on a scale from 0 to 1, and what its label says of the judge."""

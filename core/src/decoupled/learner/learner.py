@@ -755,6 +755,15 @@ class Learner(Guarded):
         loss = labels.fed(asked, said.loss, labels.rules.missing)
         self._settle(pending, loss, (labels.sums, labels.missing + 1, Judgement(said, None, loss)))
 
+    def _expire(self, decision: Decision, loss: float) -> None:
+        """Learn a loss that was declared for decisions without feedback; with labels, also of one that nobody judged."""
+        self._expire_scaled((decision, self._losses.scaled(loss)))
+
+    @in_turn_with
+    def _expire_scaled(self, told: tuple[Decision, float]) -> None:
+        pending, loss = self._waiting.find(told[0]), told[1]
+        self._settle(pending, loss if self._labels is None else self._labels.rules.to_unit(loss))
+
     def _keep_drawn(self) -> None:
         """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
         if self._watch is not None:

@@ -22,7 +22,7 @@ from .saving import as_text as as_text
 
 
 class Saved(NamedTuple):
-    """What a saved learner says about itself; `risk` and `drift` are None if it is not watched.
+    """What a saved learner says about itself; `risk` and `drift` are None if it is not watched, `labels` if it has none.
 
     >>> import decoupled as dc
     >>> saved = described(dc.FTPL().start(arms=["a", "b"], seed=7).to_json())
@@ -36,6 +36,7 @@ class Saved(NamedTuple):
     guardrails: Guardrails
     risk: float | None
     drift: bool | None
+    labels: dict[str, Any] | None = None
 
 
 def described(text: str | bytes) -> Saved:
@@ -52,7 +53,8 @@ def described(text: str | bytes) -> Saved:
         watch = content.get("watch", {}).get("sequences", {})
         names = content["arms"]
         arms = list(range(names)) if isinstance(names, int) else list(names)
-        return Saved(content["policy"], arms, (low, high), rules, watch.get("risk"), watch.get("drift"))
+        known = watch.get("risk"), watch.get("drift"), content.get("labels", {}).get("rules")
+        return Saved(content["policy"], arms, (low, high), rules, *known)
 
 
 def without_pending(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:

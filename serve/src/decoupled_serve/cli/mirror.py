@@ -1,5 +1,6 @@
 """Defines the commands `decoupled mirror` and `decoupled config`, which shows the options and where each came from."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,8 +53,13 @@ def mirror(
         found = read(settings, config)
         if check:
             from ..mirror.config_file import doubts, explained
+            from ..mirror.judging import judged_sample
 
             typer.echo(explained(found))
+            if found.loss.judge is not None:
+                judged = asyncio.run(judged_sample(found.loss.judge, found.folder))
+                loss = None if judged is None else judged.loss
+                typer.echo(f"judged a sample pair: {'no loss' if loss is None else f'loss {loss:g}'}")
             for doubt in doubts(found):
                 typer.echo(f"Warning: {doubt}", err=True)
             return
@@ -68,6 +74,52 @@ def read(settings: OptionValues, config: str | None) -> "MirrorConfig":
     from ..mirror.config_file import read_config
 
     return read_config(config_file(config), settings)
+
+
+@takes_mirror_options
+def rejudge(
+    settings: OptionValues,
+    config: ConfigFile = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OTHER.toml",
+            help="A file with another [loss.judge]; may be repeated. Default: the mirror's own.",
+        ),
+    ] = None,
+) -> None:
+    """Have a judge look at the pairs that people labelled, and show how often it agrees with them."""
+    with report_errors():
+        from ..mirror.config_file import read_config
+        from ..mirror.rejudging import agreement, preferred, rejudged
+        from ..mirror.server import open_store_of
+
+        found = read(settings, config)
+        if found.service is not None:
+            raise ParameterError(
+                "service: pairs are not sent over HTTP; run this with --store, where the store is"
+            )
+        service = open_store_of(found, create=False)
+        try:
+            kept = service.pairs.kept("local", found.experiment.name).result()
+        finally:
+            service.close()
+        people: list[str | None] = [each.label for each in kept]
+        first: list[str | None] = [preferred(each.verdict) for each in kept]
+        rows = [("judge", "agrees with people", "with the first judge", "no verdict")]
+        rows.append(("the first", str(agreement(first, people)), "", ""))
+        for file in judge or [str(config_file(config))]:
+            other = read_config(file)
+            if other.loss.judge is None:
+                raise ParameterError.of("--judge", file, "has no [loss.judge]", "name a file that has one")
+            said = asyncio.run(rejudged(other, other.loss.judge, kept))
+            rows.append(
+                (file, str(agreement(said, people)), str(agreement(said, first)), str(said.count(None)))
+            )
+        typer.echo(aligned(rows))
+        typer.echo(
+            "Shares with 95 % intervals (Wilson), for one look; agreement is the same of better, worse and tie."
+        )
 
 
 config = typer.Typer(

@@ -109,7 +109,7 @@ class InProcess:
         decision = self.learner.decide(**options)
         return Routing(decision.id, str(decision.exploit), str(decision.explore))
 
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
+    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
         """Learn the loss of the explored arm."""
         try:
             self.learner.observe(decision, loss)

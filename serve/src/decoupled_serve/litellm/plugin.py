@@ -19,10 +19,10 @@ from decoupled.policies import Ladder, Policy
 
 from ..mirror.config import LossConfig, first_problem
 from ..mirror.exchange import Answer
-from ..mirror.judges import judge_of
+from ..mirror.judging import judge_of
 from ..mirror.spending import Spending
 from .deciding import Decider, InProcess, OnService, SavedSoon
-from .routing import Mark, Routing
+from .routing import Mark, Routing, refuse_own_judge
 from .shadow_arm import SHADOW, TARGETS, Fields, ShadowArm, answer_of, failure_of, metadata_of
 
 MARK = "decoupled"  # its place in LiteLLM's notes about a request
@@ -88,13 +88,14 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         # LiteLLM takes two callbacks of a class for one if their public texts and numbers are the same.
         self.group, self.number = group, next(_numbers)
         file = None if save is None else Path(save)
-        config = _checked_loss(loss)
+        config = _checked_loss(loss, arms)
         limits = Budget(share=0.05) if budget is None else budget
         spent = None if file is None else file.with_name(f"{file.name}.spent")
         if limits.total is not None and spent is None:
             rule = "is forgotten when the proxy is started again"
             raise ParameterError.of("budget.total", limits.total, rule, "give a file, save")
-        spending = Spending(limits, arms, spent)
+        ceiling = 0.0 if config.judge is None else config.judge.cost
+        spending = Spending(limits, arms, spent, judge=ceiling)
         if spent is not None:
             spending.on_change = SavedSoon(spending.save).changed
         self.learner = None
@@ -235,8 +236,10 @@ def _notes(kwargs: Fields) -> dict[str, Any]:
     return {}
 
 
-def _checked_loss(loss: LossConfig | Mapping[str, Any]) -> LossConfig:
+def _checked_loss(loss: LossConfig | Mapping[str, Any], arms: Sequence[str]) -> LossConfig:
     try:
-        return loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
+        found = loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
     except ValidationError as error:
         raise ParameterError(first_problem(error, "loss")) from None
+    refuse_own_judge(found.judge, arms)
+    return found

@@ -11,7 +11,7 @@ from decoupled.errors import ParameterError
 from decoupled.learner import key_text
 
 from ..mirror.backend import Traits
-from ..mirror.config import CopyConfig, LossConfig
+from ..mirror.config import NOT_ITS_OWN, CopyConfig, JudgeConfig, LossConfig
 from ..mirror.copies import Copies, Copy
 from ..mirror.counts import MirrorCounts
 from ..mirror.exchange import Answer, Request
@@ -22,6 +22,23 @@ from .deciding import Decider
 from .shadow_arm import Fields, ShadowArm, context_of, copied, headers_of
 
 OPEN_SECONDS = 600.0  # for an answer to be served; a longer one has no shadow
+
+
+def refuse_own_judge(judge: JudgeConfig | None, arms: Sequence[str]) -> None:
+    """Refuse a model as judge that is an arm, too, unless it may. Only LiteLLM knows the addresses of arms.
+
+    >>> refuse_own_judge(JudgeConfig(model="gpt-5", url="http://a"), ["openai/gpt-5"])
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.ParameterError: loss.judge.model = 'gpt-5': is the arm 'openai/gpt-5', too; models prefer their own answers: name another, or set self_judging = true
+    """
+    if judge is None or judge.model is None or judge.self_judging:
+        return
+    for arm in arms:
+        if judge.model in (arm, arm.rpartition("/")[2]):
+            raise ParameterError.of(
+                "loss.judge.model", judge.model, f"is the arm {arm!r}, too", NOT_ITS_OWN
+            )
 
 
 class Mark(str):

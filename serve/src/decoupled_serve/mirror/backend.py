@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,8 +23,9 @@ from decoupled.client import (
 )
 from decoupled.decision import Mode
 from decoupled.errors import shown
-from decoupled.learner import Guardrails
+from decoupled.learner import Guardrails, Labels
 
+from ..service.api.pairs import Pair
 from ..service.experiment.context import Value, with_fields_of
 from ..service.experiment.records import Settings
 from ..service.experiment.settings import changed_guardrails, checked_budget, checked_policy
@@ -42,11 +43,12 @@ _log = logging.getLogger("decoupled.mirror")
 
 
 class Routing(NamedTuple):
-    """A decision: serve `exploit`, send the copy to `explore` if there is one."""
+    """A decision: serve `exploit`, send the copy to `explore` if there is one, whose answer may want a `label`."""
 
     id: str
     exploit: str
     explore: str | None
+    label: bool = False
 
 
 class Traits(NamedTuple):
@@ -83,6 +85,9 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
         "deadline_seconds": experiment.deadline_seconds,
         "patience": config.mirror.newer + _AHEAD,
     }
+    if config.labels is not None:
+        settings["labels"] = config.labels.rules().to_dict()
+        settings["patience"] = max(settings["patience"], config.labels.deadline)
     if config.context:
         settings["context"] = {name: field.type for name, field in config.context.items()}
     if experiment.seed is not None:
@@ -99,6 +104,7 @@ class LocalService:
         self.retire_arms = partial(service.experiments.retire_arms, TENANT)
         self.decide = partial(service.decisions.decide, TENANT)
         self.feedback = partial(service.decisions.feedback, TENANT)
+        self.label = partial(service.decisions.label, TENANT)
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """An experiment as it is now, and its seed."""
@@ -113,9 +119,14 @@ class LocalService:
             deadline=given["deadline_seconds"],
             context=given.get("context", {}),
             patience=given["patience"],
+            labels=Labels(**given["labels"]) if "labels" in given else None,
         )
         found, _ = await self._experiments.put(TENANT, name, settings, given.get("seed"))
         return experiment_out(found)
+
+    async def keep_pair(self, decision: str, *, keep_days: float, **pair: Any) -> None:
+        """Keep the answers of a decision until a person has seen them."""
+        await self._service.pairs.keep(TENANT, decision, Pair(**pair), keep_days)
 
     async def change_guardrails(self, name: str, **changes: Any) -> None:
         """Change some guardrails."""
@@ -135,21 +146,33 @@ class ServiceCalls:
 
     def __init__(self, service: LocalService | AsyncClient, name: str) -> None:
         self._service, self._name = service, name
+        self._labelled = False  # whether a loss is what a judge says, and some decisions want a label
 
     async def decide(
         self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
     ) -> list[Routing]:
         """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
         found = await self._service.decide(self._name, count=count, mode=mode, **about.options(available))
-        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
+        return [Routing(each.id, str(each.exploit), _name_of(each.explore), each.label) for each in found]
 
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
+    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
         """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
         try:
-            applied = await self._service.feedback(decision, loss=loss, arm=arm)
+            if self._labelled:
+                applied = await self._service.feedback(decision, judged=loss, position=position, arm=arm)
+            else:
+                applied = await self._service.feedback(decision, loss=loss, arm=arm)
         except (Gone, NotFound):  # retention drops old decisions
             return "late"
         return "kept" if applied is None else "applied"
+
+    async def label(self, decision: str, loss: float) -> None:
+        """Give the label of a decision, the true loss of its explored arm."""
+        await self._service.label(decision, loss=loss)
+
+    async def keep(self, decision: str, pair: Pair, days: float) -> None:
+        """Keep the answers of a decision until a person has seen them."""
+        await self._service.keep_pair(decision, keep_days=days, **pair._asdict())
 
     def forget(self, decision: str) -> None:
         """Wait no longer for a decision. One of a service elsewhere waits until its deadline."""
@@ -163,6 +186,7 @@ class Backend(ServiceCalls, ABC):
     ) -> None:
         super().__init__(service, config.experiment.name)
         self._config, self._retries = config, retries or Retries()
+        self._labelled = config.labels is not None
 
     async def prepare(self) -> None:
         """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
@@ -227,7 +251,11 @@ class Backend(ServiceCalls, ABC):
         found = await self._service.verdict(self._name)
         arms = (found["best"], *found["out"]) if found["state"] == "decided" else ()
         incumbent = _name_of(found["incumbent"])
-        return Known(found["text"], tuple(map(str, arms)), incumbent, bool(found["incumbent_released"]))
+        released, warning = bool(found["incumbent_released"]), found.get("warning")
+        return Known(found["text"], tuple(map(str, arms)), incumbent, released, warning)
+
+    def add_remark(self, remark: Callable[[], str | None]) -> None:
+        """Have verdicts say this, too. A service elsewhere does not."""
 
     @abstractmethod
     async def tidy(self) -> None:
@@ -246,6 +274,10 @@ class Embedded(Backend):
     ) -> None:
         super().__init__(LocalService(service), config, retries)
         self._opened, self._tidied = service, time.monotonic()
+
+    def add_remark(self, remark: Callable[[], str | None]) -> None:
+        """Have verdicts say this, too."""
+        self._opened.verdicts.remarks[TENANT, self._name] = remark
 
     def forget(self, decision: str) -> None:
         """Wait no longer for a decision."""

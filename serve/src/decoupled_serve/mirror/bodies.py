@@ -1,6 +1,5 @@
 """Bodies: of requests as clients upload them, of answers as they are recorded, and JSON whose fields an arm sets."""
 
-import json
 import math
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -8,6 +7,7 @@ from typing import Any
 
 from starlette.types import Receive
 
+from ..nested import parsed
 from ..service.http.admission import Paced
 
 
@@ -138,14 +138,6 @@ def json_object(body: bytes) -> dict[str, Any] | None:
     """
     found = parsed(body, parse_float=_finite, parse_constant=_finite)
     return found if isinstance(found, dict) else None
-
-
-def parsed(body: bytes, **options: Any) -> Any:
-    """The content of a body; None if it is not JSON."""
-    try:
-        return json.loads(body, **options)
-    except (ValueError, RecursionError):
-        return None
 
 
 def with_fields(content: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,8 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -20,7 +21,7 @@ from pydantic import (
 
 from decoupled.base import read_secret
 from decoupled.errors import ParameterError
-from decoupled.learner import Budget
+from decoupled.learner import Budget, Labels
 from decoupled.policies import Policy
 
 from ..options import kinds
@@ -32,6 +33,7 @@ from .repeatable import Repeatable, Rule
 
 MIB = 2**20
 SAFE = ("GET /*", "HEAD /*", "OPTIONS /*")  # methods that promise to change nothing (RFC 9110, 9.2.1)
+NOT_ITS_OWN = "models prefer their own answers: name another, or set self_judging = true"
 _PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
@@ -58,6 +60,12 @@ def _secret(source: str) -> str:
     if not value:
         raise ValueError(f"the environment variable {source} is not set; set it before the mirror starts")
     return value
+
+
+def _variable(name: str) -> str:
+    """The name of an environment variable that can be the value of a header."""
+    _header_value(f"${{{name}}}")
+    return name
 
 
 def _policy(value: Any) -> Any:
@@ -283,11 +291,24 @@ class TermConfig(TableConfig):
 
 
 class JudgeConfig(TableConfig):
-    """Who judges the answer to a copy: a function in Python, or an address.
+    """Who judges the answer to a copy: a function in Python, an address, or a model.
 
     Attributes:
         python: "module:function"; the module may be beside the configuration.
-        url: an address that takes both answers by POST.
+        url: an address that takes both answers by POST; of a model, the base of its OpenAI-style API.
+        model: the model that compares both answers; it is not told which arms gave them.
+        rubric: what the model is told a good answer is.
+        rubric_file: a file with it.
+        order: "random" for one call with the answers in random order; "both" for two calls with the order swapped.
+        repeats: how often the model is asked; the loss is the mean.
+        key_env: the environment variable with the key of the model's API.
+        fields: further fields of the call to the model, `json` in the file, such as "temperature".
+        shown: how many characters of the request, and of each answer, the model sees.
+        prices: the price of a million of each field of the `usage` that the model states.
+        cost_header: the header with the cost of a call to the model.
+        cost: the cost of a call that states none, and what is set aside for judging a copy at first.
+        self_judging: whether a model may judge its own answers as an arm.
+        sample: a file with a request and two answers for `--check`, as a judge over HTTP gets them; a chat by default.
         alone: whether it judges the answer to the copy alone, and does not see what was served.
         headers: headers to add to that POST; `${NAME}` is the environment variable NAME.
         weight: the weight in the loss.
@@ -299,6 +320,19 @@ class JudgeConfig(TableConfig):
 
     python: Text | None = None
     url: Url | None = None
+    model: Text | None = None
+    rubric: Text | None = None
+    rubric_file: Text | None = None
+    order: Literal["random", "both"] = "random"
+    repeats: Annotated[Count, Field(le=100)] = 1
+    key_env: Annotated[Text, AfterValidator(_variable)] | None = None
+    fields: dict[str, JsonValue] = Field(default={}, alias="json")
+    shown: Count = 20_000
+    prices: dict[Text, Amount] = {}
+    cost_header: Token | None = None
+    cost: Amount = 0.0
+    self_judging: StrictBool = False
+    sample: Text | None = None
     alone: StrictBool = False
     headers: Headers = {}
     weight: Amount = 1.0
@@ -312,7 +346,34 @@ class JudgeConfig(TableConfig):
         if (self.python is None) == (self.url is None):
             remedy = 'for example python = "judge:compare", or url = "http://127.0.0.1:9100/compare"'
             raise ParameterError(f"must have either python or url; {remedy}")
+        if self.model is None:
+            for name in _OF_MODELS & self.model_fields_set:
+                key = "json" if name == "fields" else name
+                raise ParameterError(f"{key}: is for a model alone; leave it out, or name the model")
+        elif self.url is None or self.alone:
+            remedy = 'for example url = "https://api.openai.com/v1", without alone'
+            raise ParameterError.of("model", self.model, "needs a url, and compares two answers", remedy)
+        if self.rubric is not None and self.rubric_file is not None:
+            raise ParameterError("rubric, rubric_file: both are given; keep one")
         return self
+
+    def is_at(self, url: str, model: object) -> bool:
+        """Whether this judge is a model that is served at an address, if that has a single one or one of this name.
+
+        >>> judge = JudgeConfig(model="m", url="http://Host:80/v1")
+        >>> judge.is_at("http://host", "m"), judge.is_at("http://host", None), judge.is_at("http://host", "n")
+        (True, True, False)
+        """
+        same = self.url is not None and _origin(self.url) == _origin(url)
+        return self.model is not None and same and model in (None, self.model)
+
+
+_OF_MODELS = {"rubric", "rubric_file", "order", "repeats", "key_env", "fields", "shown", "prices", "cost_header", "self_judging"}  # fmt: skip
+
+
+def _origin(url: str) -> tuple[object, ...]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
 class LossConfig(TableConfig):
@@ -344,6 +405,54 @@ class LossConfig(TableConfig):
         if self.status + sum(part.weight for part in parts if part is not None) <= 0.0:
             raise ParameterError("every weight is 0; give at least one part of the loss a weight")
         return self
+
+
+class LabelsConfig(TableConfig):
+    """Some answers are labelled by somebody who knows, so that what is learned is true for any judge. See `decoupled.Labels`.
+
+    Attributes:
+        share: the probability with which a decision wants a label.
+        first: this many decisions want one at the start.
+        deadline: after this many newer decisions a label no longer counts.
+        missing: the loss that a label counts as if it never comes.
+        to: who labels: "console" for people, an address that takes both answers by POST as a judge does, or
+            "module:function".
+        redact: what removes private data before answers are kept or sent: "module:function", a function of a text that
+            returns a text, or a list of patterns.
+        keep_days: for how many days answers are kept for people.
+        headers: headers to add to the POST; `${NAME}` is the environment variable NAME.
+        timeout: seconds for one call.
+    """
+
+    share: Share = Labels.share
+    first: Natural = Labels.first
+    deadline: Count = Labels.deadline
+    missing: Share = Labels.missing
+    to: Annotated[str, Field(pattern=r"^(console|https?://.+|[\w.]+:[\w.]+)$")] = "console"
+    redact: Text | Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    keep_days: Annotated[Amount, Field(gt=0.0, le=365.0)] = 7.0
+    headers: Headers = {}
+    timeout: Seconds = 30.0
+
+    @model_validator(mode="after")
+    def _holds(self) -> Self:
+        self.rules()
+        for each in () if self.redact is None or isinstance(self.redact, str) else self.redact:
+            try:
+                re.compile(each)
+            except re.error as error:
+                rule = f"is not a pattern ({error})"
+                raise ParameterError.of("redact", each, rule, "correct it") from None
+        return self
+
+    def rules(self) -> Labels:
+        """How many decisions want a label."""
+        return Labels(self.share, self.first, self.deadline, self.missing)
+
+    @property
+    def is_url(self) -> bool:
+        """Whether an address labels."""
+        return self.to.startswith(("http://", "https://"))
 
 
 class WebhookConfig(TableConfig):
@@ -387,6 +496,7 @@ class MirrorConfig(TableConfig):
         drain: seconds to finish open requests and queued copies at shutdown.
         log_format: "text", or "json": one object a line.
         webhook: who is told when something is decided; None for nobody.
+        labels: who labels some of the answers; None for nobody.
         sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
         context: where the fields of a request's context are, by their names.
         budget: the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the
@@ -411,6 +521,7 @@ class MirrorConfig(TableConfig):
     drain: int = 30
     log_format: LogFormat = "text"
     webhook: WebhookConfig | None = None
+    labels: LabelsConfig | None = None
     sticky: StickyConfig | None = None
     context: Annotated[dict[str, FieldConfig], AfterValidator(_named_fields)] = {}
     budget: dict[str, Any] = {}
@@ -438,6 +549,7 @@ class MirrorConfig(TableConfig):
             remedy = "lower it, or raise the limit"
             raise ParameterError.of("loss.bytes.high", size.high, rule, remedy)
         self._has_costs_for_its_budget()
+        self._has_no_arm_that_judges()
         if self.sink:
             self._fits_a_sink()
         return self
@@ -450,10 +562,28 @@ class MirrorConfig(TableConfig):
                     remedy = "give the arm cost, prices or cost_header, or give budget.cost"
                     [(name, value), *_] = self.spending_limits.items()
                     raise ParameterError.of(f"budget.{name}", value, rule, remedy)
+            judge = self.loss.judge
+            if (
+                judge is not None
+                and judge.model is not None
+                and not (judge.cost or judge.cost_header or judge.prices)
+            ):
+                rule, remedy = "needs the cost of the judge", "give loss.judge.prices, cost_header or cost"
+                raise ParameterError.of("budget", dict(self.spending_limits), rule, remedy)
             try:
                 Budget(cost=0.0, **self.spending_limits)
             except ParameterError as error:
                 raise ParameterError(f"budget.{error}") from None
+
+    def _has_no_arm_that_judges(self) -> None:
+        judge = self.loss.judge
+        if judge is None or judge.self_judging:
+            return
+        for arm in self.arms:
+            if judge.is_at(arm.url, arm.fields.get("model")):
+                raise ParameterError.of(
+                    "loss.judge.model", judge.model, f"is the arm {arm.name!r}, too", NOT_ITS_OWN
+                )
 
     def _fits_a_sink(self) -> None:
         """Refuse what needs the served answer, or serves."""
@@ -461,8 +591,12 @@ class MirrorConfig(TableConfig):
         if judge is not None and not judge.alone:
             kind = "url" if judge.python is None else "python"
             rule = "compares with the served answer, which a sink does not see"
+            kind = "model" if judge.model is not None else kind
             remedy = "judge the answer to the copy alone, and say so with alone = true"
-            raise ParameterError.of(f"loss.judge.{kind}", judge.python or judge.url, rule, remedy)
+            raise ParameterError.of(f"loss.judge.{kind}", getattr(judge, kind), rule, remedy)
+        if self.labels is not None and self.labels.to == "console":
+            rule = "a person compares with the served answer, which a sink does not see"
+            raise ParameterError.of("labels.to", self.labels.to, rule, "give an address or a function")
         if self.sticky is not None:
             raise ParameterError("sticky: a sink serves nobody; leave it out")
 

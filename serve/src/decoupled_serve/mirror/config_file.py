@@ -109,6 +109,11 @@ def explained(config: MirrorConfig) -> str:
     if config.context:
         lines.append(f"knows of a request: {', '.join(map(_shown_field, config.context.items()))}")
     lines.append(f"loss: {_shown_loss(config.loss)}")
+    if (labels := config.labels) is not None:
+        kept = f", kept for {labels.keep_days:g} days" if labels.to == "console" else ""
+        lines.append(
+            f"labels: {100 * labels.share:g}% and the first {labels.first:,}, by {labels.to}{kept}"
+        )
     return "\n".join(lines)
 
 
@@ -123,12 +128,17 @@ def doubts(config: MirrorConfig) -> list[str]:
     []
     """
     known = [(*arm.pass_credentials, *arm.headers) for arm in config.arms]
+    gets, found = "copy" if config.sink else "client", []
+    if config.labels is not None and config.labels.redact is None:
+        found.append(
+            "labels.redact: is not set, so answers are kept or sent with all that is private in them"
+        )
     if any(name.lower() == "authorization" for names in known for name in names):
-        return []
-    gets = "copy" if config.sink else "client"
+        return found
     return [
+        *found,
         "arm.pass_credentials: no arm gets the Authorization of clients, or has one of its own under headers; if the arms "
-        f"ask for it, every {gets} gets 401: add pass_credentials to each arm"
+        f"ask for it, every {gets} gets 401: add pass_credentials to each arm",
     ]
 
 
@@ -145,7 +155,8 @@ def _shown_loss(loss: LossConfig) -> str:
         if term is not None:
             parts.append(f"{name} {term.weight:g} ({term.low:g} to {term.high:g})")
     if loss.judge is not None:
-        parts.append(f"judge {loss.judge.weight:g} ({loss.judge.python or loss.judge.url})")
+        model = "" if loss.judge.model is None else f"model {loss.judge.model} at "
+        parts.append(f"judge {loss.judge.weight:g} ({loss.judge.python or f'{model}{loss.judge.url}'})")
     return ", ".join(parts)
 
 

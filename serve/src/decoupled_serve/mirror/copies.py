@@ -16,7 +16,8 @@ from decoupled.client import Retries, ServiceError
 from .config import CopyConfig
 from .counts import MirrorCounts
 from .exchange import Answer, Request
-from .judges import CopyLoss, JudgeFailed, Later
+from .judges import CopyLoss, Judged, JudgeFailed, Later
+from .labels import Labeller
 from .spending import Aside, Spending
 
 _RETRIES = Retries(first=0.5, most=30.0)  # to hand over a loss
@@ -35,8 +36,10 @@ class Copy:
         served: what the client got; None in a sink, which does not see it.
         mirrored: what the arm answered; None as long as it has not.
         sent: whether the arm was asked.
-        aside: what is set aside for it; None if there is no budget, or its price is known.
+        cost: what its answer cost, 0 if nothing was sent; None as long as that is not known.
+        aside: what is set aside for it and its judge; None if there is no budget, or the price is known.
         number: how many copies began before it.
+        label: whether its decision wants a label, which the judge is not told.
     """
 
     decision: str
@@ -46,8 +49,10 @@ class Copy:
     served: Answer | None
     mirrored: Answer | None = None
     sent: bool = False
+    cost: float | None = None
     aside: Aside | None = None
     number: int = 0
+    label: bool = False
 
     @property
     def size(self) -> int:
@@ -60,6 +65,7 @@ class Copy:
         return {
             "decision": self.decision,
             "arm": self.arm,
+            "label": self.label,
             "request": self.shown.to_dict(),
             "served": self.served and self.served.to_dict(),
             "mirrored": self.mirrored and self.mirrored.to_dict(),
@@ -72,7 +78,10 @@ class Copy:
         served, mirrored = (
             each and Answer.from_dict(each) for each in (content["served"], content["mirrored"])
         )
-        return cls(content["decision"], content["arm"], request, request, served, mirrored)
+        wants_label = content.get("label", False)
+        return cls(
+            content["decision"], content["arm"], request, request, served, mirrored, label=wants_label
+        )
 
 
 class Target(Protocol):
@@ -85,8 +94,11 @@ class Target(Protocol):
 class Learning(Protocol):
     """What learns the losses."""
 
-    async def learn(self, decision: str, arm: str, loss: float) -> str:
-        """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
+    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
+        """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt).
+
+        `position` is how its judge preferred what it saw first, from -1 to 1; None if nobody knows.
+        """
 
     def forget(self, decision: str) -> None:
         """Wait no longer for a decision that gets no loss."""
@@ -110,11 +122,12 @@ class Copies:
         otherwise: float | None = None,
         spending: Spending | None = None,
         priced: Callable[[Answer], Answer] | None = None,
+        labeller: Labeller | None = None,
     ) -> None:
         self._arms, self._config, self._loss, self._backend = arms, config, loss, backend
         self._counts, self._otherwise, self._spending = counts, otherwise, spending
         self._slots = asyncio.Semaphore(config.concurrency)
-        self._priced, self._pricing = priced, asyncio.Lock()
+        self._priced, self._pricing, self._labeller = priced, asyncio.Lock(), labeller
         self._running: dict[asyncio.Task[None], Copy] = {}
         self._reserved: list[Aside | None] = []  # what is set aside for each place
         self.bytes = self._begun = 0
@@ -151,10 +164,14 @@ class Copies:
     def start(self, copy: Copy) -> None:
         """Use a reserved place."""
         copy.aside = self._reserved.pop()
-        self.resume(copy)
+        self._begin(copy)
 
     def resume(self, copy: Copy) -> None:
-        """Start a copy that is not counted yet, such as one of an earlier run."""
+        """Start a copy of an earlier run, whose answer is paid and whose judge is not."""
+        copy.aside = None if self._spending is None else self._spending.begin([copy.arm])
+        self._begin(copy)
+
+    def _begin(self, copy: Copy) -> None:
         self.bytes += copy.size
         copy.number, self._begun = self._begun, self._begun + 1
         task = asyncio.create_task(self._run(copy))
@@ -183,8 +200,8 @@ class Copies:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         copy = self._running.pop(task)
         self.bytes -= copy.size
-        if not copy.sent:  # else it counts as the dearest
-            self._pay(copy.aside)
+        if not copy.sent or copy.cost is not None:  # else it counts as the dearest
+            self._pay(copy.aside, copy.arm, copy.cost or 0.0)
         if not task.cancelled() and task.exception() is not None:
             self.drop("refused", copy.decision)
             _log.error("decision %s: its copy failed", copy.decision, exc_info=task.exception())
@@ -208,46 +225,57 @@ class Copies:
                     price = None if served is found else asyncio.to_thread(self._priced, served)
                     copy.served = copy.mirrored if price is None else await price
         mirrored = copy.mirrored
+        copy.cost = mirrored.cost if copy.sent else 0.0
         if copy.sent:
             self._counts.spent[copy.arm] += mirrored.cost
-            self._pay(copy.aside, copy.arm, mirrored.cost)
-        else:
-            self._pay(copy.aside)
+        judged = await self._judged(copy, mirrored)
+        self._pay(copy.aside, copy.arm, copy.cost + judged.cost)
         copy.aside = None
-        loss = await self._judged(copy, mirrored)
-        if loss is not None:
-            await self._learn(copy, loss)
+        if judged.loss is not None:
+            learned = await self._learn(copy, judged.loss, judged.position)
+            if learned and copy.label and self._labeller is not None:
+                self._labeller.begin(copy.decision, copy.shown, copy.served, mirrored)
 
-    async def _judged(self, copy: Copy, mirrored: Answer) -> float | None:
+    async def _judged(self, copy: Copy, mirrored: Answer) -> Judged:
+        """What the judge says; without a loss if the copy counts as nothing."""
+        judge = self._counts.judge
         try:
-            loss = await self._loss.of(copy.decision, copy.shown, copy.served, mirrored)
+            found = await self._loss.of(copy.decision, copy.shown, copy.served, mirrored)
         except Later:
             self._counts.learned["left_to_judge"] += 1
-            return None
+            return Judged(None)
         except JudgeFailed as error:
-            _log.warning("decision %s: %s", copy.decision, error)
+            loud, again = judge.failed(error.why, error.cost), judge.failures.total() > 1
+            if loud and again:
+                _log.warning("%s", judge.problem)
+            elif loud:
+                _log.warning("decision %s: %s\n%s", copy.decision, error, error.details)
             if self._otherwise is None:
                 self.drop("judge_failed", copy.decision)
-                return None
-            return self._loss.with_verdict(mirrored, self._otherwise)
-        if loss is None:
+                return Judged(None, cost=error.cost)
+            return Judged(self._loss.with_verdict(mirrored, self._otherwise), cost=error.cost)
+        if self._loss.judges(mirrored):
+            judge.said(found.position, found.cost)
+        if found.loss is None:
             self.drop("no_opinion", copy.decision)
-        return loss
+        return found
 
-    async def _learn(self, copy: Copy, loss: float) -> None:
+    async def _learn(self, copy: Copy, loss: float, position: float | None) -> bool:
+        """Hand a loss over; returns whether it was applied."""
         for attempt in count(1):
             try:
-                outcome = await self._backend.learn(copy.decision, copy.arm, loss)
+                outcome = await self._backend.learn(copy.decision, copy.arm, loss, position)
             except ServiceError as error:
                 if error.status < 500:
                     self._counts.dropped["refused"] += 1
                     _log.error("decision %s: its loss was refused: %s", copy.decision, error)
-                    return
+                    return False
                 _log.warning("decision %s: its loss waits: %s", copy.decision, error)
                 await asyncio.sleep(_RETRIES.pause(attempt))
             else:
                 self._counts.learned[outcome] += 1
-                return
+                return outcome == "applied"
+        raise AssertionError  # there is always another attempt
 
 
 def keep_copies(path: Path, copies: Iterable[Copy]) -> None:

@@ -16,6 +16,10 @@ NOT_MIRRORED = ("share", "not_repeatable", "too_large", "not_json", "queue_full"
 DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
+# What became of answers whose decisions want a label.
+LABELS = (
+    "kept", "labelled", "later", "no_opinion", "redact_failed", "failed", "refused", "full", "shutdown",
+)  # fmt: skip
 _BY_ARM = {
     "failed": "Answers that did not come or broke off, by arm.",
     "failed_over": "Requests that another arm served, by the arm that could not be connected to.",
@@ -29,6 +33,7 @@ _BY_REASON = {
     "dropped": ("Copies that were given up, by reason.", DROPPED),
     "learned": ("Losses of copies, by what became of them.", LEARNED),
     "refused": ("Requests that the mirror answered itself, by reason.", ("busy", "websocket")),
+    "labels": ("Answers whose decisions want a label, by what became of them.", LABELS),
     "webhook": (
         "Events that the webhook was told, or could not be told in all attempts.",
         ("delivered", "failed"),
@@ -43,12 +48,68 @@ _SINGLE = {
 _GAUGES = {
     "queue": "Copies that wait for their answer or their judge.",
     "queue_bytes": "Bytes that they hold.",
+    "judge_warning": "1 if the judge alone would decide for another arm than labels do, else 0.",
 }
 _GAUGES_BY_ARM = {
     "up": "1 if an arm is up, 0 if it is down.",
     "decided": "1 for the arm that was found to be the best, 0 for others.",
     "released": "1 if another arm was found to be better than this one, the incumbent, else 0.",
 }
+
+
+_KINDS = 20  # of failures that are told apart
+
+
+class Judgements:
+    """Counts what a judge said, how often it failed and why, what it cost, and how it preferred what it saw first.
+
+    >>> judge = Judgements()
+    >>> judge.said(1.0, 0.02), judge.said(-1.0, 0.02), judge.failed("KeyError: 'text'", 0.0)
+    (None, None, True)
+    >>> judge.problem, judge.position
+    ("judge failed 1 of 3: KeyError: 'text'", 0.0)
+    """
+
+    def __init__(self) -> None:
+        self.asked = self._placed = 0
+        self.failures = Counter[str]()  # by the kind of error, such as "KeyError" or "status 401"
+        self._last: dict[str, str] = {}
+        self.spent = self._positions = 0.0
+
+    def said(self, position: float | None, cost: float) -> None:
+        """Count a verdict."""
+        self.asked, self.spent = self.asked + 1, self.spent + cost
+        if position is not None:
+            self._placed, self._positions = self._placed + 1, self._positions + position
+
+    def failed(self, why: str, cost: float) -> bool:
+        """Count a failure; returns whether to say so, which is at 1, 10, 100 and so on."""
+        self.asked, self.spent = self.asked + 1, self.spent + cost
+        kind = why.partition(":")[0]
+        kind = kind if kind in self.failures or len(self.failures) < _KINDS else "other"
+        self.failures[kind] += 1
+        self._last[kind] = " ".join(why.split())[:200]
+        return str(self.failures.total()).strip("0") == "1"
+
+    @property
+    def problem(self) -> str | None:
+        """How often it failed, and how it failed most often; None if it did not."""
+        if not self.failures:
+            return None
+        [(kind, _)] = self.failures.most_common(1)
+        return f"judge failed {self.failures.total()} of {self.asked}: {self._last[kind]}"
+
+    @property
+    def position(self) -> float | None:
+        """1 if it always prefers what it sees first, -1 if always the other; None if that is not known."""
+        return self._positions / self._placed if self._placed else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as JSON."""
+        return {
+            "judgements": self.asked, "failed": dict(self.failures), "problem": self.problem,
+            "position": self.position, "spent": self.spent,
+        }  # fmt: skip
 
 
 class MirrorCounts:
@@ -60,7 +121,8 @@ class MirrorCounts:
         self.reused, self.unchanged = Counter[str](), Counter[str]()
         self.spent: defaultdict[str, float] = defaultdict(float)
         self.not_mirrored, self.dropped, self.learned = Counter[str](), Counter[str](), Counter[str]()
-        self.refused, self.webhook = Counter[str](), Counter[str]()
+        self.refused, self.webhook, self.labels = Counter[str](), Counter[str](), Counter[str]()
+        self.judge = Judgements()
         self.repeated = self.not_sticky = self.no_context = self.received = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,6 +144,7 @@ class MirrorCounts:
                 for name, (_, known) in _BY_REASON.items()
             },
             **{name: getattr(self, name) for name in _SINGLE},
+            "judge": self.judge.to_dict(),
         }
 
 
@@ -118,6 +181,20 @@ class MirrorMetrics(Collector):
             yield family
         for name, told in _SINGLE.items():
             yield CounterMetricFamily(prefix + name, told, value=content[name])
+        judge = self._counts.judge
+        yield CounterMetricFamily(
+            f"{prefix}judgements", "Judgements, failed ones included.", value=judge.asked
+        )
+        yield CounterMetricFamily(f"{prefix}judge_spent", "What judging cost.", value=judge.spent)
+        failures = CounterMetricFamily(
+            f"{prefix}judge_failed", "Failures of the judge, by kind.", labels=("kind",)
+        )
+        for kind, count in judge.failures.items():
+            failures.add_metric((kind,), count)
+        yield failures
+        if judge.position is not None:
+            told = "1 if the judge always prefers what it sees first, -1 if always the other."
+            yield GaugeMetricFamily(f"{prefix}judge_position", told, value=judge.position)
         for name, told in _GAUGES.items():
             yield GaugeMetricFamily(prefix + name, told, value=gauges[name])
         for name, told in _GAUGES_BY_ARM.items():

@@ -6,6 +6,8 @@ import zlib
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeAlias
 
+from .chat import conversation
+
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 """HTTP headers, as pairs of name and value."""
 
@@ -73,14 +75,25 @@ class Request(_Message):
         body: the bytes that the client sent.
 
     >>> request = Request("POST", "/v1/sum", (("content-type", "application/json"),), b"[1, 2]")
-    >>> request.json(), request.header("Content-Type")
-    ([1, 2], 'application/json')
+    >>> request.json(), request.header("Content-Type"), request.text
+    ([1, 2], 'application/json', '[1, 2]')
     """
 
     method: str
     target: str
     headers: Headers = ()
     body: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """What the user says: the user's messages if it is a chat, else the body as text.
+
+        >>> Request("POST", "/v1/chat", (), b'{"messages": [{"role": "user", "content": "hi"}]}').text
+        'hi'
+        """
+        messages = conversation(self.body)
+        said = [text for role, text in messages if role == "user"]
+        return "\n".join(said) if messages else self.body.decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
+from ..nested import parsed
 from ..service.experiment.context import Value
 from ..service.experiment.request_context import Origin, coming_from
 from ..service.http.models.fields import encoded
 from ..service.http.models.problem_json import PROBLEM, problem
 from ..service.http.transport.responses import CLOSE, REQUEST_IDS, Response
-from .bodies import json_object, parsed
+from .backend import Routing
+from .bodies import json_object
 from .config import MirrorConfig
 from .copies import Copies, Copy
 from .counts import MirrorCounts
@@ -155,14 +157,14 @@ class Front(ABC):
         return self._context.find(request.method, request.path, request.headers, content) or None
 
     def _copy(
-        self, request: Arrived, body: bytes, decision: str, explore: str, served: Answer | None
+        self, request: Arrived, body: bytes, decision: Routing, explore: str, served: Answer | None
     ) -> Copy:
         """The copy of a request for an arm, without credentials that are not meant for it."""
         passed = self._arms[explore].headers(request.headers, request.client, request.scheme, copy=True)
         target = request.target.decode("latin-1")
         sent = Request(request.method, target, as_text(passed), body)
         shown = Request(request.method, target, as_text(passed, self._credentials), body)
-        return Copy(decision, explore, sent, shown, served)
+        return Copy(decision.id, explore, sent, shown, served, label=decision.label)
 
 
 async def refuse(

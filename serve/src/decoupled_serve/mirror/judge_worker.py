@@ -1,4 +1,4 @@
-"""Runs a judge in Python in a process of its own: `python -m decoupled_serve.mirror.judge_worker MODULE:FUNCTION FOLDER both|alone`.
+"""Runs a judge in Python in a process of its own: `python -m decoupled_serve.mirror.judge_worker MODULE:FUNCTION FOLDER both|alone|text`.
 
 Questions come on standard input as pickles, answers go to standard output as lines of JSON. The mirror ends the process of
 a call that takes too long. So nothing that a judge does, also `sys.exit` or a loop without end, can stop the mirror.
@@ -11,18 +11,25 @@ import json
 import os
 import pickle
 import queue
+import re
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from decoupled.errors import ParameterError
 
+# Names of errors of a judge that calls something else, in any library, such as `httpx.ConnectTimeout`.
+_TRANSIENT = re.compile("Timeout|Connect|RateLimit|ServerError")
+_FRAMES = 12
 _A_JUDGE = 'for example "judge:compare", with def compare(request, served, mirrored) in judge.py'
 
 
-def function_named(name: str, folder: Path, *, alone: bool = False) -> Callable[..., Any]:
+def function_named(
+    name: str, folder: Path, *, alone: bool = False, redacts: bool = False
+) -> Callable[..., Any]:
     """The function that "module:function" names, of the arguments of a judge; the module may be in `folder`.
 
     >>> function_named("math:hypot", Path()).__name__
@@ -32,7 +39,7 @@ def function_named(name: str, folder: Path, *, alone: bool = False) -> Callable[
         ...
     decoupled.errors.ParameterError: loss.judge.python = 'math:hypotenuse': the module math has no function hypotenuse; for example "judge:compare", with def compare(request, served, mirrored) in judge.py
     """
-    place = "loss.judge.python"
+    place = "labels.redact" if redacts else "loss.judge.python"
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
         raise ParameterError.of(place, name, "must be a module and a function", _A_JUDGE)
@@ -49,12 +56,16 @@ def function_named(name: str, folder: Path, *, alone: bool = False) -> Callable[
     if not callable(found):
         rule = f"the module {module} has no function {attribute}"
         raise ParameterError.of(place, name, rule, _A_JUDGE)
-    takes = ("request", "mirrored") if alone else ("request", "served", "mirrored")
+    takes = (
+        ("text",) if redacts else ("request", "mirrored") if alone else ("request", "served", "mirrored")
+    )
     try:
         inspect.signature(found).bind(*takes)
     except TypeError:
         rule = f"cannot be called with ({', '.join(takes)})"
         remedy = "loss.judge.alone says whether it sees the served answer"
+        if redacts:
+            remedy = "give a function of a text that returns a text"
         raise ParameterError.of(place, name, rule, remedy) from None
     except ValueError:  # of a function in C, whose arguments nobody knows
         pass
@@ -92,7 +103,7 @@ def main(name: str, folder: str, kind: str) -> None:
             os._exit(0)  # the mirror is gone, and a judge that hangs must not outlive it
 
     try:
-        function = function_named(name, Path(folder), alone=kind == "alone")
+        function = function_named(name, Path(folder), alone=kind == "alone", redacts=kind == "text")
     except ParameterError as error:
         answer(problem=str(error))
         return
@@ -104,7 +115,12 @@ def main(name: str, folder: str, kind: str) -> None:
                 verdict = function(*questions.get())
                 answer(verdict=plain(runner.run(verdict) if inspect.iscoroutine(verdict) else verdict))
             except BaseException as error:  # also SystemExit
-                answer(problem=f"{type(error).__name__}: {error}")
+                kinds = " ".join(each.__name__ for each in type(error).__mro__)
+                answer(
+                    problem=f"{type(error).__name__}: {error}".rstrip(": ")[:1000],
+                    transient=_TRANSIENT.search(kinds) is not None,
+                    traceback="".join(traceback.format_exception(error)[-_FRAMES:])[-4000:],
+                )
 
 
 if __name__ == "__main__":

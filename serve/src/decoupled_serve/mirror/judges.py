@@ -7,11 +7,12 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
@@ -29,6 +30,21 @@ _RETRIES = Retries(first=0.5, most=30.0)
 T = TypeVar("T")
 
 
+class Judged(NamedTuple):
+    """What a judge says.
+
+    Attributes:
+        loss: the loss of the mirrored answer, from 0 to 1; None if the judge has no opinion.
+        position: how it preferred what it saw first: 1 if that won, -1 if the other did, 0 for a tie, and the mean over
+            several calls; None if nobody knows.
+        cost: what judging cost.
+    """
+
+    loss: float | None
+    position: float | None = None
+    cost: float = 0.0
+
+
 class BadVerdict(DecoupledError):  # noqa: N818
     """A judge answered something that is neither a loss nor a preference.
 
@@ -37,6 +53,40 @@ class BadVerdict(DecoupledError):  # noqa: N818
         ...
     decoupled_serve.mirror.judges.BadVerdict: loss = 7: must be a number in [0, 1]; answer {"loss": 0.25} or {"preference": "explore"}
     """
+
+
+class Trouble(DecoupledError):  # noqa: N818
+    """A judge raised an error, or its address answered with one.
+
+    >>> raise Trouble("KeyError: 'text'", transient=False)
+    Traceback (most recent call last):
+        ...
+    decoupled_serve.mirror.judges.Trouble: KeyError: 'text'
+    """
+
+    def __init__(self, problem: str, *, transient: bool, details: str = "", cost: float = 0.0) -> None:
+        super().__init__(problem)
+        self.transient, self.details, self.cost = transient, details, cost
+
+    @classmethod
+    def of_status(cls, status: int, told: str) -> "Trouble":
+        """That of a bad status. It may pass if there were too many requests, or the server failed."""
+        return cls(f"status {status}: {told}", transient=status in (408, 429) or status >= 500)
+
+
+def judged_of(verdict: object) -> Judged:
+    """What a verdict means, with what it says that it cost.
+
+    >>> judged_of({"preference": "explore", "cost": 0.02})
+    Judged(loss=0.0, position=None, cost=0.02)
+    """
+    given = verdict.get("cost", 0.0) if isinstance(verdict, Mapping) else 0.0
+    cost = as_loss(given)
+    if cost is None or not 0.0 <= cost < float("inf"):
+        raise BadVerdict.of(
+            "cost", given, "must be a finite number from 0", "leave it out if you do not know it"
+        )
+    return Judged(loss_of(verdict), cost=cost)
 
 
 def loss_of(verdict: object) -> float | None:
@@ -75,6 +125,10 @@ class JudgeFailed(DecoupledError):  # noqa: N818
     decoupled_serve.mirror.judges.JudgeFailed: judge: no verdict in 3 attempts (ReadTimeout)
     """
 
+    def __init__(self, message: str, why: str = "", details: str = "", cost: float = 0.0) -> None:
+        super().__init__(message)
+        self.why, self.details, self.cost = why, details, cost
+
 
 class Later(Exception):  # noqa: N818
     """The judge sends the loss to the decision service itself, when it has one."""
@@ -96,46 +150,56 @@ class Judge:
     async def close(self) -> None:
         """Release what it holds."""
 
-    async def loss(
+    async def judge(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> float | None:
-        """The loss of the mirrored answer, of the first attempt that succeeds; None if the judge has no opinion.
+    ) -> Judged:
+        """What it says about the mirrored answer, in the first attempt that succeeds.
 
-        `JudgeFailed` if no attempt succeeds.
+        `JudgeFailed` if none does. What will fail again, such as an error in a function, is not tried again.
         """
-        problem = ""
-        for attempt in range(self._config.attempts):
+
+        async def asked() -> Judged:
+            seen = None if self._config.alone else served
+            seen = seen and await asyncio.to_thread(expanded, seen, self._limit)
+            found = await asyncio.to_thread(expanded, mirrored, self._limit)
+            return await self._asked(decision, request, seen, found)
+
+        return await self._tried(asked)
+
+    async def _tried(self, asked: Callable[[], Awaitable[Judged]]) -> Judged:
+        cost, attempt, more = 0.0, 0, True
+        while more:
             if attempt:
                 await asyncio.sleep(_RETRIES.pause(attempt))
+            attempt += 1
             try:
                 async with self._slots:
-                    seen = None if self._config.alone else served
-                    seen = seen and await asyncio.to_thread(expanded, seen, self._limit)
-                    found = await asyncio.to_thread(expanded, mirrored, self._limit)
-                    return await self._asked(decision, request, seen, found)
+                    found = await asked()
+                return found._replace(cost=cost + found.cost)
             except Later:
                 raise
+            except Trouble as error:
+                cost, more = cost + error.cost, error.transient
+                why, details = str(error), error.details
             except Exception as error:  # a judge is someone else's code
-                problem = f"{type(error).__name__}: {error}"
-        raise JudgeFailed(f"judge: no verdict in {self._config.attempts} attempts ({problem})")
+                why = f"{type(error).__name__}: {error}".rstrip(": ")
+                details = traceback.format_exc()
+            more = more and attempt < self._config.attempts
+        times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
+        raise JudgeFailed(f"judge: no verdict in {times} ({why})", why, details, cost)
 
     async def _asked(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> float | None:
-        """The loss of the mirrored answer, of one attempt; `served` is None if the judge does not see it."""
+    ) -> Judged:
+        """What it says in one attempt; `served` is None if the judge does not see it."""
         raise NotImplementedError
-
-
-def judge_of(config: JudgeConfig, folder: Path, limit: int = MIB) -> Judge:
-    """The judge that a configuration names, which sees so many bytes of an answer."""
-    return HttpJudge(config, limit) if config.python is None else PythonJudge(config, limit, folder)
 
 
 class _Worker:
     """A process that judges one call at a time. Its methods block, and `kill` ends them from another thread."""
 
-    def __init__(self, name: str, folder: Path, *, alone: bool) -> None:
-        module, kind = "decoupled_serve.mirror.judge_worker", "alone" if alone else "both"
+    def __init__(self, name: str, folder: Path, kind: str) -> None:
+        module = "decoupled_serve.mirror.judge_worker"
         command = [sys.executable, "-P", "-m", module, name, str(folder), kind]
         # In a session of its own, so that Ctrl-C ends the mirror, which then finishes what it began.
         self._process = subprocess.Popen(
@@ -177,9 +241,9 @@ class _Worker:
 class PythonJudge(Judge):
     """Calls a function in processes of their own, one for each call at a time. One that takes too long is ended."""
 
-    def __init__(self, config: JudgeConfig, limit: int, folder: Path) -> None:
+    def __init__(self, config: JudgeConfig, limit: int, folder: Path, kind: str | None = None) -> None:
         super().__init__(config, limit)
-        self._folder = folder
+        self._folder, self._kind = folder, kind or ("alone" if config.alone else "both")
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
         # One for each call, and those that wait for a process to end.
@@ -191,19 +255,23 @@ class PythonJudge(Judge):
 
     async def _asked(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> float | None:
+    ) -> Judged:
+        alone = self._config.alone
+        return judged_of(await self._answer(request, *(() if alone else (served,)), mirrored))
+
+    async def _answer(self, *question: Any) -> Any:
+        """What the function returns."""
         worker = self._idle.pop() if self._idle else await self._started()
-        question = pickle.dumps((request, mirrored) if self._config.alone else (request, served, mirrored))
         try:
             async with asyncio.timeout(self._config.timeout):
-                answer = await self._run(worker.ask, question)
+                answer = await self._run(worker.ask, pickle.dumps(question))
         except BaseException:
             self._end(worker)
             raise
         self._idle.append(worker)
         if "problem" in answer:
-            raise BadVerdict(f"judge: {answer['problem']}")
-        return loss_of(answer["verdict"])
+            raise Trouble(answer["problem"], transient=answer["transient"], details=answer["traceback"])
+        return answer["verdict"]
 
     async def close(self) -> None:
         """End all processes."""
@@ -212,7 +280,7 @@ class PythonJudge(Judge):
         await asyncio.to_thread(self._threads.shutdown)
 
     async def _started(self) -> _Worker:
-        worker = _Worker(str(self._config.python), self._folder, alone=self._config.alone)
+        worker = _Worker(str(self._config.python), self._folder, self._kind)
         self._all.add(worker)
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -248,7 +316,7 @@ class HttpJudge(Judge):
 
     async def _asked(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> float | None:
+    ) -> Judged:
         content = {"decision": decision, "request": request.to_dict(), "mirrored": mirrored.to_dict()}
         if served is not None:
             content["served"] = served.to_dict()
@@ -257,12 +325,11 @@ class HttpJudge(Judge):
         if answer.status_code == 202:
             raise Later
         if answer.status_code == 204:
-            return None
+            return Judged(None)
         if not answer.is_success:
-            rule = "it must be 200, 202 or 204"
-            raise BadVerdict(f"judge {self._url}: answered with {answer.status_code}; {rule}")
+            raise Trouble.of_status(answer.status_code, f"from {self._url}; it must be 200, 202 or 204")
         try:
-            return loss_of(answer.json())
+            return judged_of(answer.json())
         except (json.JSONDecodeError, UnicodeDecodeError):
             raise BadVerdict(f'judge {self._url}: did not answer JSON; answer {{"loss": 0.25}}') from None
 
@@ -291,16 +358,16 @@ class CopyLoss:
         """
         return self._config.duration is None
 
-    async def of(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> float | None:
-        """The loss of the mirrored answer; None if the judge has no opinion."""
-        if failed(mirrored):
-            return 1.0
-        verdict: float | None = 0.0
-        if self._judge is not None and self._config.judge is not None:
-            verdict = await self._judge.loss(decision, request, served, mirrored)
-        return None if verdict is None else self.with_verdict(mirrored, verdict)
+    def judges(self, mirrored: Answer) -> bool:
+        """Whether a judge is asked about this answer."""
+        return self._judge is not None and not failed(mirrored)
+
+    async def of(self, decision: str, request: Request, served: Answer | None, mirrored: Answer) -> Judged:
+        """What a judge says about the mirrored answer, with the loss of all parts together."""
+        if not self.judges(mirrored) or self._judge is None:
+            return Judged(self.with_verdict(mirrored, 0.0))
+        found = await self._judge.judge(decision, request, served, mirrored)
+        return found if found.loss is None else found._replace(loss=self.with_verdict(mirrored, found.loss))
 
     def with_verdict(self, mirrored: Answer, verdict: float) -> float:
         """The loss if the judge's part has this value.
@@ -314,6 +381,10 @@ class CopyLoss:
         weight = 0.0 if judge is None else judge.weight
         parts = self.measured(mirrored) + weight * verdict
         return 1.0 if failed(mirrored) else min(max(parts / self._total, 0.0), 1.0)
+
+    def labelled(self, mirrored: Answer, verdict: float) -> float:
+        """The true loss if this is the true verdict: it stands for that of the judge, or for the whole loss if there is none."""
+        return verdict if self._config.judge is None else self.with_verdict(mirrored, verdict)
 
     def measured(self, answer: Answer) -> float:
         """The weighted sum of the parts that need no judge.

@@ -16,7 +16,9 @@ from .copies import Copies, keep_copies, take_copies
 from .counts import MirrorCounts, MirrorMetrics
 from .exchange import Answer
 from .front import Front, FrontParts
-from .judges import CopyLoss, Judge, judge_of
+from .judges import CopyLoss, Judge
+from .judging import judge_of
+from .labels import Labeller
 from .news import News
 from .prefetch import Prefetch
 from .proxy import Proxy
@@ -44,17 +46,23 @@ class Mirror:
             None if judge is None else judge_of(judge, config.folder, config.mirror.answer_limit)
         )
         loss = CopyLoss(config.loss, self._judge)
+        backend.add_remark(lambda: self.counts.judge.problem)
         self._prefetch = Prefetch(self._backend)
         self._health = ArmHealth(self._arms, self._prefetch.restrict)
         self._spending: Spending | None = None
         if config.spending_limits:
             costs = {arm.name: arm.cost for arm in config.arms}
             budget = Budget(cost=costs, **config.spending_limits)
-            self._spending = Spending(budget, list(costs), config.file("spent"))
+            ceiling = 0.0 if judge is None else judge.cost
+            self._spending = Spending(budget, list(costs), config.file("spent"), judge=ceiling)
+        self._labeller: Labeller | None = None
+        if config.labels is not None:
+            limit, counts = config.mirror.answer_limit, self.counts.labels
+            self._labeller = Labeller(config.labels, loss, self._backend, counts, config.folder, limit)
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
-            self._priced if any(arm.states_cost for arm in config.arms) else None,
+            self._priced if any(arm.states_cost for arm in config.arms) else None, self._labeller,
         )  # fmt: skip
         parts = FrontParts(self._arms, config, self._prefetch, self._copies, self.counts)
         self.front: Front = (
@@ -69,6 +77,8 @@ class Mirror:
         """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
         if self._judge is not None:
             await self._judge.start()
+        if self._labeller is not None:
+            await self._labeller.start()
         await self._backend.prepare()
         await self._health.start()
         if not self._config.sink:  # whose copies can wait for a decision
@@ -104,6 +114,8 @@ class Mirror:
         """Close all connections, and the store."""
         if self._judge is not None:
             await self._judge.close()
+        if self._labeller is not None:
+            await self._labeller.close()
         for arm in self._arms:
             await arm.close()
         await self._backend.close()
@@ -131,6 +143,7 @@ class Mirror:
         return {
             "queue": len(self._copies),
             "queue_bytes": self._copies.bytes,
+            "judge_warning": int(known.warning is not None),
             "up": up,
             "decided": {name: known.decided[:1] == (name,) for name in up},
             "released": {} if known.incumbent is None else {known.incumbent: known.released},

@@ -27,12 +27,14 @@ class Known(NamedTuple):
         decided: the best arm and then the others, once that is decided; empty until then.
         incumbent: the arm that is served until another is known to be better; None if there is none.
         released: whether another is.
+        warning: that the judge alone would decide for another arm than labels do; None if it does not.
     """
 
     text: str
     decided: tuple[str, ...] = ()
     incumbent: str | None = None
     released: bool = False
+    warning: str | None = None
 
 
 class News:
@@ -51,6 +53,10 @@ class News:
             self._tell("decided", list(known.decided), known.decided[0], known.text, now)
         else:
             self._told.pop("decided", None)  # other arms, so it will be news again
+        if known.warning is None:
+            self._told.pop("judge", None)
+        else:
+            self._tell("judge", list(known.decided), known.decided[0], known.warning, now)
         if known.incumbent is None or not known.released:
             self._told.pop("released", None)
         else:

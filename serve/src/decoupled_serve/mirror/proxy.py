@@ -29,7 +29,7 @@ _Answered: TypeAlias = tuple[str, str] | None  # the arm and its status, if all 
 class InFlight:
     """One request on its way: which arm serves it, and what the copy needs to know."""
 
-    decision: str | None  # None if it is not mirrored
+    decision: Routing | None  # None if it is not mirrored
     exploit: str
     explore: str | None
     body: Content | Upload
@@ -47,8 +47,9 @@ class Proxy(Front):
     def __init__(self, parts: FrontParts, health: ArmHealth, *, takes_served: bool) -> None:
         super().__init__(parts)
         self._health, self._takes_served, config = health, takes_served, parts.config
-        # An answer that stands for a copy is judged, and may state its cost.
-        read = config.loss.judge is not None or any(arm.prices for arm in config.arms)
+        # An answer that stands for a copy is judged or labelled, and may state its cost.
+        seen = config.loss.judge is not None or config.labels is not None
+        read = seen or any(arm.prices for arm in config.arms)
         self._answer_limit, self._copy_seconds = config.mirror.answer_limit, config.mirror.timeout
         self._late = f"no whole answer within {self._copy_seconds:g} s"
         self._served_limit = self._answer_limit if read else 0
@@ -113,7 +114,7 @@ class Proxy(Front):
                 raise
             if decision is not None and decision.explore is not None:
                 recording = Recording(self._served_limit)
-                return InFlight(decision.id, decision.exploit, decision.explore, Content(), recording)
+                return InFlight(decision, decision.exploit, decision.explore, Content(), recording)
             self._copies.release()
             reason = "no_decision" if decision is None else "budget"
             about = UNKNOWN  # it has a decision, or gets none of its own now
@@ -232,17 +233,17 @@ class Proxy(Front):
 
     # Mirroring
 
-    def _mirror(self, request: Arrived, serving: InFlight, decision: str, why: str) -> None:
+    def _mirror(self, request: Arrived, serving: InFlight, decision: Routing, why: str) -> None:
         """Hand the copy on, or count why not."""
         body, served = serving.body.kept, serving.served
         if why == "shutdown":
-            self._copies.give_up("shutdown", decision)
+            self._copies.give_up("shutdown", decision.id)
             return
         if served is None and why:  # of a client that did not wait, and an arm that took too long
             served = Answer(serving.exploit, None, problem=self._late)
         if body is None or served is None or serving.explore is None:
             whole = isinstance(serving.body, Upload) and serving.body.complete
-            self._copies.give_up("too_large" if whole else "client_gone", decision)
+            self._copies.give_up("too_large" if whole else "client_gone", decision.id)
             return
         copy = self._copy(request, body, decision, serving.explore, served)
         if served.arm == copy.arm and self._takes_served and served.problem != _GONE:

@@ -66,7 +66,7 @@ def run(config: MirrorConfig) -> None:
         console = None
         if config.console is not None:
             console = opened.enter_context(_listening(config.console, "console"))
-        service = None if config.service is not None else _open(config)
+        service = None if config.service is not None else open_store_of(config)
         sys.setswitchinterval(SWITCH_INTERVAL)
         settings = server_settings(None, config.drain, config.client_timeout)
         with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
@@ -78,9 +78,10 @@ def run(config: MirrorConfig) -> None:
         os._exit(0)
 
 
-def _open(config: MirrorConfig) -> DecisionService:
+def open_store_of(config: MirrorConfig, *, create: bool = True) -> DecisionService:
+    """The decision service over the store of a mirror."""
     store = config.store if is_postgres(config.store) else str(config.writable / config.store)
-    return open_service(store)
+    return open_service(store, create=create)
 
 
 def _on_signals(ending: asyncio.Event) -> None:

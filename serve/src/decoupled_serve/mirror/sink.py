@@ -66,7 +66,7 @@ class Sink(Front):
         if decision is None or decision.explore is None:
             self._leave("no_decision" if decision is None else "budget")
         else:
-            self._copies.start(self._copy(request, body, decision.id, decision.explore, None))
+            self._copies.start(self._copy(request, body, decision, decision.explore, None))
 
     def _leave(self, reason: str) -> None:
         self._copies.release()

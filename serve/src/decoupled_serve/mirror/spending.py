@@ -13,8 +13,7 @@ from decoupled.base import write_atomically
 from decoupled.errors import ParameterError
 from decoupled.learner import Budget, Meter
 
-from ..nested import at
-from .bodies import parsed
+from ..nested import at, parsed
 from .exchange import Answer
 
 MILLION = 1e6
@@ -86,6 +85,7 @@ class Spending:
         arms: the arms that copies go to.
         file: where it is kept; None if it is not.
         clock: gives the time in seconds.
+        judge: what judging a copy may cost at first, beside the copy.
 
     >>> spending = Spending(Budget(cost=0.01, total=0.05), ["small", "large"])
     >>> spending.allows(["small", "large"]), spending.end(spending.begin(["large"]), "large", 0.03)
@@ -100,6 +100,7 @@ class Spending:
         arms: Sequence[str],
         file: Path | None = None,
         clock: Callable[[], float] = time.time,
+        judge: float = 0.0,
     ) -> None:
         self._clock, self._file, self._saved = clock, file, True
         self.on_change: Callable[[], None] = lambda: None
@@ -113,7 +114,7 @@ class Spending:
             known = before.budget.cost if before is not None else None
             costs = known if isinstance(known, dict) else {}
             budget = replace(
-                budget, cost={arm: max(budget.cost_of(arm), costs.get(arm, 0.0)) for arm in arms}
+                budget, cost={arm: max(budget.cost_of(arm) + judge, costs.get(arm, 0.0)) for arm in arms}
             )
         self.meter = Meter(budget, clock=clock) if before is None else before.following(budget)
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from decoupled.base import whole_number
-from decoupled.client import NotCompiled
+from decoupled.client import NotCompiled, StoreError
 from decoupled.policies import Policy
 
 from .api.decisions import Decisions, sweep_all
@@ -17,6 +17,7 @@ from .api.experiments import DELETE_AFTER, Deletion, Experiments
 from .api.keys import Audit, Keys
 from .api.listing import Listing
 from .api.logs import Logs
+from .api.pairs import Pairs
 from .api.replaying import Replaying
 from .api.verdicts import Verdicts
 from .commits.background import Background
@@ -40,7 +41,7 @@ _KEYS_AT_ONCE = 5_000  # as many as arrive in a second, and no pause that a clie
 class DecisionService:
     """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
 
-    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts`, `audit`, `listing`, `replaying` and `deletion`.
+    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts`, `audit`, `listing`, `replaying`, `pairs` and `deletion`.
     Every call to a part returns a `Reply`: `result()` waits for it in a thread, `await` on an event loop.
 
     Args:
@@ -79,7 +80,7 @@ class DecisionService:
         self._housekeeping = partial(self._keep_house, keep_keys=keep_keys)
         self._commits = CommitLoop(self._session, patience=patience, housekeeping=self._housekeeping)
         # Each kind of work in threads of its own: a check never has to wait for an export.
-        kinds = ("checks", "reads", "verdicts", "histories", "lists", "replays", "deletion")
+        kinds = ("checks", "reads", "verdicts", "histories", "lists", "replays", "pairs", "deletion")
         self._threads = threads = {kind: Background(f"decoupled-{kind}") for kind in kinds}
         self._listing = False
         self._sizes: dict[str, int] = {}
@@ -92,7 +93,10 @@ class DecisionService:
         self.audit = Audit(self._commits)
         self.listing = Listing(self._commits, threads["lists"])
         self.replaying = Replaying(self._commits, threads["replays"])
-        self.deletion = Deletion(self._commits, threads["checks"], threads["deletion"], delete_after)
+        self.pairs = Pairs(self._commits, threads["pairs"], self.decisions)
+        self.deletion = Deletion(
+            self._commits, threads["checks"], threads["deletion"], delete_after, self.pairs
+        )
 
     @property
     def patience(self) -> float | None:
@@ -121,6 +125,7 @@ class DecisionService:
         self.replaying.close()
         for each in self._threads.values():
             each.close()
+        self.pairs.close()
         self._commits.close()
         self._session.close()
 
@@ -189,7 +194,7 @@ class DecisionService:
             snapshot_rows=max((each.head - each.saved for each in moved), default=0),
             compiling=compiling,
             not_compiled=failed,
-            experiments=by_experiment(self._session.traffic, running),
+            experiments=by_experiment(self._session.traffic, running, self.verdicts.warned()),
         )
 
     def watch_experiments(self, most: int) -> None:
@@ -201,6 +206,9 @@ class DecisionService:
         self._compiler.dismiss()
         if time.monotonic() >= self._sizes_due:
             self._sizes, self._sizes_due = session.store.sizes(), time.monotonic() + SIZES_EVERY
+            if session.store.has_pairs():
+                with suppress(StoreError):  # the service is being closed
+                    self._threads["pairs"].start(self.pairs.sweep)
         if not self._commits.healthy:
             session.store.probe()
         self._swept = sweep_all(session, self._swept)

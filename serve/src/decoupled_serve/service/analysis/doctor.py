@@ -18,7 +18,7 @@ from ..experiment.records import ExperimentRow
 from ..experiment.snapshots import restore, snapshot
 from ..memory.loader import from_beginning, restored, rows_of
 from ..store.open import open_store
-from ..store.schema import LOGS, MIGRATIONS
+from ..store.schema import EVENTS, LOGS, MIGRATIONS
 from ..store.store import Store
 
 # No disk is faster. Memory is, and so is a disk that reports a flush before it has done it.
@@ -138,7 +138,7 @@ def rows(reader: Store, row: ExperimentRow) -> Result:
     base = reader.base(row.id)
     start = 0 if base is None else base[0]
     found, last = 0, start
-    for table in ("decided", "settled", "changed"):
+    for table in EVENTS:
         sql = f"SELECT count(*), coalesce(max(seq), 0) FROM {table} WHERE experiment = ? AND seq > ?"
         [(count, newest)] = reader.run(sql, (row.id, start))
         found, last = found + count, max(last, newest)

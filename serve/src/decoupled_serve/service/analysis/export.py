@@ -8,16 +8,17 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from decoupled.base import replacing
 from decoupled.client import Invalid
-from decoupled.decision import Arm
+from decoupled.decision import Arm, Asked, LabelSums, fitted, with_label
 from decoupled.inference import PATIENCE, Interval, Sequences, matches
 from decoupled.inference import settled as in_order
-from decoupled.learner import LossRange
+from decoupled.learner import Labels, LossRange
 
 from ..experiment.context import shown_tags
 from ..experiment.live import Owner, decision_as
@@ -48,13 +49,15 @@ COLUMNS = dict.fromkeys(
     (
         "id", "seq", "mode", "available", "exploit", "explore", "propensity", "weight", "round", "state_version",
         "made_at", "expires_at", "status", "loss", "settled_seq", "settled_at", "drawn", "guard", "limited_by",
-        "tags", "baseline", "key", "context", "advice",
+        "tags", "baseline", "key", "context", "advice", "judged", "label_probability", "position",
     ),
     "string",
 )  # fmt: skip
 TIMES = ("made_at", "expires_at", "settled_at")
 COLUMNS |= dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64")
-COLUMNS |= dict.fromkeys(("propensity", "weight", "loss"), "double")
+COLUMNS |= dict.fromkeys(
+    ("propensity", "weight", "loss", "judged", "label_probability", "position"), "double"
+)
 COLUMNS |= dict.fromkeys(TIMES, "timestamp[us, tz=UTC]")
 
 
@@ -222,12 +225,18 @@ def evaluate(
     risk: float = 0.05,
     drift: bool = True,
     patience: int = PATIENCE,
+    labels: Labels | None = None,
 ) -> LogEvaluation:
-    """Estimate the value of every arm and of what was exploited."""
-    sequences, drawn = (Sequences(len(arms), risk, drift=drift, coupled=coupled) for _ in range(2))
+    """Estimate the value of every arm and of what was exploited; with labels, by these, for any judge."""
+    sequences, drawn = (
+        Sequences(
+            len(arms), risk, drift=drift, coupled=coupled, label_share=labels.share if labels else 1.0
+        )
+        for _ in range(2)
+    )
     place = {arm: i for i, arm in enumerate(arms)}
     low, high = losses = LossRange.checked(loss_range)
-    made, blind = 0, False
+    made, blind, estimates = 0, False, None if labels is None else _Estimates(labels, losses)
 
     def exploring() -> Iterator[LoggedDecision]:
         nonlocal made
@@ -237,15 +246,19 @@ def evaluate(
                 yield each
 
     for each in in_order(exploring(), lambda each: each.status == "pending", patience):
-        if each.loss is None or each.explore is None:
+        if each.explore is None or (each.loss is None and (estimates is None or each.judged is None)):
             continue
         some = None if each.available is None else [place[arm] for arm in each.available]
         if some is None:
             blind = blind or each.propensity is None or each.propensity >= 1.0
-        explore, loss = place[each.explore], losses.scaled(each.loss)
+        explore, rho = place[each.explore], 1.0
+        if estimates is None:
+            loss = losses.scaled(each.loss)
+        else:
+            loss, rho = estimates.of(each), each.label_probability or 1.0
         weight = None if each.propensity is None else 1.0 / each.propensity
         for seen, exploit in ((sequences, each.exploit), (drawn, each.drawn)):
-            seen.update(explore, weight, loss, None if exploit is None else place[exploit], some)
+            seen.update(explore, weight, loss, None if exploit is None else place[exploit], some, rho=rho)
     known: list[Interval | None] = [None] * len(arms)
     if not blind and sequences.observed > 0:
         known = [each.scaled(low, high) for each in sequences.arms()]
@@ -263,6 +276,31 @@ def evaluate(
         BLIND if blind else None,
         _served(drawn, loss_range, coupled or not blind),
     )
+
+
+class _Estimates:
+    """What decisions say of their labels, by the labels that were known when each was made; see `Labels`."""
+
+    def __init__(self, rules: Labels, losses: LossRange) -> None:
+        self._rules, self._losses = rules, losses
+        self._coming: list[
+            tuple[int, float, float]
+        ] = []  # by the row that brought the label: judged and label
+        self._sums: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0)
+
+    def of(self, each: LoggedDecision) -> float:
+        """The estimate, on the map of `Labels.to_unit`. Call it once for each decision, in order."""
+        label = None if each.loss is None else self._losses.scaled(each.loss)
+        if each.judged is None:  # what an expired decision counts as
+            assert label is not None
+            return self._rules.to_unit(label)
+        while self._coming and self._coming[0][0] < each.seq:
+            self._sums = with_label(self._sums, *heappop(self._coming)[1:])
+        judged = self._losses.scaled(each.judged)
+        if label is not None and each.settled_seq is not None:
+            heappush(self._coming, (each.settled_seq, judged, label))
+        asked = Asked(label is not None, each.label_probability or 1.0, *fitted(self._sums))
+        return self._rules.to_unit(asked.estimate(judged, label))
 
 
 def _served(sequences: Sequences, loss_range: tuple[float, float], known: bool) -> Interval | None:

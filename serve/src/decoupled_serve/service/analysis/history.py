@@ -348,7 +348,11 @@ class Segments:
             values = None
         settings = running.settings
         risk = settings.risk * share(len(self.found) + 1)
-        sequences = Sequences(len(running.names), risk, drift=settings.drift, coupled=running.coupled)
+        share_of_labels = 1.0 if settings.labels is None else settings.labels.share
+        sequences = Sequences(
+            len(running.names), risk, drift=settings.drift, coupled=running.coupled,
+            label_share=share_of_labels,
+        )  # fmt: skip
         _follow(sequences, running)
         made = self.found[values] = _Segment(values, sequences)
         return made

@@ -3,13 +3,15 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
+from heapq import nsmallest
 from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from decoupled.client import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from decoupled.decision import Arm, Mode
 from decoupled.errors import LossError, ParameterError, near_name, reworded, shown
-from decoupled.learner import Key, Preference, preference_loss
+from decoupled.learner import Key, Preference, checked_position, preference_loss
 
 from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply
@@ -31,6 +33,7 @@ from ..experiment.records import (
     DecisionId,
     DecisionRecord,
     Feedback,
+    Judgement,
     KeyRow,
     Settled,
     unknown_decision,
@@ -41,20 +44,29 @@ from ..memory.session import Reference, Session
 AT_ONCE = 8  # experiments in one transaction, so that nobody waits long
 
 
-def expire(session: Session, running: LiveExperiment, row: Decided, now: float) -> None:
-    """Settle a pending decision without feedback."""
-    loss = running.settings.expired_loss
+def expire(session: Session, running: LiveExperiment, seq: int, now: float) -> None:
+    """Settle a pending decision without feedback, or without the label that it awaits."""
+    loss, kind, labels = running.settings.expired_loss, "expired", running.settings.labels
+    if seq in running.judged and labels is not None:
+        low, high = running.losses
+        loss, kind = min(low + labels.missing * (high - low), high), "missing"
     measured = None if loss is None else running.measured(loss)
-    session.append(running, running.settle(row.seq, "expired", measured, now))
+    session.append(running, running.settle(seq, kind, measured, now))
 
 
 def sweep(session: Session, running: LiveExperiment) -> None:
-    """Expire what is due in one experiment."""
+    """Expire what is due in one experiment, and settle decisions whose label is overdue.
+
+    The deadline of an experiment, in seconds, is for what is judged. Once it is judged, a decision that wants a label awaits it
+    for as many newer decisions as `Labels.deadline` says, whatever the clock says.
+    """
+    for seq in running.overdue():
+        expire(session, running, seq, running.now(session.clock()))
     if running.settings.deadline is None:
         return
     now = running.now(session.clock())
     while (row := running.oldest()) and row.expires_at is not None and now >= row.expires_at:
-        expire(session, running, row, now)
+        expire(session, running, row.seq, now)
 
 
 def sweep_all(session: Session, after: int) -> int:
@@ -127,10 +139,9 @@ def draw(
             )
         part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
         done += _slice(session, running, wanted, part, min(SLICE, count - len(done)))
-        while (
-            len(running.pending) > min(max_pending, running.learner.max_pending)
-            and (oldest := running.oldest()) is not None
-        ):
+        while len(running.pending) > min(max_pending, running.learner.max_pending):
+            unjudged, judged = running.oldest(), next(iter(running.judged), running.head)
+            oldest = judged if unjudged is None else min(unjudged.seq, judged)
             expire(session, running, oldest, running.now(session.clock()))
     return done
 
@@ -245,6 +256,18 @@ def _again(
     return [running.record(row, settled(running.id, row.seq), why=wanted.why) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class LabelQueue:
+    """The decisions of an experiment that await a label, oldest first, and `LabelStatus` of its learner."""
+
+    experiment: str
+    used: int
+    missing: int
+    awaiting: int
+    lam: float
+    decisions: list[DecisionRecord]
+
+
 _OTHER_RANGE = "send one in that range, or create an experiment with another loss_range"
 Item: TypeAlias = tuple[DecisionId | NotFound, Feedback]
 Result: TypeAlias = DecisionRecord | ServiceError
@@ -281,17 +304,42 @@ class Decisions:
         reward: float | None = None,
         arm: Arm | None = None,
         preference: Preference | None = None,
+        judged: float | Preference | None = None,
+        position: float | None = None,
         permit: str | None = None,
     ) -> Reply[DecisionRecord]:
         """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused.
 
-        An experiment of feedback "preference" takes a `preference` between both arms instead. `permit` is as in `decide`.
+        An experiment of feedback "preference" takes a `preference` between both arms instead. One with labels takes what a
+        judge said as `judged`, with its `position`, and the label as one of the others, in the same call or later.
+        `permit` is as in `decide`.
         """
         decision = DecisionId.parse(id)
         about = Reference("tag", tenant, decision.tag)
-        given = Feedback(id, loss, reward, arm, preference)
+        given = Feedback(id, loss, reward, arm, preference, judged, position)
         run = partial(_apply, about=about, decision=decision, given=given)
         return self._commits.submit(run, about, permit=permit)
+
+    def label(
+        self,
+        tenant: str,
+        id: str,  # noqa: A002
+        *,
+        loss: float | None = None,
+        reward: float | None = None,
+        preference: Preference | None = None,
+        permit: str | None = None,
+    ) -> Reply[DecisionRecord]:
+        """Give the label of a decision that was judged and wants one: the true loss, or reward, of the explored arm."""
+        decision = DecisionId.parse(id)
+        about = Reference("tag", tenant, decision.tag)
+        given = Feedback(id, loss, reward, None, preference)
+        run = partial(_apply, about=about, decision=decision, given=given, labelling=True)
+        return self._commits.submit(run, about, permit=permit)
+
+    def awaiting_labels(self, tenant: str, name: str, limit: int = 100) -> Reply[LabelQueue]:
+        """The decisions that were judged and await a label, oldest first, at most `limit`, with counts."""
+        return self._commits.run(_awaiting, Reference("name", tenant, name), limit=limit)
 
     def forget(self, tenant: str, id: str) -> Reply[None]:  # noqa: A002
         """Expire a pending decision now, because no feedback will come."""
@@ -329,33 +377,124 @@ def _look(session: Session, *, about: Reference, decision: DecisionId) -> Decisi
     return running.record(*_found(session, running, decision))
 
 
-def _apply(session: Session, *, about: Reference, decision: DecisionId, given: Feedback) -> DecisionRecord:
+def _awaiting(session: Session, *, about: Reference, limit: int) -> LabelQueue:
+    running = session.get(about)
+    sweep(session, running)
+    if running.learner.labels is None:
+        raise _without_labels("labels")
+    some = nsmallest(limit, running.judged)
+    records = [running.record(running.pending[seq][0]) for seq in some]
+    return LabelQueue(running.name, *running.learner.labels, records)
+
+
+class _Told(NamedTuple):
+    """What feedback says, measured: in an experiment with labels, what the judge said, and the label."""
+
+    loss: Loss | None
+    judged: Loss | None = None
+    position: float | None = None
+
+
+def _apply(
+    session: Session, *, about: Reference, decision: DecisionId, given: Feedback, labelling: bool = False
+) -> DecisionRecord:
     """Apply the loss of the explored arm, once. The same loss again gets the same answer, another is refused."""
     running = _running(session, about, decision)
     if given.arm is not None:
         _check_arm(running, _found(session, running, decision)[0], given.arm)
-    if given.preference is None and running.settings.feedback == "loss":
-        loss = _measured(running, given)
-    else:
-        loss = _preferred(session, running, decision, given)
+    told = _told(session, running, decision, given, labelling)
     now = running.now(session.clock())
+    for seq in running.overdue():
+        expire(session, running, seq, now)
     waiting = running.pending.get(decision.seq)
     if waiting is None:
-        return running.record(*_repeated(session, running, decision, loss.value, now))
-    row = waiting[0]
-    if row.expires_at is not None and now >= row.expires_at:
-        expire(session, running, row, now)
+        return running.record(*_repeated(session, running, decision, told, now))
+    row, known = waiting[0], running.judged.get(decision.seq)
+    if known is None and row.expires_at is not None and now >= row.expires_at:
+        expire(session, running, row.seq, now)
         raise _late(session, running, decision, now)
-    settled = running.settle(decision.seq, "observed", loss, now)
+    loss, judged, position = told
+    if running.settings.labels is not None:
+        _check_labelled(decision, row, known, told)
+        if known is not None:
+            judged = position = None
+        if loss is None and row.label:
+            if judged is not None:
+                session.append(running, running.judge(decision.seq, judged, position, now))
+            return running.record(row)
+    settled = running.settle(decision.seq, "observed", loss, now, judged, position)
     session.append(running, settled)
     return running.record(row, settled)
+
+
+def _told(
+    session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback, labelling: bool
+) -> _Told:
+    """Feedback as it is measured; `Invalid` for what the experiment does not take."""
+    name = "label" if labelling else "position" if given.judged is None else "judged"
+    if running.settings.labels is None and (labelling or (given.judged, given.position) != (None, None)):
+        raise _without_labels(name)
+    if given.judged is None:
+        if given.position is not None:
+            rule = "is about a judgement, and there is none"
+            raise Invalid.of("position", given.position, rule, "give judged= too")
+        return _Told(_loss_of(session, running, decision, given))
+    alone = (given.loss, given.reward, given.preference) == (None, None, None)
+    try:
+        position = checked_position(given.position)
+        said = Feedback(given.decision)
+        if isinstance(given.judged, str):
+            said = said._replace(preference=given.judged)
+        else:
+            said = said._replace(loss=given.judged)
+        judged = _loss_of(session, running, decision, said)
+    except Invalid as error:
+        raise Invalid(reworded(error, argument="judged")) from None
+    except ParameterError as error:
+        raise Invalid(str(error)) from None
+    return _Told(None if alone else _loss_of(session, running, decision, given), judged, position)
+
+
+def _without_labels(name: str) -> Invalid:
+    remedy = "send the loss alone, or create an experiment with labels"
+    return Invalid(f"{name}: this experiment has no labels; {remedy}")
+
+
+def _check_labelled(decision: DecisionId, row: Decided, known: Judgement | None, told: _Told) -> None:
+    """Raise `Conflict` if feedback says something else than before, or gives a label that is not wanted."""
+    loss, judged, position = told
+    if judged is None and known is None:
+        rule = "was not judged, and a label alone would bias what is learned"
+        raise Conflict(f"decision '{decision}': {rule}; send judged first, or with it")
+    if loss is not None and not row.label:
+        rule = "wants no label, and one that was not drawn by chance would bias what is learned"
+        raise Conflict(f"decision '{decision}': {rule}; label those whose `label` is true")
+    if (
+        judged is not None
+        and known is not None
+        and (known.judged, known.position) != (judged.value, position)
+    ):
+        raise _judged_otherwise(decision, known)
+
+
+def _judged_otherwise(decision: DecisionId, known: Judgement | Settled) -> Conflict:
+    where = "" if known.position is None else f" at position {known.position}"
+    return Conflict(
+        f"decision '{decision}': was judged {known.judged}{where}; what the judge says is given once"
+    )
+
+
+def _loss_of(session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback) -> Loss:
+    if given.preference is None and running.settings.feedback == "loss":
+        return _measured(running, given)
+    return _preferred(session, running, decision, given)
 
 
 def _forget(session: Session, *, about: Reference, decision: DecisionId) -> None:
     running = _running(session, about, decision)
     waiting = running.pending.get(decision.seq)
     if waiting is not None:
-        expire(session, running, waiting[0], running.now(session.clock()))
+        expire(session, running, decision.seq, running.now(session.clock()))
 
 
 def _measured(running: LiveExperiment, given: Feedback) -> Loss:
@@ -420,6 +559,7 @@ def _running(session: Session, about: Reference, decision: DecisionId) -> LiveEx
 def _found(
     session: Session, running: LiveExperiment, decision: DecisionId
 ) -> tuple[Decided, Settled | None]:
+    """A decision, and the row that settled it."""
     waiting = running.pending.get(decision.seq)
     if waiting is not None:
         return waiting[0], None
@@ -445,19 +585,28 @@ def _check_arm(running: LiveExperiment, row: Decided, arm: Arm) -> None:
 
 
 def _repeated(
-    session: Session, running: LiveExperiment, decision: DecisionId, loss: float, now: float
+    session: Session, running: LiveExperiment, decision: DecisionId, told: _Told, now: float
 ) -> tuple[Decided, Settled]:
+    """A settled decision, if its feedback is the same again; an error if it is not, or came too late."""
     row, settled = _found(session, running, decision)
     if settled is None:
         raise Conflict(
             f"decision '{decision}': was made with mode 'exploit', which takes no feedback; "
             "send the loss of an explored arm only"
         )
-    if settled.kind == "expired":
+    loss, judged, position = told
+    again = judged is not None and (settled.judged, settled.position) == (judged.value, position)
+    if again and loss is None:  # of a decision that has its label by now, or will never have it
+        return row, settled
+    if settled.kind != "observed":
         raise _late(session, running, decision, now)
-    if settled.loss != loss:
+    if judged is not None and not again:
+        raise _judged_otherwise(decision, settled)
+    if loss is not None and settled.loss is None:
+        _check_labelled(decision, row, None, told._replace(judged=loss))
+    if loss is not None and settled.loss != loss.value:
         raise Conflict(
-            f"decision '{decision}': has the loss {settled.loss}, not {loss}; feedback is given once"
+            f"decision '{decision}': has the loss {settled.loss}, not {loss.value}; feedback is given once"
         )
     return row, settled
 

@@ -34,6 +34,7 @@ from ..experiment.snapshots import adopted, digest_of, first_snapshot
 from ..memory.compiler import Compiler
 from ..memory.session import Reference, Session
 from .decisions import sweep
+from .pairs import Pairs
 
 
 def change_guardrails(session: Session, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
@@ -399,12 +400,14 @@ class Deletion:
         checks: for calls, which must not wait until the rows of another experiment are removed.
         background: removes rows.
         after: for how many seconds an archived experiment is kept at least.
+        pairs: the answers that await a label, which go at once.
     """
 
     def __init__(
-        self, commits: CommitLoop, checks: Background, background: Background, after: float
+        self, commits: CommitLoop, checks: Background, background: Background, after: float, pairs: Pairs
     ) -> None:
         self._commits, self._checks, self._background, self._after = commits, checks, background, after
+        self._pairs = pairs
         self._stop = Event()
 
     @in_background("_checks")
@@ -414,7 +417,9 @@ class Deletion:
         From then on its name is free, and its decisions are `Gone`. A crash does not bring it back.
         """
         about = Reference("name", tenant, name)
-        at = self._commits.run(_mark, about, alone=True, after=self._after).result()
+        at, with_pairs = self._commits.run(_mark, about, alone=True, after=self._after).result()
+        if with_pairs:
+            self._pairs.sweep()
         self.resume()
         return at
 
@@ -441,8 +446,8 @@ class Deletion:
 # Commands
 
 
-def _mark(session: Session, *, about: Reference, after: float) -> float:
-    """Take the experiment out of everybody's sight."""
+def _mark(session: Session, *, about: Reference, after: float) -> tuple[float, bool]:
+    """Take the experiment out of everybody's sight; also returns whether there may be pairs of it."""
     running = session.get(about)
     now = session.clock()
     if running.archived_at is None:
@@ -457,7 +462,7 @@ def _mark(session: Session, *, about: Reference, after: float) -> float:
     session.store.mark_deleted(running.id, now)
     session.record("experiment.delete", running.tenant, running.name)
     session.drop(running)
-    return now
+    return now, session.store.has_pairs()
 
 
 def _erase(session: Session) -> int:

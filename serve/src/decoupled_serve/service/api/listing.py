@@ -32,7 +32,7 @@ _LAST = "\U0010ffff"  # sorts after every character of a name
 _STATUS = {
     "pending": "d.explore IS NOT NULL AND s.kind IS NULL",
     "applied": "s.kind = 'observed'",
-    "expired": "s.kind = 'expired'",
+    "expired": "s.kind IN ('expired', 'missing')",
     "unobserved": "d.explore IS NULL",
 }
 _KEYS: dict[str, tuple[str, ...]] = {"name": ("name",), "created_at": ("created_at", "id")}

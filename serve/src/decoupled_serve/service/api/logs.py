@@ -85,6 +85,7 @@ class Logs:
             return evaluate(
                 name, decisions, as_experiment(row).arms, settings.loss_range,
                 coupled=coupled, risk=settings.risk, drift=settings.drift, patience=settings.patience,
+                labels=settings.labels,
             )  # fmt: skip
 
     @in_background("_for_histories")
@@ -166,8 +167,9 @@ def _rebase(session: Session, *, about: Reference, seq: int, content: str, befor
 def _drop(session: Session, *, about: Reference, base: LiveExperiment, first: int) -> int:
     """Drop `AT_ONCE` of the rows before `base`, and return how many there were.
 
-    Decisions that were pending at `base` stay, because the rest of the log settles them. Counts do not change: they
-    are part of the experiment in memory and of its snapshots.
+    Decisions that were pending at `base` stay with what judged them, because the rest of the log settles them. Counts do not
+    change: they are part of the experiment in memory and of its snapshots.
     """
     last = min(first + AT_ONCE - 1, base.head)
-    return session.store.drop_rows(session.get(about).id, first, last, list(base.pending))
+    kept = sorted([*base.pending, *(each.seq for each in base.judged.values())])
+    return session.store.drop_rows(session.get(about).id, first, last, kept)

@@ -37,7 +37,7 @@ from .decisions import sweep
 
 
 LogFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
-ForeignRecord: TypeAlias = tuple[Arm, float, float, str | None]
+ForeignRecord: TypeAlias = tuple[Arm, float, float | None, str | None, float | None, float | None]
 _NAMED = 10  # arms that a warning names
 NO_PROPENSITY = (
     "log the probability with which each arm was explored. A log without it shows how often an arm was tried, not how "
@@ -58,7 +58,8 @@ class ForeignLog(NamedTuple):
     """What can be learned from a log.
 
     Attributes:
-        records: the explored arm, its propensity, its loss, and its context as it is stored, in the order of decisions.
+        records: the explored arm, its propensity, its loss, its context as it is stored, what was judged and the probability
+            of a label, in the order of decisions.
         rows: the rows of the log.
         left_out: rows with a loss that could not explore every arm.
         warnings: what its sender should know.
@@ -79,11 +80,12 @@ def read(
     unrandomised: bool,
     unseen: Sequence[Arm],
     declared: Declared | None = None,
+    labelled: bool = False,
 ) -> ForeignLog:
     """Read and check a log; `Invalid` if it cannot be used.
 
     `unseen` are the arms that the learner knows nothing about. `declared` is what the experiment says of contexts, None if
-    its policy does not learn by them.
+    its policy does not learn by them. With labels, a loss is a label, and rows may have been judged.
     """
     try:
         columns = _columns(path, kind)
@@ -110,7 +112,18 @@ def read(
     contexts: list[str | None] = [None] * len(explored)
     if declared is not None and given is not None:
         contexts = [_context(row, given[row], declared) for row in log.rows[order].tolist()]
-    records = list(zip(explored, propensity, log.given[order].tolist(), contexts, strict=True))
+    judged = (
+        [(None, None)] * len(explored)
+        if "judged" not in columns
+        else _judged(columns, log, order, labelled)
+    )
+    given_losses = [None if loss != loss else loss for loss in log.given[order].tolist()]
+    records = [
+        (arm, chance, loss, context, *said)
+        for arm, chance, loss, context, said in zip(
+            explored, propensity, given_losses, contexts, judged, strict=True
+        )
+    ]
     return ForeignLog(records, log.size, log.left_out, _warnings(log, arms, unseen, unrandomised))
 
 
@@ -169,6 +182,26 @@ def _context(row: int, given: Any, declared: Declared) -> str | None:
         raise Invalid(f"log[{row}].context: is not JSON; give an object, or leave it empty") from None
     except Invalid as error:
         raise Invalid(f"log[{row}].{error}") from None
+
+
+def _judged(
+    columns: dict[str, Any], log: Log, order: Any, labelled: bool
+) -> list[tuple[float | None, float | None]]:
+    """What a judge said of each decision, and the probability of a label; `Invalid` if it cannot be learned from."""
+    names, found = ("judged", "label_probability"), list[tuple[float | None, float | None]]()
+    for row, loss in zip(log.rows[order].tolist(), log.given[order].tolist(), strict=True):
+        judged, rho = (columns[name][row] for name in names)
+        if is_missing(judged) or judged == "":
+            found.append((None, None))
+            continue
+        if not labelled:
+            rule = "is what a judge said, and this experiment has no labels, so what it learns are losses"
+            raise Invalid.of(f"log[{row}].judged", judged, rule, "replay it into one with labels")
+        if loss != loss and float(rho) == 1.0:
+            rule = "was to have a label, and has no loss"
+            raise Invalid(f"log[{row}]: {rule}; give the value of Labels.missing as its loss")
+        found.append((float(judged), float(rho)))
+    return found
 
 
 def _check_arms(log: Log, arms: Sequence[Arm]) -> None:
@@ -247,6 +280,7 @@ class _Target(NamedTuple):
     done: int
     version: int
     declared: Declared | None
+    labelled: bool
 
 
 class Replaying:
@@ -274,7 +308,7 @@ class Replaying:
         target = self._submit(_look, about, digest=digest)
         log = read(
             path, kind, target.arms, target.loss_range,
-            unrandomised=unrandomised, unseen=target.unseen, declared=target.declared,
+            unrandomised=unrandomised, unseen=target.unseen, declared=target.declared, labelled=target.labelled,
         )  # fmt: skip
         done, version = target.done, target.version
         for first in range(done, len(log.records), AT_ONCE):
@@ -312,6 +346,7 @@ def _look(session: Session, *, about: Reference, digest: str) -> _Target:
         running.replayed.get(digest, 0),
         running.version,
         running.declared._replace(unknown="ignore") if running.contextual else None,
+        running.settings.labels is not None,
     )
 
 
@@ -331,8 +366,8 @@ def _learn(
                 f"log: its arm {shown(arm)} was retired after {first} records were learned; leave it out and send the rest"
             )
     places = [(running.places[arm], *rest) for arm, *rest in records]
-    if not running.contextual:
-        places = [each[:3] for each in places]
+    if running.settings.labels is None:
+        places = [each[: 4 if running.contextual else 3] for each in places]
     content = json.dumps({"log": digest, "records": places}, separators=(",", ":"), allow_nan=False)
     row = running.change("replayed", content, running.now(session.clock()))
     session.append(running, row)

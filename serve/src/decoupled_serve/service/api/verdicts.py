@@ -1,7 +1,9 @@
 """Verdicts and gates: what the confidence sequences of an experiment say now."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeAlias
 
 from decoupled.client import StoreError
@@ -24,7 +26,14 @@ def _state_of(running: LiveExperiment) -> _State:
     counts = running.learner._asked(
         lambda watch, _: (watch.sequences.observed, watch.sequences.left_out, watch.waiting)
     )
-    return running.version, running.learner.guardrails.incumbent, running.incumbent_released, *counts
+    learner = running.learner
+    return (
+        running.version,
+        learner.guardrails.incumbent,
+        running.incumbent_released,
+        learner.labels,
+        *counts,
+    )
 
 
 class Verdicts:
@@ -33,6 +42,12 @@ class Verdicts:
     def __init__(self, commits: CommitLoop, background: Background) -> None:
         self._commits, self._background = commits, background
         self._last: OrderedDict[int, tuple[_State, Judged]] = OrderedDict()
+        # What else a verdict says, by tenant and experiment: how often the judge of a mirror failed.
+        self.remarks: dict[tuple[str, str], Callable[[], str | None]] = {}
+
+    def warned(self) -> set[int]:
+        """The experiments whose last verdict, as far as one was asked for, warned of their judge."""
+        return {each for each, (_, found) in list(self._last.items()) if found.verdict.warning}
 
     @in_background()
     def gate(
@@ -45,7 +60,14 @@ class Verdicts:
     @in_background()
     def get(self, tenant: str, name: str) -> Judged:
         """Which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
-        about = Reference("name", tenant, name)
+        found = self._judged(Reference("name", tenant, name))
+        more = self.remarks.get((tenant, name), lambda: None)()
+        if more is None:
+            return found
+        remark = more if found.verdict.remark is None else f"{found.verdict.remark}; {more}"
+        return replace(found, verdict=replace(found.verdict, remark=remark))
+
+    def _judged(self, about: Reference) -> Judged:
         found = self._commits.run(_look, about, last=self._last).result()
         if isinstance(found, Judged):
             return found

@@ -45,7 +45,8 @@ export const may = (role) => granted !== null && granted.may.includes(role);
 export const tenant = () => granted?.tenant ?? "";
 export const mirrored = () => granted?.mirror ?? null; // the experiment of the mirror that this console belongs to
 export const restriction = () =>
-  granted === null || may("admin") ? "" : may("decide") ? "This key can read and decide" : "This key is read-only";
+  granted === null || may("admin") ? "" : may("decide") ? "This key can read and decide"
+    : may("read") ? "This key is read-only" : "This key can only label";
 
 export async function open(path, { method = "GET", body, headers = {}, signal } = {}) {
   const sent = { ...headers };

@@ -42,6 +42,7 @@ function showForm(host, isDemo) {
   const context = el("textarea", { id: "context", name: "context", rows: 3, spellcheck: "false", placeholder: "subject: text\ntokens: number" });
   const risk = el("input", { id: "risk", name: "risk", type: "number", step: "any", min: 0, max: 1, value: 0.05, required: true });
   const incumbent = el("input", { id: "incumbent-arm", name: "incumbent-arm", autocomplete: "off", spellcheck: "false", placeholder: "none" });
+  const labels = el("input", { id: "labels", name: "labels", type: "number", step: "any", min: 0.001, max: 1, placeholder: "none" });
   const demo = el("input", { id: "demo", name: "demo", type: "checkbox", checked: isDemo });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const submit = el("button", { type: "submit", class: "primary" }, "Create experiment");
@@ -71,7 +72,8 @@ function showForm(host, isDemo) {
       el("summary", {}, "Verdict and safe start"),
       el("div", { class: "two" },
         field("Risk", risk, "The probability with which the verdict and the intervals may ever fail, and an incumbent may be left while no arm is better."),
-        field("Incumbent", incumbent, "The arm to use until another is known to be better. Empty: the policy chooses from the start."))),
+        field("Incumbent", incumbent, "The arm to use until another is known to be better. Empty: the policy chooses from the start."),
+        field("Share of decisions with a label", labels, "If a judge says what was lost: this share of the decisions, and the first 200, want the true loss, too. Empty: losses are true."))),
     el("div", { class: "field" },
       el("label", { class: "check", for: "demo" }, demo, "For test traffic only (demo)"),
       el("span", { class: "hint", id: "demo-hint" }, "This page can then send made-up losses to the experiment. Other experiments never receive any. You cannot change this later.")),
@@ -122,6 +124,7 @@ function showForm(host, isDemo) {
           expired_loss: number(expired),
           demo: demo.checked,
           risk: number(risk),
+          labels: number(labels) === null ? null : { share: number(labels) },
           guardrails: incumbent.value.trim() ? { incumbent: incumbent.value.trim(), risk: number(risk) } : null,
         },
       });

@@ -1,9 +1,10 @@
 // The view, the state of the connection, and the key.
 
-import { access, events, key, restriction, setKey } from "./api.js";
+import { access, events, key, may, restriction, setKey } from "./api.js";
 import { setText } from "./dom.js";
 import { createView } from "./create.js";
 import { experimentsView } from "./experiments.js";
+import { labelView } from "./label.js";
 
 const view = document.getElementById("view");
 const status = document.getElementById("status");
@@ -19,7 +20,7 @@ let reachable = null; // null: not known yet; "key": a key is required
 function route() {
   const [name, ...rest] = location.hash.slice(1).split("/");
   const argument = rest.length ? decoded(rest.join("/")) : null;
-  return [name === "new" ? name : "experiments", argument];
+  return [name === "new" || name === "label" ? name : "experiments", argument];
 }
 
 function decoded(text) {
@@ -35,14 +36,14 @@ function show(first) {
   const [name, argument] = route();
   leave();
   view.replaceChildren();
-  const views = { experiments: experimentsView, new: createView };
+  const views = { experiments: experimentsView, new: createView, label: labelView };
   leave = views[name](view, argument) ?? (() => {});
   for (const link of document.querySelectorAll("nav [data-route]")) {
     const here = link.dataset.route === (name === "new" ? "experiments" : name);
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const title = name === "new" ? "New experiment" : argument ?? `${name[0].toUpperCase()}${name.slice(1)}`;
+  const title = name === "new" ? "New experiment" : name === "label" ? "Label answers" : argument ?? `${name[0].toUpperCase()}${name.slice(1)}`;
   document.title = `${title} · decoupled`;
   if (!first) {
     // A view may have set the focus already.
@@ -69,7 +70,10 @@ const known = (value) => () => {
 events.addEventListener("answered", known(true));
 events.addEventListener("unreachable", known(false));
 events.addEventListener("unauthorised", known("key"));
-events.addEventListener("access", showStatus);
+events.addEventListener("access", () => {
+  showStatus();
+  if (may("label") && !may("read") && route()[0] !== "label") location.hash = "#label"; // there is nothing else for it
+});
 events.addEventListener("key", () => {
   reachable = null;
   showStatus();

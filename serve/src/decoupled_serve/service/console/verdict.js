@@ -5,15 +5,21 @@ import { count, decimal, el, percent, setText } from "./dom.js";
 export function verdictPanel() {
   const text = el("bdi", { id: "verdict-text", "data-varies": true });
   const remark = el("p", { class: "hint", id: "verdict-remark", "data-varies": true, hidden: true });
+  const judge = el("p", { class: "hint", id: "verdict-judge", "data-varies": true, hidden: true });
+  const warning = el("p", { class: "problem", id: "verdict-warning", role: "alert", hidden: true });
   const incumbent = el("p", { class: "hint", id: "incumbent", hidden: true });
   const node = el("div", { class: "verdict", id: "verdict", "data-state": "open", hidden: true },
-    el("h2", {}, "Which arm is best?"), el("p", { class: "answer" }, text), remark, incumbent);
+    el("h2", {}, "Which arm is best?"), el("p", { class: "answer" }, text), warning, judge, remark, incumbent);
   return {
     node,
     update(verdict) {
       node.hidden = false;
       node.dataset.state = verdict.state;
       setText(text, capital(verdict.text));
+      judge.hidden = !verdict.judge_report;
+      if (verdict.judge_report) setText(judge, judgeText(verdict));
+      warning.hidden = !verdict.warning;
+      if (verdict.warning) setText(warning, `${verdict.warning[0].toUpperCase()}${verdict.warning.slice(1)}.`);
       const note = noteOf(verdict);
       remark.hidden = note === "";
       setText(remark, note);
@@ -30,6 +36,11 @@ function noteOf({ decided_at: at, sure, drift, remark }) {
   const now = at === null ? "" : `The evidence of now shows the same at a level of ${percent(Math.min(Math.floor(1000 * sure) / 1000, 0.999), 1)}`
     + `${drift ? "; what was decided holds as of its round" : ""}. `;
   return now + (remark === null ? "" : `${remark[0].toUpperCase()}${remark.slice(1)}.`);
+}
+
+function judgeText({ judge, judge_report: { agreement, labels, missing, awaiting } }) {
+  return `The judge alone would say: ${judge}. It agrees with ${count(labels)} labels to ${percent(agreement.estimate, 0)} `
+    + `(${percent(agreement.low, 0)} to ${percent(agreement.high, 0)}); ${count(awaiting)} are awaited and ${count(missing)} are missing.`;
 }
 
 function incumbentText({ incumbent, incumbent_released: released }) {

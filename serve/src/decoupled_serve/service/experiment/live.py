@@ -30,7 +30,18 @@ from .context import (
     shown_context,
     shown_tags,
 )
-from .records import Changed, Decided, DecisionRecord, ExperimentRow, Row, Settings, Settled, Status
+from .records import (
+    Changed,
+    Decided,
+    DecisionRecord,
+    ExperimentRow,
+    Judgement,
+    Outcome,
+    Row,
+    Settings,
+    Settled,
+    Status,
+)
 from .settings import as_settings
 
 R = TypeVar("R", bound=DecisionRecord)
@@ -110,8 +121,9 @@ class LiveExperiment:
         self.places: Mapping[Arm, int] = places_of(self.names)
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
         self.learner: Learner = policy.start(
-            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=UNLIMITED
-        )
+            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=UNLIMITED,
+            labels=self.settings.labels,
+        )  # fmt: skip
         # Its own tag would be another one in every process, and a replay would not end in the same state.
         self.learner._renew(self.learner._running.stream, self.tag)
         self.watch()
@@ -121,6 +133,7 @@ class LiveExperiment:
         self.tallies = Tallies()
         self.tallies.widen(len(self.names))
         self.pending: dict[int, tuple[Decided, Decision]] = {}
+        self.judged: dict[int, Judgement] = {}  # of the pending decisions that await their label
         self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
         self.late = 0
         # Counts for metrics since it is in memory, which nothing else depends on.
@@ -217,6 +230,7 @@ class LiveExperiment:
         row = Decided(
             seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
             drawn, guard, limited_by, *attached, self._logged(key) if logged is None else logged.key,
+            *_asked(decision),
         )  # fmt: skip
         if self.meter is not None:
             self.meter.count(None if explore is None else self.names[explore], at)
@@ -271,24 +285,59 @@ class LiveExperiment:
         asked = sorted(self.places.values()) if available is None else json.loads(available)
         return json.dumps([place for place in asked if place not in down], separators=(",", ":"))
 
-    def settle(self, decision: int, kind: str, loss: Loss | None, at: float) -> Settled:
-        """Apply the loss of a pending decision, or drop the decision without one, and return the row."""
-        made = self.pending[decision][1]
-        if loss is None:
+    def settle(
+        self,
+        decision: int,
+        kind: str,
+        loss: Loss | None,
+        at: float,
+        judged: Loss | None = None,
+        position: float | None = None,
+    ) -> Settled:
+        """Apply the feedback of a pending decision, or drop the decision without any, and return the row.
+
+        In an experiment with labels, the loss is the label, if it has one; `judged` is what was not known before.
+        """
+        made, known = self.pending[decision][1], self.judged.get(decision)
+        said = None if judged is None else judged.value
+        if kind == "missing" or (kind == "expired" and loss is None):
             self.learner.forget(made)
+        elif kind == "expired" and loss is not None:
+            self.learner._expire(made, loss.value)
         else:
-            self.learner.observe(made, loss.value)
+            label = None if loss is None else loss.value
+            self.learner.observe(made, label, judged=said, position=position)
         del self.pending[decision]
+        if known is not None:
+            _, _, said, position, _ = self.judged.pop(decision)
         self.head = seq = self.head + 1
         self.last_at = at
-        if kind == "observed" and loss is not None:
+        if kind == "observed":
             self.tallies.applied += 1
-            self.loss_applied += loss.scaled
+            seen = loss or judged  # a decision that wants no label has what the judge said
+            self.loss_applied += 0.0 if seen is None else seen.scaled
         else:
             self.tallies.expired += 1
-        if loss is not None:
+        if kind == "observed" or loss is not None:
             self.version = seq
-        return Settled(seq, decision, kind, None if loss is None else loss.value, at)
+        return Settled(seq, decision, kind, None if loss is None else loss.value, at, said, position)
+
+    def judge(self, decision: int, judged: Loss, position: float | None, at: float) -> Judgement:
+        """Note what a judge said of a pending decision that wants a label, and return the row."""
+        self.learner.observe(self.pending[decision][1], judged=judged.value, position=position)
+        self.head = seq = self.head + 1
+        self.last_at = at
+        self.judged[decision] = row = Judgement(seq, decision, judged.value, position, at)
+        return row
+
+    def overdue(self) -> list[int]:
+        """The decisions whose label is overdue, oldest first. `sweep` settles them before anything else is learned."""
+        labels = self.learner._labels
+        found = labels.overdue(self.learner._waiting.made) if labels is not None and self.judged else ()
+        if not found:
+            return []
+        gone = set(found)
+        return sorted(seq for seq in self.judged if self.pending[seq][1].id in gone)
 
     def change(self, kind: str, content: str, at: float) -> Changed:
         """Change the experiment itself, and return the row. If the learner refuses, nothing changes."""
@@ -321,14 +370,17 @@ class LiveExperiment:
         self.tallies.widen(len(self.names))
 
     def _learn_records(self, log: str, records: list[list[Any]]) -> None:
-        """Learn a slice of another log: places, propensities, losses, and contexts where the policy learns by them.
+        """Learn a slice of another log: places, propensities, losses, contexts where the policy learns by them, and with labels
+        what was judged and the probability of a label.
 
         The whole log was checked before.
         """
-        for place, propensity, loss, *context in records:
+        for place, propensity, loss, *more in records:
             record = {"explore": self.names[place], "propensity": propensity, "loss": loss}
-            if context:
-                record["context"] = shown_context(context[0]) or {}
+            if self.contextual:
+                record["context"] = shown_context(more[0]) or {}
+            if len(more) > 1:
+                record |= {"judged": more[1], "label_probability": more[2]}
             self.learner.replay([record], unrandomised=True)
         self.replayed[log] = self.replayed.get(log, 0) + len(records)
 
@@ -352,8 +404,15 @@ class LiveExperiment:
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise self._mismatch(row, f"settles {row.decision}, which is not pending")
-            loss = None if row.loss is None else self.measured(row.loss)
-            again = self.settle(row.decision, row.kind, loss, row.at)
+            given = row.loss, None if row.decision in self.judged else row.judged
+            loss, judged = (None if each is None else self.measured(each) for each in given)
+            again = self.settle(
+                row.decision, row.kind, loss, row.at, judged, None if judged is None else row.position
+            )
+        elif isinstance(row, Judgement):
+            if row.decision not in self.pending or row.decision in self.judged:
+                raise self._mismatch(row, f"judges {row.decision}, which does not wait for that")
+            again = self.judge(row.decision, self.measured(row.judged), row.position, row.at)
         else:
             again = self.change(row.kind, row.content, row.at)
         if again != row:
@@ -370,10 +429,10 @@ class LiveExperiment:
             self.waiting = deque(self.pending)
 
     def oldest(self) -> Decided | None:
-        """The oldest pending decision."""
+        """The oldest pending decision, apart from those that await a label only: these do not expire."""
         while self.waiting:
             found = self.pending.get(self.waiting[0])
-            if found is not None:
+            if found is not None and self.waiting[0] not in self.judged:
                 return found[0]
             self.waiting.popleft()
         return None
@@ -383,11 +442,17 @@ class LiveExperiment:
         oldest = None if self.settings.deadline is None else self.oldest()
         return None if oldest is None else oldest.expires_at
 
-    def record(self, row: Decided, settled: Settled | None = None, *, why: bool = False) -> DecisionRecord:
+    def record(self, row: Decided, settled: Outcome = None, *, why: bool = False) -> DecisionRecord:
         """A decision as clients see it; if asked for, with why its arm was drawn, as far as that is still known."""
         pending = self.pending.get(row.seq) if why and row.exploit is not None else None
         drawn = None if pending is None else pending[1].why
-        return decision_as(DecisionRecord, row, settled, self, why=drawn)
+        return decision_as(DecisionRecord, row, settled or self.judged.get(row.seq), self, why=drawn)
+
+
+def _asked(decision: Decision | None) -> tuple[int | None, float | None]:
+    """Whether a decision wants a label, as 0 or 1, and the probability with which it did."""
+    asked = None if decision is None else decision.asked
+    return (None, None) if asked is None else (int(asked.wanted), asked.rho)
 
 
 class Owner(NamedTuple):
@@ -402,13 +467,14 @@ class Owner(NamedTuple):
 def decision_as(
     kind: Callable[..., R],
     row: Decided,
-    settled: Settled | None,
+    outcome: Outcome,
     owner: LiveExperiment | Owner,
     **more: Any,
 ) -> R:
     """A decision with its outcome, as a record of this kind; `more` are the fields that only that kind has."""
     names = owner.names
     status: Status = "unobserved" if row.explore is None else "pending"
+    settled = outcome if isinstance(outcome, Settled) else None
     if settled is not None:
         status = "applied" if settled.kind == "observed" else "expired"
     exploit = None if row.exploit is None else names[row.exploit]
@@ -421,5 +487,6 @@ def decision_as(
         {} if row.tags is None else shown_tags(row.tags),
         None if row.baseline is None else shown_baseline(row.baseline, names),
         row.key or None, shown_context(row.context), shown_advice(row.advice, names),
+        bool(row.label), row.label_probability, outcome and outcome.judged, outcome and outcome.position,
         **more,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from decoupled.client import NotFound
 from decoupled.decision import Arm, Mode, Why
 from decoupled.errors import shown
 from decoupled.inference import PATIENCE, Interval
-from decoupled.learner import Budget, Guardrails, Preference
+from decoupled.learner import Budget, Guardrails, Labels, Preference
 
 from .request_context import Origin
 
@@ -105,6 +105,7 @@ class Settings:
     """The settings of an experiment, fixed when it is created; `ExperimentSettings` of the clients says what each means.
 
     Here the policy is as `policy.to_dict()` writes it, `deadline` is in seconds, and `imported` is the SHA-256 digest of the saved learner that it starts from; None if it starts anew.
+    Left out, `patience` is the deadline of labels, or the usual one without labels.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -126,13 +127,20 @@ class Settings:
     context: dict[str, FieldType] = field(default_factory=dict, hash=False)
     unknown_context: UnknownFields = "refuse"
     log_context: ContextLog = "plain"
-    patience: int = PATIENCE
+    patience: int = None  # type: ignore[assignment]
+    labels: Labels | None = None
+
+    def __post_init__(self) -> None:
+        usual = PATIENCE if self.labels is None else self.labels.deadline
+        given: int | None = self.patience
+        object.__setattr__(self, "patience", usual if given is None else given)
 
 
 class Feedback(NamedTuple):
     """The loss, or the reward, of the arm that a decision *explored*, or which of its two arms did better.
 
-    `arm` names the explored arm, as a safeguard: any other arm is refused.
+    `arm` names the explored arm, as a safeguard: any other arm is refused. In an experiment with labels, `judged` is what the
+    judge said, a loss or a preference, `position` how much it preferred what it saw first, and the others are the label.
 
     >>> Feedback("1f2e-7", loss=0.25).arm is None
     True
@@ -143,6 +151,8 @@ class Feedback(NamedTuple):
     reward: float | None = None
     arm: Arm | None = None
     preference: Preference | None = None
+    judged: float | Preference | None = None
+    position: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +211,10 @@ class DecisionRecord:
     key: str | None = None
     context: dict[str, Any] | None = field(default=None, hash=False)
     advice: dict[str, Any] | None = field(default=None, hash=False)
+    label: bool = False
+    label_probability: float | None = None
+    judged: float | None = None
+    position: float | None = None
     why: Why | None = field(default=None, hash=False)
 
     @property
@@ -247,7 +261,8 @@ class Decided(NamedTuple):
     `version` is the last row that was part of the learned state. `drawn` is what the policy drew if a guardrail, `guard`,
     chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags` and `baseline` are
     what the caller attached, and so are `context` and `advice`: see `annotations` and `context`. `key` is what is logged
-    of the key that drew `exploit`, None without one: see `sticky`.
+    of the key that drew `exploit`, None without one: see `sticky`. In an experiment with labels, `label` is 1 if it wants one,
+    which was so with `label_probability`.
     """
 
     seq: int
@@ -270,16 +285,37 @@ class Decided(NamedTuple):
     context: str | None = None
     advice: str | None = None
     key: str | None = None
+    label: int | None = None
+    label_probability: float | None = None
+
+
+class Judgement(NamedTuple):
+    """A pending decision that wants a label was judged, and awaits its label."""
+
+    seq: int
+    decision: int
+    judged: float
+    position: float | None
+    at: float
 
 
 class Settled(NamedTuple):
-    """A pending decision was settled: "observed" with its loss, or "expired" (with a loss, or None)."""
+    """A pending decision was settled: "observed" with its loss, "expired" (with a loss, or None), or its label is "missing".
+
+    In an experiment with labels, `judged` is what the judge said, and the loss is the label: None if none was wanted, and what
+    counts in its place if it is missing. What was judged and awaited its label has `judged` and `position` again.
+    """
 
     seq: int
     decision: int
     kind: str
     loss: float | None
     at: float
+    judged: float | None = None
+    position: float | None = None
+
+
+Outcome: TypeAlias = Settled | Judgement | None  # what became of a decision
 
 
 class Changed(NamedTuple):
@@ -293,7 +329,7 @@ class Changed(NamedTuple):
     at: float
 
 
-Row: TypeAlias = Decided | Settled | Changed
+Row: TypeAlias = Decided | Settled | Judgement | Changed
 
 
 class ExperimentRow(NamedTuple):

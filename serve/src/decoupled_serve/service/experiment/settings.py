@@ -9,7 +9,15 @@ from decoupled.base import LEAST_RISK, as_float, number_in
 from decoupled.client import Invalid, ServiceError
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, argument_of, near_name, reworded, shown
-from decoupled.learner import ArmNames, Budget, Guardrails, LossRange, checked_patience, randomness
+from decoupled.learner import (
+    ArmNames,
+    Budget,
+    Guardrails,
+    Labels,
+    LossRange,
+    checked_patience,
+    randomness,
+)
 from decoupled.policies import Policy
 
 from .context import by_arm, with_fields_of
@@ -64,6 +72,20 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
     if coupled and budget:
         raise Invalid(f"budget: the policy plays the standard game, {_REDUCES}; {_OTHER_POLICY}")
     return budget
+
+
+def checked_labels(values: Mapping[str, Any]) -> Labels:
+    """Rules for labels from their fields; `Invalid` if they cannot be.
+
+    >>> checked_labels({"share": 2})
+    Traceback (most recent call last):
+        ...
+    decoupled.client.errors.Invalid: labels.share = 2: must be a number from 0.001 to 1; to do without labels, leave out labels=
+    """
+    try:
+        return Labels(**values)
+    except DecoupledError as error:
+        raise Invalid(f"labels.{error}") from None
 
 
 LONGEST_TEXT = 255
@@ -181,6 +203,7 @@ def as_text(settings: Settings) -> str:
     content = {each.name: getattr(settings, each.name) for each in fields(settings)}
     content |= {"arms": list(settings.arms), "loss_range": list(settings.loss_range)}
     content |= {"guardrails": settings.guardrails.to_dict(), "budget": settings.budget.to_dict()}
+    content["labels"] = None if settings.labels is None else settings.labels.to_dict()
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
@@ -192,6 +215,7 @@ def as_settings(content: dict[str, Any]) -> Settings:
         "loss_range": (low, high),
         "guardrails": Guardrails.from_dict(content["guardrails"]),
         "budget": Budget.from_dict(content["budget"]),
+        "labels": Labels(**content["labels"]) if content.get("labels") else None,
     }
     return Settings(**content | read)
 

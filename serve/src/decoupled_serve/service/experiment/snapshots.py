@@ -23,7 +23,7 @@ from decoupled.learner import (
 )
 
 from .live import REMEDY, UNLIMITED, LiveExperiment, Tallies, places_of
-from .records import Decided, ExperimentRow
+from .records import Decided, ExperimentRow, Judgement
 
 SNAPSHOT_FORMAT = "decoupled-experiment"
 SNAPSHOT_VERSION = 1
@@ -51,6 +51,8 @@ def prepared(running: LiveExperiment) -> Callable[[], str]:
         content["meter"] = running.meter.to_dict()
     if running.replayed:
         content["replayed"] = running.replayed
+    if running.judged:
+        content["judged"] = list(running.judged.values())
     if running.watched_since is not None:
         content["watched_since"] = running.watched_since
 
@@ -89,6 +91,9 @@ def restore(
         raise ReplayError(f"experiment {row.name!r}: its snapshot and its log disagree; {REMEDY}")
     running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
     running.waiting = deque(running.pending)
+    running.judged = {each[1]: Judgement(*each) for each in content.get("judged", ())}
+    if not running.judged.keys() <= running.pending.keys():
+        raise ReplayError(f"experiment {row.name!r}: its snapshot has a judged decision twice; {REMEDY}")
     return running
 
 
@@ -136,6 +141,8 @@ def first_snapshot(row: ExperimentRow, learner: str) -> str:
     running = LiveExperiment(row)
     settings = running.settings
     running.learner = found = Learner.from_json(learner)
+    if (found._labels and found._labels.rules) != settings.labels:
+        raise Invalid("labels: come with the learner; give those that it has")
     kept = _sequences(found)
     if kept is not None and (kept.risk, kept.drift) != (settings.risk, settings.drift):
         found.inference.stop()
@@ -147,6 +154,8 @@ def first_snapshot(row: ExperimentRow, learner: str) -> str:
         expired = settings.expired_loss
         found._watch.patience = settings.patience
         found._watch.expired = None if expired is None else running.losses.scaled(expired)
+        if expired is not None and settings.labels is not None:
+            found._watch.expired = settings.labels.to_unit(running.losses.scaled(expired))
     if found.guardrails != settings.guardrails:
         found.guardrails = settings.guardrails
     return snapshot(running)

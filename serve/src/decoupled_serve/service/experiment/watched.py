@@ -13,15 +13,19 @@ from decoupled.decision import Arm
 from decoupled.errors import near_name, shown
 from decoupled.inference import (
     Interval,
+    JudgeReport,
+    JudgeSums,
     Sequences,
     Verdict,
+    beside,
     best_looking,
     compared_rounds,
     difference_now,
+    judge_report,
     regret,
     verdict,
 )
-from decoupled.learner import LossRange
+from decoupled.learner import LabelStatus, LossRange
 
 from .live import LiveExperiment
 
@@ -64,6 +68,7 @@ class Judged:
     compared: int
     incumbent: Arm | None
     incumbent_released: bool | None
+    judge_report: JudgeReport | None = None
 
     @property
     def decided(self) -> list[Arm]:
@@ -85,15 +90,21 @@ class WatchedExperiment:
     incumbent: Arm | None
     incumbent_released: bool | None
     waiting: int = 0
+    judging: tuple[Sequences, JudgeSums, LabelStatus] | None = None
 
     @classmethod
     def of(cls, running: LiveExperiment) -> "WatchedExperiment":
         """A copy, which later observations do not change."""
         learner = running.learner
-        sequences, waiting = learner._asked(lambda watch, _: (watch.sequences.copy(), watch.waiting))
+        sequences, waiting, judged, judge = learner._asked(
+            lambda watch, _: (watch.sequences.copy(), watch.waiting, watch.judged, watch.judge)
+        )
+        judging = None
+        if judged is not None and judge is not None and learner.labels is not None:
+            judging = judged.copy(), judge.copy(), learner.labels
         return cls(
             running.name, running.version, sequences, tuple(running.names), running.losses, running.watched_since,
-            learner.guardrails.incumbent, running.incumbent_released, waiting,
+            learner.guardrails.incumbent, running.incumbent_released, waiting, judging,
         )  # fmt: skip
 
     def judged(self) -> Judged:
@@ -103,10 +114,18 @@ class WatchedExperiment:
         best = best_looking(sequences)
         against_best = regret(sequences, best)
         exploited = sequences.served() if sequences.used().any() else None
+        found, report = verdict(sequences, self.names, waiting=self.waiting), None
+        if self.judging is not None:
+            judged, judge, status = self.judging
+            report = judge_report(
+                judge, judged, self.names, sequences.live, self.losses,
+                waiting=self.waiting, awaiting=status.awaiting, lam=status.lam,
+            )  # fmt: skip
+            found = beside(found, report.alone, report.missing)
         return Judged(
             self.experiment,
             self.state_version,
-            verdict(sequences, self.names, waiting=self.waiting),
+            found,
             sequences.risk,
             sequences.drift,
             sequences.observed,
@@ -118,6 +137,7 @@ class WatchedExperiment:
             compared_rounds(sequences),
             self.incumbent,
             self.incumbent_released,
+            report,
         )
 
 

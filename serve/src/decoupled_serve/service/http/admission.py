@@ -131,8 +131,10 @@ def _too_large(limits: Limits) -> TooLarge:
 
 
 PREFIX = "dk_"
-ROLES = ("read", "decide", "admin")  # each includes those before it
-REACH = {role: ROLES[: place + 1] for place, role in enumerate(ROLES)}
+ROLES = ("read", "decide", "admin", "label")
+# Whose requests each role may make. Answers that await a label may be private, so only admins and those who label see them,
+# and a key that labels can do nothing else.
+REACH = {"read": ROLES[:1], "decide": ROLES[:2], "admin": ROLES, "label": ROLES[3:]}
 _REMEMBERED = 10_000  # keys, and callers with a bucket; those unused for longest go first
 
 
@@ -167,7 +169,8 @@ class Access(NamedTuple):
     def require(self, role: str) -> None:
         """Refuse the request unless its role includes `role`."""
         if role not in REACH[self.role]:
-            raise Forbidden(f"role = {self.role!r}: must be {role!r} or above for this; use such a key")
+            wide = " or ".join(repr(each) for each in ROLES if role in REACH[each])
+            raise Forbidden(f"role = {self.role!r}: must be {wide} for this; use such a key")
 
     def require_operator(self, role: str) -> None:
         """Refuse the request unless its key may manage the whole instance."""

@@ -19,6 +19,7 @@ from .routes.experiments import experiment_routes
 from .routes.logs import log_routes, moving_routes
 from .routes.ofrep import ofrep_routes
 from .routes.operations import DOCUMENT, audit_routes, document_routes, operation_routes
+from .routes.pairs import pair_routes
 from .transport.gateway import PUBLIC, Gateway
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def create_app(
         moving_routes(service, limits),
         operation_routes(service, metrics.text, backups, mirror),
         audit_routes(service),
+        pair_routes(service),
         ofrep_routes(service, admission),
         console_routes(),
         document_routes(app),

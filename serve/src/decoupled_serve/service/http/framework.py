@@ -194,6 +194,7 @@ def _role(role: str) -> Any:
 Reader = Annotated[Access, _role("read")]
 Decider = Annotated[Access, _role("decide")]
 Admin = Annotated[Access, _role("admin")]
+Labeller = Annotated[Access, _role("label")]
 
 
 def as_problem(error: ServiceError, problem: dict[str, Any] | None = None) -> Response:

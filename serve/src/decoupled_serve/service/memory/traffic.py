@@ -4,7 +4,7 @@ Counts only ever grow, as Prometheus expects: they do not depend on which experi
 replica did is counted there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ..experiment.live import LiveExperiment
@@ -23,6 +23,8 @@ class Counts(NamedTuple):
     guarded: int = 0
     limited: int = 0
     loss: float = 0.0
+    labels: int = 0
+    labels_missing: int = 0
 
     def grown(self, before: "Counts", after: "Counts") -> "Counts":
         """These counts, and what came between two counts of an experiment."""
@@ -36,10 +38,10 @@ _NONE = Counts()
 
 def counts_of(running: LiveExperiment) -> Counts:
     """The counts of an experiment as it is in memory."""
-    tallies = running.tallies
+    tallies, labels = running.tallies, running.learner.labels
     return Counts(
         tallies.decisions, tallies.applied, tallies.expired, running.late, running.guarded, running.limited,
-        running.loss_applied,
+        running.loss_applied, labels.used if labels else 0, labels.missing if labels else 0,
     )  # fmt: skip
 
 
@@ -85,6 +87,9 @@ class ExperimentHealth(NamedTuple):
     pending: int = 0
     leader_share: float | None = None
     segments: int | None = None
+    labels_awaiting: int | None = None
+    judge_lam: float | None = None
+    judge_warning: int | None = None
 
 
 class Health(NamedTuple):
@@ -103,9 +108,9 @@ class Health(NamedTuple):
 
 
 def by_experiment(
-    traffic: TrafficCounts, running: Iterable[LiveExperiment]
+    traffic: TrafficCounts, running: Iterable[LiveExperiment], warned: Collection[int]
 ) -> dict[tuple[str, str], ExperimentHealth]:
-    """The health of each experiment; empty if none has a place of its own."""
+    """The health of each experiment; empty if none has a place of its own. The judges of some `warned`."""
     if traffic.most == 0:
         return {}
     found = {place: ExperimentHealth(counts) for place, counts in traffic.by_experiment().items()}
@@ -114,7 +119,11 @@ def by_experiment(
         if place in found:
             plays = each.tallies.exploit
             leader = max(plays) / sum(plays) if any(plays) else None
-            found[place] = ExperimentHealth(found[place].counts, len(each.pending), leader, each.segments)
+            labels = each.learner.labels
+            judge = () if labels is None else (labels.awaiting, labels.lam, int(each.id in warned))
+            found[place] = ExperimentHealth(
+                found[place].counts, len(each.pending), leader, each.segments, *judge
+            )
         else:
             others = found[OTHER]
             found[OTHER] = others._replace(pending=others.pending + len(each.pending))

@@ -13,8 +13,8 @@ from decoupled.client import StoreError
 from ...fair_threads import pause
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
 from ..experiment.records import ExperimentRow
-from .schema import POSTGRES, TABLES
-from .store import EXPERIMENTS, Store, Values
+from .schema import PAIRS, POSTGRES, TABLES
+from .store import EXPERIMENTS, PairsConnection, Store, Values
 
 # How long a replica that stops in the middle of a transaction can hold up the others. After that its transaction
 # is rolled back, and its callers get an error.
@@ -158,6 +158,21 @@ class PostgresStore(Store):
             "SELECT setval(pg_get_serial_sequence('experiments', 'id'), max(id)) "
             "FROM experiments HAVING max(id) IS NOT NULL"
         )
+
+    def has_pairs(self) -> bool:
+        return bool(self.columns("pairs"))
+
+    def open_pairs(self) -> PairsConnection:
+        opened = PostgresStore(self._url)
+        opened.begin()
+        opened.lock_schema()  # two replicas that create a table at once get an error
+        opened.run(PAIRS.format(**POSTGRES._asdict()))
+        opened.end()
+        return opened
+
+    def lock_pairs(self) -> None:
+        """Keep every other transaction from writing pairs until this one ends."""
+        self.run("LOCK TABLE pairs IN SHARE ROW EXCLUSIVE MODE")
 
     def reader(self) -> "PostgresStore":
         reader = PostgresStore(self._url)

@@ -33,7 +33,8 @@ POSTGRES = Dialect(
     "",
 )
 
-LOGS = ("decided", "settled", "changed", "snapshots", "request_keys")  # what belongs to an experiment
+EVENTS = ("decided", "settled", "judged", "changed")  # the tables of a log
+LOGS = (*EVENTS, "snapshots", "request_keys")  # what belongs to an experiment
 TABLES = ("experiments", *LOGS, "api_keys", "audit")
 
 RECORD = "CREATE TABLE IF NOT EXISTS schema_migrations (version {integer} PRIMARY KEY, at {real} NOT NULL){plain}"
@@ -84,7 +85,24 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             caller TEXT NOT NULL, label TEXT NOT NULL, request TEXT, old_value TEXT, new_value TEXT){plain}""",
         "CREATE INDEX audit_by_subject ON audit (tenant, subject, id)",
     ),
+    (  # labels, and what judges say
+        "ALTER TABLE decided ADD COLUMN label {integer}",
+        "ALTER TABLE decided ADD COLUMN label_probability {real}",
+        "ALTER TABLE settled ADD COLUMN judged {real}",
+        "ALTER TABLE settled ADD COLUMN position {real}",
+        """CREATE TABLE judged (
+            experiment {integer} NOT NULL, seq {integer} NOT NULL, decision {integer} NOT NULL,
+            judged {real} NOT NULL, position {real}, at {real} NOT NULL, PRIMARY KEY (experiment, decision)){clustered}""",
+        "CREATE UNIQUE INDEX judged_in_order ON judged (experiment, seq)",
+    ),
 )
+
+# Pairs of answers that await a person's label. They may be private, so they are not among `TABLES`, which are copied to backups:
+# SQLite has them in a file of their own. `label` says which was preferred.
+PAIRS = """CREATE TABLE IF NOT EXISTS pairs (
+    tag TEXT NOT NULL, seq {integer} NOT NULL, content TEXT NOT NULL, low {real}, high {real},
+    judged {real} NOT NULL, explored_first {integer} NOT NULL, expires_at {real} NOT NULL,
+    lease TEXT, leased_by TEXT, leased_until {real} NOT NULL, label TEXT, PRIMARY KEY (tag, seq)){plain}"""
 
 
 def statements(version: int, dialect: Dialect) -> Iterable[str]:

@@ -14,7 +14,7 @@ from decoupled.client import StoreError
 from ...fair_threads import pause
 from ..experiment.records import ExperimentRow
 from .schema import SQLITE
-from .store import EXPERIMENTS, Store, Values
+from .store import EXPERIMENTS, PairsConnection, Store, Values
 
 # Error messages for a SQLite file that cannot be opened: the reason, and what to do.
 
@@ -222,7 +222,7 @@ class SqliteStore(Store):
             flags = apsw.SQLITE_OPEN_READONLY
         in_use = bool(companions(self.path))
         if create:
-            _make(self.path)
+            make_private(self.path)
         self.connection = apsw.Connection(self.path, flags=flags)
         try:
             self.connection.set_busy_timeout(self.busy_timeout)
@@ -353,6 +353,14 @@ class SqliteStore(Store):
     def compact(self) -> None:
         self.run("PRAGMA journal_mode = delete")
 
+    def has_pairs(self) -> bool:
+        return os.path.exists(f"{self.path}-pairs")
+
+    def open_pairs(self) -> PairsConnection:
+        from .pairs import PairsFile
+
+        return PairsFile(f"{self.path}-pairs")
+
     def reader(self) -> "SqliteStore":
         self._check_in_place()
         reader = SqliteStore(
@@ -391,7 +399,7 @@ class SqliteStore(Store):
                 target.close()
 
 
-def _make(path: str) -> None:
+def make_private(path: str) -> None:
     """Create the file for its owner alone, unless it exists; SQLite gives its companions the same permissions."""
     with suppress(OSError):  # SQLite says what is wrong
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

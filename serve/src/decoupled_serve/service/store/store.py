@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import merge
 from operator import itemgetter
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from decoupled.client import StoreError
 
@@ -15,30 +15,63 @@ from ..experiment.records import (
     Changed,
     Decided,
     ExperimentRow,
+    Judgement,
     KeyRow,
+    Outcome,
     Row,
     Settled,
     audit_record,
 )
-from .schema import MIGRATIONS, RECORD, Dialect, statements
+from .schema import EVENTS, LOGS, MIGRATIONS, RECORD, Dialect, statements
 
 Values: TypeAlias = Sequence[Any]
+
+
+class PairsConnection(Protocol):
+    """Runs transactions over the table of pairs, in a thread of its own."""
+
+    def run(self, sql: str, values: Values = ()) -> list[Any]:
+        """Run one statement and return its rows."""
+
+    def begin(self) -> None:
+        """Open a transaction."""
+
+    def lock_pairs(self) -> None:
+        """Keep every other transaction from writing pairs until this one ends."""
+
+    def end(self) -> None:
+        """Make the transaction durable."""
+
+    def undo(self) -> None:
+        """Roll back."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
 EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
 _DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
 _SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
+_JUDGED = f"SELECT {', '.join(Judgement._fields)} FROM judged"
 _CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
-_LOG = ("decided", "settled", "changed")
-# Decisions `d` with what settled them, `s`; `paired` reads a row.
+# Decisions `d` with what settled them, `s`, or what judged them, `j`; `paired` reads a row.
 PAIRED = (
-    f"SELECT {', '.join(f'd.{name}' for name in Decided._fields)}, {', '.join(f's.{name}' for name in Settled._fields)} "
-    "FROM decided d LEFT JOIN settled s ON s.experiment = d.experiment AND s.decision = d.seq"
+    f"SELECT {', '.join(f'd.{name}' for name in Decided._fields)}, {', '.join(f's.{name}' for name in Settled._fields)}, "
+    f"{', '.join(f'j.{name}' for name in Judgement._fields)} "
+    "FROM decided d LEFT JOIN settled s ON s.experiment = d.experiment AND s.decision = d.seq "
+    "LEFT JOIN judged j ON j.experiment = d.experiment AND j.decision = d.seq"
 )
 
 
-def paired(row: Any) -> tuple[Decided, Settled | None]:
-    """A decision, and the row that settled it if there is one."""
-    width = len(Decided._fields)
-    return Decided(*row[:width]), None if row[width] is None else Settled(*row[width:])
+def paired(row: Any) -> tuple[Decided, Outcome]:
+    """A decision, and the row that settled it, or that judged it, if there is one."""
+    first, second = len(Decided._fields), len(Decided._fields) + len(Settled._fields)
+    outcome: Outcome = None
+    if row[first] is not None:
+        outcome = Settled(*row[first:second])
+    elif row[second] is not None:
+        outcome = Judgement(*row[second:])
+    return Decided(*row[:first]), outcome
 
 
 def insertion(table: str, columns: Sequence[str]) -> str:
@@ -53,6 +86,7 @@ def insertion(table: str, columns: Sequence[str]) -> str:
 _INTO = {
     Decided: insertion("decided", ("experiment", *Decided._fields)),
     Settled: insertion("settled", ("experiment", *Settled._fields)),
+    Judgement: insertion("judged", ("experiment", *Judgement._fields)),
     Changed: insertion("changed", ("experiment", *Changed._fields)),
     KeyRow: insertion("request_keys", KeyRow._fields),
     AuditRecord: insertion("audit", AUDIT_COLUMNS),
@@ -170,6 +204,14 @@ class Store(ABC):
     @abstractmethod
     def has_tables(self) -> bool:
         """Whether the database has the service's tables."""
+
+    @abstractmethod
+    def has_pairs(self) -> bool:
+        """Whether pairs were ever kept here."""
+
+    @abstractmethod
+    def open_pairs(self) -> PairsConnection:
+        """Another connection, over the pairs, whose table is created if it is missing."""
 
     @abstractmethod
     def reader(self) -> Self:
@@ -324,7 +366,7 @@ class Store(ABC):
         """Delete a range of a log, except for these decisions, which are in order; return the number of rows."""
         dropped, start = 0, first
         for end in (*(seq for seq in keeping if first <= seq <= last), last + 1):
-            for table in _LOG if end > start else ():
+            for table in EVENTS if end > start else ():
                 sql = f"DELETE FROM {table} WHERE experiment = ? AND seq >= ? AND seq < ? RETURNING 1"
                 dropped += len(self.run(sql, (experiment, start, end)))
             start = end + 1
@@ -353,7 +395,7 @@ class Store(ABC):
     def erase(self, experiment: int, most: int) -> int:
         """Delete so many rows of each table that has rows of an experiment; return the number deleted."""
         erased = 0
-        for table in (*_LOG, "snapshots", "request_keys"):
+        for table in LOGS:
             key = "key" if table == "request_keys" else "seq"
             some = f"SELECT {key} FROM {table} WHERE experiment = ? ORDER BY {key} LIMIT ?"
             sql = f"DELETE FROM {table} WHERE experiment = ? AND {key} IN ({some}) RETURNING 1"
@@ -399,6 +441,7 @@ class Store(ABC):
         return merge(
             (Decided(*row) for row in self.each(f"{_DECIDED} {where}", values)),
             (Settled(*row) for row in self.each(f"{_SETTLED} {where}", values)),
+            (Judgement(*row) for row in self.each(f"{_JUDGED} {where}", values)),
             (Changed(*row) for row in self.each(f"{_CHANGED} {where}", values)),
             key=itemgetter(0),
         )
@@ -430,8 +473,8 @@ class Store(ABC):
         rows = self.run(f"{_SETTLED} WHERE experiment = ? AND decision = ?", (experiment, decision))
         return Settled(*rows[0]) if rows else None
 
-    def joined(self, experiment: int, after: int) -> Iterator[tuple[Decided, Settled | None]]:
-        """The decisions after a row, each with the row that settled it."""
+    def joined(self, experiment: int, after: int) -> Iterator[tuple[Decided, Outcome]]:
+        """The decisions after a row, each with the row that settled it, or that judged it."""
         sql = f"{PAIRED} WHERE d.experiment = ? AND d.seq > ? ORDER BY d.seq"
         return map(paired, self.each(sql, (experiment, after)))
 

@@ -4,6 +4,7 @@ from operator import attrgetter
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic.config import JsonDict
 
 from decoupled.client import neither_or_both
 from decoupled.decision import Mode
@@ -11,7 +12,19 @@ from decoupled.learner import Preference
 
 from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Status, moment
 from ..admission import MOST_FEEDBACK
-from .fields import Advice, Arm, ContextValue, Loss, Model, Number, Problem, StickyKey, Tags, Whole
+from .fields import (
+    Advice,
+    Arm,
+    ContextValue,
+    Loss,
+    Model,
+    Number,
+    Problem,
+    StickyKey,
+    Tags,
+    Whole,
+    one_rule,
+)
 
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
 
@@ -108,7 +121,9 @@ class DecisionOut(BaseModel):
     made_at: str
     expires_at: str | None
     status: Status
-    loss: float | None = Field(description="The loss of the explored arm that was applied.")
+    loss: float | None = Field(
+        description="The loss of the explored arm that was applied; with labels, the label, null if none was wanted."
+    )
     settled_at: str | None
     drawn: Arm | None = Field(
         description="The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it."
@@ -139,6 +154,17 @@ class DecisionOut(BaseModel):
         description="What advisers said: an arm, or probabilities by arm; null for none.",
         examples=[{"router-v2": "a"}],
     )
+    label: bool = Field(description="Whether it wants a label: the true loss, from somebody who knows.")
+    label_probability: float | None = Field(
+        description="The probability with which it did; null without labels."
+    )
+    judged: float | None = Field(
+        description="What a judge said of it, as a loss; null if nobody judged it. If it wants a label, it is pending until "
+        "that comes, whatever its `expires_at` says."
+    )
+    position: float | None = Field(
+        description="How much the judge preferred what it saw first, from -1 to 1; null if that is not known."
+    )
     why: WhyOut | None = Field(
         default=None,
         description="Only where a request asks for it, in mode both: why a contextual policy drew `exploit`. It is not "
@@ -159,14 +185,14 @@ class DecisionPageOut(BaseModel):
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")
 
 
-class FeedbackIn(Model):
-    """The loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them."""
+_ONE: list[JsonDict] = [{"required": [name]} for name in ("loss", "reward", "preference")]
+_ONLY_JUDGED: JsonDict = {"required": ["judged"], "not": {"anyOf": [*_ONE]}}
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [{"required": ["loss"]}, {"required": ["reward"]}, {"required": ["preference"]}]
-        }
-    )
+
+class LabelIn(Model):
+    """The true loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [*_ONE]})
 
     loss: Loss = Field(default=None, description=EXPLORED, examples=[0.25])  # type: ignore[assignment]
     reward: Loss = Field(  # type: ignore[assignment]
@@ -178,19 +204,43 @@ class FeedbackIn(Model):
         "created with feedback preference.",
         examples=["explore"],
     )
-    arm: Arm | None = Field(
-        default=None,
-        description="The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).",
-        examples=["a"],
-    )
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         loss, reward = self.loss is not None, self.reward is not None
         preference = self.preference is not None
-        if loss + reward + preference != 1:
+        enough = getattr(self, "judged", None) is not None
+        if not 1 - enough <= loss + reward + preference <= 1:
             raise ValueError("; ".join(neither_or_both(loss, reward, preference_given=preference) or ()))
         return self
+
+
+class FeedbackIn(LabelIn):
+    """The loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them.
+
+    In an experiment with labels: what a judge said, `judged`, and the label as one of them if it is known already.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [*_ONE, _ONLY_JUDGED]})
+
+    arm: Arm | None = Field(
+        default=None,
+        description="The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).",
+        examples=["a"],
+    )
+    judged: Annotated[
+        Loss | Preference, one_rule("must be a number, or the preference 'explore', 'tie' or 'exploit'")
+    ] = Field(
+        default=None,  # type: ignore[arg-type]
+        description="What a judge says of the explored arm: a loss, or a preference where these are the feedback. Only for "
+        "experiments with labels.",
+        examples=[0.75],
+    )
+    position: Annotated[Number, Field(ge=-1.0, le=1.0)] = Field(
+        default=None,  # type: ignore[assignment]
+        description="How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie.",
+        examples=[1],
+    )
 
 
 class FeedbackItem(FeedbackIn):
@@ -213,9 +263,22 @@ class FeedbackBatchIn(Model):
     def given(self) -> list[Feedback]:
         """The items as the service takes them."""
         return [
-            Feedback(each.decision, each.loss, each.reward, each.arm, each.preference)
+            Feedback(
+                each.decision, each.loss, each.reward, each.arm, each.preference, each.judged, each.position
+            )
             for each in self.items
         ]
+
+
+class LabelQueueOut(BaseModel):
+    """The decisions that were judged and await a label, and the labels so far."""
+
+    experiment: str
+    used: int = Field(description="How many labels were learned from.")
+    missing: int = Field(description="How many never came in time, and count as the experiment declares.")
+    awaiting: int = Field(description="How many decisions were judged and await their label.")
+    lam: float = Field(description="How much the judge counts in the next decision, from 0 to 1.")
+    decisions: list[DecisionOut] = Field(description="Those that await it, oldest first.")
 
 
 class FeedbackResult(BaseModel):

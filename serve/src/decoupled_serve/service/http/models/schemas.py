@@ -24,7 +24,7 @@ from decoupled.base import NAME_SHAPE, short_labels
 from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
 from decoupled.inference import MOST_PATIENCE, PATIENCE
-from decoupled.learner import MOST_IN_A_WINDOW, Guardrails
+from decoupled.learner import LEAST_SHARE, MOST_IN_A_WINDOW, Guardrails, Labels
 from decoupled.policies import Ladder, Policy
 
 from ...experiment.context import MOST_FIELDS
@@ -164,6 +164,26 @@ class BudgetOut(BaseModel):
     allowance: tuple[float, float] | None
 
 
+class LabelsIn(Model):
+    """How many decisions want a label: the true loss of the explored arm, from somebody who knows."""
+
+    share: Annotated[Number, Field(ge=LEAST_SHARE, le=1.0)] = Field(
+        default=Labels.share,
+        description="The probability with which a decision wants a label.",
+        examples=[0.1],
+    )
+    first: Annotated[StrictInt, Field(ge=0, le=2**53), Whole] = Field(
+        default=Labels.first, description="This many decisions want one at the start."
+    )
+    deadline: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] = Field(
+        default=Labels.deadline, description="After this many newer decisions a label no longer counts."
+    )
+    missing: Share = Field(
+        default=Labels.missing,
+        description="What a label that never comes counts as: from 0, the lowest loss, to 1, the highest.",
+    )
+
+
 NAME = f"^{NAME_SHAPE}$"
 AT_EVERY_MOMENT = (
     "The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as "
@@ -254,10 +274,17 @@ class ExperimentIn(Model):
         description="Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss "
         "ever changes.",
     )
-    patience: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] = Field(
-        default=PATIENCE,
+    patience: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] | None = Field(
+        default=None,
         description="How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that "
-        "it counts as `expired_loss` there, or is left out and counted.",
+        f"it counts as `expired_loss` there, or is left out and counted. None: {PATIENCE:,}, or the deadline of labels.",
+        examples=[1000],
+    )
+    labels: LabelsIn | None = Field(
+        default=None,
+        description="How many decisions want a label, if losses come from a judge: then what is learned and every verdict "
+        "are about the labels, for any judge. None: losses are true.",
+        examples=[{"share": 0.1}],
     )
 
     log_keys: KeyLog = Field(
@@ -294,13 +321,23 @@ class ExperimentIn(Model):
             return content
         text = content["learner"].strip()
         saved = checked_learner(text)
-        for name in ("policy", "arms", "loss_range", "seed"):
+        for name in ("policy", "arms", "loss_range", "seed", "labels"):
             if content.get(name) is not None:
                 raise Invalid(f"{name}: comes with the learner; leave it out, or leave out the learner")
         if saved.risk is not None:
             content = {"risk": saved.risk, "drift": saved.drift, **content}
         ends = list(saved.loss_range)
-        return {**content, "learner": text, "policy": saved.policy, "arms": saved.arms, "loss_range": ends}
+        content = {**content, "learner": text, "policy": saved.policy, "labels": saved.labels}
+        return {**content, "arms": saved.arms, "loss_range": ends}
+
+
+class LabelsOut(BaseModel):
+    """How many decisions want a label."""
+
+    share: float
+    first: int
+    deadline: int
+    missing: float
 
 
 class ExperimentOut(BaseModel):
@@ -323,6 +360,9 @@ class ExperimentOut(BaseModel):
     )
     drift: bool = Field(description="Whether its intervals allow for losses that drift.")
     patience: int = Field(description="How many newer decisions wait there for one without feedback.")
+    labels: LabelsOut | None = Field(
+        description="How many decisions want a label; null if losses are true."
+    )
     guardrails: GuardrailsOut = Field(description="The guardrails that hold now.")
     budget: BudgetOut = Field(description="The budget that holds now.")
     state_version: int

@@ -50,9 +50,35 @@ class JudgedOut(BaseModel):
     )
     left_out: int = Field(description="Decisions without a loss in time, which are left out.")
     waiting: int = Field(description="Losses that are not in it yet: they wait for an earlier one.")
-    remark: str | None = Field(description="What is assumed about those left out; null if there are none.")
+    remark: str | None = Field(
+        description="What is assumed about those left out, and about labels that are missing; null if there are none."
+    )
+    judge: str | None = Field(
+        description="With labels, what the judge alone would say; null without, and for a segment."
+    )
+    warning: str | None = Field(
+        description="That the judge alone would decide for another arm than the labels do: do not trust it. null if not."
+    )
     arms: list[ArmLossOut]
     exploited: IntervalOut | None = Field(description="The mean loss of the exploited arms.")
+
+
+class JudgeOut(BaseModel):
+    """What labels say about a judge. All intervals hold at every moment at once."""
+
+    agreement: IntervalOut = Field(
+        description="The mean of 1 - |judged - label|, for losses from 0 to 1: of losses 0 and 1, how often it is right."
+    )
+    bias: dict[str, IntervalOut] = Field(
+        description="By arm, the mean of judged loss minus label: above 0 if it is too harsh on the arm."
+    )
+    position_bias: IntervalOut | None = Field(
+        description="How often it preferred what it saw first, minus how often the second; null if that is not known."
+    )
+    labels: int = Field(description="How many labels these are over.")
+    missing: int = Field(description="How many never came, and count as declared.")
+    awaiting: int = Field(description="How many decisions were judged and await their label.")
+    lam: float = Field(description="How much the judge counts in the next decision, from 0 to 1.")
 
 
 class VerdictOut(JudgedOut):
@@ -79,6 +105,9 @@ class VerdictOut(JudgedOut):
     )
     incumbent_released: bool | None = Field(
         description="Whether another was found to be better; null if there is no incumbent."
+    )
+    judge_report: JudgeOut | None = Field(
+        description="How far the judge can be trusted; null without labels."
     )
 
 
@@ -183,7 +212,8 @@ class HistoryOut(BaseModel):
 
 def verdict_out(found: Judged) -> dict[str, Any]:
     """A verdict as JSON."""
-    return json_of(found, VerdictOut, **found.verdict.to_dict())
+    report = None if found.judge_report is None else json_of(found.judge_report, JudgeOut)
+    return json_of(found, VerdictOut, **found.verdict.to_dict(), judge_report=report)
 
 
 def segments_out(found: SegmentsRecord, limit: int) -> dict[str, Any]:

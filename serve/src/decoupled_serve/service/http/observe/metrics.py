@@ -47,11 +47,16 @@ EXPERIMENT_HELP = {
     "late": "Feedback refused because it came after its deadline, by experiment.",
     "guarded": "Decisions whose arm to exploit a guardrail chose, by experiment.",
     "limited": "Decisions that the budget kept from exploring, by experiment.",
-    "loss": "Sum of the losses applied, each scaled to [0, 1], by experiment.",
+    "loss": "Sum of the losses applied, judged or labelled, each scaled to [0, 1], by experiment.",
+    "labels": "Labels that were learned from, by experiment.",
+    "labels_missing": "Labels that never came in time, by experiment.",
 }
 EXPERIMENT_GAUGES = {
     "pending": "Decisions that are waiting for feedback, by experiment, of those in memory.",
     "leader_share": "The share of the arm exploited most among all decisions that exploited one, by experiment.",
+    "labels_awaiting": "Decisions that were judged and await their label, by experiment, of those in memory.",
+    "judge_lam": "How much the judge counts, from 0 to 1, by experiment, of those in memory.",
+    "judge_warning": "1 if the last verdict that was asked for says not to trust the judge, else 0, by experiment.",
     "segments": "The segments that a contextual policy tells apart, by experiment, of those in memory.",
 }
 SIZE_HELP = {

@@ -34,9 +34,11 @@ from ..models.decisions import (
     FeedbackBatchIn,
     FeedbackBatchOut,
     FeedbackIn,
+    LabelIn,
+    LabelQueueOut,
     decision_out,
 )
-from ..models.fields import TagFilter, parsed
+from ..models.fields import TagFilter, json_of, parsed
 from ..models.problem_json import invalid, problem_of
 from .experiments import After, Limit, Name
 
@@ -46,6 +48,7 @@ Handler: TypeAlias = Callable[[Access, str, Headers, bytes], "Begun"]
 
 DECISIONS = "/v1/experiments/{name}/decisions"
 FEEDBACK = "/v1/decisions/{id}/feedback"
+LABEL = "/v1/decisions/{id}/label"
 FEEDBACK_BATCH = "/v1/feedback"
 _VISIBLE = re.compile(rb"[!-~]{1,%d}" % LONGEST_KEY)
 Id = Annotated[str, Path(min_length=1, max_length=200, description="The id that the decision carried.")]
@@ -81,6 +84,8 @@ class FastRoutes:
             route, handler, name = DECISIONS, self.decide, path[16:-10]
         elif method == "PUT" and path.endswith("/feedback") and path.startswith("/v1/decisions/"):
             route, handler, name = FEEDBACK, self.feedback, path[14:-9]
+        elif method == "PUT" and path.endswith("/label") and path.startswith("/v1/decisions/"):
+            route, handler, name = LABEL, self.label, path[14:-6]
         elif method == "POST" and path == FEEDBACK_BATCH:
             return FEEDBACK_BATCH, self.feedback_batch, ""
         else:
@@ -109,7 +114,16 @@ class FastRoutes:
         sent = validated(FeedbackIn, body)
         reply = self._decisions.feedback(
             access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference,
-            permit=access.permit,
+            judged=sent.judged, position=sent.position, permit=access.permit,
+        )  # fmt: skip
+        return Begun(reply, 200, lambda applied: to_json(decision_out(applied)))
+
+    def label(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
+        """`PUT /v1/decisions/{id}/label`."""
+        access.require("decide")
+        sent = validated(LabelIn, body)
+        reply = self._decisions.label(
+            access.tenant, id, loss=sent.loss, reward=sent.reward, preference=sent.preference, permit=access.permit
         )  # fmt: skip
         return Begun(reply, 200, lambda applied: to_json(decision_out(applied)))
 
@@ -233,9 +247,31 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
     async def put_feedback(request: Request, id: Id) -> Response:  # noqa: A002
         """Send the loss (or reward) of the *explored* arm, or a preference. It is applied exactly once.
 
+        In an experiment with labels, send what a judge said, and the label with it or later, if the decision wants one.
         The same again: 200 and the same body. Another value: 409. After the deadline: 410.
         """
         return await answered(fast.feedback, request, id)
+
+    @router.put(
+        "/decisions/{id}/label",
+        response_model=DecisionOut,
+        responses=refusals(400, 404, 409, 410),
+        openapi_extra=body_of(LabelIn),
+    )
+    async def put_label(request: Request, id: Id) -> Response:  # noqa: A002
+        """Send the label of a decision that was judged and wants one: the true loss of the *explored* arm.
+
+        The same again: 200 and the same body. Another value, a decision that wants no label, or one that was not judged: 409.
+        After as many newer decisions as the experiment's `labels.deadline`: 410.
+        """
+        return await answered(fast.label, request, id)
+
+    @router.get("/experiments/{name}/labels", response_model=LabelQueueOut, responses=refusals(404))
+    async def get_labels(access: Reader, name: Name, limit: Limit = 100) -> Response:
+        """The decisions that were judged and await a label, oldest first, and how many labels were used and are missing."""
+        queue = await service.decisions.awaiting_labels(access.tenant, name, limit)
+        decisions = [decision_out(each) for each in queue.decisions]
+        return JSONResponse(json_of(queue, LabelQueueOut, decisions=decisions))
 
     @router.post(
         "/feedback",

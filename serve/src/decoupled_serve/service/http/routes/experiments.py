@@ -13,7 +13,7 @@ from decoupled.learner import Budget, Guardrails
 from ...api.listing import ExperimentSort, Filed
 from ...commits.replies import Reply
 from ...experiment.records import Experiment, Settings, moment
-from ...experiment.settings import changed_guardrails, checked_budget
+from ...experiment.settings import changed_guardrails, checked_budget, checked_labels
 from ...experiment.snapshots import checked_learner
 from ...service import DecisionService
 from ..admission import MOST_LISTED
@@ -80,6 +80,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             if body.learner is None
             else checked_learner(body.learner).guardrails,
             "budget": Budget() if budget is None else checked_budget(budget.limits(), arms, False),
+            "labels": None if body.labels is None else checked_labels(body.labels.model_dump()),
         }
         if guardrails is not None:
             given["guardrails"] = changed_guardrails(Guardrails(), guardrails.changes(), arms, False)

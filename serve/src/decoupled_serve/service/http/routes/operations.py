@@ -97,14 +97,15 @@ class BackupOut(BaseModel):
     sha256: str
 
 
+Role = Literal["read", "decide", "admin", "label"]
+
+
 class AccessOut(BaseModel):
     """The tenant and the role of a key."""
 
     tenant: str
-    role: Literal["read", "decide", "admin"]
-    may: list[Literal["read", "decide", "admin"]] = Field(
-        description="Every role whose requests it may make: its own and those below."
-    )
+    role: Role
+    may: list[Role] = Field(description="Every role whose requests it may make.")
     mirror: str | None = Field(
         description="The experiment of the mirror that this service belongs to; null if it belongs to none."
     )

@@ -1,0 +1,165 @@
+"""Has some answers labelled: by people in the console, or by whoever knows the true loss."""
+
+import asyncio
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Protocol
+
+from decoupled.client import Retries, ServiceError
+
+from ..service.api.pairs import LONGEST_TEXT, Pair
+from .chat import conversation, said
+from .config import JudgeConfig, LabelsConfig
+from .exchange import Answer, Request, expanded
+from .judges import CopyLoss, HttpJudge, Judge, JudgeFailed, Later, PythonJudge, failed
+from .redaction import Redactor
+
+MOST = 1_000  # answers that are on their way to who labels them
+_RETRIES = Retries(first=0.5, most=30.0)
+_ATTEMPTS = 6  # to hand something to the decision service
+_log = logging.getLogger("decoupled.mirror")
+
+
+class Labelling(Protocol):
+    """What learns labels, and keeps what awaits one."""
+
+    async def label(self, decision: str, loss: float) -> None:
+        """Give the label of a decision."""
+
+    async def keep(self, decision: str, pair: Pair, days: float) -> None:
+        """Keep the answers of a decision until a person has seen them."""
+
+
+class Labeller:
+    """Passes on answers whose decisions want a label, and no others: nobody who labels can tell which those are.
+
+    What is private is removed first. If that fails, nothing is kept or sent. The arms' names, headers, times and prices stay here.
+    """
+
+    def __init__(
+        self, config: LabelsConfig, loss: CopyLoss, backend: Labelling, counts: Counter[str], folder: Path,
+        limit: int,
+    ) -> None:  # fmt: skip
+        self._config, self._loss, self._backend, self._counts = config, loss, backend, counts
+        self._limit = limit
+        self._redactor = None if config.redact is None else Redactor(config.redact, folder)
+        self._judge: Judge | None = None
+        who, way = config.to, JudgeConfig(url="http://-", headers=config.headers, timeout=config.timeout)
+        if config.is_url:
+            self._judge = HttpJudge(way.model_copy(update={"url": who}), limit)
+        elif who != "console":
+            self._judge = PythonJudge(way.model_copy(update={"python": who}), limit, folder)
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start the processes; raises the error if they cannot."""
+        for each in (self._judge, self._redactor):
+            if each is not None:
+                await each.start()
+
+    async def close(self) -> None:
+        """Give up what is on its way: its label counts as missing."""
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        for each in (self._judge, self._redactor):
+            if each is not None:
+                await each.close()
+
+    def begin(self, decision: str, request: Request, served: Answer | None, mirrored: Answer) -> None:
+        """Have an answer labelled, in the background."""
+        if len(self._running) >= MOST:
+            self._counts["full"] += 1
+            return
+        task = asyncio.create_task(self._label(decision, request, served, mirrored))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _label(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> None:
+        try:
+            outcome = await self._outcome(decision, request, served, mirrored)
+        except ServiceError as error:
+            outcome = "refused"
+            _log.warning("decision %s: its label was refused: %s", decision, error)
+        except asyncio.CancelledError:
+            outcome = "shutdown"
+        except Exception as error:  # whose text may be private
+            outcome = "failed"
+            _log.warning("decision %s: gets no label (%s)", decision, type(error).__name__)
+        self._counts[outcome] += 1
+
+    async def _outcome(
+        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
+    ) -> str:
+        if failed(mirrored):  # whoever knows knows that
+            return await self._known(decision, 1.0)
+        if (
+            self._judge is None
+            and served
+            and (served.status, served.body) == (mirrored.status, mirrored.body)
+        ):
+            return await self._known(decision, self._loss.labelled(mirrored, 0.5))  # a tie
+        try:
+            request = await self._request(request)
+            answers = [each and await self._answer(each) for each in (served, mirrored)]
+        except Exception:
+            if self._counts["redact_failed"] == 0:
+                _log.warning("labels.redact fails, so nothing is kept or sent; try it by itself")
+            return "redact_failed"
+        [seen, shown] = answers
+        assert shown is not None
+        if self._judge is not None:
+            try:
+                found = await self._judge.judge(decision, request, seen, shown)
+            except Later:
+                return "later"
+            except JudgeFailed:
+                return "failed"
+            if found.loss is None:
+                return "no_opinion"
+            return await self._known(decision, self._loss.labelled(mirrored, found.loss))
+        assert seen is not None
+        low, high = (self._loss.labelled(mirrored, verdict) for verdict in (0.0, 1.0))
+        title = f"{request.method} {request.target}"
+        title, *texts = (each[:LONGEST_TEXT] for each in (title, request.text, seen.text, shown.text))
+        pair = Pair(title, texts[0], texts[1], texts[2], low, high)
+        await self._handed(decision, pair)
+        return "kept"
+
+    async def _known(self, decision: str, loss: float) -> str:
+        await self._handed(decision, loss)
+        return "labelled"
+
+    async def _handed(self, decision: str, what: float | Pair) -> None:
+        """Hand something to the decision service, which may not be there for a moment."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                if isinstance(what, Pair):
+                    await self._backend.keep(decision, what, self._config.keep_days)
+                else:
+                    await self._backend.label(decision, what)
+                return
+            except ServiceError as error:
+                if error.status < 500 or attempt == _ATTEMPTS:
+                    raise
+            await asyncio.sleep(_RETRIES.pause(attempt))
+
+    # What is shown
+
+    async def _request(self, request: Request) -> Request:
+        chat = "\n\n".join(f"{role}: {text}" for role, text in conversation(request.body))
+        target = await self._redacted(request.target)
+        return Request(request.method, target, (), (await self._redacted(chat or request.text)).encode())
+
+    async def _answer(self, answer: Answer) -> Answer:
+        found = await asyncio.to_thread(expanded, answer, self._limit)
+        text = await self._redacted(said(found.body))
+        if found.status is None or found.status >= 400:
+            text = f"[{'no answer' if found.status is None else f'status {found.status}'}]\n{text}"
+        return Answer("", found.status, (), text.encode(), len(text))
+
+    async def _redacted(self, text: str) -> str:
+        return text if self._redactor is None else await self._redactor.redacted(text)

@@ -1,0 +1,69 @@
+"""The file of the pairs of answers that await a person's label, beside a store in SQLite."""
+
+import os
+from typing import Any
+
+import apsw
+
+from decoupled.client import StoreError
+
+from .schema import PAIRS, SQLITE
+from .sqlite import make_private
+from .store import Values
+
+
+class PairsFile:
+    """A SQLite file of its own, so that no backup has it; only its owner can read it.
+
+    What is deleted is overwritten, and there is no write-ahead log, which would keep it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        make_private(path)
+        try:
+            self._connection = apsw.Connection(path)
+            self._connection.set_busy_timeout(10_000)
+            for name, value in (
+                ("secure_delete", "on"),
+                ("journal_mode", "delete"),
+                ("synchronous", "full"),
+            ):
+                self._connection.pragma(name, value)
+        except (apsw.Error, OSError) as error:
+            raise self._failed(error) from error
+        self.run(PAIRS.format(**SQLITE._asdict()))
+
+    def _failed(self, error: Exception) -> StoreError:
+        return StoreError.of(
+            "pairs", self._path, f"cannot be used ({error})", "check the file and its disk"
+        )
+
+    def run(self, sql: str, values: Values = ()) -> list[Any]:
+        """Run one statement and return its rows."""
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise self._failed(error) from error
+
+    def begin(self) -> None:
+        """Open a transaction, and lock the file."""
+        if not os.path.exists(self._path):
+            raise self._failed(FileNotFoundError("it was removed while in use"))
+        self.run("BEGIN IMMEDIATE")
+
+    def lock_pairs(self) -> None:
+        """Do nothing: `begin` has locked the file."""
+
+    def end(self) -> None:
+        """Make the transaction durable."""
+        self.run("COMMIT")
+
+    def undo(self) -> None:
+        """Roll back."""
+        if self._connection.in_transaction:
+            self.run("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
