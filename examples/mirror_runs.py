@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -35,6 +36,7 @@ class Run:
     served: list[str]
     copies: list[tuple[str, float]]
     paid: list[str]  # the copies that cost a call of their own, because another arm had served
+    verdict: dict[str, Any]  # at the end
 
 
 @contextmanager
@@ -76,9 +78,9 @@ def _configured(config: Path, ports: dict[str, int], policy: str, seed: int, fol
     text = re.sub(r'(listen|console) = "127.0.0.1:\d+"', r'\1 = "127.0.0.1:0"', config.read_text())
     text = re.sub(r"(?m)^policy = .*$", f"policy = {policy}\nseed = {seed}", text)
     for name, port in ports.items():
-        text = re.sub(rf'(name = "{name}"\nurl = "http://127.0.0.1:)\d+', rf"\g<1>{port}", text)
-    for judge in config.parent.glob("judge.py"):
-        (folder / judge.name).write_bytes(judge.read_bytes())
+        text = re.sub(rf'((?:name|model) = "{name}"\nurl = "http://127.0.0.1:)\d+', rf"\g<1>{port}", text)
+    for code in config.parent.glob("*.py"):  # judges
+        (folder / code.name).write_bytes(code.read_bytes())
     (folder / config.name).write_text(text)
     return folder / config.name
 
@@ -98,10 +100,14 @@ async def _sent(console: str, url: str, requests: Sequence[httpx.Request]) -> Ru
     async with httpx.AsyncClient(verify=False, timeout=60.0) as http:
         while (status := (await http.get(f"{console}/mirror")).json())["queue"]:
             await asyncio.sleep(0.01)
-        log = (await http.get(f"{console}/v1/experiments/{status['experiment']}/log?format=csv")).text
+        experiment = f"{console}/v1/experiments/{status['experiment']}"
+        verdict = (await http.get(f"{experiment}/verdict")).json()
+        log = (await http.get(f"{experiment}/log?format=csv")).text
     rows = [row for row in csv.DictReader(io.StringIO(log)) if row["loss"]]
     copies = [(row["explore"], float(row["loss"])) for row in rows]
-    return Run(served, copies, [row["explore"] for row in rows if row["explore"] != row["exploit"]])
+    return Run(
+        served, copies, [row["explore"] for row in rows if row["explore"] != row["exploit"]], verdict
+    )
 
 
 def switched(run: Run, incumbent: str, at: float) -> list[str]:

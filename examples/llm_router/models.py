@@ -7,13 +7,17 @@ always the same ones.
 """
 
 import argparse
-import json
 import random
 import re
-import threading
+import sys
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from stub_api import last_message, serve
 
 
 class Model(NamedTuple):
@@ -46,59 +50,19 @@ def product(question: str) -> int:
     return int(left) * int(right)
 
 
-def completion(name: str, request: dict[str, object]) -> dict[str, object]:
-    """What the API answers."""
-    messages = request["messages"]
-    assert isinstance(messages, list)
-    found = re.search(r"\d+ \* \d+", messages[-1]["content"])
+def reply(name: str, request: dict[str, object]) -> str:
+    """What a model answers."""
+    found = re.search(r"\d+ \* \d+", last_message(request))
     assert found is not None
-    question = found[0]
-    content = str(product(question) + is_wrong(name, question))
-    return {
-        "object": "chat.completion",
-        "model": name,
-        "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
-        ],
-        "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
-    }
-
-
-def server(name: str, port: int) -> ThreadingHTTPServer:
-    """A server of one model."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # a response is two small writes
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            answer = json.dumps(completion(name, json.loads(body))).encode()
-            time.sleep(MODELS[name].seconds)
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            pass
-
-    found = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    found.daemon_threads = True
-    return found
+    time.sleep(MODELS[name].seconds)
+    return str(product(found[0]) + is_wrong(name, found[0]))
 
 
 def main() -> None:
     """Serve the models, and print their ports as JSON."""
     parser = argparse.ArgumentParser(description="Three stub models behind an OpenAI-style API.")
     parser.add_argument("--port", type=int, default=9101, help="of the first model; 0 for free ports")
-    port = parser.parse_args().port
-    servers = {name: server(name, port and port + place) for place, name in enumerate(MODELS)}
-    print(json.dumps({name: each.server_address[1] for name, each in servers.items()}), flush=True)
-    for each in servers.values():
-        threading.Thread(target=each.serve_forever, daemon=True).start()
-    threading.Event().wait()
+    serve({name: partial(reply, name) for name in MODELS}, parser.parse_args().port)
 
 
 if __name__ == "__main__":

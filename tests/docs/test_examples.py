@@ -47,11 +47,11 @@ def test_the_shadow_router_serves_the_best_model_more_and_more(tmp_path: Path) -
     assert len(Counter(router.explored)) == 3, "all three are tried in shadow"
 
 
-@pytest.mark.parametrize("folder", ["llm_router", "bad_deploy"])
+@pytest.mark.parametrize("folder", ["llm_router", "llm_judge", "bad_deploy"])
 def test_the_configurations_can_be_read(folder: str) -> None:
     config = read_config(ROOT / "examples" / folder / "mirror.toml")
-    assert len(config.arms) == {"llm_router": 3, "bad_deploy": 2}[folder]
-    assert config.mirror.share == 0.05
+    assert len(config.arms) == {"llm_router": 3, "llm_judge": 2, "bad_deploy": 2}[folder]
+    assert config.mirror.share == (1.0 if folder == "llm_judge" else 0.05)
 
 
 def test_the_router_runs_and_judges_its_claims(tmp_path: Path) -> None:
@@ -70,3 +70,16 @@ def test_the_router_runs_and_judges_its_claims(tmp_path: Path) -> None:
     assert (tmp_path / "llm-router" / "llm-router.png").exists()
     # One run has no interval, so nothing can be claimed from it.
     assert {claim["verdict"] for claim in claims} == {"undecided"}
+
+
+def test_labels_find_out_that_the_judge_favours_the_worse_model(tmp_path: Path) -> None:
+    """In 24 runs of 1,000 requests, labels decided by round 220 at the latest, and the judge alone by round 40."""
+    command = [sys.executable, str(ROOT / "examples" / "llm_judge" / "run.py"), "--requests", "500"]
+    done = subprocess.run(
+        [*command, "--runs", "1", "--out", str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    alone, labelled = (line for line in done.stdout.splitlines() if line.startswith("Run 1"))
+    assert "the judge alone: chatty is better than concise" in alone
+    assert "with labels: concise is better than chatty" in labelled
+    assert "Warning: the judge alone would choose chatty" in labelled
