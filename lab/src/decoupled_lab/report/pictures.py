@@ -1,4 +1,4 @@
-"""The figures of a report: heat maps beside the panels of `decoupled.plots`, and the files that a figure is written to."""
+"""The figures of a report: heat maps beside the panels of `decoupled.plots`, and the files of a figure."""
 
 import csv
 import io

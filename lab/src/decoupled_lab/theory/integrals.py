@@ -1,7 +1,7 @@
-"""Integrals that the proofs rest on, beside the law of the perturbed leader: slopes, mean winning draws, the law after a move.
+"""Integrals that the proofs rest on: slopes of the perturbed leader's law, mean winning draws, the law after a move.
 
-Each is a sum over the nodes of `winner_law`: a row of a matrix here is a node, a column an arm. The nodes of `Moments` reach
-further out, because a mean winning draw has a heavier tail than a probability.
+Each is a sum over the nodes of `winner_law`: a row of a matrix here is a node, a column an arm. The nodes of `Moments`
+reach further out, because a mean winning draw has a heavier tail than a probability.
 """
 
 from typing import NamedTuple
