@@ -158,8 +158,8 @@ def _picture_data(picture: Picture | Maps) -> dict[str, Any]:
 
 def _panel_data(panel: Panel | Heat) -> dict[str, Any]:
     if isinstance(panel, Heat):
-        curves = {"series": (), "log_x": False, "log_y": False, "floor": 0.0}
-        return panel._asdict() | {"values": [_digits(row) for row in panel.values], **curves, "heat": True}
+        axes = {"log_x": False, "log_y": False, "floor": 0.0}
+        return panel._asdict() | {"values": [_digits(row) for row in panel.values], **axes, "heat": True}
     lowest = min((float(value) for series in panel.series for value in series.y), default=0.0)
     series = [_series_data(each) for each in panel.series]
     return panel._asdict() | {"series": series, "floor": min(0.0, lowest)}

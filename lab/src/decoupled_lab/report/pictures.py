@@ -36,6 +36,7 @@ class Heat(NamedTuple):
     values: Floats  # rows x columns, from 1 on
     x_label: str
     y_label: str
+    series: tuple[plots.Series, ...] = ()  # always empty
 
 
 class Maps(NamedTuple):
