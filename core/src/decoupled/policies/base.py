@@ -25,8 +25,7 @@ class Policy(Description, kind="policy", package=__package__):
     """A frozen description of how to decide and learn; `start` creates a learner that runs it.
 
     A policy is one file: a frozen dataclass of parameters, a tuple of numbers for compiled code, and
-    three compiled functions over a `State` whose rows the `layout` names. Where a method takes a `state`, it is that of
-    the running policy.
+    three compiled functions over a `State` whose rows the `layout` names.
 
     >>> import decoupled as dc
     >>> policy = dc.FTPL(alpha=2.5)
@@ -184,11 +183,19 @@ class Policy(Description, kind="policy", package=__package__):
         raise NotImplementedError
 
     def exploitation_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is exploited."""
+        """The exact probability with which each arm is exploited.
+
+        Args:
+            state: the state of the running policy.
+        """
         raise NotImplementedError
 
     def exploration_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is explored."""
+        """The exact probability with which each arm is explored.
+
+        Args:
+            state: the state of the running policy.
+        """
         if self.coupled:
             return self.exploitation_law(state)
         raise NotImplementedError
@@ -197,6 +204,9 @@ class Policy(Description, kind="policy", package=__package__):
         """How to draw the arm that a key exploits: see Learner.decide(key=...).
 
         Override it if your policy perturbs: a key then keeps its perturbations, and moves less often.
+
+        Args:
+            state: the state of the running policy.
         """
         return Keyed(keyed_race, (self.exploitation_law(state),))
 
@@ -206,15 +216,27 @@ class Policy(Description, kind="policy", package=__package__):
         return False
 
     def rung_weights(self, state: State) -> dict[str, float]:
-        """How often each rung plays, by name, for a policy that has some."""
+        """How often each rung plays, by name, for a policy that has some.
+
+        Args:
+            state: the state of the running policy.
+        """
         return {}
 
     def estimates(self, state: State) -> Floats:
-        """What the policy has learned about each arm: the sum of its loss estimates, unless overridden."""
+        """What the policy has learned about each arm: the sum of its loss estimates, unless overridden.
+
+        Args:
+            state: the state of the running policy.
+        """
         return np.array(self.layout.row(state, "estimates"), np.float64)
 
     def baselines(self, state: State) -> tuple[Ints, Floats]:
-        """The places of the arms that have a baseline now, and its values; for a policy with such a row."""
+        """The places of the arms that have a baseline now, and its values; for a policy with such a row.
+
+        Args:
+            state: the state of the running policy.
+        """
         row = self.layout.row(state, str(self.baseline))
         places = np.flatnonzero(row)
         return places, row[places]
@@ -253,11 +275,19 @@ class Policy(Description, kind="policy", package=__package__):
         """
 
     def most_predicted(self, state: State) -> Floats:
-        """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it."""
+        """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it.
+
+        Args:
+            state: the state of the running policy.
+        """
         return np.full(state.floats.shape[1], np.inf)
 
     def unknown(self, state: State) -> NDArray[np.bool_]:
-        """A mask of the arms about which nothing is learned, except perhaps losses of 0."""
+        """A mask of the arms about which nothing is learned, except perhaps losses of 0.
+
+        Args:
+            state: the state of the running policy.
+        """
         found = np.ones(state.floats.shape[1], np.bool_)
         for name in self.layout.learned:
             row = self.layout.row(state, name)
@@ -268,7 +298,11 @@ class Policy(Description, kind="policy", package=__package__):
         return found
 
     def clear_baselines(self, state: State) -> None:
-        """Tell `update` that a decision has no baselines, or that those of its own round count: see `any_baseline`."""
+        """Tell `update` that a decision has no baselines, or that those of its own round count: see `any_baseline`.
+
+        Args:
+            state: the state of the running policy.
+        """
         self.set_baselines(state, np.empty(0, np.int64), np.empty(0))
 
     def init_new_arms(self, state: State, first: int) -> None:

@@ -84,6 +84,9 @@ def save(figure: Figure, path: Target) -> Figure:
 def plot_tuning(path: Target = None) -> Figure:
     """The two constants of the corollary by c, with the c that minimises the first.
 
+    Args:
+        path: the file to save the figure to; None saves nothing.
+
     >>> from decoupled_lab import theory
     >>> theory.figures.plot_tuning().axes[0].get_xlabel()
     'c'
@@ -165,6 +168,9 @@ def plot_bounds(
 def plot_event(path: Target = None) -> Figure:
     """Why D_t needs a strict inequality: two arms, the rival ahead.
 
+    Args:
+        path: the file to save the figure to; None saves nothing.
+
     >>> from decoupled_lab import theory
     >>> theory.figures.plot_event().axes[0].get_ylabel()
     'probability of exploiting the best arm'
@@ -219,6 +225,9 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
 def plot_tail(path: Target = None) -> Figure:
     """The tail bound taken from geometric resampling, and the cost of its correction.
 
+    Args:
+        path: the file to save the figure to; None saves nothing.
+
     >>> from decoupled_lab import theory
     >>> len(theory.figures.plot_tail().axes)
     2
@@ -262,6 +271,9 @@ def borrowed_sum(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.
 def plot_exponent(path: Target = None) -> Figure:
     """The step of (21) that lowers an exponent on a base above 1.
 
+    Args:
+        path: the file to save the figure to; None saves nothing.
+
     >>> from decoupled_lab import theory
     >>> theory.figures.plot_exponent().axes[0].get_xlabel()
     'w'
@@ -286,6 +298,9 @@ def plot_exponent(path: Target = None) -> Figure:
 
 def plot_slope(path: Target = None) -> Figure:
     """The derivative of phi that the stability lemma integrates, and the true derivative for a sole leader.
+
+    Args:
+        path: the file to save the figure to; None saves nothing.
 
     >>> from decoupled_lab import theory
     >>> len(theory.figures.plot_slope().axes[0].get_lines())
