@@ -223,8 +223,8 @@ def rung_weights() -> Any:
 
 def tuned_map(number: int) -> Any:
     """The map of c and alpha, from the committed measurements of a GPU."""
-    from decoupled.plots import draw
     from decoupled_lab.paper.tuned_map import maps, read
+    from decoupled_lab.report.pictures import draw
 
     return draw(maps(read(Path(__file__).parents[1] / "data/tuned-map.csv"))[number])
 

@@ -137,15 +137,8 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
             shifts = np.sort(np.random.default_rng(arms).exponential(size=arms))
             shifts -= shifts[0]
             nodes = winner_law.grid(arms, alpha, frechet)
-            work, law, square = np.zeros(arms), np.zeros(arms), np.zeros((max(arms, 4), arms))
-            moves = np.linspace(0.0, 2.0, arms)
-            for function, arguments in (
-                (winner_law._add_law, (shifts, alpha, frechet, nodes, work, law)),
-                (winner_law._add_moments, (shifts, alpha, frechet, nodes, work, square)),
-                (winner_law._add_moved, (shifts, moves, alpha, frechet, nodes, work, law)),
-                (winner_law._add_pairs, (shifts, alpha, frechet, nodes, work, square)),
-            ):
-                yield f"{function.__name__}, {alpha}, {frechet}, {arms}", function, arguments
+            arguments = (shifts, alpha, frechet, nodes, np.zeros(arms), np.zeros(arms))
+            yield f"winner law, {alpha}, {frechet}, {arms}", winner_law._add_law, arguments
     rng = np.random.default_rng(0)
     accounts = (np.array([5, 9]), rng.random((2, 4)) * [[5.0], [9.0]], rng.random(2) * 5.0)
     yield "against_best", against_best, accounts

@@ -1,17 +1,13 @@
 """Figures as values, and one colour-blind-safe style to draw them.
 
-A `Picture` describes a figure; `draw` makes a static version of it, and the report an interactive one.
+A `Picture` describes a figure; `draw` makes a static version of it, and the report of the lab an interactive one.
 """
 
-import csv
-import io
 import math
-import os
 import textwrap
 from collections.abc import Sequence
 from itertools import count
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,17 +35,8 @@ NAMES = {
 WIDTH, SMALL = 4.8, 9.0
 DOTS_PER_INCH = 150
 
-WORST = 10.0  # the value of a map's darkest colour
-
 # Publishers refuse the fonts that Matplotlib writes to a PDF unless told otherwise (Type 3).
 EMBEDDED: Any = {"pdf.fonttype": 42, "ps.fonttype": 42}
-
-# Keep the time and random names out of files, so that the same picture gives the same bytes.
-REPRODUCIBLE: dict[str, Any] = {
-    "png": {"metadata": {"Software": None}},
-    "svg": {"metadata": {"Date": None}},
-    "pdf": {"metadata": {"CreationDate": None, "Producer": None, "Creator": None}},
-}
 
 
 class Series(NamedTuple):
@@ -113,53 +100,19 @@ class Panel(NamedTuple):
     log_y: bool = False
 
 
-class Heat(NamedTuple):
-    """One heat map: a colour for each column and row, by the logarithm of the value.
-
-    >>> Heat("gap", ("2", "4"), ("0.1",), np.array([[1.0, 2.0]]), "arms", "gap").values.shape
-    (1, 2)
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[str, ...]
-    values: Floats  # rows x columns, from 1 on
-    x_label: str
-    y_label: str
-    series: tuple[Series, ...] = ()  # always empty
-    log_x: bool = False
-    log_y: bool = False
-
-
 class Picture(NamedTuple):
     """One figure: panels in rows of `columns`, with a name for its files and a caption.
 
     >>> curve = Series("FTPL", np.array([1.0]), np.array([0.5]))
-    >>> Picture("regret", "Regret", "", (Panel("two arms", (curve,)),)).to_csv().splitlines()[1]
-    'two arms,FTPL,1.0,0.5,,'
+    >>> Picture("regret", "Regret", "", (Panel("two arms", (curve,)),)).columns
+    1
     """
 
     name: str
     title: str
     caption: str
-    panels: tuple[Panel | Heat, ...]
+    panels: tuple[Panel, ...]
     columns: int = 1
-
-    def to_csv(self) -> str:
-        """The numbers behind the picture, one line per point."""
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
-        lines.writerow(("panel", "series", "x", "y", "low", "high"))
-        for panel in self.panels:
-            if isinstance(panel, Heat):
-                for row, values in zip(panel.rows, panel.values, strict=True):
-                    for column, value in zip(panel.columns, values, strict=True):
-                        lines.writerow((panel.title, row, column, repr(float(value)), "", ""))
-            for series in panel.series:
-                for x, y, *ends in zip(series.x, series.y, *series.ends, strict=True):
-                    shown = ("" if math.isnan(end) else repr(float(end)) for end in ends)
-                    lines.writerow((panel.title, series.label, repr(float(x)), repr(float(y)), *shown))
-        return text.getvalue()
 
 
 def draw(picture: Picture) -> "Figure":
@@ -172,8 +125,6 @@ def draw(picture: Picture) -> "Figure":
     with needed_for("a picture"):
         from matplotlib.figure import Figure  # slow to import, and most of the package never draws
 
-    if isinstance(picture.panels[0], Heat):
-        return _draw_maps(Figure, picture)
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)
     width = WIDTH if columns == 1 else min(3.4 * columns, 13.0)
@@ -198,8 +149,7 @@ def draw(picture: Picture) -> "Figure":
         place = (left + column * step_x, bottom + (rows - 1 - row) * step_y)
         size = (step_x - 0.62 / width, step_y - 0.7 / height)
         axes: Any = figure.add_axes((*place, *size))
-        if isinstance(panel, Panel):
-            fill(axes, panel)
+        fill(axes, panel)
         if column:
             axes.set_ylabel("")
         if inside and names:
@@ -225,24 +175,6 @@ def drawable(text: str) -> str:
     except ValueError:
         return text.replace("$", r"\$")
     return text
-
-
-def _draw_maps(kind: Any, picture: Picture) -> "Figure":
-    """Small maps beside each other, with one scale of colours. The numbers are in the picture's data."""
-    maps = [panel for panel in picture.panels if isinstance(panel, Heat)]
-    columns = min(picture.columns, len(maps))
-    rows = -(-len(maps) // columns)
-    figure = kind(figsize=(max(WIDTH, 1.2 * columns), 1.55 * rows + 1.2), layout="constrained")
-    grid: Any = figure.subplots(rows, columns, squeeze=False)
-    for number, (axes, heat) in enumerate(zip(grid.flat, maps, strict=False)):
-        painted = _paint(axes, heat, outer=(number % columns == 0, number >= len(maps) - columns))
-    bar = figure.colorbar(painted, ax=grid, location="bottom", aspect=40, shrink=0.95)
-    ticks = [value for value in (1.0, 1.5, 2.0, 3.0, 5.0, WORST) if value <= WORST]
-    bar.set_ticks([math.log(value) for value in ticks], labels=[f"{value:g}" for value in ticks])
-    bar.ax.tick_params(labelsize=SMALL)
-    bar.set_label(f"times the lowest (dark: {WORST:g} times or more)", fontsize=SMALL)
-    figure.suptitle(picture.title, fontsize=11)
-    return cast("Figure", figure)
 
 
 def _shared_legend(figure: Any, columns: int, y: float) -> None:
@@ -297,27 +229,6 @@ def fill(axes: Any, panel: Panel) -> None:
         axes.axhline(0.0, color="black", linewidth=0.8)
 
 
-def _paint(axes: Any, heat: Heat, outer: tuple[bool, bool]) -> Any:
-    """One map, with a dot at its lowest value; labels only if it is in the outer column or the last row."""
-    scale = {"cmap": "viridis_r", "vmin": 0.0, "vmax": math.log(WORST)}
-    painted = axes.imshow(np.log(heat.values), origin="lower", aspect="auto", **scale)
-    row, column = np.unravel_index(np.nanargmin(heat.values), heat.values.shape)
-    axes.plot(column, row, "o", color="white", markeredgecolor="black", markersize=5)
-    axes.set_title(heat.title.replace(", ", "\n"), fontsize=SMALL)
-    step = 3 if len(heat.columns) > 8 else 1  # labels side by side
-    axes.set_xticks(range(0, len(heat.columns), step), heat.columns[::step])
-    axes.set_yticks(
-        range(0, len(heat.rows), 1 + len(heat.rows) // 6), heat.rows[:: 1 + len(heat.rows) // 6]
-    )
-    axes.tick_params(labelsize=SMALL)
-    axes.tick_params(labelleft=outer[0], labelbottom=outer[1])
-    if outer[0]:
-        axes.set_ylabel(heat.y_label, fontsize=SMALL)
-    if outer[1]:
-        axes.set_xlabel(heat.x_label, fontsize=SMALL)
-    return painted
-
-
 def _label_logs(axis: Any) -> None:
     """Label 1, 2, 5, 10, ... if the axis spans a few decades, else powers of ten, as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -354,24 +265,3 @@ def _plot(axes: Any, series: Series, floor: float) -> None:
     if series.band is not None:
         low, high = series.ends
         axes.fill_between(series.x, np.maximum(low, floor), high, color=colour, alpha=0.15, linewidth=0)
-
-
-def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
-    """Write the picture as PNG, SVG and PDF, and its numbers as CSV; the same picture gives the same bytes.
-
-    >>> import tempfile
-    >>> curve = Series("FTPL", np.arange(1.0, 4.0), np.arange(3.0))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_static(Picture("regret", "Regret", "", (Panel("two arms", (curve,)),)), folder)
-    ...     sorted(file.name for file in Path(folder).iterdir())
-    ['regret.csv', 'regret.pdf', 'regret.png', 'regret.svg']
-    """
-    from matplotlib import rc_context
-
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none", **EMBEDDED}):
-        figure = draw(picture)
-        for kind, options in REPRODUCIBLE.items():
-            figure.savefig(target / f"{picture.name}.{kind}", dpi=DOTS_PER_INCH, **options)
-    (target / f"{picture.name}.csv").write_text(picture.to_csv(), encoding="utf-8")

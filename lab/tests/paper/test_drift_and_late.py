@@ -1,5 +1,6 @@
 """Experiments on worlds that change and on late feedback: their worlds, their verdicts on made-up numbers, and small runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,12 @@ import numpy as np
 import pytest
 
 from decoupled import FTPL, Ladder, Policy
+from decoupled.plots import Panel
 from decoupled_lab.paper import drift, late
 from decoupled_lab.paper.base import Scale, Simulated
 from decoupled_lab.paper.setup import WITHOUT_MEMORY
 from decoupled_lab.report.page import Section
+from decoupled_lab.report.pictures import Heat
 from support.made_up_results import MadeUp
 
 
@@ -43,7 +46,8 @@ def test_regret_is_counted_against_the_best_arm_of_each_round() -> None:
 
 def test_a_changing_world_is_measured_and_drawn(tmp_path: Path) -> None:
     section = measured(drift.Drift(), tmp_path)
-    rows, panels = section.tables[0].rows, section.pictures[0].panels
+    rows = section.tables[0].rows
+    panels: Sequence[Panel | Heat] = section.pictures[0].panels
     assert [row[0] for row in rows] == [panel.title for panel in panels] == list(drift.worlds(2_500))
     assert [bool(row[5]) for row in rows] == [True, *[False] * 6]
     for row, panel in zip(rows, panels, strict=True):  # the curves end at the means of the table

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
-from decoupled.plots import Heat
 from decoupled.simulation.plan import Plan
 from decoupled_lab.paper import tuned_map
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.runner import fit_for_devices
 from decoupled_lab.report.page import Section, build_page
+from decoupled_lab.report.pictures import Heat, numbers_of
 
 DATA = Path(__file__).parents[3] / "docs/data/tuned-map.csv"
 
@@ -40,7 +40,7 @@ def test_maps_are_reported() -> None:
     assert isinstance(first, Heat)
     assert first.values.shape == (8, 12)
     assert first.values.min() == 1.0
-    assert len(pictures[0].to_csv().splitlines()) == 1 + sum(p.policy == "FTPL" for p in points)
+    assert len(numbers_of(pictures[0]).splitlines()) == 1 + sum(p.policy == "FTPL" for p in points)
     section = Section("", (), pictures, (tuned_map.winners(points),))
     page = build_page("title", "", {}, [section])
     data = json.loads(re.search(r'id="pictures">(.*?)</script>', page).group(1))  # type: ignore[union-attr]

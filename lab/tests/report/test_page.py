@@ -13,9 +13,10 @@ import pytest
 
 import decoupled_lab.paper
 from decoupled.errors import ParameterError
-from decoupled.plots import Panel, Picture, Series, draw, save_static
+from decoupled.plots import Panel, Picture, Series, draw
 from decoupled_lab.report.claims import Claim, Measure, judged_above, not_judged
 from decoupled_lab.report.page import ReportTable, Section, build_page, counted
+from decoupled_lab.report.pictures import numbers_of, save_static
 from decoupled_lab.report.text import readable, typeset
 
 
@@ -100,7 +101,7 @@ def test_every_format_is_written_and_the_same_each_time(tmp_path: Path) -> None:
 
 
 def test_the_numbers_behind_a_picture() -> None:
-    lines = list(csv.DictReader(io.StringIO(picture().to_csv())))
+    lines = list(csv.DictReader(io.StringIO(numbers_of(picture()))))
     assert len(lines) == 9
     assert [float(line["y"]) for line in lines[:3]] == [0.5, 5.0, 50.0]
     assert [float(line["low"]) for line in lines[:3]] == pytest.approx([0.4, 4.0, 40.0])
@@ -110,7 +111,7 @@ def test_the_numbers_behind_a_picture() -> None:
 
 def test_a_band_may_reach_further_on_one_side() -> None:
     lopsided = Series("FTPL", X, X, np.stack([X / 2, 3 * X]))
-    lines = csv.DictReader(io.StringIO(Picture("a", "", "", (Panel("", (lopsided,)),)).to_csv()))
+    lines = csv.DictReader(io.StringIO(numbers_of(Picture("a", "", "", (Panel("", (lopsided,)),)))))
     assert [(float(line["low"]), float(line["high"])) for line in lines] == [(0.5, 4.0), (5, 40), (50, 400)]
     (band,) = draw(Picture("a", "", "", (Panel("", (lopsided,)),))).axes[0].collections
     drawn = np.asarray(band.get_paths()[0].vertices)[:, 1]

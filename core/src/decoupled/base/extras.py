@@ -7,39 +7,27 @@ from importlib.util import find_spec
 
 from ..errors import MissingExtraError
 
-# A module that several extras bring is listed with the smallest of them.
-EXTRA_OF = {
-    "numba": "jit",
-    "llvmlite": "jit",
-    "scipy": "simulate",
-    "xarray": "simulate",
-    "pandas": "simulate",
-    "h5netcdf": "simulate",
-    "h5py": "simulate",
-    "matplotlib": "plots",
-    "plotly": "plots",
-    "typer": "cli",
-    "rich": "cli",
-    "scs": "conic",
-    "distributed": "dask",
-    "dask": "dask",
-    "pyarrow": "parquet",
-    "psycopg": "postgres",
-    "opentelemetry": "otel",
-    "sklearn": "sklearn",
-    "litellm": "litellm",
-    "apsw": "serve",
-    "fastapi": "serve",
-    "h11": "serve",
-    "jinja2": "lab",
-    "markupsafe": "lab",
-    "httptools": "serve",
-    "httpx": "client",
-    "prometheus_client": "serve",
-    "pydantic": "serve",
-    "starlette": "serve",
-    "uvicorn": "serve",
+# The modules that each extra brings; one that several bring is listed with the smallest of them.
+_MODULES = {
+    "cli": ("typer", "rich"),
+    "client": ("httpx",),
+    "conic": ("scs",),
+    "dask": ("dask", "distributed"),
+    "jit": ("numba", "llvmlite"),
+    "lab": ("jinja2", "markupsafe"),
+    "litellm": ("litellm",),
+    "otel": ("opentelemetry",),
+    "parquet": ("pyarrow",),
+    "plots": ("matplotlib", "plotly"),
+    "postgres": ("psycopg",),
+    "serve": (
+        *("apsw", "fastapi", "h11", "httptools"),
+        *("prometheus_client", "pydantic", "starlette", "uvicorn"),
+    ),
+    "simulate": ("scipy", "xarray", "pandas", "h5netcdf", "h5py"),
+    "sklearn": ("sklearn",),
 }
+EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
 
 
 @contextmanager

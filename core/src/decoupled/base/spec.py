@@ -65,12 +65,21 @@ class Description:
         >>> dc.TsallisINF().to_dict()["schedule"]
         'rounds'
         """
-        nested = {
-            field.name: value.to_dict()
+        plain = {
+            field.name: value.to_dict() if isinstance(value, Description) else list(value)
             for field in fields(self)  # type: ignore[arg-type]
-            if isinstance(value := getattr(self, field.name), Description)
+            if isinstance(value := getattr(self, field.name), (Description, tuple))  # JSON has no tuples
         }
-        return {"name": type(self).__name__, **asdict(self), **nested}  # type: ignore[call-overload]
+        return {"name": type(self).__name__, **asdict(self), **plain}  # type: ignore[call-overload]
+
+    def _short_repr(self, always: tuple[str, ...] = ()) -> str:
+        """The call with the parameters that are not at their defaults, and those named."""
+        told = [
+            f"{field.name}={value!r}"
+            for field in fields(self)  # type: ignore[arg-type]
+            if (value := getattr(self, field.name)) != field.default or field.name in always
+        ]
+        return f"{type(self).__qualname__}({', '.join(told)})"
 
     def to_json(self) -> str:
         """The description as JSON text."""

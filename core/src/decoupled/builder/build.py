@@ -118,10 +118,8 @@ def build(
 ) -> None:
     """Build the libraries and the manifest in a folder, or raise `UnbuiltError`."""
     linker, kinds = find_linker(), wanted()
-    start, digests = (
-        time.perf_counter(),
-        sources(),
-    )  # before anything is compiled: a source may change meanwhile
+    # Before anything is compiled: a source may change meanwhile.
+    start, digests = time.perf_counter(), sources()
     with tempfile.TemporaryDirectory() as scratch:
         kept = Kept(folder / unfinished(kinds))
         built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell, kept)

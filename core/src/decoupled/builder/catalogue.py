@@ -109,9 +109,6 @@ def _common() -> Group:
     # Only the functions listed here have a name in the library.
     functions: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
-        (winner_law._add_moments, (numbers, 2.0, True, nodes, numbers, table)),
-        (winner_law._add_moved, (numbers, numbers, 2.0, True, nodes, numbers, numbers)),
-        (winner_law._add_pairs, (numbers, 2.0, True, nodes, numbers, table)),
         (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),

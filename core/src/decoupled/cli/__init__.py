@@ -7,12 +7,17 @@ from ..base.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)
 
+# The commands of the other packages of this project, by the extra that brings them.
+ELSEWHERE = {
+    "serve": (
+        *("serve", "mirror", "weights", "health", "config", "keys", "migrate", "doctor", "backup"),
+        *("restore", "audit"),
+    ),
+    "lab": ("reproduce", "report", "benchmark", "bench"),
+}
 # What commands need besides the command line itself.
 EXTRAS = {
-    **dict.fromkeys(
-        ("serve", "mirror", "keys", "migrate", "doctor", "backup", "restore", "audit"), "serve"
-    ),
-    **dict.fromkeys(("reproduce", "report", "benchmark", "bench"), "lab"),
+    **{command: extra for extra, commands in ELSEWHERE.items() for command in commands},
     "client": "client",
     "simulate": "cli,simulate",
 }

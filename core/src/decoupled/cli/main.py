@@ -7,19 +7,12 @@ from typing import Annotated
 
 import typer
 
+from . import ELSEWHERE
 from .client import client
 from .shared import WRONG_COMMAND_LINE, report_errors
 
 # Entry points of this group are functions that add commands to the application.
 GROUP = "decoupled.commands"
-# The commands of the other packages of this project: what they need is named if they are not installed.
-ELSEWHERE = {
-    "decoupled_serve": (
-        *("serve", "mirror", "weights", "health", "config", "keys", "migrate", "doctor", "backup"),
-        *("restore", "audit"),
-    ),
-    "decoupled_lab": ("reproduce", "report", "benchmark", "bench"),
-}
 
 app = typer.Typer(
     help="Decoupled bandits: exploit one arm, explore another.",
@@ -37,9 +30,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _say_what_to_install(command: str, package: str) -> None:
-    extra = package.removeprefix("decoupled_")
-
+def _say_what_to_install(command: str, extra: str) -> None:
     @app.command(
         command, hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
     )
@@ -110,10 +101,10 @@ def simulate(
 app.add_typer(client, name="client")
 for entry in entry_points(group=GROUP):
     entry.load()(app)
-for package, commands in ELSEWHERE.items():
-    if find_spec(package) is None:
+for extra, commands in ELSEWHERE.items():
+    if find_spec(f"decoupled_{extra}") is None:
         for command in commands:
-            _say_what_to_install(command, package)
+            _say_what_to_install(command, extra)
 
 
 def main() -> None:

@@ -105,9 +105,8 @@ class _Undocumented(ast.NodeTransformer):
 
 FOLDER = ROOT / "native" / "lib"
 MANIFEST = "manifest.json"
-SWITCH = (
-    "DECOUPLED_NATIVE"  # if "off", shipped machine code is neither built nor used; "here": see the builder
-)
+# If "off", shipped machine code is neither built nor used; "here": see the builder.
+SWITCH = "DECOUPLED_NATIVE"
 
 
 class UnusableError(Exception):

@@ -1,8 +1,7 @@
 """Policies whose round is composed of a law, an estimator and rates."""
 
-from dataclasses import fields
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from ..base.arrays import Floats
 from ..base.validation import number_from, one_of, set_number
@@ -42,13 +41,7 @@ class ComposedPolicy(Policy):
         one_of("schedule", self.schedule, ("rounds", "losses"))
 
     def __repr__(self) -> str:
-        # The published parameters always, our options only if they are set.
-        shown = [
-            f"{field.name}={value!r}"
-            for field in fields(cast(Any, self))
-            if (value := getattr(self, field.name)) != field.default or field.name in self.published_fields
-        ]
-        return f"{type(self).__qualname__}({', '.join(shown)})"
+        return self._short_repr(self.published_fields)  # our options only if they are set
 
     @property
     def composed(self) -> Composed:

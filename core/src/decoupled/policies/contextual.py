@@ -1,6 +1,6 @@
 """The contextual ladder: which arm is best for this request."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -95,18 +95,11 @@ class ContextualLadder(Policy):
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")
 
     def __repr__(self) -> str:
-        values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
-        told = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
-        return f"ContextualLadder({told})"
+        return self._short_repr()
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (cls(), cls(segments=("s",), numbers=("x", "y"), advisers=("a",), uniform_share=0.3))
-
-    def to_dict(self) -> dict[str, Any]:
-        # JSON has no tuples.
-        lists = {name: list(getattr(self, name)) for name in ("segments", "numbers", "advisers")}
-        return {**super().to_dict(), **lists}
 
     @cached_property
     def rung_names(self) -> tuple[str, ...]:

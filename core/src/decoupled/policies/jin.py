@@ -238,9 +238,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     widen(params, state)
     state.floats[ESTIMATES, arm] += weight * loss
     pose(params, state)
-    if (
-        loss > 0.0
-    ):  # this arm has moved far and the others little: solving its cubic first saves a step or two
+    if loss > 0.0:  # only this arm has moved far: solving its cubic first saves a step or two
         settle_root(params.barrier, state.scalars[LEVEL], problem(state), arm)
     solve(params, state)
 

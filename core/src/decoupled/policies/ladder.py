@@ -1,6 +1,6 @@
 """The ladder: our policy. Several ways to exploit share one exploration, and a hedge learns how often to use each."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -138,8 +138,7 @@ class Ladder(Policy):
         object.__setattr__(self, "prior", prior)
 
     def __repr__(self) -> str:
-        values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
-        return f"Ladder({', '.join(f'{name}={value!r}' for name, value, default in values if value != default)})"
+        return self._short_repr()
 
     @property
     def rung_count(self) -> int:
@@ -185,10 +184,6 @@ class Ladder(Policy):
             "version",
         )
         return tuple(name for name in self.layout.learned if name not in kept)
-
-    def to_dict(self) -> dict[str, Any]:
-        # JSON has no tuples.
-        return {**super().to_dict(), "rungs": list(self.rungs), "prior": list(self.prior)}
 
     def params(self) -> Any:
         rates = [rate / self.rungs[0] for rate in self.rungs]

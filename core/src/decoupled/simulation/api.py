@@ -149,9 +149,8 @@ class _Devices(NamedTuple):
 def _devices(plan: Plan) -> _Devices:
     if plan.device == "cpu":
         return _Devices()
-    check_context(
-        plan.policies, plan.environment, plan.device, plan.traffic
-    )  # the plan may be for the CPU at first
+    # Again, because the plan may have been for the CPU at first.
+    check_context(plan.policies, plan.environment, plan.device, plan.traffic)
     from .gpu.launch import device_executor, devices_for
     from .gpu.memory import block_size
 

@@ -29,9 +29,7 @@ def paired(differences: Floats, level: float) -> dict[str, float]:
     from scipy.special import stdtr
 
     mean, error, low, high = interval(differences, level)
-    if (
-        error == 0.0
-    ):  # the same difference in every run: none for a policy compared with itself, and otherwise no chance
+    if error == 0.0:  # the same difference in every run, such as none for a policy compared with itself
         chance = 1.0 if mean == 0.0 else 0.0
     else:
         chance = 2.0 * float(stdtr(len(differences) - 1, -abs(mean) / error))

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decoupled.plots import COLOURS, DOTS_PER_INCH, REPRODUCIBLE, SMALL, WIDTH
+from decoupled.plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
 
+from ..report.pictures import REPRODUCIBLE
 from . import statistics
 from .statistics import YARDSTICK
 from .suite import REFERENCES

@@ -13,6 +13,7 @@ from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section
+from ..report.pictures import Maps
 from . import tuned_map
 from .base import HORIZON, Advance, Scale, Simulated, device_code, simulated
 from .setup import BENCHMARKS as INSTANCES
@@ -83,7 +84,7 @@ class TunedPolicies(Simulated):
         best = {name: cells[f"best {name}"] for name in INSTANCES}
         sweeps = {name: cells[f"sweep {name}"] for name in INSTANCES}
         claims = (order_claim(best, chosen), scale_claim(sweeps))
-        pictures: tuple[Picture, ...] = (sweep_picture(sweeps), best_picture(best, chosen))
+        pictures: tuple[Picture | Maps, ...] = (sweep_picture(sweeps), best_picture(best, chosen))
         tables: tuple[ReportTable, ...] = (best_table(best, chosen),)
         if (folder / tuned_map.MAP_FILE).exists():
             points = tuned_map.read(folder / tuned_map.MAP_FILE)

@@ -11,11 +11,11 @@ import numpy as np
 
 from decoupled.base import Floats, write_atomically
 from decoupled.environments import Alternating
-from decoupled.plots import Heat, Picture
 from decoupled.policies import FTPL, Exp3, Policy, TsallisINF
 from decoupled.simulation import Plan, make_plan, run_plan
 
 from ..report.page import ReportTable
+from ..report.pictures import Heat, Maps
 from .base import HORIZON, Advance, Scale
 from .published import ARMS, GAPS
 
@@ -141,7 +141,7 @@ def read(path: Path) -> list[MapPoint]:
     return [MapPoint(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows]
 
 
-def maps(points: list[MapPoint]) -> tuple[Picture, ...]:
+def maps(points: list[MapPoint]) -> tuple[Maps, ...]:
     """For each policy, a map of every instance: its regret over the lowest regret of any policy there."""
     best = {
         place: min(p.mean for p in points if (p.arms, p.gap) == place)
@@ -165,7 +165,7 @@ def maps(points: list[MapPoint]) -> tuple[Picture, ...]:
             "of this map on the instance. The standard errors are in the data."
         )
         file, title = f"tuned-map-{policies[0].lower()}", f"{name} over c and alpha"
-        pictures.append(Picture(file, title, caption, tuple(panels), columns=len(GAPS)))
+        pictures.append(Maps(file, title, caption, tuple(panels), columns=len(GAPS)))
     return tuple(pictures)
 
 

@@ -13,9 +13,10 @@ from markupsafe import Markup, escape
 
 from decoupled import __version__
 from decoupled.base import write_atomically
-from decoupled.plots import COLOURS, WORST, Heat, Panel, Picture, Series, save_static
+from decoupled.plots import COLOURS, Panel, Picture, Series
 
 from .claims import FAILS, HOLDS, UNDECIDED, Claim, Measure
+from .pictures import WORST, Heat, Maps, save_static
 from .text import latex_table, typeset
 
 
@@ -33,7 +34,7 @@ class Section(NamedTuple):
 
     text: str
     claims: tuple[Claim, ...]
-    pictures: tuple[Picture, ...]
+    pictures: tuple[Picture | Maps, ...]
     tables: tuple[ReportTable, ...] = ()
     warnings: tuple[str, ...] = ()
     name: str = ""
@@ -87,7 +88,7 @@ def _template() -> Template:
     made.globals |= {
         "own": lambda name: Markup(_own(name)),
         "plotly": Markup(files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")),
-        "is_map": lambda picture: isinstance(picture.panels[0], Heat),
+        "is_map": lambda picture: isinstance(picture, Maps),
         "kinds": KINDS,
         "colour": lambda verdict: {HOLDS: "holds", FAILS: "fails"}.get(verdict, "open"),
     }
@@ -151,17 +152,14 @@ def decisive(claim: Claim) -> str:
     return "; ".join(filter(None, (words, needed_runs(claim))))
 
 
-def _picture_data(picture: Picture) -> dict[str, Any]:
+def _picture_data(picture: Picture | Maps) -> dict[str, Any]:
     return picture._asdict() | {"panels": [_panel_data(panel) for panel in picture.panels]}
 
 
 def _panel_data(panel: Panel | Heat) -> dict[str, Any]:
     if isinstance(panel, Heat):
-        return panel._asdict() | {
-            "values": [_digits(row) for row in panel.values],
-            "floor": 0.0,
-            "heat": True,
-        }
+        axes = {"log_x": False, "log_y": False, "floor": 0.0}
+        return panel._asdict() | {"values": [_digits(row) for row in panel.values], **axes, "heat": True}
     lowest = min((float(value) for series in panel.series for value in series.y), default=0.0)
     series = [_series_data(each) for each in panel.series]
     return panel._asdict() | {"series": series, "floor": min(0.0, lowest)}

@@ -353,9 +353,8 @@ def plot_tightness(report: Report, path: Target = None) -> Figure:
     """
     lines = [line for line in report.lines if line.ratio > 0.0 and "1e-12" not in line.inequality.name]
     texts = [_written(line.inequality) for line in lines]
-    bottoms = np.cumsum(
-        [text.count("\n") + 2.5 for text in texts]
-    )  # in lines of text; ratios are on the last of each
+    # In lines of text; ratios are on the last of each.
+    bottoms = np.cumsum([text.count("\n") + 2.5 for text in texts])
     figure, axes = canvas(1.4 + 0.165 * float(bottoms[-1]))
     for status, (colour, marker) in _LOOKS.items():
         chosen = [number for number, line in enumerate(lines) if line.inequality.status == status]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from decoupled.base import Bools, Floats, Ints
-from decoupled.kernels.laws.winner_law import Moments, moved_law, winner_moments
+
+from .integrals import Moments, moved_law, winner_moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,8 @@ from numpy.typing import ArrayLike
 from decoupled.base import Floats, number_in, one_of
 from decoupled.errors import ParameterError
 from decoupled.extend import winner_law
-from decoupled.kernels.laws.winner_law import winner_jacobian, winner_moments
+
+from .integrals import winner_jacobian, winner_moments
 
 FAMILIES = ("pareto", "frechet")
 

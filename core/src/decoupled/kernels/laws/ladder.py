@@ -141,9 +141,8 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
             scalars[at.JUDGED] = at.NOBODY
         surprise = loss - state.floats[at.BASELINE, arm]
         if weight > 0.0:  # 0: the arm is gone, and only the baselines of the others count
-            if (
-                scalars[at.JUDGED] == arm or not late
-            ):  # what was decided before the first loss is not judged
+            # What was decided before the first loss is not judged.
+            if scalars[at.JUDGED] == arm or not late:
                 judge_rungs(params, state, arm, weight, loss)
             learn_means(params, state, arm, loss, mean)
         move_estimates(state, arm, weight * surprise)

@@ -26,9 +26,7 @@ from ..state import State
 from . import ladder_state as at
 from .ladder_state import event_key
 
-SMALLEST_REGRET = (
-    1e-200  # in place of 0: the rate is then so large that only the best rungs have any weight
-)
+SMALLEST_REGRET = 1e-200  # in place of 0: the rate is then so large that only the best rungs have weight
 
 
 @compiled

@@ -33,10 +33,8 @@ MOST_RATES = 4
 MOST_RUNGS = MOST_RATES + 2  # the last ones play the leader by mean and the recent leader
 BY_MEAN, BY_RECENT_MEAN = -1.0, -2.0  # in place of the rates of these rungs
 LEADERS_SHARE = 0.5  # of what the leaders and their challengers are explored together
-LEAST_RECENT, MORE_RECENT = (
-    0.25,
-    0.5,
-)  # the recent leader's part of what leaders have: at least, and by its rung's weight
+# The recent leader's part of what leaders have: at least, and by its rung's weight.
+LEAST_RECENT, MORE_RECENT = 0.25, 0.5
 CHALLENGERS_SHARE = 0.375  # that follows the same parts; the recent challenger has the rest
 TRUST = 3.0  # so many losses does the mean of all losses count as among the recent ones
 LEAST_WEIGHT = 0.1  # that an arm counts as seen of late
@@ -220,11 +218,7 @@ def find_best(params: Any, state: State) -> None:
     floats, scalars = state.floats, state.scalars
     kind = 0 if scalars[RAW_ERROR] <= scalars[CENTRED_ERROR] else 1
     means, inverses = floats[MEANS + kind], floats[INVERSES]
-    costs, recent, recent_inverses = (
-        floats[BASELINE],
-        floats[BOUND],
-        floats[LAW],
-    )  # these are filled after this
+    costs, recent, recent_inverses = floats[BASELINE], floats[BOUND], floats[LAW]  # filled after this
     fill_seen_means(means, inverses, costs)
     leader, challenger, recent_challenger = arm_with_least(state, costs), -1, -1
     recent_leader, trusted = leader, False

@@ -13,9 +13,8 @@ from ..order.tiers import Tiers, count_of, value_at
 from ..powers import inverse_power, power
 from .stream import next_word, uniform, unit
 
-_RARE = (
-    5.0  # for events rarer than one in this many, two logarithms are cheaper than looking at the next arms
-)
+# For events rarer than one in this many, two logarithms are cheaper than looking at the next arms.
+_RARE = 5.0
 
 
 @compiled

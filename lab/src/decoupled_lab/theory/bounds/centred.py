@@ -211,14 +211,8 @@ def constrained_constants(
     c_exploit: float = 0.5,
     zeta: float = 0.1,
     gate: Gate = HALF,
-    *,
-    theta: float | None = None,
 ) -> Constrained:
-    r"""The constants $A_0'$, $A_0$, $A_1$ and $t_1$ of theorem C, or of theorem D3 for a given theta.
-
-    With rates that fall with the losses, $n_t \ge \theta t$. So $c_x / \sqrt\theta$ replaces $c_x$ in $t_1$ and
-    in every stability term, and the penalties grow by $(\bar v + \theta) / \sqrt\theta$. The factor of the early rounds
-    stays, because $n_t \ge 1$.
+    r"""The constants $A_0'$, $A_0$, $A_1$ and $t_1$ of theorem C.
 
     Args:
         arms: the number of arms $K$.
@@ -226,8 +220,6 @@ def constrained_constants(
         c_exploit: the scale $c_x$ of the exploitation rate, above 0.
         zeta: where the proof calls a round late, above 0 and at most the gate's a.
         gate: the gate of the estimator.
-        theta: for rates that fall with the losses, the share of the rounds that counts in $n_t$; None for rates that
-            fall with the rounds.
 
     >>> from decoupled_lab import theory
     >>> found = theory.bounds.constrained_constants(arms=8)
@@ -241,28 +233,20 @@ def constrained_constants(
         raise ParameterError.of("zeta", zeta, rule, "the default is 0.1")
     rate, share, total = first_rate(arms, alpha, c), rank_share(arms, alpha), rank_sum(arms, alpha)
     curvature, factor = curvature_constant(alpha), gate.fall_factor(alpha)
-    slower, dearer = _slower(alpha, theta)
     late = math.pow(1.0 + zeta, alpha + 1.0)
 
     def any_state(growth: float) -> float:
         drift = 3.0 * square_sum(alpha) * math.pow(arms, 1.0 / alpha - 1.0)
-        stability = c * slower * curvature * growth * (0.5 * factor * share**2 + drift)
-        return stability + dearer * winner_constant(alpha) / c
+        stability = c * curvature * growth * (0.5 * factor * share**2 + drift)
+        return stability + winner_constant(alpha) / c
 
     others = late * curvature * (0.5 * factor + 3.0 / total)
     best = 0.5 * alpha * math.pow(1.0 - zeta, -(alpha + 1.0))
-    on_event = c * slower * share * (others + best) + dearer * alpha / ((alpha - 1.0) * c)
-    first = math.ceil((rate * slower * (total + 1.0) / zeta) ** 2)
+    on_event = c * share * (others + best) + alpha / ((alpha - 1.0) * c)
+    first = math.ceil((rate * (total + 1.0) / zeta) ** 2)
     return Constrained(
         any_state(math.pow(1.0 + rate, alpha + 1.0)), any_state(late), on_event, max(first, 1)
     )
-
-
-def _slower(alpha: float, theta: float | None) -> tuple[float, float]:
-    """The factors of the stability terms and of the penalties in theorem D3."""
-    if theta is None:
-        return 1.0, 1.0
-    return 1.0 / math.sqrt(theta), (4.0 * (1.0 + square_sum(alpha)) + theta) / math.sqrt(theta)
 
 
 def self_bounding_factor(alpha: float = 3.0) -> float:
@@ -313,22 +297,14 @@ def theorem_c(
     ('1.44e+06', '6.18e+06')
     """
     others = positive_gaps(gaps)
-    constants = constrained_constants(len(others) + 1, alpha, c_exploit, zeta, gate)
-    return constrained_bound(others, horizon, alpha, constants, switch)
-
-
-def constrained_bound(
-    gaps: Floats, horizon: int | None, alpha: float, constants: Constrained, switch: int | None
-) -> float:
-    """The bound of theorem C with the constants given."""
-    arms, smallest = len(gaps) + 1, float(gaps.min())
-    early, any_state, on_event, first = constants
+    arms, smallest = len(others) + 1, float(others.min())
+    early, any_state, on_event, first = constrained_constants(arms, alpha, c_exploit, zeta, gate)
     if horizon is None and alpha <= 2.0:
         rule = "must be given if alpha is at most 2, where the bound grows with it"
         raise ParameterError.of("horizon", None, rule, "give the number of rounds")
     end = math.inf if horizon is None else whole_number("horizon", horizon, 1, "give the number of rounds")
     slope = self_bounding_factor(alpha) * math.pow(on_event, alpha) * math.sqrt(arms)
-    slope *= float((gaps ** (1.0 - alpha)).sum())
+    slope *= float((others ** (1.0 - alpha)).sum())
 
     def bound(start: float) -> float:
         return 4.0 * any_state * math.sqrt(arms * min(start, end)) + slope * _tail(start, end, alpha)

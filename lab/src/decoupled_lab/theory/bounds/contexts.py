@@ -89,9 +89,8 @@ def shared_numbers(arms: int, policy: ContextualLadder, ladder: str = "pooled") 
     shares = [ladder_shares(earned, policy) for earned in (first, 1.0)]
     start, end = (each[one_of("ladder", ladder, tuple(each))] for each in shares)
     if ladder == "pooled" and policy.segments:
-        start = end + 0.5 * (
-            1.0 - first
-        )  # it is convex in what is earned, so above this tangent; a segment's is concave
+        # It is convex in what is earned, so above this tangent; a segment's is concave.
+        start = end + 0.5 * (1.0 - first)
     evens = (
         u + (1.0 - u) * own.uniform_share for u in (policy.uniform_share * first, policy.uniform_share)
     )

@@ -7,9 +7,9 @@ import numpy as np
 
 from decoupled.base import Floats
 from decoupled.extend import winner_law
-from decoupled.kernels.laws.winner_law import winner_moments
 
 from ..inequality import OURS, Inequality, Sides
+from ..integrals import winner_moments
 from ..moment import divergence, potential
 from ..trajectory import Trajectory
 from . import switches

@@ -62,9 +62,8 @@ RACE = Inequality("rungs changed by an exponential race <= 2 TV / (1 + TV)", "st
 CUMULATED = Inequality("rungs changed by cumulated weights <= (M - 1) TV", "sticky, weights", OURS)
 
 MOST_ARMS = 16  # the exact probability of a switch takes an integral for each arm
-_LEAST = (
-    1e-7  # the exact probability is a difference of numbers around 1, so smaller ones have too few digits
-)
+# The exact probability is a difference of numbers around 1, so smaller ones have too few digits.
+_LEAST = 1e-7
 _FALLS = (0.02, 1.0 - math.sqrt(0.5))  # the second is that after round 1; no later one is larger
 _KEYS = 200
 FALSE_ALARM = 1e-9
