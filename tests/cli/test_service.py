@@ -290,9 +290,7 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
     assert (done.returncode, "serve" in done.stdout) == (0, True), done.stderr
 
 
-def test_messages_in_the_shell_have_remedies_of_the_shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_in_the_shell_have_its_remedies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DECOUPLED_KEY", raising=False)
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # between attempts
     with served(tmp_path, open_to_all=False) as service:
@@ -314,9 +312,7 @@ def test_messages_in_the_shell_have_remedies_of_the_shell(
     assert "url = 'localhost:8000': must be an address that begins with http://" in nowhere.stderr
 
 
-def test_health_exits_with_0_only_if_the_service_is_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_health_exits_with_0_only_if_all_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(tmp_path, open_to_all=False) as service:
         port = service.url.rpartition(":")[2]
         monkeypatch.setenv("DECOUPLED_PORT", port)

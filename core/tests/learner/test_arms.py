@@ -102,15 +102,11 @@ LEARNED_OF_THE_ARM = ("raw_error", "centred_error", "hedge_regret", "rung_loss")
 
 
 # The contextual ladder has the baselines of the arrival, which depend on the arms that are there.
-@pytest.mark.parametrize(
-    "policy", [each for each in POLICIES if not each.contextual], ids=lambda policy: policy.label
-)
+@pytest.mark.parametrize("policy", [each for each in POLICIES if not each.contextual], ids=repr)
 def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy: dc.Policy) -> None:
     """The others learn the same as if the arm had been retired after the feedback."""
     if policy.keeps_law:
-        pytest.skip(
-            "its baselines are those of the state in which feedback arrives, with the arms of that state"
-        )
+        pytest.skip("its baselines are those of the arms that are there when feedback arrives")
     early, late = used(policy), used(policy)
     decisions = [learner.decide() for learner in (early, late)]
     gone = [decisions[0].explore]
@@ -329,9 +325,7 @@ def test_threads_that_decide_learn_add_and_retire() -> None:
 # Other rules, and what they cost, are in docs/learner.md.
 
 
-@pytest.mark.parametrize(
-    ("mean", "least", "most"), [(0.2, 0.95, 1.0), (0.5, 0.0, 0.05)], ids=["better", "worse"]
-)
+@pytest.mark.parametrize(("mean", "least", "most"), [(0.2, 0.95, 1.0), (0.5, 0.0, 0.05)])
 def test_a_better_newcomer_is_found_and_a_worse_one_dropped(mean: float, least: float, most: float) -> None:
     means = {"good": 0.3, **{f"bad {i}": 0.5 for i in range(5)}, "new": mean}
     shares = []

@@ -132,9 +132,7 @@ def test_predictions_are_losses_of_the_declared_range() -> None:
     assert len(set(texts)) == 1
     content = json.loads(texts[0])["content"]
     assert [record[-1] for record in content["pending"]] == [0]
-    assert content["baselines"] == [
-        [[0, 1], [0.4, 1.0], True]
-    ]  # the baseline of c is 0, which is not stored
+    assert content["baselines"] == [[[0, 1], [0.4, 1.0], True]]  # that of c is 0, and not stored
 
 
 def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
@@ -190,9 +188,7 @@ def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
     assert none < bad < 60.0
 
 
-@pytest.mark.parametrize(
-    "policy", [dc.Ladder(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=lambda p: p.label
-)
+@pytest.mark.parametrize("policy", [dc.Ladder(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=repr)
 def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
     """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""
     lazy, eager = (policy.start(arms=["a", "b", "c", "d"], seed=5) for _ in range(2))

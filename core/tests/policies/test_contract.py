@@ -41,11 +41,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 every_form = pytest.mark.parametrize("policy", forms(), ids=repr)
 every_class = pytest.mark.parametrize("name", dc.Policy.homes)
 # Those whose estimates add up importance-weighted losses; the others take means, or forget.
-ESTIMATORS = [
-    policy
-    for policy in POLICIES
-    if policy.cumulative == "estimates" and not isinstance(policy, dc.Forgetting)
-]
+ESTIMATORS = [p for p in POLICIES if p.cumulative == "estimates" and not isinstance(p, dc.Forgetting)]
 every_estimator = pytest.mark.parametrize("policy", ESTIMATORS, ids=repr)
 # The others are left to `test_estimates_are_unbiased_exactly`, which takes every draw's mean.
 drawn_estimator = pytest.mark.parametrize(
@@ -157,11 +153,7 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "kappa", [0.0, None]),
     (dc.FTPL, "lam", [-0.1, 1.0, None]),
     (dc.FTPL, "schedule", ["round", None]),
-    (
-        dc.Ladder,
-        "rungs",
-        [2.0, "2", None, (), (2.0, 1.0), (1.0, 1.0), (0.0,), (1.0, math.nan), (1.0, None)],
-    ),
+    (dc.Ladder, "rungs", [2.0, "2", None, (), (2.0, 1.0), (1.0, 1.0), (0,), (1.0, math.nan), (1.0, None)]),
     (dc.Ladder, "rungs", [(1.0, 2.0, 3.0, 4.0, 5.0), (1.0, math.inf), ("1",), (True,), ((1.0,),)]),
     (dc.Ladder, "prior", [2.0, "2", None, (1.0,), (1.0, 1.0, 0.0), (1.0, 1.0, math.inf), ("1", "1", "1")]),
     (dc.Ladder, "prior", [(1.0, 1.0, 1e200)]),
@@ -200,9 +192,7 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("cls", "name", "values"), BAD, ids=lambda each: getattr(each, "__name__", None))
-def test_bad_parameters_are_refused_by_name_and_value(
-    cls: type[dc.Policy], name: str, values: list[Any]
-) -> None:
+def test_bad_parameters_are_refused_by_name(cls: type[dc.Policy], name: str, values: list[Any]) -> None:
     for value in values:
         with pytest.raises(dc.ParameterError) as refusal:
             cls(**{name: value})

@@ -78,9 +78,7 @@ def test_auto_is_the_faster_of_the_two(auto: dc.FTPL) -> None:
         assert left.estimates().tolist() == right.estimates().tolist()
         assert left.exploration_probabilities().tolist() == right.exploration_probabilities().tolist()
     part = range(0, many, 9)
-    assert (
-        learned(auto, many, 3).decide(available=part).propensity is not None
-    )  # a small subset of many arms
+    assert learned(auto, many, 3).decide(available=part).propensity is not None  # a part of many arms
 
 
 @pytest.mark.parametrize("policy", [STRATA, dataclasses.replace(CENTRED_FTPL, ranking="strata")], ids=str)

@@ -74,10 +74,8 @@ def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> N
     generator = np.random.default_rng(1)
     for _ in range(400):
         state = learner._running.state
-        before, rate = (
-            learner.estimates(),
-            state.scalars[ladder_state.ETA] * state.scalars[ladder_state.RATE],
-        )
+        before = learner.estimates()
+        rate = state.scalars[ladder_state.ETA] * state.scalars[ladder_state.RATE]
         told = learner.round > 1 and state.scalars[ladder_state.LARGEST] > 0
         least = state.scalars[ladder_state.LEAST]
         decision = learner.decide()

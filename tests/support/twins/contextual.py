@@ -54,10 +54,8 @@ class PartTwin(LadderTwin):
         self._learn(arm, weight, loss, b, drift)
 
     def _hedge_on(self, weight: float) -> None:
-        steps, weights = (
-            np.array([self.told[f"rung_step_{m}"] for m in range(len(self.rates))]),
-            self.hedge(),
-        )
+        steps = np.array([self.told[f"rung_step_{m}"] for m in range(len(self.rates))])
+        weights = self.hedge()
         self.regret += hedge_gap(self.prior, self.rung_losses, steps, weights, self.regret, 3.0)
         self.rung_losses = self.rung_losses + steps
 

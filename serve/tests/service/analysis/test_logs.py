@@ -123,9 +123,7 @@ def test_evaluation_against_the_formula() -> None:
         )  # fmt: skip
         rows.append(made)
     found = evaluate("x", rows, ARMS, (10.0, 30.0), coupled=False, risk=0.08)
-    sides = (
-        2 * 4 / 0.9
-    )  # two ends, of three arms and of what was exploited; a tenth is for arms that come later
+    sides = 2 * 4 / 0.9  # two ends, of three arms and of what was exploited; a tenth is for later arms
     for name, result in (
         {str(each.arm): each.value for each in found.arms} | {"used": found.exploited}
     ).items():
@@ -242,10 +240,8 @@ def test_a_backup_continues_like_its_store(
     run(service, {"name": "FTPL"}, 100)
     service.decisions.decide("me", "one", count=7, idempotency_key="k").result()
     assert service.logs.backup(tmp_path / "backup").result() == 1
-    state, following = (
-        service.experiments.state("me", "one").result(),
-        service.decisions.decide("me", "one", count=5).result(),
-    )
+    state = service.experiments.state("me", "one").result()
+    following = service.decisions.decide("me", "one", count=5).result()
     service.close()
     targets = [str(tmp_path / "restored.db")]
     if address != postgres:

@@ -322,9 +322,7 @@ BODY = b"2\r\n{}\r\n0\r\n\r\n"
     ],
 )
 @pytest.mark.parametrize("wish", [b"", b"Connection: Upgrade\r\nUpgrade: h2c\r\n"])
-def test_a_length_that_can_be_read_in_two_ways_is_refused(
-    service: Service, head: bytes, wish: bytes
-) -> None:
+def test_a_length_that_reads_in_two_ways_is_refused(service: Service, head: bytes, wish: bytes) -> None:
     with service.line() as line:
         first = b"POST /v1/feedback HTTP/1.1\r\nHost: localhost\r\n" + wish + head + b"\r\n\r\n" + BODY
         line.sendall(first + HEALTH)
