@@ -107,7 +107,10 @@ def test_a_class_reads_itself_and_its_subclasses_only() -> None:
     [
         ({"name": "Circel"}, "name = 'Circel': is not a known shape; did you mean 'Circle'?"),
         ({"name": "Zzz"}, "name = 'Zzz': is not a known shape; known are 'Circle', 'Rectangle', 'Square'"),
-        ({"name": "Circle", "radios": 2}, "radios = 2: is not a parameter of Circle; did you mean"),
+        (
+            {"name": "Circle", "radios": 2},
+            "radios = 2: is not a parameter of Circle; did you mean 'radius'?",
+        ),
         ({"name": "Circle", "kind": 2}, "kind = 2: is not a parameter of Circle; known are 'radius'"),
         ({"name": "Circle", "radius": -1}, "radius = -1: must be a finite number above 0; choose another"),
         ({}, "shape = {}: must be an object with a 'name'; see to_dict()"),

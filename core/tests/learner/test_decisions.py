@@ -82,10 +82,6 @@ def test_a_decision_is_an_ordinary_one() -> None:
     assert learner.round == 2
 
 
-def test_an_unknown_propensity_is_none() -> None:
-    assert dc.CoupledFTPL().start(3, seed=7).decide().propensity is None
-
-
 @needs_machine_code
 @pytest.mark.parametrize("part", ["decide", "update"])
 def test_machine_code_that_fails_changes_nothing(part: str) -> None:

@@ -43,30 +43,6 @@ def added(learner: dc.Learner, decision: dc.Decision, loss: float) -> Floats:
     return once.estimates() - learner.estimates()
 
 
-def late_changes(learner: dc.Learner) -> tuple[Floats, Floats]:
-    decisions: dict[int, dc.Decision] = {}
-    law = learner.exploration_probabilities()
-    while len(decisions) < ARMS:
-        decision = learner.decide()
-        decisions.setdefault(explored(decision), decision)
-    learner.replay(LOG)
-    changes = np.zeros((ARMS, ARMS))
-    for arm, decision in decisions.items():
-        changes[arm] = added(learner, decision, LOSSES[arm])
-    return law, changes
-
-
-@pytest.mark.parametrize("policy", LADDERS[:-1], ids=lambda policy: policy.label)
-@pytest.mark.parametrize("rounds", [0, 1, 40])
-def test_late_feedback_is_unbiased(policy: dc.Policy, rounds: int) -> None:
-    learner = policy.start(ARMS, seed=3)
-    for _ in range(rounds):
-        decision = learner.decide()
-        learner.observe(decision, loss=float(LOSSES[explored(decision)]))
-    law, changes = late_changes(learner)
-    np.testing.assert_allclose(law @ changes, LOSSES, rtol=1e-9)
-
-
 @pytest.mark.parametrize("policy", [LADDER, LADDERS[2]], ids=lambda policy: policy.label)
 def test_a_prediction_counts_up_to_the_bound_of_the_gate(policy: dc.Policy) -> None:
     """Otherwise one wrong prediction of a seldom explored arm would make it the leader for ever."""
@@ -166,26 +142,6 @@ def test_thousands_of_arms_are_the_same_policy() -> None:
     learner.retire_arms(range(20, 5_000))
     assert learner.estimates().tolist() == before.tolist()
     assert learner.exploitation_probabilities()[7] > 0.9
-
-
-def test_a_learner_that_grows_keeps_its_estimates_and_its_pending_decisions() -> None:
-    learner = LADDER.start(30, seed=1)
-    learner.replay([(arm, 0.1, float(arm % 2)) for arm in range(30)])
-    late, law = learner.decide(count=3), learner.exploration_probabilities()
-    before = learner.estimates()
-    learner.add_arms([f"new {number}" for number in range(5_000)])
-    assert learner.estimates()[:30].tolist() == before.tolist()
-    for decision in late:
-        found, estimates = diagnostics(learner), learner.estimates()[:30]
-        b = law * (1 / found["eta"] + estimates - learner.estimates().min()) / 2  # the smallest loss is 0
-        expected = np.minimum(b, 0.5 + found["rise"])
-        expected[explored(decision)] += decision.weight * (0.5 - expected[explored(decision)])
-        gained = added(learner, decision, 0.5)
-        np.testing.assert_allclose(gained[:30], expected, rtol=1e-9)
-        np.testing.assert_allclose(gained[30:], 0.5, rtol=1e-9)
-        learner.observe(decision, loss=0.5)
-    assert learner.round == 34
-    assert dc.Learner.from_json(learner.to_json()).decide() == learner.decide()
 
 
 # Parameters as text

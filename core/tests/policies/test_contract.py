@@ -272,12 +272,6 @@ def test_laws_are_the_twins_at_other_numbers_of_arms(policy: dc.Policy) -> None:
         assert_same_laws(*pair_after(policy, 20, arms))
 
 
-def assert_draws_follow(learner: dc.Learner, twin: Twin, draws: int) -> None:
-    decisions = learner.decide(count=draws)
-    exploits, explores = ([call(each) for each in decisions] for call in (exploited, explored))
-    assert_pairs_follow(np.array(exploits), np.array(explores), learner, twin)
-
-
 def assert_kernels_follow(learner: dc.Learner, twin: Twin, name: str) -> None:
     """Like `assert_draws_follow`, without the learner around the compiled functions: ten times the draws in less time."""
     running, stream = learner._running, new_stream(np.random.SeedSequence(seed_for(name, learner.policy)))
@@ -304,15 +298,6 @@ def test_draws_have_these_laws_together(policy: dc.Policy) -> None:
 @every_form
 def test_first_draws_have_these_laws(policy: dc.Policy) -> None:
     assert_kernels_follow(policy.start(arms=ARMS, seed=0), twin_of(policy, ARMS), "first")
-
-
-def test_follow_the_leader_breaks_ties_at_random() -> None:
-    learner, twin = dc.FollowTheLeader().start(arms=ARMS, seed=seed_for("ties")), FollowTheLeaderTwin(ARMS)
-    for arm, loss in enumerate([0.9, 0.25, 0.5, 0.25, 0.25]):
-        learner.replay([(arm, 0.2, loss)])
-        twin.update(arm, 5.0, loss)
-    assert twin.exploitation_law().tolist() == [0, 1 / 3, 0, 1 / 3, 1 / 3]
-    assert_draws_follow(learner, twin, 20_000)
 
 
 @pytest.mark.parametrize("alpha", [1.3, 2.0, 3.0, 6.0])
