@@ -92,26 +92,6 @@ async def test_headers_and_trailers_are_limited_however_they_arrive(service: Dec
         assert (await wire.answer()).status == 431, "a trailer that does not end"
 
 
-@on_loop
-async def test_one_host_and_a_version_that_is_spoken(service: DecisionService) -> None:
-    asked = request("POST", DECIDE)
-    refused = {
-        "two hosts": request("POST", DECIDE, b"", "Host: localhost"),
-        "no host": asked.replace(b"Host: localhost\r\n", b""),
-        "HTTP/2.0": asked.replace(b"HTTP/1.1", b"HTTP/2.0"),
-        "HTTP/0.9": request("GET", "/healthz").replace(b"HTTP/1.1", b"HTTP/0.9"),
-    }
-    async with opened(service) as (http, _):
-        for name, sent in refused.items():
-            wire = http.connect()
-            wire.send(sent)
-            assert (await wire.answer()).status == 400, name
-            assert wire.closed
-        wire = http.connect()
-        wire.send(request("GET", "/healthz").replace(b"HTTP/1.1", b"HTTP/1.0"))
-        assert (await wire.answer()).status == 200
-
-
 @pytest.mark.parametrize("path", [DECIDE, "/v1/experiments"])
 @on_loop
 async def test_a_client_that_closes_its_half_gets_its_answer(service: DecisionService, path: str) -> None:
