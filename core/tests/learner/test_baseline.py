@@ -11,6 +11,7 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.learner.pending import recorded
 from support.centred_ftpl import CENTRED_FTPL
+from support.exactly import added, explored, one_of_each
 from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
@@ -26,10 +27,6 @@ LOSSES = np.array([0.2, 0.9, 0.35, 0.6, 0.5, 0.75])
 PREDICTED = np.array([0.9, 0.1, 0.35, 1.0, 0.0, 0.3])
 
 
-def explored(decision: dc.Decision) -> int:
-    return cast(int, decision.explore)
-
-
 def trained(policy: dc.Policy, rounds: int = 150, seed: int = 2) -> dc.Learner:
     learner = policy.start(ARMS, seed, max_pending=100_000)
     for _ in range(rounds):
@@ -42,41 +39,33 @@ def changes(
     learner: dc.Learner, available: list[int] | None = None, meanwhile: bool = False
 ) -> tuple[Floats, Floats]:
     """For each explored arm: its probability, and what its feedback adds to every estimate."""
-    arms = list(range(ARMS)) if available is None else available
     law = learner.exploration_probabilities(available=available)
-    found: dict[int, dc.Decision] = {}
-    for _ in range(200_000):
-        decision = learner.decide(available=available, baseline=PREDICTED)
-        if found.setdefault(explored(decision), decision) is not decision:
-            learner.forget(decision)
-        if len(found) == len(arms):
-            break
-    assert sorted(found) == arms
+    found = one_of_each(learner, available=available, baseline=PREDICTED)
     if meanwhile:  # the gate and the running mean change before the feedback comes
         learner.replay([(0, 0.05, 1.0), (1, 0.5, 0.0), (2, 0.1, 1.0)])
-    saved, before = learner.to_json(), learner.estimates()
-    added = np.zeros((ARMS, ARMS))
-    for arm, decision in found.items():
-        once = dc.Learner.from_json(saved)
-        once.observe(decision.id, loss=float(LOSSES[arm]))
-        added[arm] = once.estimates() - before
-    return law, added
+    saved = learner.to_json()
+    return law, np.array(
+        [
+            added(saved, found[arm], loss=LOSSES[arm]) if arm in found else np.zeros(ARMS)
+            for arm in range(ARMS)
+        ]
+    )
 
 
 @every_centred
 @pytest.mark.parametrize("meanwhile", [False, True], ids=["prompt", "late"])
 def test_estimates_stay_unbiased_whatever_is_predicted(policy: dc.Policy, meanwhile: bool) -> None:
-    law, added = changes(trained(policy), meanwhile=meanwhile)
-    np.testing.assert_allclose(law @ added, LOSSES, rtol=1e-9)
+    law, change = changes(trained(policy), meanwhile=meanwhile)
+    np.testing.assert_allclose(law @ change, LOSSES, rtol=1e-9)
 
 
 @every_centred
 def test_with_arms_away_too(policy: dc.Policy) -> None:
     available = [0, 2, 3, 5]
-    law, added = changes(trained(policy), available)
+    law, change = changes(trained(policy), available)
     expected = np.full(ARMS, law @ LOSSES)  # the charge of an unavailable arm
     expected[available] = LOSSES[available]
-    np.testing.assert_allclose(law @ added, expected, rtol=1e-9)
+    np.testing.assert_allclose(law @ change, expected, rtol=1e-9)
 
 
 @every_centred

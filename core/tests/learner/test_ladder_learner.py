@@ -1,7 +1,6 @@
 """Learners that run the ladder: late feedback, absent arms, arms that come and go, predictions, and saving."""
 
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.learner import runner
 from decoupled.simulation.toml import read_specification
+from support.exactly import added, explored
 from support.twins.ladder import LadderTwin
 
 ARMS = 5
@@ -25,22 +25,11 @@ LADDERS = [
 LOG = [(arm, 0.2 + 0.1 * arm, float(LOSSES[arm])) for arm in (0, 1, 2, 3, 4, 1, 0)]
 
 
-def explored(decision: dc.Decision) -> int:
-    return cast(int, decision.explore)
-
-
 def baselines_of(learner: dc.Learner) -> Floats:
     running, row = learner._running, np.zeros(len(learner.arms))
     places, values = running.form.baselines(running.state)
     row[places] = values
     return row
-
-
-def added(learner: dc.Learner, decision: dc.Decision, loss: float) -> Floats:
-    """What the feedback adds to every estimate; the learner itself does not change."""
-    once = dc.Learner.from_json(learner.to_json())
-    once.observe(decision.id, loss=loss)
-    return once.estimates() - learner.estimates()
 
 
 @pytest.mark.parametrize("policy", [LADDER, LADDERS[2]], ids=lambda policy: policy.label)
@@ -60,7 +49,7 @@ def test_a_prediction_counts_up_to_the_bound_of_the_gate(policy: dc.Policy) -> N
     b = np.minimum(bound, 1.0)
     expected = b.copy()
     expected[arm] += decision.weight * (0.25 - b[arm])
-    np.testing.assert_allclose(added(learner, decision, 0.25), expected, rtol=1e-9)
+    np.testing.assert_allclose(added(learner.to_json(), decision, loss=0.25), expected, rtol=1e-9)
 
 
 def test_predictions_of_zero_do_not_stop_the_hedge() -> None:

@@ -1,6 +1,6 @@
 """Centred losses: unbiased at any delay, bounded from below by their gate, and with less regret."""
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.learner.pending import recorded
+from support.exactly import explored
 from support.twins.centred import CentredStrataTwin, centred_twin
 
 ARMS = 5
@@ -20,10 +21,6 @@ GATED: list[dc.Policy] = [
     dc.Exp3(c=2.0, c_exploit=4.0, estimator="centred", kappa=0.8, lam=0.2),
 ]
 STRATA = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.5, lam=0.2, ranking="strata")
-
-
-def explored(decision: dc.Decision) -> int:
-    return cast(int, decision.explore)
 
 
 @pytest.mark.parametrize(("policy", "arms"), [*((each, ARMS) for each in GATED), (STRATA, 200)], ids=repr)

@@ -13,6 +13,7 @@ import decoupled as dc
 from decoupled.base.arrays import Floats, Ints
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
+from support.exactly import added, explored, one_of_each
 from support.playing import Played, play
 from support.policies import examples, forms
 from support.statistics import chi_square_p, means_agree
@@ -62,10 +63,6 @@ LEVEL = FALSE_ALARM / COMPARISONS
 def seed_for(*case: object) -> int:
     """Every case has randomness of its own, the same in every process."""
     return zlib.crc32(repr(case).encode())
-
-
-def explored(decision: dc.Decision) -> int:
-    return cast(int, decision.explore)
 
 
 def exploited(decision: dc.Decision) -> int:
@@ -311,36 +308,13 @@ def test_perturbing_every_arm_gives_the_same_law(alpha: float) -> None:
 # Estimates
 
 
-def one_decision_per_arm(learner: dc.Learner, places: list[int]) -> dict[int, dc.Decision]:
-    """A decision for each of these arms. The learner forgets all others, so that it is soon saved and loaded."""
-    decisions: dict[int, dc.Decision] = {}
-    for _ in range(400):  # an arm far behind is explored once in thousands of draws
-        decisions |= {explored(each): each for each in learner.decide(count=200, available=places)}
-        if len(decisions) == len(places):
-            break
-    assert sorted(decisions) == places
-    for each in learner.pending:
-        if decisions.get(explored(each)) is not each:
-            learner.forget(each)
-    return decisions
-
-
-def change_by(saved: str, decision: dc.Decision, loss: float) -> Floats:
-    """What observing one decision does to the estimates, the learner being as it was saved."""
-    learner = dc.Learner.from_json(saved)
-    before = learner.estimates()
-    learner.observe(decision, loss=loss)
-    change: Floats = learner.estimates() - before
-    return change
-
-
 LOSSES = np.array([0.0, 0.3, 1.0, 0.7, 0.05])
 
 
 def mean_change(learner: dc.Learner, decisions: dict[int, dc.Decision], law: Floats) -> Floats:
     """What one of these decisions adds to the estimates on average, when it is observed now."""
     saved = learner.to_json()
-    changes = [law[arm] * change_by(saved, each, LOSSES[arm]) for arm, each in decisions.items()]
+    changes = [law[arm] * added(saved, each, loss=LOSSES[arm]) for arm, each in decisions.items()]
     return np.sum(changes, axis=0)  # type: ignore[no-any-return]
 
 
@@ -348,7 +322,7 @@ def mean_change(learner: dc.Learner, decisions: dict[int, dc.Decision], law: Flo
 def test_estimates_are_unbiased_exactly(policy: dc.Policy) -> None:
     learner, _ = pair_after(policy, 10)
     law = learner.exploration_probabilities()
-    decisions = one_decision_per_arm(learner, [*range(ARMS)])
+    decisions = one_of_each(learner)
     np.testing.assert_allclose(mean_change(learner, decisions, law), LOSSES, rtol=1e-10, atol=1e-12)
     # Late feedback counts with the propensity of its decision.
     learner.replay([(arm, 0.2, 0.25 * arm) for arm in range(ARMS)] * 4)
@@ -362,7 +336,7 @@ def test_estimates_on_some_arms_are_unbiased_exactly(policy: dc.Policy) -> None:
     places = [0, 2, 3]
     learner, _ = pair_after(policy, 10)
     law = learner.exploration_probabilities(available=places)
-    decisions = one_decision_per_arm(learner, places)
+    decisions = one_of_each(learner, available=places)
     expected = np.full(ARMS, law @ LOSSES)
     expected[places] = LOSSES[places]
     np.testing.assert_allclose(mean_change(learner, decisions, law), expected, rtol=1e-10, atol=1e-12)

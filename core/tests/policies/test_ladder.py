@@ -10,16 +10,13 @@ from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.random.stream import new_stream, secret_of
 from decoupled.kernels.state import EVENTS, State
 from support.centred_ftpl import CENTRED_FTPL
+from support.exactly import explored
 from support.twins import Floats
 from support.twins.ftpl import pareto_law_by_quad
 
 RUNGS = dc.Ladder(rungs=(0.5, 2.0, 8.0), prior=())
 ARMS = 5
 LOSSES = np.array([0.9, 0.2, 0.4, 0.8, 0.5])
-
-
-def explored(decision: dc.Decision) -> int:
-    return int(decision.explore)
 
 
 def played(policy: dc.Policy, rounds: int, seed: int) -> State:
