@@ -86,6 +86,17 @@ def one(name: str, *given: Any, **named: Any) -> Callable[[Any], object]:
     return lambda x: getattr(x, name)(*given, **named)
 
 
+def each_of(
+    error: type[Exception],
+    call: Callable[..., Callable[[Any], object]],
+    name: str,
+    message: str,
+    *values: Any,
+) -> list[Row]:
+    """A row for each value of an argument, with which the message begins."""
+    return [(error, call(**{name: value}), f"{name} = {value!r}: {message}") for value in values]
+
+
 def rules(**given: Any) -> Callable[[Any], object]:
     return lambda x: setattr(x, "guardrails", dc.Guardrails(**given))
 
@@ -99,14 +110,10 @@ WHOLE = "must be a whole number from"
 ENDS = "must be two finite numbers, the lower first; ...the default is (0, 1)"
 LEFT = "and at least two must stay; add others first"
 STARTING: list[Row] = [
-    *(
-        (ARM, starting(arms=each), f"arms = {each!r}: must be a number or a list of names; ")
-        for each in ("abc", b"abc", True, 2.0, None, len)
+    *each_of(
+        ARM, starting, "arms", "must be a number or a list of names; ", "abc", b"a", True, 2.0, None, len
     ),
-    *(
-        (ARM, starting(arms=each), f"arms = {each!r}: must be at least two; with one arm there is nothing")
-        for each in (1, -3, [], ["only"])
-    ),
+    *each_of(ARM, starting, "arms", "must be at least two; with one arm there is", 1, -3, [], ["only"]),
     (ARM, starting(arms=["a", "b", "a"]), f"arms: 'a' {TWICE}"),
     (ARM, starting(arms=[1, 2, np.int64(1)]), f"arms: 1 {TWICE}"),
     *(
@@ -122,15 +129,14 @@ STARTING: list[Row] = [
         for each in (-1, "7")
         for call in (starting(seed=each), one("fork", seed=each))
     ),
-    *(
-        (PARAMETER, starting(loss_range=each), f"loss_range = {each!r}: {ENDS}")
-        for each in ((0, 0), (1, 0), (0, math.inf), (math.nan, 1), (0, 1, 2), 5, None, "01", (False, True))
+    *each_of(
+        PARAMETER, starting, "loss_range", ENDS, (0, 0), (1, 0), (0, math.inf), (math.nan, 1), (0, 1, 2)
     ),
+    *each_of(PARAMETER, starting, "loss_range", ENDS, 5, None, "01", (False, True)),
     (PARAMETER, starting(loss_range=(0, 10**400)), f"loss_range = ...: {ENDS}"),
     (PARAMETER, starting(loss_range=(-1e308, 1e308)), "loss_range = (-1e+308, 1e+308): is too wide: ...; "),
-    (PARAMETER, starting(max_pending=0), f"max_pending = 0: {WHOLE} 1 on; the default is 100000"),
-    (PARAMETER, starting(max_pending=None), f"max_pending = None: {WHOLE} 1 on; the default is 100000"),
-    (PARAMETER, starting(max_pending=10**16), "max_pending = 10000000000000000: must not exceed"),
+    *each_of(PARAMETER, starting, "max_pending", f"{WHOLE} 1 on; the default is 100000", 0, None),
+    *each_of(PARAMETER, starting, "max_pending", "must not exceed", 10**16),
 ]
 ARMS_AND_COUNTS: list[Row] = [
     (PARAMETER, one("decide", 0), f"count = 0: {WHOLE} 1 on; leave it out for a single decision"),

@@ -1,7 +1,5 @@
 """Learners that run the ladder: late feedback, absent arms, arms that come and go, predictions, and saving."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.learner import runner
-from decoupled.simulation.toml import read_specification
 from support.exactly import added, explored
 from support.twins.ladder import LadderTwin
 
@@ -131,28 +128,3 @@ def test_thousands_of_arms_are_the_same_policy() -> None:
     learner.retire_arms(range(20, 5_000))
     assert learner.estimates().tolist() == before.tolist()
     assert learner.exploitation_probabilities()[7] > 0.9
-
-
-# Parameters as text
-
-
-def test_a_specification_lists_rungs_and_sweeps_over_lists_of_them(tmp_path: Path) -> None:
-    text = """
-        horizon = 100
-        runs = 2
-        seed = 0
-
-        [[policy]]
-        name = "Ladder"
-        rungs = [[0.5, 8.0], [1.0, 9.0]]
-        prior = [1.0, 2.0, 3.0]
-
-        [[environment]]
-        name = "Bernoulli"
-        rewards = [0.5, 0.6]
-        """
-    path = tmp_path / "spec.toml"
-    path.write_text(text)
-    (plan,) = read_specification(path)
-    expected = [dc.Ladder(rungs, prior=(1.0, 2.0, 3.0)) for rungs in ((0.5, 8.0), (1.0, 9.0))]
-    assert list(plan.policies) == expected
