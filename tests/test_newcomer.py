@@ -22,9 +22,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package and its tests, in which a newcomer has followed the guide."""
     root = tmp_path_factory.mktemp("newcomer")
     for part in ("core", "tests", "docs/tools", "docs/data"):
-        shutil.copytree(
-            ROOT / part, root / part, ignore=shutil.ignore_patterns("lib")
-        )  # bytecode stays good
+        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("lib"))  # bytecode stays
     for file in ("pyproject.toml", "conftest.py"):
         shutil.copy(ROOT / file, root)
     for number, file in FILES.items():

@@ -349,12 +349,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Break each kernel in turn and check that a test fails.")
     add = parser.add_argument
     add("words", nargs="*", help="choose mistakes by a part of the file name or the text")
-    add(
-        "--jobs",
-        type=int,
-        default=os.cpu_count() or 1,
-        help="how many at once; all processors unless given",
-    )
+    add("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once; else all processors")
     add("--out", type=Path, default=ROOT / "out" / "mutations.jsonl", help="the file to add results to")
     add("--limit", type=float, default=1800.0, help="seconds after which a run of tests counts as failed")
     given = parser.parse_args()

@@ -25,9 +25,7 @@ def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:
 
 
 def test_it_is_refused_where_it_would_change_nothing(tmp_path: Path) -> None:
-    with pytest.raises(
-        dc.ParameterError, match=r"^--against = .*: compares simulated rounds.*; add engine"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"^--against = .*: compares simulated rounds"):
         run_bench(["learner"], 3, tmp_path / "bench.json", against=ROOT)
     assert list(tmp_path.iterdir()) == []
 

@@ -161,9 +161,7 @@ def publisher(monkeypatch: pytest.MonkeyPatch) -> Publisher:
 
 
 @pytest.mark.parametrize("below", [".", "ml-100k"])
-def test_a_folder_by_argument_or_by_variable(
-    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_by_name_or_variable(below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "data"
     (folder / below).mkdir(parents=True)
     for given in (folder, None):
@@ -437,9 +435,7 @@ def test_nothing_is_read_or_loaded_before_it_is_needed() -> None:
 DATA = os.environ.get("DECOUPLED_DATA", "")
 
 
-@pytest.mark.skipif(
-    not DATA, reason="DECOUPLED_DATA names no folder with MovieLens 100K: it was NOT checked"
-)
+@pytest.mark.skipif(not DATA, reason="DECOUPLED_DATA names no folder with MovieLens 100K: NOT checked")
 def test_the_data_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DECOUPLED_DATA", DATA)
     found = MovieLens(256).oracle()

@@ -105,11 +105,7 @@ def test_clones_copies_and_pickles() -> None:
         ({"losses": 0.5}, dc.ParameterError, "losses = 0.5: must be a list or an array"),
         ({"propensities": [0.5, 0.0]}, dc.ParameterError, r"records\[1\].propensity = 0.0: must be a prob"),
         ({"propensities": [0.5, None]}, dc.ParameterError, r"records\[1\].propensity = None: is missing"),
-        (
-            {"propensities": np.full((2, 1), 0.5)},
-            dc.ParameterError,
-            "must be a list or an array with one dimension",
-        ),
+        ({"propensities": np.full((2, 1), 0.5)}, dc.ParameterError, "a list or an array with one"),
         ({"arms": ["a", 1.5]}, dc.ArmError, "1.5"),
         ({"arms": "ab"}, dc.ParameterError, "arms = 'ab': must be a list"),
         ({"contexts": [{}, {}]}, dc.UnsupportedError, "context: Ladder does not use one"),

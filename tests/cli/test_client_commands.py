@@ -110,9 +110,7 @@ def test_learners_and_logs_move_from_a_shell(tmp_path: Path, monkeypatch: pytest
         assert "--learner" in refused("create", "both", "a", "b", "--learner", str(saved))
 
 
-def test_the_kill_switch_and_the_budget_from_a_shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_kill_switch_and_budget_from_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         service.create("numbered", arms=[1, 2, "3"])

@@ -83,9 +83,7 @@ def test_toml_blocks_are_specifications(tmp_path: Path) -> None:
         assert read_specification(tmp_path / "spec.toml")
 
 
-def test_toml_blocks_of_the_mirror_are_configurations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_toml_blocks_of_the_mirror_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", "a")
     monkeypatch.setenv("NEXT_KEY", "b")
     monkeypatch.setenv("HOOK_KEY", "c")

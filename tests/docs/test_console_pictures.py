@@ -20,9 +20,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", SHOTS["PICTURES"])
-def test_the_pictures_of_the_docs_show_the_console_as_it_is(
-    browser: Any, tmp_path: Path, name: str
-) -> None:
+def test_the_pictures_of_the_docs_show_the_console(browser: Any, tmp_path: Path, name: str) -> None:
     kept = ROOT / "docs" / "figures" / f"{name}.png"
     with served(tmp_path) as fresh:
         taken = SHOTS["take"](name, browser, fresh.url, tmp_path, seconds=2.0)

@@ -110,9 +110,7 @@ def other_references(entry: dict[str, Any]) -> dict[str, Any]:
         (other_references(made_up("FTPL()")), "has other references in stochastic-easy-5 than most"),
     ],
 )
-def test_an_entry_that_cannot_be_compared_is_refused(
-    folder: Path, entry: dict[str, Any], reason: str
-) -> None:
+def test_an_incomparable_entry_is_refused(folder: Path, entry: dict[str, Any], reason: str) -> None:
     before = take(folder).entries
     put(folder, "zzz", entry)
     board, (refused,) = take(folder)
@@ -131,8 +129,6 @@ def test_of_two_entries_of_one_policy_neither_is_taken(folder: Path) -> None:
     assert all("of another; leave one out" in each for each in refused)
 
 
-@pytest.mark.parametrize(
-    "file", sorted((ROOT / "lab/benchmark/policies").glob("*.py")), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", sorted((ROOT / "lab/benchmark/policies").glob("*.py")), ids=str)
 def test_a_policy_of_an_entry_keeps_the_contract(file: Path) -> None:
     dc.testing.check_policy(Source(str(file)).load(), rounds=300)

@@ -33,9 +33,7 @@ class Held(Compiler):
         self, job: Job, then: Callable[[], None], give_up: Callable[[], None], patience: float | None
     ) -> None:
         super().wait(job, then, give_up, patience)
-        if (
-            patience == 0.0
-        ):  # a service itself looks only once a second for those that have waited long enough
+        if patience == 0.0:  # a service looks only once a second for those that have waited long enough
             timer = threading.Timer(0.1, self.dismiss)
             timer.daemon = True
             timer.start()

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -34,10 +34,21 @@ def _interrupt() -> NoReturn:
     raise Interrupted
 
 
+@contextmanager
+def _lost_where_a_generator_ends() -> Iterator[None]:
+    """Python itself drops what a handler raises while a generator is finalised, and tells the hook."""
+    told = sys.unraisablehook
+    sys.unraisablehook = lambda found: None if found.exc_type is Interrupted else told(found)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = told
+
+
 def at_every_point(start: Callable[[], Callable[[], object]], most: int = 40) -> Iterator[int]:
     """Interrupt a call at every point, or at so many of them; `start` prepares it anew. Yield each point."""
     points = handled_at(sys.maxsize, _interrupt, start())
     for point in range(0, points, points // most + 1):
-        with suppress(Interrupted):
+        with suppress(Interrupted), _lost_where_a_generator_ends():
             handled_at(point, _interrupt, start())
         yield point

@@ -68,9 +68,7 @@ def test_the_core_needs_numpy_alone() -> None:
 
 @pytest.mark.slow
 def test_what_is_missing_is_named_with_its_extra() -> None:
-    optional = [
-        each for each in EXTRA_OF if each not in ("numba", "llvmlite", "scipy")
-    ]  # numba loads scipy
+    optional = [each for each in EXTRA_OF if each not in ("numba", "llvmlite", "scipy")]
     assert attempted(
         "dc.FTPL().start(arms=3, seed=0).decide()",
         "dc.simulate(dc.FTPL(), world, horizon=10, runs=2)",

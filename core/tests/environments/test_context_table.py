@@ -91,13 +91,9 @@ def test_tables_that_cannot_be(make: Any, said: str) -> None:
 def test_files_that_are_no_such_table(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("subject,small,large\nlaw,0.1,0.9\nart,high,0.2\n")
-    with pytest.raises(
-        dc.ParameterError, match=r"^log\.csv: has no column 'subjct'; did you mean 'subject'"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"^log\.csv: has no column 'subjct'; did you mean"):
         ContextTable(path, ["subjct"])
-    with pytest.raises(
-        dc.ParameterError, match=r"^log\.csv: row 2, column 'small' = 'high': is not a number"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"^log\.csv: row 2, column 'small' = 'high': is not"):
         ContextTable(path, ["subject"])
     with pytest.raises(dc.ParameterError, match=r"^log\.csv: has one column, 'large'"):
         ContextTable(path, ["subject", "small"])

@@ -173,10 +173,7 @@ def test_truth_values_are_losses_of_one_and_zero(tmp_path: Path) -> None:
         (lambda: envs.LossTable([[0.1, math.inf]]), r"rows\[0\]\[1\] = inf: must lie in \[0, 1\]; drop"),
         (lambda: envs.LossTable([[0.1, 10**400]]), r"rows\[0\]\[1\] = 10+: must lie in \[0, 1\]"),
         (lambda: envs.LossTable([[0.1, "0.9"]]), r"rows\[0\]\[1\] = '0.9': is a str; give a number"),
-        (
-            lambda: envs.LossTable([[0.1, 0.9], [0.1]]),
-            r"rows\[1\]: has length 1, and rows\[0\] has length 2",
-        ),
+        (lambda: envs.LossTable([[0.1, 0.9], [0.1]]), r"rows\[1\]: has length 1, and rows\[0\] has"),
         (lambda: envs.LossTable([0.1, 0.9]), "rows"),
         (lambda: envs.LossTable([[0.1, 0.9]], [0, 1]), "index = 1"),
         (lambda: envs.LossTable([[0.1, 0.9]], [[0], [0, 0]]), "index"),

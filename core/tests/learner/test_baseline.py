@@ -11,6 +11,7 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.learner.pending import recorded
 from support.centred_ftpl import CENTRED_FTPL
+from support.exactly import added, explored, one_of_each
 from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
@@ -26,10 +27,6 @@ LOSSES = np.array([0.2, 0.9, 0.35, 0.6, 0.5, 0.75])
 PREDICTED = np.array([0.9, 0.1, 0.35, 1.0, 0.0, 0.3])
 
 
-def explored(decision: dc.Decision) -> int:
-    return cast(int, decision.explore)
-
-
 def trained(policy: dc.Policy, rounds: int = 150, seed: int = 2) -> dc.Learner:
     learner = policy.start(ARMS, seed, max_pending=100_000)
     for _ in range(rounds):
@@ -42,41 +39,33 @@ def changes(
     learner: dc.Learner, available: list[int] | None = None, meanwhile: bool = False
 ) -> tuple[Floats, Floats]:
     """For each explored arm: its probability, and what its feedback adds to every estimate."""
-    arms = list(range(ARMS)) if available is None else available
     law = learner.exploration_probabilities(available=available)
-    found: dict[int, dc.Decision] = {}
-    for _ in range(200_000):
-        decision = learner.decide(available=available, baseline=PREDICTED)
-        if found.setdefault(explored(decision), decision) is not decision:
-            learner.forget(decision)
-        if len(found) == len(arms):
-            break
-    assert sorted(found) == arms
+    found = one_of_each(learner, available=available, baseline=PREDICTED)
     if meanwhile:  # the gate and the running mean change before the feedback comes
         learner.replay([(0, 0.05, 1.0), (1, 0.5, 0.0), (2, 0.1, 1.0)])
-    saved, before = learner.to_json(), learner.estimates()
-    added = np.zeros((ARMS, ARMS))
-    for arm, decision in found.items():
-        once = dc.Learner.from_json(saved)
-        once.observe(decision.id, loss=float(LOSSES[arm]))
-        added[arm] = once.estimates() - before
-    return law, added
+    saved = learner.to_json()
+    return law, np.array(
+        [
+            added(saved, found[arm], loss=LOSSES[arm]) if arm in found else np.zeros(ARMS)
+            for arm in range(ARMS)
+        ]
+    )
 
 
 @every_centred
 @pytest.mark.parametrize("meanwhile", [False, True], ids=["prompt", "late"])
 def test_estimates_stay_unbiased_whatever_is_predicted(policy: dc.Policy, meanwhile: bool) -> None:
-    law, added = changes(trained(policy), meanwhile=meanwhile)
-    np.testing.assert_allclose(law @ added, LOSSES, rtol=1e-9)
+    law, change = changes(trained(policy), meanwhile=meanwhile)
+    np.testing.assert_allclose(law @ change, LOSSES, rtol=1e-9)
 
 
 @every_centred
 def test_with_arms_away_too(policy: dc.Policy) -> None:
     available = [0, 2, 3, 5]
-    law, added = changes(trained(policy), available)
+    law, change = changes(trained(policy), available)
     expected = np.full(ARMS, law @ LOSSES)  # the charge of an unavailable arm
     expected[available] = LOSSES[available]
-    np.testing.assert_allclose(law @ added, expected, rtol=1e-9)
+    np.testing.assert_allclose(law @ change, expected, rtol=1e-9)
 
 
 @every_centred
@@ -132,9 +121,7 @@ def test_predictions_are_losses_of_the_declared_range() -> None:
     assert len(set(texts)) == 1
     content = json.loads(texts[0])["content"]
     assert [record[-1] for record in content["pending"]] == [0]
-    assert content["baselines"] == [
-        [[0, 1], [0.4, 1.0], True]
-    ]  # the baseline of c is 0, which is not stored
+    assert content["baselines"] == [[[0, 1], [0.4, 1.0], True]]  # that of c is 0, and not stored
 
 
 def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
@@ -190,9 +177,7 @@ def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
     assert none < bad < 60.0
 
 
-@pytest.mark.parametrize(
-    "policy", [dc.Ladder(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=lambda p: p.label
-)
+@pytest.mark.parametrize("policy", [dc.Ladder(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=repr)
 def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
     """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""
     lazy, eager = (policy.start(arms=["a", "b", "c", "d"], seed=5) for _ in range(2))

@@ -1,12 +1,11 @@
 """The standard game in a learner: one arm twice, and estimates that stay unbiased when feedback is late."""
 
-from typing import Any, cast
-
 import numpy as np
 import pytest
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
+from support.exactly import added, explored, one_of_each
 from support.twins.coupled import CoupledTsallisTwin
 
 ARMS = 4
@@ -18,7 +17,7 @@ def trained(policy: dc.Policy, rounds: int) -> dc.Learner:
     learner = policy.start(ARMS, seed=4)
     for _ in range(rounds):
         decision = learner.decide()
-        learner.observe(decision, loss=LOSSES[cast(int, decision.explore)])
+        learner.observe(decision, loss=LOSSES[explored(decision)])
     return learner
 
 
@@ -36,31 +35,16 @@ def test_one_of_each() -> None:
     assert 0 < np.count_nonzero(covered) < ARMS
 
 
-def one_of_every_arm(learner: dc.Learner, **options: Any) -> dict[int, dc.Decision]:
-    decisions: dict[int, dc.Decision] = {}
-    wanted = len(options.get("available", range(ARMS)))
-    while len(decisions) < wanted:
-        decisions |= {cast(int, each.explore): each for each in learner.decide(count=500, **options)}
-    return decisions
-
-
-def change_by(learner: dc.Learner, decision: dc.Decision) -> Floats:
-    copy = dc.Learner.from_json(learner.to_json())
-    before = copy.estimates()
-    copy.observe(decision, loss=LOSSES[cast(int, decision.explore)])
-    change: Floats = copy.estimates() - before
-    return change
-
-
 def test_late_feedback_counts_with_the_baseline_of_its_decision() -> None:
     learner = trained(REDUCED, 150)
     then, law = baseline_of(learner), learner.exploitation_probabilities()
-    decisions = one_of_every_arm(learner)
+    decisions = one_of_each(learner)
     for _ in range(4000):  # until other arms have a baseline
         later = learner.decide()
-        learner.observe(later, loss=LOSSES[cast(int, later.explore)])
+        learner.observe(later, loss=LOSSES[explored(later)])
     assert baseline_of(learner).tolist() != then.tolist()
-    changes = {arm: change_by(learner, decision) for arm, decision in decisions.items()}
+    saved = learner.to_json()
+    changes = {arm: added(saved, each, loss=LOSSES[arm]) for arm, each in decisions.items()}
     for arm, change in changes.items():
         expected = then.copy()
         expected[arm] += (LOSSES[arm] - then[arm]) / law[arm]
@@ -74,7 +58,7 @@ def test_a_log_brings_no_baseline_and_leaves_none_behind() -> None:
     generator = np.random.default_rng(0)
     for round_ in range(300):
         decision = learner.decide()
-        arm = cast(int, decision.explore)
+        arm = explored(decision)
         learner.observe(decision, loss=LOSSES[arm])
         twin.update(arm, decision.weight, LOSSES[arm])
         if round_ % 10 == 0:

@@ -108,9 +108,7 @@ def test_the_parent_takes_no_feedback_of_its_children(runs: list[dict[str, Any]]
 
 def test_a_child_knows_what_was_known(runs: list[dict[str, Any]]) -> None:
     for answer in runs[0]["children"]:
-        assert answer[1:] == [2, 1 + 7 + 1, True], (
-            "one observed; pending: one inherited, seven of its own, the meter's"
-        )
+        assert answer[1:] == [2, 1 + 7 + 1, True], "one inherited, seven of its own, the meter's"
 
 
 def test_with_a_seed_children_draw_the_same_in_every_run(runs: list[dict[str, Any]]) -> None:

@@ -1,8 +1,5 @@
 """Learners that run the ladder: late feedback, absent arms, arms that come and go, predictions, and saving."""
 
-from pathlib import Path
-from typing import cast
-
 import numpy as np
 import pytest
 
@@ -10,7 +7,7 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.learner import runner
-from decoupled.simulation.toml import read_specification
+from support.exactly import added, explored
 from support.twins.ladder import LadderTwin
 
 ARMS = 5
@@ -25,46 +22,11 @@ LADDERS = [
 LOG = [(arm, 0.2 + 0.1 * arm, float(LOSSES[arm])) for arm in (0, 1, 2, 3, 4, 1, 0)]
 
 
-def explored(decision: dc.Decision) -> int:
-    return cast(int, decision.explore)
-
-
 def baselines_of(learner: dc.Learner) -> Floats:
     running, row = learner._running, np.zeros(len(learner.arms))
     places, values = running.form.baselines(running.state)
     row[places] = values
     return row
-
-
-def added(learner: dc.Learner, decision: dc.Decision, loss: float) -> Floats:
-    """What the feedback adds to every estimate; the learner itself does not change."""
-    once = dc.Learner.from_json(learner.to_json())
-    once.observe(decision.id, loss=loss)
-    return once.estimates() - learner.estimates()
-
-
-def late_changes(learner: dc.Learner) -> tuple[Floats, Floats]:
-    decisions: dict[int, dc.Decision] = {}
-    law = learner.exploration_probabilities()
-    while len(decisions) < ARMS:
-        decision = learner.decide()
-        decisions.setdefault(explored(decision), decision)
-    learner.replay(LOG)
-    changes = np.zeros((ARMS, ARMS))
-    for arm, decision in decisions.items():
-        changes[arm] = added(learner, decision, LOSSES[arm])
-    return law, changes
-
-
-@pytest.mark.parametrize("policy", LADDERS[:-1], ids=lambda policy: policy.label)
-@pytest.mark.parametrize("rounds", [0, 1, 40])
-def test_late_feedback_is_unbiased(policy: dc.Policy, rounds: int) -> None:
-    learner = policy.start(ARMS, seed=3)
-    for _ in range(rounds):
-        decision = learner.decide()
-        learner.observe(decision, loss=float(LOSSES[explored(decision)]))
-    law, changes = late_changes(learner)
-    np.testing.assert_allclose(law @ changes, LOSSES, rtol=1e-9)
 
 
 @pytest.mark.parametrize("policy", [LADDER, LADDERS[2]], ids=lambda policy: policy.label)
@@ -84,7 +46,7 @@ def test_a_prediction_counts_up_to_the_bound_of_the_gate(policy: dc.Policy) -> N
     b = np.minimum(bound, 1.0)
     expected = b.copy()
     expected[arm] += decision.weight * (0.25 - b[arm])
-    np.testing.assert_allclose(added(learner, decision, 0.25), expected, rtol=1e-9)
+    np.testing.assert_allclose(added(learner.to_json(), decision, loss=0.25), expected, rtol=1e-9)
 
 
 def test_predictions_of_zero_do_not_stop_the_hedge() -> None:
@@ -166,48 +128,3 @@ def test_thousands_of_arms_are_the_same_policy() -> None:
     learner.retire_arms(range(20, 5_000))
     assert learner.estimates().tolist() == before.tolist()
     assert learner.exploitation_probabilities()[7] > 0.9
-
-
-def test_a_learner_that_grows_keeps_its_estimates_and_its_pending_decisions() -> None:
-    learner = LADDER.start(30, seed=1)
-    learner.replay([(arm, 0.1, float(arm % 2)) for arm in range(30)])
-    late, law = learner.decide(count=3), learner.exploration_probabilities()
-    before = learner.estimates()
-    learner.add_arms([f"new {number}" for number in range(5_000)])
-    assert learner.estimates()[:30].tolist() == before.tolist()
-    for decision in late:
-        found, estimates = diagnostics(learner), learner.estimates()[:30]
-        b = law * (1 / found["eta"] + estimates - learner.estimates().min()) / 2  # the smallest loss is 0
-        expected = np.minimum(b, 0.5 + found["rise"])
-        expected[explored(decision)] += decision.weight * (0.5 - expected[explored(decision)])
-        gained = added(learner, decision, 0.5)
-        np.testing.assert_allclose(gained[:30], expected, rtol=1e-9)
-        np.testing.assert_allclose(gained[30:], 0.5, rtol=1e-9)
-        learner.observe(decision, loss=0.5)
-    assert learner.round == 34
-    assert dc.Learner.from_json(learner.to_json()).decide() == learner.decide()
-
-
-# Parameters as text
-
-
-def test_a_specification_lists_rungs_and_sweeps_over_lists_of_them(tmp_path: Path) -> None:
-    text = """
-        horizon = 100
-        runs = 2
-        seed = 0
-
-        [[policy]]
-        name = "Ladder"
-        rungs = [[0.5, 8.0], [1.0, 9.0]]
-        prior = [1.0, 2.0, 3.0]
-
-        [[environment]]
-        name = "Bernoulli"
-        rewards = [0.5, 0.6]
-        """
-    path = tmp_path / "spec.toml"
-    path.write_text(text)
-    (plan,) = read_specification(path)
-    expected = [dc.Ladder(rungs, prior=(1.0, 2.0, 3.0)) for rungs in ((0.5, 8.0), (1.0, 9.0))]
-    assert list(plan.policies) == expected

@@ -120,6 +120,8 @@ class Model:
 
 # The calls
 
+Strategy = st.SearchStrategy[Any]
+
 SEEDS_END = 2**64
 # Sixteenths: most random floats are so close to 0 or 1 that a wrong sum would look like rounding.
 SHARES = st.integers(0, 16).map(lambda share: share / 16)
@@ -128,18 +130,14 @@ BITS = st.integers(0, 2**MOST - 1)
 PLACES = st.integers(0, 20)
 PREDICTIONS = st.none() | st.lists(st.none() | SHARES, min_size=MOST, max_size=MOST)
 RECORDS = st.lists(st.tuples(st.integers(0, 1), st.floats(0.01, 1), SHARES), max_size=4)
-BAD_LOSSES: st.SearchStrategy[Any] = st.sampled_from(
+BAD_LOSSES: Strategy = st.sampled_from(
     [math.nan, math.inf, -math.inf, 1e9, -1e9, "0.5", b"0", None, [], 1j]
 )
 BAD_PROPENSITIES = st.sampled_from([0.0, -0.5, 1.5, math.nan, math.inf, "0.5", None, True, 5e-324])
-BAD_COUNTS: st.SearchStrategy[Any] = st.sampled_from([0, -1, 1.0, "2", True, 10**9])
-BAD_SETS: st.SearchStrategy[Any] = st.sampled_from(
-    [[], "north", ["nowhere"], [-2], [99], [None], [True], 0, [["north"]]]
-)
-UNKNOWN: st.SearchStrategy[Any] = st.sampled_from(["", "-", "00000000-1", None, 1, ()]) | st.text(
-    max_size=12
-)
-BAD_SEEDS: st.SearchStrategy[Any] = st.sampled_from([-1, 1.5, "7", True])
+BAD_COUNTS: Strategy = st.sampled_from([0, -1, 1.0, "2", True, 10**9])
+BAD_SETS: Strategy = st.sampled_from([[], "north", ["nowhere"], [-2], [99], [None], [True], 0, [["north"]]])
+UNKNOWN: Strategy = st.sampled_from(["", "-", "00000000-1", None, 1, ()]) | st.text(max_size=12)
+BAD_SEEDS: Strategy = st.sampled_from([-1, 1.5, "7", True])
 
 
 class LearnerMachine(RuleBasedStateMachine):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.base.arrays import Floats
 from decoupled.learner.losses import PREFERENCES, Preference
+from support.exactly import added, explored, one_of_each
 
 ARMS = 4
 LOSSES = np.array([0.3, 0.55, 0.6, 0.95])
@@ -30,7 +30,7 @@ def trained(policy: dc.Policy, rounds: int = 40, **options: Any) -> dc.Learner:
     learner = policy.start(ARMS, seed=11, **options)
     for _ in range(rounds):
         decision = learner.decide()
-        learner.observe(decision, loss=LOSSES[cast(int, decision.explore)])
+        learner.observe(decision, loss=LOSSES[explored(decision)])
     return learner
 
 
@@ -40,31 +40,21 @@ def chances(explore: int, exploit: int, ties: float) -> dict[Preference, float]:
     return {"explore": (1.0 - ties) / 2.0 + edge, "tie": ties, "exploit": (1.0 - ties) / 2.0 - edge}
 
 
-def change_by(saved: str, decision: dc.Decision, preference: Preference) -> Floats:
-    learner = dc.Learner.from_json(saved)
-    before = learner.estimates()
-    learner.observe(decision, preference=preference)
-    change: Floats = learner.estimates() - before
-    return change
-
-
 @pytest.mark.parametrize("policy", ESTIMATORS, ids=repr)
 @pytest.mark.parametrize("ties", [0.0, 0.2])
 def test_estimates_from_preferences_are_unbiased_exactly(policy: dc.Policy, ties: float) -> None:
     """The mean over all outcomes of one round: every arm gains 1/2 + (its loss - that of the served arm) / 2."""
     learner = trained(policy)
     learner.guardrails = dc.Guardrails(floors={1: 0.3}, holdout=0.2)
-    served, explored = learner.exploitation_probabilities(), learner.exploration_probabilities()
+    served, law = learner.exploitation_probabilities(), learner.exploration_probabilities()
     assert learner.decide().propensity is not None, "its weights would be random"
-    decisions = dict[int, dc.Decision]()
-    while len(decisions) < ARMS:
-        decisions |= {cast(int, each.explore): each for each in learner.decide(count=200)}
+    decisions = one_of_each(learner)
     saved, mean = learner.to_json(), np.zeros(ARMS)
     for explore, decision in decisions.items():
-        changes = {each: change_by(saved, decision, each) for each in PREFERENCES}
+        changes = {each: added(saved, decision, preference=each) for each in PREFERENCES}
         for exploit in range(ARMS):
             for outcome, chance in chances(explore, exploit, ties).items():
-                mean += explored[explore] * served[exploit] * chance * changes[outcome]
+                mean += law[explore] * served[exploit] * chance * changes[outcome]
     expected = 0.5 + (LOSSES - served @ LOSSES) / 2.0
     np.testing.assert_allclose(mean, expected, rtol=1e-6, atol=1e-9)
 
@@ -73,7 +63,7 @@ def test_the_best_arm_is_found_from_preferences_alone() -> None:
     learner, luck = dc.Ladder().start(ARMS, seed=5), random.Random(5)
     for _ in range(3_000):
         decision = learner.decide()
-        law = chances(cast(int, decision.explore), cast(int, decision.exploit), ties=0.1)
+        law = chances(explored(decision), cast(int, decision.exploit), ties=0.1)
         [winner] = luck.choices(list(law), weights=list(law.values()))
         learner.observe(decision, preference=winner)
     assert learner.exploitation_probabilities()[0] > 0.95

@@ -198,3 +198,36 @@ def test_compiled_updates_do_not_overlap(policy: dc.Policy) -> None:
     assert learner.round == 1 + THREADS * 10 * records
     mean = isinstance(policy, dc.FollowTheLeader)
     assert learner.estimates()[:THREADS].tolist() == [1.0 if mean else 2.0 * 10 * records] * THREADS
+
+
+def test_what_gives_names_may_use_the_learner() -> None:
+    """No user code runs while the lock is held; otherwise this would deadlock."""
+    learner = dc.FTPL().start(["a", "b", "c"], seed=0)
+
+    def work(_: int) -> None:
+        learner.add_arms(f"x{learner.round}" for _ in range(1))
+        learner.decide(available=(arm for arm in learner.arms if learner.round))
+        known = (arm for arm in learner.arms if learner.estimates() is not None)
+        learner.exploration_probabilities(available=known)
+        learner.replay((arm, 0.5, learner.estimates()[0]) for arm in learner.arms)
+        learner.retire_arms(arm for arm in ["x1"] if learner.estimates() is not None)
+
+    in_threads(work, threads=1)
+
+
+def test_threads_that_decide_learn_add_and_retire() -> None:
+    learner = dc.Ladder().start(["a", "b", "c"], seed=0)
+
+    def work(number: int) -> None:
+        for turn in range(300):
+            if number % 2:
+                learner.add_arms([f"{number}-{turn}"])
+                learner.retire_arms([f"{number}-{turn}"])
+            else:
+                learner.observe(learner.decide(baseline={"a": 0.5}), loss=0.5)
+
+    in_threads(work, threads=4)
+    assert learner.arms == ("a", "b", "c")
+    assert learner.round == 1 + 2 * 300
+    assert learner._running.serials.born == 3 + 2 * 300
+    assert learner.pending == ()

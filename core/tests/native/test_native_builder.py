@@ -29,9 +29,7 @@ ROOT = Path(decoupled.__file__).parents[2]
 SMALL = next(name for name in catalogue.names() if '"Forgetting"' in name and '"UCB1"' in name)
 
 
-def test_an_interrupted_build_goes_on_and_can_be_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_build_goes_on_and_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(load.SWITCH, "here")  # another kind of processor would take as long again
     told: list[str] = []
 

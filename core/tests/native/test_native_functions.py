@@ -26,9 +26,7 @@ from support.plain_python import output_of
 from support.policies import examples
 
 if (reason := load.why_not()) is not None:
-    pytest.skip(
-        f"of the shipped machine code: {reason}; build it with: make native", allow_module_level=True
-    )
+    pytest.skip(f"of the shipped machine code: {reason}; run make native", allow_module_level=True)
 
 every_adversary = pytest.mark.parametrize(
     "adversary", courses.adversaries(), ids=lambda adversary: type(adversary).__name__
@@ -155,9 +153,7 @@ def test_round_loops_of_numba(policy: dc.Policy) -> None:
 
 @pytest.mark.slow
 @every_adversary
-@pytest.mark.parametrize(
-    "policy", courses.without_forgetting() if EVERY else TWINS[:1], ids=lambda policy: policy.label
-)
+@pytest.mark.parametrize("policy", courses.without_forgetting() if EVERY else TWINS[:1], ids=repr)
 def test_loops_against_adversaries_of_numba(policy: dc.Policy, adversary: Adversary) -> None:
     shipped_entries(policy)
     adversary.prepare()

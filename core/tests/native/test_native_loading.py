@@ -176,14 +176,10 @@ MISSING_SYMBOL = {"f": {"symbol": "decoupled_missing", "takes": [], "returns": [
         (written(load.MANIFEST, b"{}"), "do not go together"),
     ],
 )
-def test_what_does_not_suit_is_not_used(
-    change: Callable[[Path], None], reason: str, tmp_path: Path
-) -> None:
+def test_what_does_not_suit_is_unused(change: Callable[[Path], None], reason: str, tmp_path: Path) -> None:
     folder = tmp_path / "lib"
     shutil.copytree(load.FOLDER, folder)
-    load.check(
-        load.read_manifest(folder)
-    )  # a library that was loaded once stays, whatever becomes of its file
+    load.check(load.read_manifest(folder))  # a library that was loaded stays, whatever becomes of its file
     change(folder)
     with pytest.raises(load.UnusableError, match=reason):
         load.load(folder)

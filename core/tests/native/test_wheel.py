@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from decoupled.base.extras import EXTRA_OF
 from decoupled.native.load import FOLDER, MANIFEST, read_manifest, why_not
 from support.once import made_once
 from support.pages import ROOT, blocks
@@ -18,18 +19,7 @@ from support.pages import ROOT, blocks
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no shipped machine code: {why_not()}")
 
 CORE = ROOT / "core"
-FORBIDDEN = [
-    "numba",
-    "llvmlite",
-    "scipy",
-    "pandas",
-    "xarray",
-    "matplotlib",
-    "typer",
-    "rich",
-    "fastapi",
-    "httpx",
-]
+FORBIDDEN = [*EXTRA_OF]
 
 CHECK = """
 import sys

@@ -226,9 +226,7 @@ def test_a_watched_learner_knows_the_law_of_each_decision() -> None:
         ({"baseline": {"a": 0.5}}, "baseline: "),
     ],
 )
-def test_what_cannot_be_a_context_is_refused_by_name_and_changes_nothing(
-    told: dict[str, Any], said: str
-) -> None:
+def test_what_is_no_context_is_refused_by_name_and_changes_nothing(told: dict[str, Any], said: str) -> None:
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 5)
     before = learner.to_json()
     told = (
@@ -321,9 +319,7 @@ def test_a_log_that_is_refused_or_interrupted_leaves_no_segment_behind() -> None
         {"explore": "a", "propensity": 0.5, "loss": 0.5, "context": {"subject": each}}
         for each in ("new", 1.5)
     ]
-    with pytest.raises(
-        dc.ParameterError, match=r"records\[1\]: context\['subject'\] = 1.5: must be a string"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"records\[1\]: context\['subject'\] = 1.5: must be"):
         learner.replay(rows)
     assert learner.to_json() == before
     copies: list[dc.Learner] = []
@@ -371,9 +367,7 @@ ODD = [1e3, -999_999.0, 3e8, -1e30, 1e100]
     ],
     ids=str,
 )
-def test_a_regression_serves_the_arm_that_is_best_for_a_number_whatever_single_values_say(
-    odd: dict[int, float],
-) -> None:
+def test_a_regression_serves_the_best_arm_whatever_single_values_say(odd: dict[int, float]) -> None:
     learner = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1)
     rng, wrong = np.random.default_rng(1), 0
     for t in range(3_000):
@@ -395,9 +389,7 @@ def test_numbers_are_scaled_as_the_twin_says() -> None:
     for count, x in enumerate(values, 1):
         learner.observe(learner.decide(context={"x": x}), loss=0.5)
         if count < 40 or count % 97 == 0:
-            found = [
-                running.layout.row(running.state, f"number_{each}_0")[0] for each in ("mean", "deviation")
-            ]
+            found = [running.layout.row(running.state, f"number_{x}_0")[0] for x in ("mean", "deviation")]
             np.testing.assert_allclose(found, moments(values[:count]), rtol=1e-9, atol=1e-9)
 
 

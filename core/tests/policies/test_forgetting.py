@@ -4,7 +4,6 @@ import math
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
-from decoupled.simulation.toml import read_specification
 from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Twin
 from support.twins.avner import AvnerTwin
@@ -228,29 +226,6 @@ def test_what_cannot_be_had_is_refused_with_the_remedy() -> None:
         dc.Forgetting(dc.Forgetting())
     with pytest.raises(dc.UnsupportedError, match="compiled form"):
         dc.Forgetting(dc.TsallisINF(solver="scs"))
-
-
-def test_a_specification_may_nest_and_sweep(tmp_path: Path) -> None:
-    path = tmp_path / "spec.toml"
-    path.write_text("""
-horizon = 100
-runs = 2
-[[policy]]
-name = "Forgetting"
-policy = [{ name = "FTPL", c = [1.0, 2.0] }, { name = "UCB1" }]
-period = [10, 20]
-[[environment]]
-name = "Drifting"
-arms = 3
-gap = 0.2
-period = 10
-""")
-    labels = [policy.label for policy in read_specification(path)[0].policies]
-    assert sorted(labels) == sorted(
-        f"Forgetting({inner}, period={period})"
-        for inner in ("FTPL(c=1)", "FTPL", "UCB1")
-        for period in (10, 20)
-    )
 
 
 def test_the_code_of_a_wrapped_policy_is_part_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import math
 import zlib
-from typing import cast
 
 import numpy as np
 import pytest
@@ -78,9 +77,7 @@ def test_auto_is_the_faster_of_the_two(auto: dc.FTPL) -> None:
         assert left.estimates().tolist() == right.estimates().tolist()
         assert left.exploration_probabilities().tolist() == right.exploration_probabilities().tolist()
     part = range(0, many, 9)
-    assert (
-        learned(auto, many, 3).decide(available=part).propensity is not None
-    )  # a small subset of many arms
+    assert learned(auto, many, 3).decide(available=part).propensity is not None  # a part of many arms
 
 
 @pytest.mark.parametrize("policy", [STRATA, dataclasses.replace(CENTRED_FTPL, ranking="strata")], ids=str)
@@ -212,30 +209,6 @@ def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> 
         for share in (0.8, 1.2):  # possible draws of the sum, right on average
             mean += 0.5 * law[arm] * situation.change_by(arm, share / law[arm], losses[arm])
     np.testing.assert_allclose(mean, losses, rtol=1e-9, atol=1e-9)
-
-
-def test_feedback_in_any_order_teaches_what_the_twin_learns() -> None:
-    arms = 200
-    policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.5, lam=0.2, ranking="strata")
-    learner, twin = policy.start(arms, seed=1), CentredStrataTwin(arms, policy)
-    generator = np.random.default_rng(0)
-    waiting: list[tuple[dc.Decision, Floats]] = []
-    numbers = set()
-    for step in range(500):
-        waiting.append((learner.decide(), twin.baseline()))
-        numbers.add(np.count_nonzero(waiting[-1][1]))
-        if len(waiting) > 8 or generator.random() < 0.3:
-            decision, b = waiting.pop(int(generator.integers(len(waiting))))
-            arm = cast(int, decision.explore)
-            loss = float(generator.random() < 0.2 + 0.7 * arm / arms)
-            learner.observe(decision, loss=loss)
-            twin.learn(arm, decision.weight, loss, b)
-            if step % 10 == 0:
-                np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-11, atol=1e-11)
-                np.testing.assert_allclose(
-                    learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-9
-                )
-    assert len(numbers) > 10  # of covered arms
 
 
 def test_what_is_pending_is_small_with_very_many_arms() -> None:

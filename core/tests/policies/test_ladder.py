@@ -10,16 +10,13 @@ from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.random.stream import new_stream, secret_of
 from decoupled.kernels.state import EVENTS, State
 from support.centred_ftpl import CENTRED_FTPL
+from support.exactly import explored
 from support.twins import Floats
 from support.twins.ftpl import pareto_law_by_quad
 
 RUNGS = dc.Ladder(rungs=(0.5, 2.0, 8.0), prior=())
 ARMS = 5
 LOSSES = np.array([0.9, 0.2, 0.4, 0.8, 0.5])
-
-
-def explored(decision: dc.Decision) -> int:
-    return int(decision.explore)
 
 
 def played(policy: dc.Policy, rounds: int, seed: int) -> State:
@@ -74,10 +71,8 @@ def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> N
     generator = np.random.default_rng(1)
     for _ in range(400):
         state = learner._running.state
-        before, rate = (
-            learner.estimates(),
-            state.scalars[ladder_state.ETA] * state.scalars[ladder_state.RATE],
-        )
+        before = learner.estimates()
+        rate = state.scalars[ladder_state.ETA] * state.scalars[ladder_state.RATE]
         told = learner.round > 1 and state.scalars[ladder_state.LARGEST] > 0
         least = state.scalars[ladder_state.LEAST]
         decision = learner.decide()

@@ -58,9 +58,7 @@ def test_draws_have_the_law_that_ties_share(policy: dc.FTPL) -> None:
     data=st.data(),
 )
 @settings(deadline=None, max_examples=60)
-def test_the_law_does_not_depend_on_the_numbers_of_the_arms(
-    estimates: list[float], data: st.DataObject
-) -> None:
+def test_the_law_is_free_of_the_numbers_of_arms(estimates: list[float], data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(estimates))))
     for policy in FORMS:
         law = started_from(policy, estimates).exploration_probabilities()

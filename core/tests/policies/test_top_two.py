@@ -96,16 +96,12 @@ def test_late_observations_count_for_the_leader_at_their_arrival() -> None:
     learner.observe(late[0], loss=0.2)  # arm 1, the challenger of arm 0
     assert counts(learner, "duels") == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert counts(learner, "challenger_explored") == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
-    learner.replay(
-        [(0, 1.0, 1.0)] * 2
-    )  # arm 0 observed twice: first as the leader, then as another's rival
+    learner.replay([(0, 1.0, 1.0)] * 2)  # arm 0 observed twice: first as the leader, then as a rival
     assert learner.exploit().exploit == 1
     assert counts(learner, "duels") == [[0, 2, 0], [1, 0, 0], [0, 0, 0]]
     assert counts(learner, "challenger_explored") == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
     challenger = int(diagnostics(learner)["challenger"])
-    learner.observe(
-        late[1], loss=0.2
-    )  # arm 1 was a challenger when it was chosen, and now it is the leader
+    learner.observe(late[1], loss=0.2)  # arm 1 was a challenger when it was chosen, and now leads
     assert counts(learner, "duels")[1][challenger] == 1 + (challenger == 0)
     assert counts(learner, "challenger_explored")[1] == [1, 0, 0]
 

@@ -27,10 +27,7 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"horizon": 10**12}, "horizon = 1000000000000: needs 16 TB of memory, and there are 1 GB; choose"),
         ({"horizon": 10**30}, "must not exceed 1,000,000,000,000,000; the paper has 10,000"),
-        (
-            {"runs": 10**9},
-            "runs = 1000000000: needs 48 GB of memory, and there are 1 GB; choose fewer runs",
-        ),
+        ({"runs": 10**9}, "runs = 1000000000: needs 48 GB of memory, and there are 1 GB; choose fewer"),
         ({"runs": 10**30}, "must not exceed 1,000,000,000,000,000; the paper has 1,000"),
         ({"horizon": 50_000_000, "checkpoints": "all"}, "checkpoints = 'all': needs 5 GB of memory"),
         ({"checkpoints": 10**12}, "checkpoints = 1000000000000: needs 100 TB of memory"),
@@ -52,9 +49,7 @@ def test_what_fits_is_planned() -> None:
 
 
 def test_the_curves_of_all_runs_are_refused() -> None:
-    with pytest.raises(
-        dc.ParameterError, match=r"curves = 'runs': needs 16 GB of memory.*curves='moments'"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"curves = 'runs': needs 16 GB of memory.*curves="):
         dc.simulate(
             [dc.FTPL(), dc.Exp3()], WORLD, horizon=10_000, runs=100_000, checkpoints=10_000, curves="runs"
         )

@@ -141,10 +141,7 @@ def test_what_cannot_be_simulated_with_a_context(policy: Any, given: Any, said: 
     [
         (lambda: PerSegment("Ladder", ["s"]), "policy = 'Ladder': must be a policy"),
         (lambda: PerSegment(dc.Ladder(), []), r"segments = \[\]: must be a list of names"),
-        (
-            lambda: PerSegment(dc.ContextualLadder(segments=("s",)), ["s"]),
-            "policy: ContextualLadder.* knows the",
-        ),
+        (lambda: PerSegment(dc.ContextualLadder(segments=("s",)), ["s"]), "policy: ContextualLadder.*"),
         (lambda: LinUCB(), "segments, numbers = .*: must not both be empty"),
         (lambda: LinUCB(["s"], alpha=-1), "alpha = -1"),
         (lambda: LinUCB(["s"]).start(arms=2), r"start\(\): LinUCB.* runs in simulations only"),

@@ -45,9 +45,7 @@ def test_keyed_regret_is_that_of_fresh_draws_and_keys_are_moved_less_often(
         for sticky in (True, False)
     )
     difference = keyed.final_regret(policy) - fresh.final_regret(policy)
-    assert abs(difference.mean()) < 5.5 * difference.std(ddof=1) / np.sqrt(
-        len(difference)
-    )  # 11 degrees of freedom
+    assert abs(difference.mean()) < 5.5 * difference.std(ddof=1) / np.sqrt(len(difference))  # 11 degrees
     assert 0.0 < keyed.switches(policy).mean() <= most * fresh.switches(policy).mean()
     assert (np.diff(keyed.data["switches"].values, axis=2) >= 0.0).all()
 

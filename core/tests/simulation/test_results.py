@@ -99,9 +99,7 @@ def test_saving_gives_the_same_bytes(results: dc.Results, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("curves", ["runs", "moments"])
 @pytest.mark.parametrize("runs", [1, 20])
-def test_saving_does_not_wait_for_xarray_and_gives_its_bytes(
-    tmp_path: Path, runs: int, curves: str
-) -> None:
+def test_saving_without_xarray_gives_its_bytes(tmp_path: Path, runs: int, curves: str) -> None:
     results = dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 50, runs, seed=0, curves=curves)
     results.save(tmp_path / "ours.nc")
     assert isinstance(results._data, Labelled)

@@ -40,9 +40,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.parametrize(("workers", "block"), [(1, 7), (2, 130), (16, 1)])
-def test_workers_and_blocks_change_nothing(
-    reference: bytes, tmp_path: Path, workers: int, block: int
-) -> None:
+def test_workers_and_blocks_matter_not(reference: bytes, tmp_path: Path, workers: int, block: int) -> None:
     assert file_of(tmp_path, workers=workers, block=block) == reference
 
 

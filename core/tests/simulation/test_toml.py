@@ -1,6 +1,7 @@
 """SPEC.toml: specifications are run as written, and errors name the line."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -33,25 +34,42 @@ gap = 0.125
 """
 
 
-def plans_of(text: str, folder: Path) -> list[object]:
+def plans_of(text: str, folder: Path) -> list[Any]:
     path = folder / "spec.toml"
     path.write_text(text)
     return list(read_specification(path))
 
 
 def test_lists_sweep(tmp_path: Path) -> None:
-    path = tmp_path / "spec.toml"
-    path.write_text(GOOD)
-    plans = read_specification(path)
-    assert [policy.label for policy in plans[0].policies] == [
-        "FTPL(alpha=2, c=1)",
-        "FTPL(alpha=2)",
-        "FTPL(c=1)",
-        "FTPL",
-        "FollowTheLeader",
-    ]
+    plans = plans_of(GOOD, tmp_path)
+    labels = ["FTPL(alpha=2, c=1)", "FTPL(alpha=2)", "FTPL(c=1)", "FTPL", "FollowTheLeader"]
+    assert [policy.label for policy in plans[0].policies] == labels
     assert [plan.environment.arms for plan in plans] == [2, 3, 4, 8]
     assert plans[0].seed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            'name = "Ladder"\nrungs = [[0.5, 8.0], [1.0, 9.0]]\nprior = [1.0, 2.0, 3.0]',
+            [dc.Ladder(rungs, prior=(1.0, 2.0, 3.0)) for rungs in ((0.5, 8.0), (1.0, 9.0))],
+        ),
+        (
+            'name = "Forgetting"\npolicy = [{ name = "FTPL", c = [1.0, 2.0] }, { name = "UCB1" }]\nperiod = [10, 20]',
+            [
+                dc.Forgetting(each, period=n)
+                for each in (dc.FTPL(c=1.0), dc.FTPL(), dc.UCB1())
+                for n in (10, 20)
+            ],
+        ),
+    ],
+    ids=["lists of lists", "nested"],
+)
+def test_lists_sweep_also_in_what_is_nested(tmp_path: Path, text: str, expected: list[dc.Policy]) -> None:
+    world = '[[environment]]\nname = "Bernoulli"\nrewards = [0.5, 0.6]\n'
+    [plan] = plans_of(f"horizon = 100\nruns = 2\n[[policy]]\n{text}\n{world}", tmp_path)
+    assert sorted(map(repr, plan.policies)) == sorted(map(repr, expected))
 
 
 @pytest.mark.parametrize(
@@ -99,9 +117,7 @@ def test_a_recorded_log_next_to_the_specification(tmp_path: Path) -> None:
     assert recorded.rows.tolist() == means.rows.tolist()
     (tmp_path / "gap.csv").write_text("left,right\n0.1,\n")
     path.write_text(f'{head}[[environment]]\n{tail}rows = "gap.csv"\n')
-    with pytest.raises(
-        dc.ParameterError, match=r"line 7: gap\.csv: row 1, column 'right' = nan: is missing"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"line 7: gap\.csv: row 1, column 'right' = nan: is"):
         read_specification(path)
     path.write_text(f'{head}[[environment]]\n{tail}rows = "missing.csv"\n')
     with pytest.raises(dc.ParameterError, match=r"line 7: .*missing\.csv"):

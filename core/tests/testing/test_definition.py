@@ -91,10 +91,6 @@ def judged(policy: Any) -> str:
     return message.removeprefix("Made: ")
 
 
-def test_the_sound_policy_passes() -> None:
-    dc.testing.check_policy(made(**SOUND), rounds=1_000)
-
-
 # Parts
 
 
@@ -172,23 +168,11 @@ HERE = f".*of {Path(__file__).name}"
 @pytest.mark.parametrize(
     ("part", "function", "said"),
     [
-        (
-            "init",
-            calls_what_is_not_compiled,
-            f"init calls undecorated{HERE}.*@compiled above def undecorated",
-        ),
+        ("init", calls_what_is_not_compiled, f"init calls undecorated{HERE}.*@compiled above def"),
         ("init", writes_past_the_end, f"init reaches outside an array.*index 3{HERE}.*layout"),
         ("init", allocates, "init allocates memory.*rows that the layout names"),
-        (
-            "decide",
-            drawing(lambda arms: (0, 1, 2.0)),
-            r"decide returned 3 values.*return four, \(exploit, explore,",
-        ),
-        (
-            "decide",
-            drawing(lambda arms: (0.0, 1, 5.0, 0.2)),
-            r"exploit = 0.0, a float.*convert it with int\(\)",
-        ),
+        ("decide", drawing(lambda arms: (0, 1, 2.0)), r"decide returned 3 values.*return four, \(exploit"),
+        ("decide", drawing(lambda arms: (0.0, 1, 5.0, 0.2)), r"exploit = 0.0, a float.*convert it with"),
         ("decide", drawing(lambda arms: (arms, 0, 5.0, 0.2)), "exploit = 5 of 5 arms.*numbered 0 to 4"),
         ("decide", drawing(lambda arms: (0, 1, np.nan, np.nan)), "the weight nan.*finite and above 0"),
         ("update", unknown_name, f"update raised NameError: name 'losss' is not defined{HERE}"),

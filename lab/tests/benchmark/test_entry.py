@@ -93,11 +93,7 @@ def changed(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
         (("tasks",), None, "tasks: is missing"),
         (("tasks", 0, "regret"), 7, r"tasks\[0\].regret = '7': is of the wrong kind"),
         (("tasks", 0, "group"), "mine", r"tasks\[0\]: has another group"),
-        (
-            ("tasks", 0, "regret", "mean"),
-            0.0,
-            r"tasks\[0\]\.regret: has another mean or error than its runs",
-        ),
+        (("tasks", 0, "regret", "mean"), 0.0, r"tasks\[0\]\.regret: has another mean or error than"),
         (("tasks", 0, "regret", "runs", 1), 9.0, "has another mean or error than its runs"),
         (("tasks", 0, "regret", "runs"), [1.0], r"regret\.runs: must be 5 numbers"),
         (("tasks", 0, "regret", "runs"), [1e308] * 5, r"regret\.runs: must be 5 numbers, at most 5000"),
@@ -116,9 +112,7 @@ def changed(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
 def test_a_changed_entry_is_refused(path: Any, value: Any, message: str, tmp_path: Path) -> None:
     file = tmp_path / "entry.json"
     file.write_text(json.dumps(changed(path, value)))
-    with pytest.raises(
-        dc.StorageError, match=rf"entry\.json: .*{message}.*; run decoupled benchmark again"
-    ):
+    with pytest.raises(dc.StorageError, match=rf"entry\.json: .*{message}.*; run decoupled benchmark"):
         read(file)
 
 

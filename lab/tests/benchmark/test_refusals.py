@@ -74,9 +74,7 @@ def test_which_policy_of_a_file(tmp_path: Path) -> None:
     file = str(written(tmp_path, SOFT + CLASS.replace("Soft", "Hard") + "\nlively = Hard(rate=3.0)\n"))
     loaded = {name: Source(file, name).load().label for name in ("Hard", "lively", "Soft(rate=0.7)")}
     assert loaded == {"Hard": "Hard", "lively": "Hard(rate=3)", "Soft(rate=0.7)": "Soft(rate=0.7)"}
-    with pytest.raises(
-        dc.ParameterError, match=r"--policy = 'Sort': is not in mine\.py; did you mean 'Soft'"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"--policy = 'Sort': is not in mine\.py; did you mean"):
         Source(file, "Sort").load()
     assert Source(str(written(tmp_path, SOFT + "\npolicy = Soft(2.0)\n"))).load().label == "Soft(rate=2)"
 
@@ -147,9 +145,7 @@ def test_what_passes_from_a_run_to_another_is_noticed(tmp_path: Path) -> None:
     text = with_line(line).replace("@dataclass", "SEEN = []\n\n\n@dataclass", 1)
     policy = Source(str(written(tmp_path, text))).load()
     [task] = [task for task in SUITE.tasks(Size("tiny", 2, 40)) if task.name == "alternating-8"]
-    with pytest.raises(
-        dc.ContractError, match=r"Soft: plays another game when it plays the first one again"
-    ):
+    with pytest.raises(dc.ContractError, match=r"Soft: plays another game when it plays the"):
         task.play(policy)
 
 
@@ -167,9 +163,7 @@ def test_a_compiled_policy_that_gives_an_arm_out_of_range(monkeypatch: pytest.Mo
         task.play(dc.FTPL())
 
 
-def test_a_process_of_the_policy_that_keeps_the_pipe_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_keeps_the_pipe_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     born, ended = tmp_path / "born", tmp_path / "ended"
     child = (
         f"os.setsid(); open({str(born)!r}, 'w').write(str(os.getpid())); time.sleep(60); "
@@ -186,9 +180,7 @@ def test_a_process_of_the_policy_that_keeps_the_pipe_open(
     os.kill(int(born.read_text()), signal.SIGKILL)
 
 
-def test_a_policy_in_python_has_a_process_for_each_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_policy_in_python_has_a_process_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Process] = []
 
     def started(first: dict[str, Any]) -> Process:
@@ -246,9 +238,7 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         assert worker.wait() == 0
 
 
-def test_what_is_kept_of_a_policy_depends_on_its_parameters_and_not_on_its_label_alone(
-    tmp_path: Path,
-) -> None:
+def test_what_is_kept_of_a_policy_depends_on_its_parameters(tmp_path: Path) -> None:
     text = SOFT + "\n    @property\n    def label(self):\n        return 'Mine'\n"
     file = written(tmp_path, text)
     checked = [
@@ -265,9 +255,7 @@ def test_files_and_objects_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(dc.ParameterError, match=r"policy = '.*gone\.py': is no file"):
         run(tmp_path / "gone.py", SIZE, tmp_path)
     mine = Source(str(written(tmp_path, SOFT))).load()
-    with pytest.raises(
-        dc.ParameterError, match=r"policy = .*: is not of this package, and its file is part"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"policy = .*: is not of this package, and its file"):
         run(mine, SIZE, tmp_path)
     with pytest.raises(dc.ParameterError, match=r"--policy = 'Soft': chooses among the policies of a file"):
         Source("Ladder()", "Soft").load()

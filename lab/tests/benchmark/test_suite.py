@@ -126,9 +126,7 @@ def test_a_file_with_other_values_is_not_taken_for_the_suites(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("changed", ["wrong", "segment", "names", "length"])
-def test_every_column_of_mmlu_is_looked_at(
-    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_column_of_mmlu_counts(changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns: dict[str, Any] = {
         "wrong": np.eye(3)[:, :2],
         "segment": np.array([0, 1, 1]),

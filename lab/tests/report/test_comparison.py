@@ -96,9 +96,7 @@ def test_a_report_has_the_paired_differences_of_the_summary(tmp_path: Path) -> N
     page = lab.compare({"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "theirs"})
     assert "difference from theirs<" in page.read_text()
     assert cells_of(page, "easy: FTPL")[-2] == f"{-line['difference']:+.1f}"
-    with pytest.raises(
-        dc.ParameterError, match=r"against = 'TsallisINF': names a policy that is not among"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"against = 'TsallisINF': names a policy that is"):
         lab.compare({"easy": results}, tmp_path / "third", against=dc.TsallisINF())
     assert not (tmp_path / "third").exists()
 

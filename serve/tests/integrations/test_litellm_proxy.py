@@ -173,9 +173,7 @@ def verdicts(folder: Path, prompt: str, count: int) -> list[dict[str, Any]]:
     return judged(folder, prompt)
 
 
-def test_serves_the_better_model_and_sends_nothing_twice(
-    proxy: httpx.Client, models: StubModels, folder: Path
-) -> None:
+def test_it_serves_the_better_model_and_once(proxy: httpx.Client, models: StubModels, folder: Path) -> None:
     for number in range(60):
         ask(proxy, "chat", f"question {number}.")
     seen = verdicts(folder, "question ", 60)
@@ -223,9 +221,7 @@ def _text(answer: dict[str, Any]) -> str:
     return str(answer["choices"][0]["message"]["content"])
 
 
-def test_shadows_carry_only_the_headers_that_are_allowed(
-    proxy: httpx.Client, models: StubModels, folder: Path
-) -> None:
+def test_shadows_carry_only_allowed_headers(proxy: httpx.Client, models: StubModels, folder: Path) -> None:
     headers = {"X-Tenant": "blue", "X-Secret": "s3cret", "Cookie": "sid=c00kie"}
     for number in range(8):
         for group in ("bare", "forwards"):

@@ -111,9 +111,7 @@ def test_an_http_1_0_client_gets_no_chunks(start: Start) -> None:
         running.settled()
 
 
-def test_a_request_that_a_shutdown_cuts_off_gets_a_503(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_request_cut_off_by_a_shutdown_gets_a_503(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     with start(f"drain = 1\n{ALL}") as running:
         answers: list[bytes] = []
         request = b"GET /x?stable=hang&next=ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"

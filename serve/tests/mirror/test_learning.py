@@ -81,9 +81,7 @@ def test_no_decision_waits_for_a_loss_that_does_not_come(start: Start) -> None:
     assert (state.applied, state.pending, state.expired >= 3) == (1, 0, True)
 
 
-def test_a_mirror_waits_while_its_policy_is_compiled(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_mirror_waits_while_its_policy_compiles(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     config, held = start.config(HALF), Held()
     backend = Embedded(open_service(start.store, compiler=held, patience=0.0), config)
     caplog.set_level(logging.INFO, "decoupled.mirror")

@@ -166,9 +166,7 @@ def test_a_base_path_and_an_unreadable_request(start: Start) -> None:
     assert bad.startswith(b"HTTP/1.1 400")
 
 
-def test_an_error_of_the_mirror_has_the_id_of_its_request(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_of_the_mirror_has_its_request_id(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.handler.setFormatter(TextFormatter())
     with start() as running:
         named = running.http.get("/silent", headers={"X-Request-Id": "checkout-7"})

@@ -71,9 +71,7 @@ def test_the_answer_waits_for_no_arm_and_what_is_not_explored_is_counted(start: 
     assert (left.arm, left.served) == ("next", None)
 
 
-def test_without_decisions_copies_are_counted_as_such(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_decisions_copies_are_counted(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     backend = Fixed(failing=StoreError("the disk is full"))
     with start(SINK, backend) as running:
         assert running.http.get("/x?sink-failing").status_code == 202

@@ -280,9 +280,7 @@ def test_the_clients_key_can_be_in_a_file(tmp_path: Path, monkeypatch: pytest.Mo
         Client("http://127.0.0.1:1")
 
 
-def test_other_commands_find_the_store_in_the_same_places(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_commands_find_the_store_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = file_of(tmp_path, "[serve]\nstore = 'a.db'\nport = 9000\n")
     made = run(app, ["migrate", "--config", str(config)])
     assert made.exit_code == 0, made.output

@@ -320,10 +320,8 @@ def test_a_contextual_service_is_the_learner_of_the_library(file: str, tmp_path:
     for turn in range(30):
         context = {"subject": SUBJECTS[turn % 4], "tokens": 10.0 * turn}
         advice: Any = {"router": "large"} if turn % 3 else None
-        made, twin = (
-            one(service, context=context, advice=advice),
-            learner.decide(context=context, advice=advice),
-        )
+        made = one(service, context=context, advice=advice)
+        twin = learner.decide(context=context, advice=advice)
         assert drawn(made) == twin[2:]
         feedback(service, made, turn / 30)
         learner.observe(twin, turn / 30)

@@ -159,9 +159,7 @@ def test_the_trail_is_read_in_pages_and_filtered(opened: Opened, clock: Clock, t
     assert [each.action for each in trail(service, tenant="local", action="budget.set")] == ["budget.set"]
 
 
-def test_a_restored_store_has_the_trail_and_says_that_it_was_restored(
-    file: str, clock: Clock, tmp_path: Path
-) -> None:
+def test_a_restored_store_has_the_trail_and_says_so(file: str, clock: Clock, tmp_path: Path) -> None:
     service = quick_service(file, clock=clock)
     change_everything(service, clock, tmp_path)
     service.close()

@@ -155,9 +155,7 @@ def test_a_batch_makes_way_for_what_comes_while_it_runs(service: DecisionService
     assert service.counters()["observed"] == COUNT + 1
 
 
-def test_batches_that_wait_are_not_before_what_comes_after_them(
-    service: DecisionService, served: Served
-) -> None:
+def test_waiting_batches_are_not_before_what_comes_later(service: DecisionService, served: Served) -> None:
     with held(service):
         batches = [service.decisions.decide("me", "noisy", count=COUNT) for _ in range(8)]
         single = service.decisions.decide("me", "calm")
@@ -198,9 +196,7 @@ def test_a_batch_that_made_way_is_the_same_again(service: DecisionService, serve
         service.decisions.decide("me", "noisy", count=99, idempotency_key="k").result()
 
 
-def test_a_batch_that_was_interrupted_is_completed_by_the_same_key(
-    file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_key_completes_an_interrupted_batch(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a crash: some slices are on disk, and their client got no answer."""
     with closing(three(file)) as service:
         commit, commits = service._commits._commit, list[int]()

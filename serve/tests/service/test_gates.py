@@ -50,9 +50,7 @@ COMPARED = [
 
 
 @pytest.mark.parametrize(("arm", "against", "margin", "state", "text"), COMPARED)
-def test_a_gate_compares_by_a_margin(
-    arm: str, against: str | None, margin: float, state: str, text: str
-) -> None:
+def test_a_gate_has_a_margin(arm: str, against: str | None, margin: float, state: str, text: str) -> None:
     found = gate_of(watched(MEANS, 600), arm, against, margin)
     assert (found.state, found.text) == (state, f"{text} (95 %, as of round 1,800)")
     scaled = gate_of(watched(MEANS, 600, losses=(100.0, 300.0)), arm, against, 200.0 * margin)

@@ -136,9 +136,7 @@ def test_arms_that_are_down_are_not_chosen_and_a_retired_one_is_forgotten(opened
     assert logged[0].available == ("a", "c")
 
 
-def test_a_decision_beyond_the_budget_gives_an_arm_to_use_and_says_why(
-    opened: Opened, clock: Clock
-) -> None:
+def test_a_decision_beyond_the_budget_gives_an_arm_and_says_why(opened: Opened, clock: Clock) -> None:
     service = opened()
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     service.experiments.set_budget("me", "one", {"rate": [2, 60.0], "cost": 1, "total": 3}).result()
@@ -208,11 +206,9 @@ def test_preferences_are_applied_as_losses_and_not_mixed_with_them(opened: Opene
         learner.observe(twin, preference=preference)  # type: ignore[arg-type]
     assert service.experiments.state("me", "one").result().estimates == tuple(learner.estimates())
     feedback = service.decisions.feedback
-    [made], [tried], [other] = (
-        decide(service),
-        decide(service, mode="explore"),
-        service.decisions.decide("me", "two").result(),
-    )
+    [made] = decide(service)
+    [tried] = decide(service, mode="explore")
+    [other] = service.decisions.decide("me", "two").result()
     for wrong, message in [
         (feedback("me", made.id, loss=0.5), "this experiment takes preferences"),
         (feedback("me", made.id, preference="best"), "preference = 'best': must be"),  # type: ignore[arg-type]

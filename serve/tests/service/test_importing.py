@@ -39,11 +39,9 @@ def go_on(service: DecisionService, learner: dc.Learner, rounds: int = 25) -> No
     """Both make the same decisions from here on, given the same losses."""
     noise = random.Random(8)
     for _ in range(rounds):
-        [made], twin, loss = (
-            service.decisions.decide("local", "x").result(),
-            learner.decide(),
-            noise.random(),
-        )
+        [made] = service.decisions.decide("local", "x").result()
+        twin = learner.decide()
+        loss = noise.random()
         assert same(made, twin)
         service.decisions.feedback("local", made.id, loss=loss).result()
         learner.observe(twin, loss=loss)

@@ -74,9 +74,7 @@ def test_memory_does_not_grow_with_the_number_of_experiments(file: str, clock: C
         assert service.decisions.feedback("me", made.id, loss=0.5).result().status == "applied"
     assert service.counters()["experiments"] == FEW
     assert objects() - before <= FEW
-    assert service.counters()["decisions"] == service.counters()["observed"] == 40, (
-        "what was counted stays counted"
-    )
+    assert service.counters()["decisions"] == service.counters()["observed"] == 40, "it stays counted"
 
 
 @both_stores

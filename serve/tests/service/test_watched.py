@@ -220,10 +220,8 @@ def test_a_history_of_many_arms_shows_those_that_are_exploited_most(file: str) -
     for _ in range(60):
         [made] = service.decisions.decide("me", "one").result()
         service.decisions.feedback("me", made.id, loss=0.0 if made.explore == 33 else 1.0).result()
-    history, state = (
-        service.logs.history("me", "one").result(),
-        service.experiments.state("me", "one").result(),
-    )
+    history = service.logs.history("me", "one").result()
+    state = service.experiments.state("me", "one").result()
     assert len(history.arms) + history.others == 2 * MOST_ARMS
     assert len(history.arms) <= MOST_ARMS
     assert int(np.argmax(state.plays_exploit)) in history.arms

@@ -85,9 +85,7 @@ def test_nginx_serves_by_the_weights(service: Service, edge: tuple[Gateway, int]
     assert 120 <= gateway.arms(200).count("current") <= 180
 
 
-def test_nginx_keeps_a_client_on_its_side(
-    service: Service, edge: tuple[Gateway, int], rules: Rules
-) -> None:
+def test_nginx_keeps_clients_on_a_side(service: Service, edge: tuple[Gateway, int], rules: Rules) -> None:
     gateway, _ = edge
     rules()
     assert to_nginx(service, gateway, "--by", "$arg_session").exit_code == 0
@@ -210,9 +208,7 @@ def test_a_watched_gateway_outlives_arms_that_are_retired_and_added(
         assert again.poll() is None
 
 
-def test_the_better_upstream_takes_over_off_the_path(
-    arms: dict[str, UpstreamProcess], tmp_path: Path
-) -> None:
+def test_the_better_upstream_wins_off_the_path(arms: dict[str, UpstreamProcess], tmp_path: Path) -> None:
     """Traffic through nginx, its copies to a sink, the weights back; and nobody notices when both are gone."""
     listen, console = [free_port() for _ in range(2)]
     served = {name: arms[name] for name in ("current", "next")}

@@ -6,6 +6,7 @@ rungs, and which of (nearly) tied arms leads.
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,8 @@ class PartTwin(LadderTwin):
         self._learn(arm, weight, loss, b, drift)
 
     def _hedge_on(self, weight: float) -> None:
-        steps, weights = (
-            np.array([self.told[f"rung_step_{m}"] for m in range(len(self.rates))]),
-            self.hedge(),
-        )
+        steps = np.array([self.told[f"rung_step_{m}"] for m in range(len(self.rates))])
+        weights = self.hedge()
         self.regret += hedge_gap(self.prior, self.rung_losses, steps, weights, self.regret, 3.0)
         self.rung_losses = self.rung_losses + steps
 
@@ -148,12 +147,12 @@ class ContextualTwin(Twin):
 
     def level(self) -> tuple[float, int]:
         """What the segment's losses differ from the arms' means, in the mean, and how many there are."""
-        apart = [
-            loss - float(np.mean(self.losses_of(arm)))
-            for arm in range(len(self.serials))
-            for loss in self.losses_of(arm, self.segment_name)
-        ]
-        return (float(np.mean(apart)) if apart else 0.0), len(apart)
+        apart: list[float] = []
+        for arm in range(len(self.serials)):
+            if here := self.losses_of(arm, self.segment_name):
+                mean = fmean(self.losses_of(arm))
+                apart += [loss - mean for loss in here]
+        return (fmean(apart) if apart else 0.0), len(apart)
 
     def components(self) -> tuple[float, float]:
         """The variances within and between segments."""
@@ -170,10 +169,10 @@ class ContextualTwin(Twin):
         level, _ = self.level()
         found = np.empty(len(self.estimates))
         for arm in range(len(found)):
-            mean = float(np.mean(self.losses_of(arm))) if self.losses_of(arm) else self.pooled.mean
+            mean = fmean(self.losses_of(arm)) if self.losses_of(arm) else self.pooled.mean
             here = self.losses_of(arm, self.segment_name)
             if here and variety > 0:
-                apart = float(np.mean(here)) - mean - level
+                apart = fmean(here) - mean - level
                 mean += apart * len(here) * variety / (len(here) * variety + noise)
             found[arm] = mean
         return found

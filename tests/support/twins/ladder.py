@@ -7,6 +7,7 @@ discounted at once, arm by arm, where the policy has one factor for all.
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -77,10 +78,12 @@ class LadderTwin(FTPLTwin):
     # The two best arms
 
     def raw(self, arm: int) -> list[float]:
-        return [loss for each, loss, _ in self.history if each == self.serials[arm]]
+        serial = self.serials[arm]
+        return [loss for each, loss, _ in self.history if each == serial]
 
     def centred(self, arm: int) -> list[float]:
-        return [loss - mean for each, loss, mean in self.history if each == self.serials[arm]]
+        serial = self.serials[arm]
+        return [loss - mean for each, loss, mean in self.history if each == serial]
 
     def prediction_errors(self) -> tuple[float, float]:
         raw_error = centred_error = 0.0
@@ -88,8 +91,8 @@ class LadderTwin(FTPLTwin):
         centred: dict[int, list[float]] = {}
         for arm, loss, mean in self.history:
             if arm in raw:
-                raw_error += float(loss - np.mean(raw[arm])) ** 2
-                centred_error += float(loss - mean - np.mean(centred[arm])) ** 2
+                raw_error += (loss - fmean(raw[arm])) ** 2
+                centred_error += (loss - mean - fmean(centred[arm])) ** 2
             raw.setdefault(arm, []).append(loss)
             centred.setdefault(arm, []).append(loss - mean)
         return raw_error, centred_error
@@ -99,7 +102,7 @@ class LadderTwin(FTPLTwin):
         seen = self.centred if self.kind else self.raw
         arms = range(len(self.estimates))
         unseen = [arm for arm in arms if not self.raw(arm)]
-        means = {arm: float(np.mean(seen(arm))) for arm in arms if arm not in unseen}
+        means = {arm: fmean(seen(arm)) for arm in arms if arm not in unseen}
         if not means:
             return -1, -1, unseen
         told = self.told
@@ -127,7 +130,7 @@ class LadderTwin(FTPLTwin):
 
     def recent_mean(self, arm: int, kind: int) -> float:
         weight, *sums = self.recent[self.serials[arm]]
-        mean = float(np.mean((self.raw, self.centred)[kind](arm)))
+        mean = fmean((self.raw, self.centred)[kind](arm))
         return float((sums[kind] + TRUST * mean) / (weight + TRUST))
 
     def recent_best(self) -> tuple[int, int, bool]:
@@ -263,7 +266,7 @@ class LadderTwin(FTPLTwin):
             self.errors *= kept
             self.error_count = kept * self.error_count + 1
             for kind, told in enumerate((loss, loss - mean)):
-                past = float(np.mean((self.raw, self.centred)[kind](arm)))
+                past = fmean((self.raw, self.centred)[kind](arm))
                 self.errors[0, kind] += (told - past) ** 2
                 self.errors[1, kind] += (told - self.recent_mean(arm, kind)) ** 2
         self.recent = self.recent * (1 - 1 / self.policy.memory)

@@ -55,12 +55,7 @@ def test_weights_match_nested_root_finders(arms: int) -> None:
 
 
 @settings(deadline=None, max_examples=300)
-@given(
-    st.integers(1, 40),
-    st.integers(0, 10**6),
-    st.floats(-4, 4),
-    st.floats(-4, 4),
-)
+@given(st.integers(1, 40), st.integers(0, 10**6), st.floats(-4, 4), st.floats(-4, 4))
 def test_any_start_leads_to_the_same_weights(arms: int, seed: int, spread: float, shift: float) -> None:
     # A distant start does not converge in a few steps; then the solver starts cold.
     estimates, barrier, gammas = random_state(arms, seed)

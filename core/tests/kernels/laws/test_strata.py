@@ -136,9 +136,7 @@ def test_the_sum_is_unbiased_and_never_far_above(arms: int, shape: str, alpha: f
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=60), st.floats(1.01, 20.0))
-def test_the_envelope_is_above_q_and_its_sum_within_the_bound(
-    increments: list[float], alpha: float
-) -> None:
+def test_the_envelope_is_above_q_and_its_sum_is_bounded(increments: list[float], alpha: float) -> None:
     gaps = np.cumsum([0.0, *increments])
     expected = definition(gaps, alpha)
     _, envelope, whole = surrogate_of(gaps, alpha)

@@ -91,9 +91,7 @@ SHIFTS = st.lists(
 @BOTH_LAWS
 @settings(deadline=None)
 @given(values=SHIFTS, alpha=st.floats(1.01, 30.0))
-def test_law_is_a_law_and_falls_with_the_shift(
-    winner_law: WinnerLaw, values: list[float], alpha: float
-) -> None:
+def test_the_law_falls_with_the_shift(winner_law: WinnerLaw, values: list[float], alpha: float) -> None:
     law = winner_law(np.array([0.0, *sorted(values)]), alpha)
     assert abs(law.sum() - 1.0) < TOLERANCE
     assert (law >= 0.0).all()

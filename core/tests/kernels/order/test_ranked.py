@@ -41,9 +41,7 @@ def pairs(ranked: Floats, order: Ints) -> list[tuple[float, int]]:
 
 @settings(deadline=None, max_examples=300)
 @given(START, MOVES)
-def test_every_move_leaves_the_order_of_a_full_sort(
-    start: list[float], moves: list[tuple[int, float]]
-) -> None:
+def test_moves_leave_the_order_of_a_full_sort(start: list[float], moves: list[tuple[int, float]]) -> None:
     estimates = np.array(start)
     ranked, order = ranking_of(estimates)
     assert pairs(ranked, order) == sorted_pairs(estimates)
@@ -95,9 +93,7 @@ LIFTED_ARMS = st.lists(st.tuples(LIFTED, st.booleans()), min_size=1, max_size=12
 @given(LIFTED_ARMS, st.sampled_from((0.25, 0.5, 0.3, 1.0)))
 @example([(0.5 + 2.0**-53, True), (0.5, True), (0.75, False)], 0.5)  # two that rounding makes equal
 @example([(0.0, True), (0.5, False), (0.0, True), (0.5, False)], 0.5)  # ties across the two kinds
-def test_lifted_arms_are_ranked_as_a_full_sort_ranks_them(
-    arms: list[tuple[float, bool]], lift: float
-) -> None:
+def test_lifted_arms_are_ranked_as_by_a_full_sort(arms: list[tuple[float, bool]], lift: float) -> None:
     estimates = np.array([estimate for estimate, _ in arms])
     lifts = np.array([lift if lifted else 0.0 for _, lifted in arms])
     count = len(arms)

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.laws.winner_law import pareto_winner_law
-from decoupled.kernels.random.sampling import categorical, failures, pareto_excess, pareto_leader, total
+from decoupled.kernels.laws.winner_law import winner_law
+from decoupled.kernels.random.sampling import (
+    categorical,
+    failures,
+    frechet_leader,
+    pareto_excess,
+    pareto_leader,
+    total,
+)
 from decoupled.kernels.random.stream import new_stream, uniform
 from support.statistics import chi_square_p
 
@@ -26,7 +33,8 @@ WEIGHTS = ("random", "zeros inside", "zeros at the ends", "nine orders", "one al
 # The chance that some chi-square test below fails on a sound kernel, over random seeds.
 FALSE_ALARM = 1e-3
 # With many arms a draw takes longest, and two exponents do.
-LEADERS = [(alpha, arms) for alpha in ALPHAS for arms in ARMS if arms < 64 or alpha in (1.2, 3.0)]
+LEADERS = [("pareto", alpha, arms) for alpha in ALPHAS for arms in ARMS if arms < 64 or alpha in (1.2, 3.0)]
+LEADERS += [("frechet", alpha, arms) for alpha, arms in ((1.2, 64), (2.0, 2), (2.0, 64), (5.5, 5))]
 COMPARISONS = len(LEADERS) * len(SPREADS) + len(ARMS) * len(WEIGHTS) + 1
 LEVEL = FALSE_ALARM / COMPARISONS
 
@@ -50,28 +58,39 @@ def spread(kind: str, arms: int) -> Floats:
 
 
 @compiled
-def count_leaders(
+def count_paretos(
     counts: Ints, draws: int, ranked: Floats, eta: float, alpha: float, stream: Words
 ) -> None:
     for _ in range(draws):
         counts[pareto_leader(ranked, eta, alpha, stream)] += 1
 
 
+@compiled
+def count_frechets(
+    counts: Ints, draws: int, ranked: Floats, eta: float, alpha: float, stream: Words
+) -> None:
+    for _ in range(draws):
+        counts[frechet_leader(ranked, eta, alpha, stream)] += 1
+
+
+COUNT = {"pareto": count_paretos, "frechet": count_frechets}
+
+
 @pytest.mark.parametrize("kind", SPREADS)
-@pytest.mark.parametrize(("alpha", "arms"), LEADERS)
-def test_perturbed_leader_has_its_exact_law(alpha: float, arms: int, kind: str) -> None:
+@pytest.mark.parametrize(("family", "alpha", "arms"), LEADERS)
+def test_perturbed_leader_has_its_exact_law(family: str, alpha: float, arms: int, kind: str) -> None:
     gaps = spread(kind, arms)
     counts = np.zeros(arms, np.int64)
     # Estimates that start at 5 instead of 0 show whether gaps are relative to the smallest.
-    count_leaders(counts, DRAWS, 5.0 + gaps, ETA, alpha, stream_for(alpha, arms, kind))
+    COUNT[family](counts, DRAWS, 5.0 + gaps, ETA, alpha, stream_for(alpha, arms, kind))
     assert counts.sum() == DRAWS
-    assert chi_square_p(counts, pareto_winner_law(ETA * gaps, alpha)) > LEVEL
+    assert chi_square_p(counts, winner_law(ETA * gaps, alpha, family == "frechet")) > LEVEL
 
 
 def test_a_thousand_arms_are_skipped_over_fairly() -> None:
     arms = 1000
     counts = np.zeros(arms, np.int64)
-    count_leaders(counts, DRAWS, np.zeros(arms), ETA, 3.0, stream_for("thousand"))
+    count_paretos(counts, DRAWS, np.zeros(arms), ETA, 3.0, stream_for("thousand"))
     assert chi_square_p(counts, np.full(arms, 1 / arms)) > LEVEL
 
 
@@ -80,15 +99,16 @@ def test_an_arm_far_ahead_always_leads(alpha: float) -> None:
     # The others win with a chance of at most 64 * 1e15 ** -1.2, once in 10^16 draws.
     counts = np.zeros(64, np.int64)
     ranked = np.concatenate(([0.0], np.full(63, 1e15)))
-    count_leaders(counts, 100_000, ranked, 1.0, alpha, stream_for("far", alpha))
+    count_paretos(counts, 100_000, ranked, 1.0, alpha, stream_for("far", alpha))
     assert counts[0] == 100_000
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_the_largest_uniform_is_no_trap(alpha: float) -> None:
-    # The words 0, 2^64 - 1 give the uniform 1: a Pareto draw of 1, which any arm with no gap beats.
-    stream = np.array([0, 2**64 - 1], np.uint64)
-    assert 0 <= pareto_leader(np.zeros(5), ETA, alpha, stream) < 5
+    # The words 0, 2^64 - 1 give the uniform 1: a Pareto draw of 1, which any arm with no gap beats, and an
+    # exponential of 0, whose Frechet draw is infinite.
+    assert 0 <= pareto_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) < 5
+    assert frechet_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) == 0
 
 
 def weights_of(kind: str, arms: int) -> Floats:

@@ -43,7 +43,7 @@ def test_both_clients_write_a_log_in_the_format_of_its_suffix(service: Service, 
 
     async def awaiting() -> None:
         async with AsyncClient(service.url) as client:
-            await client.log("log", tmp_path / "a.parquet")
+            await client.log("log", tmp_path / "a.PARQUET")
             await client.log("log", linked)
             with pytest.raises(ParameterError, match=r"known are \.csv, \.parquet"):
                 await client.log("log", tmp_path / "a.txt")
@@ -62,10 +62,10 @@ def test_both_clients_write_a_log_in_the_format_of_its_suffix(service: Service, 
             client.log("log", tmp_path / "b.txt", "csv", overwrite=False)
         client.log("log", "/dev/null", "csv")
     assert Path("/dev/null").is_char_device(), "a device is not replaced"
-    assert (tmp_path / "a.parquet").read_bytes()[:4] == (tmp_path / "b.parquet").read_bytes()[:4] == b"PAR1"
+    assert (tmp_path / "a.PARQUET").read_bytes()[:4] == (tmp_path / "b.parquet").read_bytes()[:4] == b"PAR1"
     assert decision in real.read_text() == (tmp_path / "b.txt").read_text()
     assert linked.is_symlink()
-    names = ["a.parquet", "b.parquet", "b.txt", "linked.csv", "real.csv"]
+    names = ["a.PARQUET", "b.parquet", "b.txt", "linked.csv", "real.csv"]
     assert sorted(each.name for each in tmp_path.iterdir()) == names
 
 

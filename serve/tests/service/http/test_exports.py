@@ -65,9 +65,7 @@ def keys(service: Service, *tenants: str) -> list[dict[str, str]]:
     return found
 
 
-def test_a_client_that_does_not_read_holds_its_own_share_of_the_disk_and_no_more(
-    tmp_path: Path, spool: Path
-) -> None:
+def test_a_client_that_does_not_read_holds_its_share_of_the_disk(tmp_path: Path, spool: Path) -> None:
     with served(tmp_path, open_to_all=False, limits=Limits(spool=3 * SIZE + 1)) as service:
         one, two = keys(service, "shop", "bank")
         with asking(service, one):
@@ -94,9 +92,7 @@ def test_a_client_that_does_not_read_is_cut_off_after_a_while(tmp_path: Path, sp
         wait_for(lambda: not list(spool.iterdir()))
 
 
-def test_an_export_ends_when_it_has_become_too_large(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_ends_when_it_becomes_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = spool_in(tmp_path, monkeypatch)
     sizes, logged = list[int](), export.logged
 

@@ -46,6 +46,10 @@ def check(status: int, headers: Mapping[str, str], body: bytes) -> str:
 
 BROKEN = [
     *((sent, 400, "is not well-formed HTTP/1.1") for sent in NOT_HTTP),
+    (b"GET /healthz HTTP/0.9\r\n" + HOST + b"\r\n", 400, "HTTP"),
+    (b"GET /healthz HTTP/2.0\r\n" + HOST + b"\r\n", 400, "HTTP"),
+    (b"GET /healthz HTTP/1.1\r\n\r\n", 400, "Host"),
+    (b"GET /healthz HTTP/1.1\r\n" + HOST * 2 + b"\r\n", 400, "Host: is given 2 times"),
     (b"GET /healthz HTTP/1.1\r\nHost: loc", 408, "must arrive within 0.2 s"),
     (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 9_000, 431, "must not exceed 8,000 bytes"),
 ]

@@ -200,9 +200,7 @@ def test_api5_broken_function_level_authorization(service: Service) -> None:
             allowed = looks or (role == "decide" and (method, path) in may_decide)
             assert (status != 403) == allowed, (role, method, path, status)
     for method, path in (("GET", "/metrics"), ("POST", "/v1/backups")):
-        assert service.http.request(method, path, headers=stranger).status_code == 403, (
-            "other tenants do not operate"
-        )
+        assert service.http.request(method, path, headers=stranger).status_code == 403, path
         assert service.http.request(method, path, headers=admin).status_code in (200, 201)
 
 
@@ -249,9 +247,7 @@ def test_api7_server_side_request_forgery(service: Service, tmp_path: Path) -> N
             canary.accept()
 
 
-def test_api8_security_misconfiguration(
-    service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_api8_misconfiguration(service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ParameterError, match="decoupled keys add"):
         check(Serving("store", host="0.0.0.0"), any_key=False)
     with pytest.raises(ParameterError, match="together"):
@@ -288,9 +284,6 @@ def test_api8_a_browser_cannot_be_made_to_use_a_service_without_keys(tmp_path: P
                 path, content=b"{}", headers={"Content-Type": "application/json", **headers}
             )
             assert answer.status_code == status, headers
-        service.key("read")
-        assert service.http.post(path, json={}).status_code == 401, "from the first key on"
-        assert service.http.get("/v1/experiments").status_code == 401
 
 
 def test_api9_improper_inventory_management(service: Service) -> None:

@@ -129,9 +129,7 @@ class Traffic:
                     http.put(path, json={"loss": 0.5}, headers=headers)
 
 
-def test_a_real_prometheus_gets_data_for_every_rule_and_every_panel(
-    service: Service, tmp_path: Path
-) -> None:
+def test_a_real_prometheus_gets_data_for_every_rule_and_panel(service: Service, tmp_path: Path) -> None:
     key = service.key("read")["Authorization"].removeprefix("Bearer ")
     with prometheus(tmp_path, service.url.removeprefix("http://"), key) as ask, Traffic(service):
 

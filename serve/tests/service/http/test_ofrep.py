@@ -111,9 +111,7 @@ def test_without_a_targeting_key_every_evaluation_is_drawn_unless_it_has_the_sam
         (b'{"context": {"targetingKey": 7}}', "INVALID_CONTEXT", "context.targetingKey: must be a string"),
     ],
 )
-def test_errors_have_the_codes_of_the_protocol(
-    service: Service, content: bytes, code: str, words: str
-) -> None:
+def test_errors_have_codes_of_the_protocol(service: Service, content: bytes, code: str, words: str) -> None:
     for path in (f"{FLAGS}/colour", FLAGS):
         answer = service.http.post(path, content=content, headers={"Content-Type": "application/json"})
         found = answer.json()
@@ -183,9 +181,7 @@ def test_a_bulk_evaluation_is_limited(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (answer.status_code, answer.json()["errorCode"]) == (400, "GENERAL")
         assert "evaluate flags one by one" in answer.json()["errorDetails"]
         monkeypatch.undo()
-        assert (
-            len(service.http.post(FLAGS).json()["flags"]) == 4
-        )  # 12 tokens: 4 + 1 were used before, now 4
+        assert len(service.http.post(FLAGS).json()["flags"]) == 4  # 12 tokens: 4 + 1 before, now 4
         refused = service.http.post(FLAGS)
         assert refused.status_code == 429, "each flag counts"
         assert int(refused.headers["Retry-After"]) >= 1
@@ -238,9 +234,7 @@ def test_the_stock_python_provider_gets_arms(service: Service) -> None:
 def test_the_stock_python_provider_understands_our_errors(service: Service, tmp_path: Path) -> None:
     missing = resolved(service.url, "nothing")
     assert (missing.value, missing.error_code) == ("fallback", ErrorCode.FLAG_NOT_FOUND)
-    assert str(missing.error_message).startswith(
-        "experiment 'nothing': is not known; create the experiment"
-    )
+    assert str(missing.error_message).startswith("experiment 'nothing': is not known; create the")
     wrong = resolved(service.url, "size")
     assert (wrong.value, wrong.error_code) == ("fallback", ErrorCode.TYPE_MISMATCH)
     with served(tmp_path, open_to_all=False, limits=Limits(rate=0.001, burst=3.0)) as closed:

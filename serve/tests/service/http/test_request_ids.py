@@ -109,15 +109,17 @@ def test_every_line_of_a_request_has_its_id(service: Service, lines: StringIO) -
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", str(access["time"]))
 
 
-def test_an_error_of_the_service_itself_is_logged_as_fields(
-    service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", ["/v1/audit", "/v1/experiments/x/decisions"], ids=["framework", "quick"])
+def test_an_error_of_the_service_itself_is_logged_and_not_shown(
+    service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     def broken(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("a bug,\nin two lines")
 
     monkeypatch.setattr(service.direct.audit, "read", broken)
-    answer = service.http.get("/v1/audit")
-    assert answer.status_code == 500
+    monkeypatch.setattr(service.direct.decisions, "decide", broken)
+    answer = service.http.request("GET" if path == "/v1/audit" else "POST", path)
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
     assert "bug" not in answer.text
     [fault] = objects(lines, "decoupled.service", 1)
     assert fault["request_id"] == answer.json()["request_id"]

@@ -134,9 +134,7 @@ def test_a_full_disk_is_refused_and_survived(small_disk: Path, tmp_path: Path) -
 
 
 @pytest.mark.skipif(not SIZES.long, reason="in the long form only: make reliability")
-def test_a_service_started_on_a_full_disk_goes_on_when_there_is_room(
-    small_disk: Path, tmp_path: Path
-) -> None:
+def test_a_service_on_a_full_disk_goes_on_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
     with trial(small_disk, tmp_path) as case:
         ballast = fill(small_disk)
         case.exhaust()

@@ -45,9 +45,7 @@ def metric(server: Server, name: str) -> float:
     return float(next(line for line in lines if line.startswith(name)).split()[1])
 
 
-@pytest.mark.skipif(
-    not SIZES.long, reason="serve/tests/service/test_memory.py has the short form: make reliability"
-)
+@pytest.mark.skipif(not SIZES.long, reason="test_memory.py has the short form: make reliability")
 def test_memory_is_flat_over_many_experiments(tmp_path: Path) -> None:
     count = EXPERIMENTS
     options = ("--experiments-in-memory", str(KEPT))
