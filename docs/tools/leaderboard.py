@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from leaderboard_entries import Entry, take
 
 RECOMMENDED = "Ladder()"
+SEEN = "contexts"  # a group whose fields only a contextual policy sees
 LETTERS = 30  # of a policy in a table
 DASH = "\N{EN DASH}"  # "to" would break the cells into two lines
 NOT_RUN = Ratio(math.nan, math.nan, math.nan)
@@ -108,12 +109,26 @@ def compared(board: Sequence[Entry], group: str) -> Iterator[tuple[Ratio, Entry]
 
 
 def better_ones(board: Sequence[Entry]) -> Iterator[str]:
-    """The groups in which the interval of another policy's ratio to the recommended one lies below 1; the lowest there."""
+    """The groups in which other policies have less regret than the recommended one, and how sure that is; lowest first."""
     for group, title in GROUPS.items():
-        better = [each for each in compared(board, group) if each[0].verdict == "better"]
-        if better:
-            best, entry = min(better, key=lambda each: each[0])
-            yield f"- {title}: {label(entry)} has {number(best.ratio)} times its regret ({interval(best)})."
+        less = sorted(
+            (each for each in compared(board, group) if each[0].ratio < 1.0), key=lambda each: each[0]
+        )
+        if less:
+            found = (f"{label(entry)} {number(ratio.ratio)} ({interval(ratio)})" for ratio, entry in less)
+            yield f"- {title}: {', '.join(found)}."
+
+
+def without_fields(board: Sequence[Entry]) -> str:
+    """The overall ratios of the leading entries without the group whose fields only contextual policies see."""
+    found = (
+        (
+            label(entry),
+            statistics.overall({"groups": [each for each in entry["groups"] if each["name"] != SEEN]}),
+        )
+        for entry in board[:3]
+    )
+    return ", ".join(f"{name} {number(ratio.ratio)} ({interval(ratio)})" for name, ratio in found)
 
 
 def tables() -> str:
@@ -122,11 +137,13 @@ def tables() -> str:
     titles = "; ".join(f"*{name}*: {title[0].lower()}{title[1:]}" for name, title in GROUPS.items())
     long = [(label(entry), f"`{entry['policy']['name']}`") for entry in board]
     intervals = "The 95 % intervals of these ratios, not corrected for the number of comparisons. Where those of *overall* overlap, a policy may have any of several ranks."
-    better = f"In these groups the 95 % interval of another policy's ratio to `{RECOMMENDED}`, run by run, lies below 1:"
+    better = f"In these groups other policies have a ratio to `{RECOMMENDED}` below 1, run by run. Where the interval includes 1, the difference may be chance:"
+    fields = f"In *{SEEN}* and *mmlu*, only contextual policies see the fields of a request. Overall ratios without *{SEEN}*: {without_fields(board)}."
     return "\n\n".join(
         (
             main_table(board),
             f"Bold: the lowest. Groups: {titles}. The last {len(NEED_DATA)} need data that the package does not have.",
+            fields,
             " ".join(f"{short} stands for {name}." for short, name in long if short != name),
             intervals,
             interval_table(board),

@@ -10,7 +10,7 @@ import decoupled as dc
 from decoupled_lab.benchmark import entry as entries
 from decoupled_lab.benchmark.loading import Source
 from decoupled_lab.benchmark.statistics import Ratio
-from decoupled_lab.benchmark.suite import SIZES
+from decoupled_lab.benchmark.suite import GROUPS, SIZES
 from support.made_entries import LEVELS, made_up
 from support.pages import ROOT, tool
 
@@ -47,6 +47,14 @@ def test_every_entry_is_taken_and_in_the_tables() -> None:
     assert not taken.refused
     page = leaderboard.tables()
     assert all(f"| {leaderboard.label(entry)} " in page for entry in taken.entries)
+    # Nobody who is below the ladder in a column is left out below the tables.
+    (ours,) = (entry for entry in taken.entries if entry["policy"]["name"] == leaderboard.RECOMMENDED)
+    lines = dict(line.removeprefix("- ").split(": ", 1) for line in leaderboard.better_ones(taken.entries))
+    for entry in taken.entries:
+        for title, own, other in zip(
+            GROUPS.values(), leaderboard.row_of(ours)[1:], leaderboard.row_of(entry)[1:], strict=True
+        ):
+            assert (other.ratio < own.ratio) == (leaderboard.label(entry) in lines.get(title, "")), title
 
 
 def test_sound_entries_are_ranked(folder: Path) -> None:
