@@ -52,7 +52,7 @@ class Mirror:
         if config.spending_limits:
             costs = {arm.name: arm.cost for arm in config.arms}
             budget = Budget(cost=costs, **config.spending_limits)
-            ceiling = 0.0 if judge is None else judge.cost
+            ceiling = 0.0 if judge is None else judge.cost * judge.calls
             self._spending = Spending(budget, list(costs), config.file("spent"), judge=ceiling)
         self._copies = Copies(
             {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
