@@ -155,3 +155,21 @@ def test_a_verdict_is_waited_for_until_it_is_decided(monkeypatch: pytest.MonkeyP
     assert said.exit_code == 0
     assert '"models is decided"' in said.stdout
     assert said.stderr == "models is open\nmodels is narrowed\n"
+
+
+def test_judged_and_labelled_from_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path) as service:
+        monkeypatch.setenv("DECOUPLED_URL", service.url)
+        made = shown(
+            "create", "one", "a", "b", "--policy", "FTPL", "--labels", '{"share": 0.1, "deadline": 50}'
+        )
+        assert (made["labels"]["share"], made["patience"]) == (0.1, 50)
+        one, two = (shown("decide", "one")["id"] for _ in range(2))
+        assert shown("feedback", one, "--judged", "2.5e-1", "--position", "1")["judged"] == 0.25
+        assert shown("labels", "one")["awaiting"] == 1
+        assert shown("label", one, "--loss", "1")["status"] == "applied"
+        assert shown("feedback", two, "--judged", "1", "--loss", "0")["status"] == "applied"
+        assert "this experiment takes the loss" in refused("feedback", two, "--judged", "tie")
+        text = said("verdict", "one")
+        assert "The judge alone would say: too early" in text
+        assert "2 labels, 0 missing, 0 awaited; the judge counts" in text

@@ -3,9 +3,9 @@
 /** The tenant and the role of a key. */
 export interface AccessOut {
   tenant: string;
-  role: "read" | "decide" | "admin";
-  /** Every role whose requests it may make: its own and those below. */
-  may: ("read" | "decide" | "admin")[];
+  role: "read" | "decide" | "admin" | "label";
+  /** Every role whose requests it may make. */
+  may: ("read" | "decide" | "admin" | "label")[];
   /** The experiment of the mirror that this service belongs to; null if it belongs to none. */
   mirror: string | null;
 }
@@ -614,6 +614,11 @@ export interface LabelQueueOut {
   decisions: DecisionOut[];
 }
 
+/** The label is on disk. */
+export interface LabelledOut {
+  status: "labelled";
+}
+
 /** How many decisions want a label: the true loss of the explored arm, from somebody who knows. */
 export interface LabelsIn {
   /** The probability with which a decision wants a label. */
@@ -632,6 +637,48 @@ export interface LabelsOut {
   first: number;
   deadline: number;
   missing: number;
+}
+
+/** What to label next. */
+export interface LeaseOut {
+  /** null if no pair is free. */
+  pair: LeasedOut | null;
+  /** How many pairs await a label, this one and those of others included. */
+  waiting: number;
+}
+
+/** A pair: a request, and its two answers in an order drawn at random. */
+export interface LeasedOut {
+  /** Names the pair when you label it. */
+  lease: string;
+  /** After this somebody else may get it. */
+  leased_until: string;
+  title: string;
+  request: string;
+  first: string;
+  second: string;
+}
+
+/** The answers of the two arms of a decision, without anything private. */
+export interface PairIn {
+  /** What the person reads first. */
+  title?: string;
+  request: string;
+  /** The answer of the exploited arm. */
+  exploit: string;
+  /** The answer of the explored arm. */
+  explore: string;
+  /** The loss if the explored answer is the better one; null for the lowest. */
+  low?: number | null;
+  /** The loss if it is the worse one; null for the highest. */
+  high?: number | null;
+  /** When it is deleted. */
+  keep_days?: number;
+}
+
+/** The pair is kept. */
+export interface PairKeptOut {
+  id: string;
 }
 
 /** An error (RFC 9457): every error of the service has this shape. */
@@ -936,6 +983,13 @@ export interface Operations {
     body: LabelIn;
     response: DecisionOut;
   };
+  /** Keep the two answers of a decision that was judged and awaits a label, until a person has seen them */
+  "PUT /v1/decisions/{id}/pair": {
+    path: { id: string };
+    query: object;
+    body: PairIn;
+    response: PairKeptOut;
+  };
   /** The experiments of this tenant, in the order of their names unless sorted otherwise */
   "GET /v1/experiments": {
     path: object;
@@ -1068,6 +1122,20 @@ export interface Operations {
     query: { tag?: string[]; format?: "csv" | "parquet" };
     body: undefined;
     response: Blob;
+  };
+  /** Say which answer of the pair that you took is better */
+  "POST /v1/experiments/{name}/pairs/label": {
+    path: { name: string };
+    query: object;
+    body: LabelIn;
+    response: LabelledOut;
+  };
+  /** Take the pair that has waited longest */
+  "POST /v1/experiments/{name}/pairs/lease": {
+    path: { name: string };
+    query: object;
+    body: undefined;
+    response: LeaseOut;
   };
   /** Learn from a log: an export of this service, or of another system with the columns that evaluations read */
   "POST /v1/experiments/{name}/replay": {

@@ -188,7 +188,7 @@ export class Client {
   }
 
   /** Send the label of a decision that was judged and wants one: the true loss of the arm that it *explored*. */
-  async label(decision: string | Decision, given: LabelIn): Promise<Decision> {
+  async label(decision: string | Decision, given: LabelIn = {}): Promise<Decision> {
     const { decision: id, ...body } = checkedItem(decision, given);
     return this.call("PUT /v1/decisions/{id}/label", { path: { id }, body });
   }

@@ -207,10 +207,10 @@ def test_copies_at_once_do_not_exceed_the_budget_by_their_judges(tmp_path: Path)
         return "tie"
 
     limits = f"{ALL}[budget]\ntotal = 1.0\n"
-    with judged_by(tmp_path, slow, "cost = 0.4", limits) as (running, models):
+    with judged_by(tmp_path, slow, 'cost = 0.2\norder = "both"', limits) as (running, models):
         status = ask(running, 8)  # none is judged before all are here
     assert (status["copied"], status["judge"]["spent"]) == ({"large": 2}, pytest.approx(0.8))
-    assert sum(each["model"] == "judge" for each in models.asked) == 2
+    assert sum(each["model"] == "judge" for each in models.asked) == 4
 
 
 async def once(judge: Judge) -> Judged:

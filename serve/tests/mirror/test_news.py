@@ -15,6 +15,7 @@ from decoupled_serve.mirror import mirror as mirror_module
 from decoupled_serve.mirror import news
 from decoupled_serve.mirror.backend import Embedded, Remote
 from decoupled_serve.mirror.config_file import read_config
+from decoupled_serve.mirror.counts import MirrorCounts
 from decoupled_serve.mirror.news import Known
 from decoupled_serve.service.service import open_service
 from support.dropping import answering
@@ -155,3 +156,16 @@ def test_the_alerts_are_sound_and_about_metrics_that_there_are(start: Start) -> 
         assert tested == {rule["alert"] for rule in group["rules"]}
     assert f"{len(group['rules'])} rules found" in promtool("check", "rules", "decoupled-mirror-alerts.yml")
     promtool("test", "rules", "decoupled-mirror-alerts-test.yml")
+
+
+def test_a_warning_of_the_judge_is_told_once_until_it_is_gone(tmp_path: Path) -> None:
+    file, warned = (
+        tmp_path / "events.jsonl",
+        DECIDED._replace(warning="the judge alone would choose stable"),
+    )
+    known = news.News("mirror", file, None, MirrorCounts())
+    for each in (DECIDED, warned, warned, DECIDED, warned):
+        known.learn(each, 0.0)
+    told = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [each["event"] for each in told] == ["decided", "released", "judge", "judge"]
+    assert (told[2]["arm"], told[2]["text"]) == ("next", warned.warning)

@@ -164,7 +164,10 @@ def keys_new() -> None:
 def keys_add(
     settings: OptionValues,
     role: Annotated[
-        str, typer.Option(help="read, decide or admin; each includes those before it.")
+        str,
+        typer.Option(
+            help="read, decide or admin, each of which includes those before it; or label, which can do nothing else."
+        ),
     ] = "decide",
     tenant: Annotated[
         str, typer.Option(help="Whose experiments; 'local' also manages the instance.")

@@ -43,7 +43,7 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 def _header_value(value: str) -> str:
     """A text in which `${NAME}` is an environment variable and `${file:PATH}` a file."""
-    filled = _PLACEHOLDER.sub(lambda match: _secret(match[1]), value)
+    filled = _PLACEHOLDER.sub(lambda match: _secret(match[1]), value).strip()
     if not _HEADER_VALUE.fullmatch(filled):  # the value may be a secret, so the error does not show it
         raise ValueError("must be one line of Latin-1 characters; check it")
     return filled
@@ -306,7 +306,7 @@ class JudgeConfig(TableConfig):
         shown: how many characters of the request, and of each answer, the model sees.
         prices: the price of a million of each field of the `usage` that the model states.
         cost_header: the header with the cost of a call to the model.
-        cost: the cost of a call that states none, and what is set aside for judging a copy at first.
+        cost: the cost of a call that states none, and what is set aside for each call at first.
         self_judging: whether a model may judge its own answers as an arm.
         sample: a file with a request and two answers for `--check`, as a judge over HTTP gets them; a chat by default.
         alone: whether it judges the answer to the copy alone, and does not see what was served.
@@ -356,6 +356,11 @@ class JudgeConfig(TableConfig):
         if self.rubric is not None and self.rubric_file is not None:
             raise ParameterError("rubric, rubric_file: both are given; keep one")
         return self
+
+    @property
+    def calls(self) -> int:
+        """How often it is asked about a copy, if it does not fail."""
+        return self.repeats * (2 if self.order == "both" else 1)
 
     def is_at(self, url: str, model: object) -> bool:
         """Whether this judge is a model that is served at an address, if that has a single one or one of this name.

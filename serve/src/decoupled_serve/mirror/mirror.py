@@ -53,7 +53,7 @@ class Mirror:
         if config.spending_limits:
             costs = {arm.name: arm.cost for arm in config.arms}
             budget = Budget(cost=costs, **config.spending_limits)
-            ceiling = 0.0 if judge is None else judge.cost
+            ceiling = 0.0 if judge is None else judge.cost * judge.calls
             self._spending = Spending(budget, list(costs), config.file("spent"), judge=ceiling)
         self._labeller: Labeller | None = None
         if config.labels is not None:

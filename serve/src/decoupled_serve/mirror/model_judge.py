@@ -72,9 +72,8 @@ class ModelJudge(Judge):
 
     def _orders(self, decision: str) -> list[bool]:
         """For each call, whether the served answer comes first: by the decision, then in turn."""
-        calls = self._config.repeats * (2 if self._config.order == "both" else 1)
         coin = blake2b(decision.encode(), key=b"order").digest()[0]
-        return [(coin + call) % 2 == 1 for call in range(calls)]
+        return [(coin + call) % 2 == 1 for call in range(self._config.calls)]
 
     def _shown(self, answer: Answer | None) -> str:
         if answer is None or failed(answer):

@@ -122,6 +122,32 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     assert client.call("archive", name)["status"] == "archived"
 
 
+def test_labels_are_sent_now_or_later(service: Service, make: Make, kind: Kind) -> None:
+    client, name = make(service.url), f"labels-{kind[0]}"
+    made = client.call("create", name, **FTPL, labels={"share": 0.1, "first": 3}, seed=7)
+    assert made["labels"] == {"share": 0.1, "first": 3, "deadline": 10_000, "missing": 0.5}
+    first, second, third = client.call("decide", name, count=3)
+    assert (first["label"], first["label_probability"], first["judged"]) == (True, 1.0, None)
+    both = client.call("feedback", first["id"], judged=0.25, position=-1, loss=1.0)
+    assert (both["status"], both["judged"], both["position"], both["loss"]) == ("applied", 0.25, -1.0, 1.0)
+    items = [{"decision": each["id"], "judged": 0.5} for each in (second, third)]
+    assert [each["status"] for each in client.call("feedback_many", items)] == ["pending", "pending"]
+    assert [each["id"] for each in client.call("awaiting_labels", name, 1)["decisions"]] == [second["id"]]
+    assert client.call("label", second["id"], reward=0.75)["loss"] == 0.25
+    queue = client.call("awaiting_labels", name)
+    assert (queue["used"], queue["awaiting"], queue["missing"]) == (2, 1, 0)
+    assert client.call("verdict", name)["judge_report"]["labels"] == 2
+    for call, id_, what, error in [
+        ("label", second["id"], {"loss": 0.5}, "Conflict"),
+        ("feedback", second["id"], {"judged": 0.75}, "Conflict"),
+        ("label", third["id"], {}, "ParameterError"),
+        ("feedback", third["id"], {"judged": {}}, "ParameterError"),
+    ]:
+        with pytest.raises(Refused) as caught:
+            client.call(call, id_, **what)
+        assert caught.value.kind == error
+
+
 def test_refusals_have_the_same_names(service: Service, make: Make, kind: Kind) -> None:
     name = name_for(service, kind, "kinds", deadline_seconds=1e-9)
     client = make(service.url, retries=ONCE)
