@@ -147,7 +147,7 @@ MISTAKES = [
     ("kernels/late.py", "int(math.log(mark) / rules.tail)", "int(1.02 * math.log(mark) / rules.tail)"),
     ("kernels/late.py", "loss += rules.first * (radius", "loss += 1.02 * rules.first * (radius"),
     ("kernels/late.py", "(t + delay) % slots", "(t + delay + 1) % slots"),
-    ("kernels/late.py", "        _restore(state, late, slot)\n", ""),
+    ("kernels/late.py", "        _copy(state, late, slot, False)\n", ""),
     ("kernels/late.py", "so_far += losses[exploit]", "so_far += 0.98 * losses[exploit]"),
     ("kernels/laws/surrogates.py", "x = 1.0 + eta *", "x = 1.0 + 1.02 * eta *"),
     ("kernels/laws/surrogates.py", "mean = whole / (end - first)", "mean = whole / (end - first + 0.02)"),
