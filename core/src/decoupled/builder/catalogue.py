@@ -129,7 +129,6 @@ def _common() -> Group:
         (late.explores, (_late().rules, _stream(), 0)),
         (late._wait, (tiered.layout.new_state(ARMS), _late(), 0, 0, 1.0, 1.0)),
         (late._copy, (tiered.layout.new_state(ARMS), _late(), 0, False)),
-        (late._note_label, (_late(), 0)),
     )
     exports = [Export(name_of(function), function, arguments) for function, arguments in functions]
     for each in adversaries():
@@ -199,7 +198,7 @@ def _stream() -> Any:
 
 
 def _late() -> Late:
-    rules = Rules(0, 1, 1, 0.0, 0.0, 1.0, 0, 0.0, 0.0)
+    rules = Rules(0, 1, 1, 0.0, 0.0, 1.0, 0, 0.0, 0.0, False, 0.0, 0, 0, 1.0)
     floats, ints = np.zeros((1, OWN_FLOATS)), np.zeros((1, OWN_INTS), np.int64)
     return Late(rules, np.zeros(3, np.int64), floats, ints, _stream(), np.zeros((ARMS, 2)), np.zeros(TOLD))
 

@@ -56,11 +56,11 @@ class Rules(NamedTuple):
     report: int
     first: float  # probability, standard deviation or factor
     second: float  # shift
-    judged: bool = False
-    label_share: float = 0.0  # 0 without labels
-    first_labels: int = 0
-    label_delay: int = 0
-    width: float = 1.0  # of the range of what is learned
+    judged: bool
+    label_share: float  # 0 without labels
+    first_labels: int
+    label_delay: int
+    width: float  # of the range of what is learned
 
 
 class Late(NamedTuple):
@@ -121,29 +121,23 @@ def reported_at(rules: Rules, key: Words, t: int, loss: float) -> float:
 
 
 @compiled
-def _line(told: Floats) -> tuple[float, float]:
-    """The slope and the height of the line from judged losses to labels, as `decision.fitted` has them."""
-    count, s, g, ss, sg = told[0] + 20.0, told[1] + 10.0, told[2] + 10.0, told[3] + 10.0, told[4] + 10.0
-    lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
-    return lam, min(max((g - lam * s) / count, 0.0), 1.0 - lam)
-
-
-@compiled
 def _judged_at(late: Late, slot: int, t: int, arm: int, loss: float) -> int:
     """Keep what is learned from a judge, and perhaps a label, as a learner with labels does; return by how much it is later.
 
     All but the label is fixed by the decision, so that what is learned is worked out now.
     """
-    rules, key, floats = late.rules, late.key, late.floats
+    rules, key, floats, told = late.rules, late.key, late.floats, late.told
     low, high = late.judge[arm, 0], late.judge[arm, 1]
     judged = 1.0 if mark_at(key, t, _REPORT) <= low + loss * (high - low) else 0.0
     floats[slot, _LOSS] = judged
     if rules.label_share == 0.0:
         return 0
-    late.told[_DECISIONS] += 1.0
-    rho = 1.0 if late.told[_DECISIONS] <= rules.first_labels else rules.label_share
-    lam, base = _line(late.told)
-    found = base + lam * judged
+    told[_DECISIONS] += 1.0
+    rho = 1.0 if told[_DECISIONS] <= rules.first_labels else rules.label_share
+    # The line through past labels, as `decision.fitted` has it.
+    count, s, g, ss, sg = told[0] + 20.0, told[1] + 10.0, told[2] + 10.0, told[3] + 10.0, told[4] + 10.0
+    lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
+    found = min(max((g - lam * s) / count, 0.0), 1.0 - lam) + lam * judged
     wanted = mark_at(key, t, _REPORT_TOO) <= rho
     if wanted:
         found += (loss - found) / rho
@@ -151,18 +145,6 @@ def _judged_at(late: Late, slot: int, t: int, arm: int, loss: float) -> int:
         floats[slot, _LABEL] = loss
     floats[slot, _LOSS] = min(max(0.5 + (found - 0.5) / rules.width, 0.0), 1.0)
     return rules.label_delay if wanted else 0
-
-
-@compiled
-def _note_label(late: Late, slot: int) -> None:
-    """Add the label of a decision, if it has one, to what labels say."""
-    judged, label, told = late.floats[slot, _JUDGED], late.floats[slot, _LABEL], late.told
-    if label != _NO_LABEL:
-        told[0] += 1.0
-        told[1] += judged
-        told[2] += label
-        told[3] += judged * judged
-        told[4] += judged * label
 
 
 @compiled
@@ -244,7 +226,10 @@ def learn_arrived(params: Any, state: State, late: Late, t: int) -> None:
     while slot != _NOBODY:
         _copy(state, late, slot, False)
         update(params, state, ints[slot, _ARM], late.floats[slot, _WEIGHT], late.floats[slot, _LOSS])
-        _note_label(late, slot)
+        judged, label = late.floats[slot, _JUDGED], late.floats[slot, _LABEL]
+        if label != _NO_LABEL:
+            for place, value in enumerate((1.0, judged, label, judged * judged, judged * label)):
+                late.told[place] += value
         slot = ints[slot, _NEXT]
 
 

@@ -1,5 +1,6 @@
 """What real traffic is like: feedback comes late or never, on a share of the rounds, altered or from a judge; and keys come back."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -114,7 +115,8 @@ class Traffic:
 
     def to_dict(self) -> dict[str, Any]:
         """What differs from the defaults, as plain values."""
-        return {name: _plain(value) for name, value in self._set().items()}
+        plain: dict[str, Any] = json.loads(json.dumps(self._set(), default=Labels.to_dict))
+        return plain
 
     @property
     def label(self) -> str:
@@ -127,17 +129,16 @@ class Traffic:
 
     @property
     def longest(self) -> int:
-        """The longest delay that a round can have, with that of its label."""
+        """The longest delay that a round can have."""
         if isinstance(self.delay, int):
-            return self.delay + self.label_delay
+            return self.delay
         law, *numbers = self.delay
         # The least of the random numbers is 2 ** -53.
-        last = int(numbers[1]) if law == "uniform" else int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
-        return last + self.label_delay
+        return int(numbers[1]) if law == "uniform" else int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
 
     def slots(self, horizon: int) -> int:
         """How many decisions may be pending at once, among those whose feedback arrives within the horizon."""
-        return min(self.longest, horizon - 1) + 1
+        return min(self.longest + self.label_delay, horizon - 1) + 1
 
     def rules(self) -> Rules:
         """The rules as numbers."""
@@ -151,9 +152,9 @@ class Traffic:
         altered: tuple[Any, ...] = self.reported or ("exact",)
         how, first, second, *_ = (*altered, 0.0, 0.0)
         report = {"exact": EXACT, "flip": FLIP, "noise": NOISE, "scale": SCALE}[how]
-        labels, told = self.labels, (self.judge is not None, 0.0, 0, 0, 1.0)
-        if labels is not None:
-            told = (True, labels.share, labels.first, self.label_delay, labels.width)
+        wanted = self.labels or Labels(first=0)
+        label_share = 0.0 if self.labels is None else wanted.share
+        told = self.judge is not None, label_share, wanted.first, self.label_delay, wanted.width
         return Rules(law, low, span, tail, self.missing, self.slice, report, first, second, *told)
 
 
@@ -161,17 +162,9 @@ def _tail(mean: float) -> float:
     return -math.log1p(1.0 / mean)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Labels):
-        return value.to_dict()
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
-
-
 def _shown(value: Any) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, bool | Labels):
         return str(value).lower()
-    if isinstance(value, Labels):
-        return f"(share {value.share:g}, first {value.first})"
     if isinstance(value, tuple):
         name, parts = (value[0], value[1:]) if isinstance(value[0], str) else ("", value)
         return f"{name}({', '.join(map(_shown, parts))})"
@@ -241,32 +234,34 @@ def _checked_sticky(sticky: Any) -> bool:
     return sticky
 
 
-def _checked_judge(judge: Any, reported: Any) -> Any:
+def _checked_judge(judge: Any, reported: Any) -> tuple[tuple[float, ...], ...] | None:
     if judge is None:
         return None
+    rule, remedy = "must be two probabilities, or two for each arm", "for example (0.15, 0.85)"
     if reported is not None:
-        raise ParameterError.of("judge", judge, "cannot be combined with reported", "leave out one of them")
+        rule, remedy = "cannot be combined with reported", "leave out one of them"
     try:
-        values = np.array(judge, np.float64)
+        values = np.atleast_2d(np.array(judge, np.float64))
     except (TypeError, ValueError):
-        values = np.array(math.nan)
-    if values.ndim not in (1, 2) or values.shape[-1] != 2 or not ((values >= 0.0) & (values <= 1.0)).all():
-        rule = "must be two probabilities, or two for each arm"
-        raise ParameterError.of("judge", judge, rule, "for example (0.15, 0.85)")
-    return tuple(tuple(each) if isinstance(each, list) else each for each in values.tolist())
+        raise ParameterError.of("judge", judge, rule, remedy) from None
+    within = values.shape == (len(values), 2) and ((values >= 0.0) & (values <= 1.0)).all()
+    if not within or reported is not None:
+        raise ParameterError.of("judge", judge, rule, remedy)
+    return tuple(map(tuple, values.tolist()))
 
 
 def _checked_labels(labels: Any, judge: Any, delay: Any) -> Labels | None:
-    if labels is None and delay:
-        raise ParameterError.of("label_delay", delay, "needs labels", "for example labels=dc.Labels()")
-    if labels is not None and judge is None:
-        remedy = "for true losses on a share of the rounds, use slice="
-        raise ParameterError.of("labels", labels, "need a judge", remedy)
-    if labels is None or not isinstance(labels, Mapping):
-        return None if labels is None else checked_labels(labels)
+    for name, value, needed, known in (
+        ("labels", labels, "judge", judge),
+        ("label_delay", delay, "labels", labels),
+    ):
+        if value and known is None:
+            raise ParameterError.of(name, value, f"needs {needed}", f"give {needed}= too, or leave it out")
     try:
-        return Labels(**labels)
-    except (TypeError, ParameterError) as error:
+        return (
+            checked_labels(Labels(**labels) if isinstance(labels, Mapping) else labels) if labels else None
+        )
+    except TypeError as error:
         raise ParameterError(f"labels: {error}; see dc.Labels") from None
 
 
@@ -326,10 +321,9 @@ def pending_bytes(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> 
 
 def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, horizon: int) -> None:
     """Raise an error if a policy cannot be simulated with this traffic."""
-    if (judge := np.array(traffic.judge)).ndim == 2 and len(judge) != arms:
-        raise ParameterError.of(
-            "judge", traffic.judge, f"must have two for each of {arms} arms", "or two for all"
-        )
+    if len(traffic.judge or "1") not in (1, arms):
+        rule = f"must have two for each of {arms} arms"
+        raise ParameterError.of("judge", traffic.judge, rule, "or give two for all")
     if traffic.labels is not None and traffic.slots(horizon) > traffic.labels.deadline:
         rule = f"must be below labels.deadline = {traffic.labels.deadline}, together with the longest delay"
         raise ParameterError.of("label_delay", traffic.label_delay, rule, "raise the deadline")
@@ -351,9 +345,7 @@ def new_late(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Late:
     room = room_for(policy, arms, traffic, horizon)
     floats: Floats = np.zeros((room.slots, room.floats))
     ints: Ints = np.zeros((room.slots, room.ints), np.int64)
-    judge: Floats = np.array(
-        np.broadcast_to((0.0, 1.0) if traffic.judge is None else traffic.judge, (arms, 2))
-    )
+    judge: Floats = np.broadcast_to(traffic.judge or (0.0, 1.0), (arms, 2)).copy()
     places, key = kept_places(policy, arms), np.zeros(2, np.uint64)
     return Late(traffic.rules(), places, floats, ints, key, judge, np.zeros(TOLD))
 

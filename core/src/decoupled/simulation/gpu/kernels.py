@@ -210,9 +210,8 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
         me = cuda.grid(1)
         if is_late:
             key = cuda.local.array(2, uint64)
-            # There is no judge, so that nothing is read of its arrays or written to them.
-            slots = pending[2][:, :, me], pending[3][:, :, me]
-            late = Late(pending[0], pending[1], slots[0], slots[1], key, floats, scalars)
+            kept, slots = pending[2][:, :, me], pending[3][:, :, me]
+            late = Late(pending[0], pending[1], kept, slots, key, floats, scalars)  # without a judge
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
@@ -267,9 +266,8 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
         would_have_cost = arm_losses[me]
         if is_late:
             key = cuda.local.array(2, uint64)
-            # There is no judge, so that nothing is read of its arrays or written to them.
-            slots = pending[2][:, :, me], pending[3][:, :, me]
-            late = Late(pending[0], pending[1], slots[0], slots[1], key, floats, scalars)
+            kept, slots = pending[2][:, :, me], pending[3][:, :, me]
+            late = Late(pending[0], pending[1], kept, slots, key, floats, scalars)  # without a judge
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]
