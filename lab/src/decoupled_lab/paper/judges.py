@@ -73,12 +73,16 @@ class Judges(Simulated):
         return {name: make_plan(Ladder(), world, *sizes, traffic=each) for name, each in traffic.items()}
 
     def beside(self, scale: Scale) -> dict[str, Any]:
-        seeds = range(scale.seed, scale.seed + (scale.most(4) if scale.quick else 3 * scale.runs // 10))
-        names = [(title, how) for title in JUDGES for how in (ALONE, WITH)]
+        count = scale.most(4) if scale.quick else 3 * scale.runs // 10
+        counts = {
+            (title, how): count if how == WITH else -(-count // 3)
+            for title in JUDGES
+            for how in (ALONE, WITH)
+        }
+        tasks = [(*name, scale.seed + run) for name, among in counts.items() for run in range(among)]
         with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as processes:
-            tasks = [(*name, seed) for name in names for seed in seeds]
             found = processes.map(verdict_of, tasks, chunksize=4)
-            return {"".join(name): [next(found) for _ in seeds] for name in names}
+            return {"".join(name): [next(found) for _ in range(among)] for name, among in counts.items()}
 
     def section(self, folder: Path) -> Section:
         cells, verdicts = self.results(folder), self.saved(folder)
