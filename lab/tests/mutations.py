@@ -148,6 +148,8 @@ MISTAKES = [
     ("kernels/late.py", "loss += rules.first * (radius", "loss += 1.02 * rules.first * (radius"),
     ("kernels/late.py", "(t + delay) % slots", "(t + delay + 1) % slots"),
     ("kernels/late.py", "        _copy(state, late, slot, False)\n", ""),
+    ("kernels/late.py", "<= rules.first_labels", "< rules.first_labels"),
+    ("kernels/late.py", "judged * label)", "judged * judged)"),
     ("kernels/late.py", "so_far += losses[exploit]", "so_far += 0.98 * losses[exploit]"),
     ("kernels/laws/surrogates.py", "x = 1.0 + eta *", "x = 1.0 + 1.02 * eta *"),
     ("kernels/laws/surrogates.py", "mean = whole / (end - first)", "mean = whole / (end - first + 0.02)"),
