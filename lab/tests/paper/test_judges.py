@@ -47,7 +47,7 @@ def test_it_is_measured_and_drawn(tmp_path: Path) -> None:
     assert [row[0] for row in verdicts.rows] == [
         title + how for title in judges.JUDGES for how in (judges.ALONE, judges.WITH)
     ]
-    assert verdicts.rows[2][1:4] == ("2", "2", "2")  # by the judge that favours the worse arm, for that arm
+    assert verdicts.rows[2][1:4] == ("1", "1", "1")  # by the judge that favours the worse arm, for that arm
     assert verdicts.rows[3][3] == "0"
     (picture,) = section.pictures
     assert [len(panel.series) for panel in picture.panels] == [3] * 4
