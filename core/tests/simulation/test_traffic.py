@@ -418,8 +418,10 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
             "labels: share = 7: must be a number from 0.001 to 1",
         ),
         ({"judge": (0.1, 0.9), "labels": {"shares": 1}}, "labels: "),
-        ({"labels": dc.Labels()}, "need a judge; for true losses on a share of the rounds, use slice="),
+        ({"labels": dc.Labels()}, "needs judge; give judge= too, or leave it out"),
         ({"label_delay": 5}, "label_delay = 5: needs labels"),
+        ({"labels": {}}, "labels = {}: needs judge"),
+        ({"judge": (0.1, 0.9), "labels": False}, "labels = False: must be labels"),
         ({"judge": (0.1, 0.9), "labels": dc.Labels(), "label_delay": -1}, "label_delay = -1: must be"),
     ],
 )

@@ -251,18 +251,16 @@ def _checked_judge(judge: Any, reported: Any) -> tuple[tuple[float, ...], ...] |
 
 
 def _checked_labels(labels: Any, judge: Any, delay: Any) -> Labels | None:
-    for name, value, needed, known in (
-        ("labels", labels, "judge", judge),
-        ("label_delay", delay, "labels", labels),
-    ):
-        if value and known is None:
+    needs = (("labels", labels, "judge", judge), ("label_delay", delay, "labels", labels))
+    for name, value, needed, known in needs:
+        if value not in (None, 0) and known is None:
             raise ParameterError.of(name, value, f"needs {needed}", f"give {needed}= too, or leave it out")
+    if not isinstance(labels, Mapping):
+        return None if labels is None else checked_labels(labels)
     try:
-        return (
-            checked_labels(Labels(**labels) if isinstance(labels, Mapping) else labels) if labels else None
-        )
-    except TypeError as error:
-        raise ParameterError(f"labels: {error}; see dc.Labels") from None
+        return Labels(**labels)
+    except (TypeError, ParameterError) as error:
+        raise ParameterError(f"labels: {error}") from None
 
 
 DIRECT = Traffic()
