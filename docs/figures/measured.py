@@ -50,6 +50,10 @@ FIGURES = {
     "sticky": Measured(
         "A key that comes in every round, 100 runs", "round", ("switches of the key so far",), True, True
     ),
+    # Of the experiment `judges`.
+    "judges": Measured(
+        "Four judges, with labels and without, 200 runs", "round", ("mean regret, 95 % interval",)
+    ),
     "mirror-bad-deploy": Measured(
         "Two releases, and a bad deploy in the middle", "request", ("share", "milliseconds")
     ),

@@ -28,7 +28,9 @@ def test_every_block_is_seen_by_a_test(page: Path) -> None:
     opening = [fence for fence in fences if fence[1]]
     for indent, language, first in opening:
         # No test runs an indented block or one that includes a file, so the file must have a test of its own.
-        included = re.fullmatch(r' *--8<-- "(?:examples/[\w/]+\.(?:py|toml)|docs/gallery/\w+\.py:\d+:)"', first)
+        included = re.fullmatch(
+            r' *--8<-- "(?:examples/[\w/]+\.(?:py|toml)|docs/gallery/\w+\.py:\d+:)"', first
+        )
         assert not indent or included, first
         assert language in LANGUAGES or included, f"{language}: a block that no test runs"
     assert len(opening) * 2 == len(fences), "a block without a language or without an end"

@@ -161,7 +161,8 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "clear", late.clear, (pending,)
     yield "explores", late.explores, (rules, pending.key, 7)
     yield "_wait", late._wait, (some, pending, 7, 2, 1.5, 0.25)
-    yield "_restore", late._restore, (some, pending, 7)
+    for keep in (True, False):
+        yield f"_copy, {keep}", late._copy, (some, pending, 7, keep)
     numbers, serials = rng.random(6), np.arange(3, 9)
     yield "key_word", keyed.key_word, (np.frombuffer(b"session-17" + bytes(6), np.uint64), 5.0**20, 10)
     ladder = LADDER.layout.new_state(6)

@@ -1,4 +1,4 @@
-"""Games with late, lost, rare and altered feedback, one run of each.
+"""Games with late, lost, rare, altered and judged feedback, one run of each.
 
 Where the round loops for them do not ship, they take 10 to 40 s to compile for each policy. Run as a script, with
 NUMBA_DISABLE_JIT=1, this prints what plain Python makes of every game. Nothing is compiled then.
@@ -41,6 +41,15 @@ TRAFFIC = [
     Traffic(slice=0.3, reported=("flip", 0.2)),
     Traffic(delay=ROUNDS - 1, reported=("scale", -0.5, 0.9)),
     Traffic(delay=10**15),
+    Traffic(delay=3, judge=(0.1, 0.7)),
+    Traffic(
+        delay=("uniform", 0, 9),
+        missing=0.1,
+        slice=0.8,
+        judge=[(0.05, 0.5), (0.2, 0.9)] * 3,
+        labels=dc.Labels(share=0.25, first=20),
+        label_delay=17,
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Late, lost, rare and altered feedback: a simulation plays as a learner does with a heap of pending feedback."""
+"""Late, lost, rare, altered and judged feedback: a simulation plays as a learner does with a heap of pending feedback."""
 
 import heapq
 import json
@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from decoupled.base.arrays import Words
 from decoupled.kernels.dispatch import Functions
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.late import OWN_FLOATS, OWN_INTS
-from decoupled.kernels.random.stream import uniform
+from decoupled.kernels.random.stream import secret_of, uniform
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from decoupled.policies.forgetting import START
 from decoupled.simulation.cpu import checked_table, run_streams, table_loop
@@ -47,6 +48,7 @@ from support.plain_python import output_of
 CENTRED_EXP3 = dc.Exp3(c=0.5, c_exploit=3.0, estimator="centred", schedule="losses")
 EASY = dc.environments.Bernoulli(rewards=[0.2, 0.5, 0.7])
 LADDER = dc.Ladder()
+BIASED = ((0.1, 0.5), (0.5, 0.9), (0.9, 0.1))
 
 # Plain Python plays all games, and Numba's code a few. DECOUPLED_TWINS=all compiles for all policies: `make twins`.
 EVERY = os.environ.get("DECOUPLED_TWINS") == "all"
@@ -94,34 +96,50 @@ def report_of(traffic: Traffic, loss: float, one: float, two: float) -> float:
 class Twin:
     """A learner that is told what arrives, when it arrives."""
 
-    def __init__(self, policy: dc.Policy, arms: int, traffic: Traffic) -> None:
-        self.learner = policy.start(arms, np.random.SeedSequence(SEED, spawn_key=(RUN, 1)))
-        self.traffic, self.marks = traffic, Marks(traffic_key(SEED, RUN))
-        self.heap: list[tuple[int, int, dc.Decision, float]] = []
+    def __init__(self, policy: dc.Policy, arms: int, traffic: Traffic, run: int = RUN) -> None:
+        seed = np.random.SeedSequence(SEED, spawn_key=(run, 1))
+        self.learner = policy.start(arms, seed, labels=traffic.labels)
+        self.traffic, self.marks = traffic, Marks(traffic_key(SEED, run))
+        self.heap: list[tuple[int, int, dc.Decision, dict[str, Any]]] = []
         self.plays = np.zeros((2, arms), int)
-        self.noise, _ = run_streams(SEED, RUN)
+        self.noise, _ = run_streams(SEED, run)
 
     def play(self, t: int, means: Any) -> int:
         """Play a round; return the exploited arm."""
         traffic, marks = self.traffic, self.marks
         chance = uniform(self.noise)
         if marks.at(t, 0) <= traffic.slice:
-            decision = self.learner.decide()
+            with mock.patch("decoupled.learner.labels.hashed", return_value=marks.at(t, 4)):
+                decision = self.learner.decide()
             exploit, explore = decision.exploit, decision.explore
             assert isinstance(explore, int)
             self.plays[1, explore] += 1
             if marks.at(t, 1) > traffic.missing:
-                loss = report_of(traffic, float(chance <= means[explore]), marks.at(t, 3), marks.at(t, 4))
-                arrival = t + delay_of(traffic, marks.at(t, 2))
-                heapq.heappush(self.heap, (arrival, t, decision, loss))
+                self.send(t, decision, float(chance <= means[explore]))
         else:
             exploit = self.learner.exploit().exploit
         while self.heap and self.heap[0][0] <= t:
-            _, _, decision, loss = heapq.heappop(self.heap)
-            self.learner.observe(decision, loss=loss)
+            _, _, decision, told = heapq.heappop(self.heap)
+            self.learner.observe(decision, **told)
         assert isinstance(exploit, int)
         self.plays[0, exploit] += 1
         return exploit
+
+    def send(self, t: int, decision: dc.Decision, loss: float) -> None:
+        """Send what is reported of a loss, and the label if one is wanted."""
+        traffic, marks = self.traffic, self.marks
+        arrival = t + delay_of(traffic, marks.at(t, 2))
+        told = {"loss": report_of(traffic, loss, marks.at(t, 3), marks.at(t, 4))}
+        if traffic.judge is not None:
+            low, high = np.broadcast_to(traffic.judge, (len(self.plays[0]), 2))[decision.explore]
+            told = {"loss": float(marks.at(t, 3) <= low + loss * (high - low))}
+        if traffic.labels is not None:
+            told = {"judged": told["loss"]}
+        if decision.label and traffic.label_delay == 0:
+            told["loss"] = loss
+        heapq.heappush(self.heap, (arrival, t, decision, told))
+        if decision.label and traffic.label_delay:
+            heapq.heappush(self.heap, (arrival + traffic.label_delay, t, decision, {"loss": loss}))
 
 
 @pytest.fixture(scope="module")
@@ -209,15 +227,17 @@ def test_another_traffic_is_another_specification(tmp_path: Path) -> None:
     assert f"{figure.get_suptitle()[: -len(', 4 runs')]}, {figure.axes[0].get_title()}" == results.world
 
 
-def estimates(policy: dc.Policy, traffic: Traffic, rounds: int, runs: int) -> Any:
+def estimates(
+    policy: dc.Policy, traffic: Traffic, rounds: int, runs: int, world: dc.environments.Environment = EASY
+) -> Any:
     """The estimates at the end of each run, in a world of constant means."""
-    policy, arms = policy.at(EASY.arms), EASY.arms
+    policy, arms = policy.at(world.arms), world.arms
     policy.register()
-    loop, table = table_loop(policy, traffic), checked_table(EASY, rounds)
+    loop, table = table_loop(policy, traffic), checked_table(world, rounds)
     late, last, found = new_late(policy, arms, traffic, rounds), np.array([rounds]), np.empty((runs, arms))
     for run in range(runs):
         noise, draws = run_streams(SEED, run)
-        state, local = policy.layout.new_state(arms), np.zeros(2, np.uint64)
+        state, local = policy.layout.new_state(arms, secret_of(draws)), np.zeros(2, np.uint64)
         room = (last, np.zeros(1), np.zeros((2, arms), np.int64))
         mine = late._replace(key=traffic_key(SEED, run))
         loop(policy.params(), state, draws, noise, local, table, 0, *room, mine)
@@ -233,6 +253,8 @@ def estimates(policy: dc.Policy, traffic: Traffic, rounds: int, runs: int) -> An
         (Traffic(slice=0.4), 0.4, 1.0, 0.0),
         (Traffic(reported=("flip", 0.1)), 1.0, 0.8, 0.1),
         (Traffic(delay=5, reported=("scale", -0.5, 0.7)), 55 / 60, -0.5, 0.7),
+        (Traffic(judge=(0.1, 0.7)), 1.0, 0.6, 0.1),
+        (Traffic(judge=BIASED, labels=dc.Labels(share=0.25, first=5)), 1.0, 1 / 7, 3 / 7),
     ],
     ids=lambda each: getattr(each, "label", ""),
 )
@@ -250,6 +272,35 @@ def test_estimates_are_unbiased_for_what_is_reported(
     expected = 60 * share * (slope * np.array([0.8, 0.5, 0.3]) + base)
     error = found.std(axis=0, ddof=1) / math.sqrt(len(found))
     assert (abs(found.mean(axis=0) - expected) < 4.5 * error).all()
+
+
+def test_a_judge_of_losses_between_0_and_1_is_linear_in_them() -> None:
+    # 4.5 standard errors, so a false alarm in 2e-5 of all seeds.
+    exact = dc.environments.LossTable([[0.8, 0.5, 0.3]], [0] * 60, noise="none")
+    for traffic, slope, base in (
+        (Traffic(judge=(0.1, 0.7)), 0.6, 0.1),
+        (Traffic(judge=BIASED, labels=dc.Labels(share=0.25, first=5)), 1 / 7, 3 / 7),
+    ):
+        found = estimates(dc.Exp3(), traffic, 60, 1_000, exact)
+        error = found.std(axis=0, ddof=1) / math.sqrt(1_000)
+        assert (
+            abs(found.mean(axis=0) - 60 * (slope * np.array([0.8, 0.5, 0.3]) + base)) < 4.5 * error
+        ).all()
+
+
+@pytest.mark.parametrize("label_delay", [0, 25])
+@pytest.mark.parametrize("policy", [dc.Exp3(), CENTRED_EXP3, dc.Ladder()], ids=lambda each: each.label)
+def test_estimates_are_those_of_a_learner_with_labels(policy: dc.Policy, label_delay: int) -> None:
+    labels = dc.Labels(share=0.2, first=10)
+    traffic = Traffic(delay=2, slice=0.9, judge=BIASED, labels=labels, label_delay=label_delay)
+    found = estimates(policy, traffic, rounds=200, runs=2)
+    for run in range(2):
+        twin = Twin(policy, EASY.arms, traffic, run)
+        for t in range(200):
+            twin.play(t, [0.8, 0.5, 0.3])
+        assert found[run].tolist() == twin.learner.estimates().tolist()
+        assert twin.learner.labels is not None
+        assert twin.learner.labels.used > 25
 
 
 def test_delays_and_shares_have_their_laws() -> None:
@@ -354,6 +405,24 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
         ({"reported": ("noise", -1.0)}, "reported[1] = -1.0: must be a finite number above 0"),
         ({"reported": ("scale", 1.0, 0.5)}, "must map losses in [0, 1] to [0, 1]"),
         ({"reported": "flip"}, "reported = 'flip': must be"),
+        ({"judge": 0.5}, "judge = 0.5: must be two probabilities, or two for each arm"),
+        ({"judge": (0.5, 1.5)}, "judge = (0.5, 1.5): must be two probabilities"),
+        ({"judge": [(0.5, 0.5), (0.5,)]}, "must be two probabilities"),
+        (
+            {"judge": (0.1, 0.9), "reported": ("flip", 0.1)},
+            "judge = (0.1, 0.9): cannot be combined with reported",
+        ),
+        ({"judge": (0.1, 0.9), "labels": 0.1}, "labels = 0.1: must be labels"),
+        (
+            {"judge": (0.1, 0.9), "labels": {"share": 7}},
+            "labels: share = 7: must be a number from 0.001 to 1",
+        ),
+        ({"judge": (0.1, 0.9), "labels": {"shares": 1}}, "labels: "),
+        ({"labels": dc.Labels()}, "needs judge; give judge= too, or leave it out"),
+        ({"label_delay": 5}, "label_delay = 5: needs labels"),
+        ({"labels": {}}, "labels = {}: needs judge"),
+        ({"judge": (0.1, 0.9), "labels": False}, "labels = False: must be labels"),
+        ({"judge": (0.1, 0.9), "labels": dc.Labels(), "label_delay": -1}, "label_delay = -1: must be"),
     ],
 )
 def test_errors_name_the_argument_and_the_rule(given: dict[str, Any], message: str) -> None:
@@ -372,6 +441,25 @@ def test_a_slice_is_for_decoupled_policies() -> None:
         dc.simulate([dc.FTPL(), dc.UCB1()], EASY, horizon=10, runs=1, traffic=Traffic(slice=0.5))
 
 
+@pytest.mark.parametrize(
+    ("given", "how", "message"),
+    [
+        ({"judge": ((0.1, 0.9),) * 2}, {}, r"must have two for each of 3 arms"),
+        ({"judge": (0.1, 0.9)}, {"device": "cuda"}, r"judge = .* leave out device = 'cuda'"),
+        ({"keys": 3}, {"device": "cuda"}, "keys = 3: cannot be simulated on a GPU"),
+        ({"judge": (0.1, 0.9), "keys": 3}, {}, "judge = .* cannot be combined with keys"),
+        (
+            {"judge": (0.1, 0.9), "labels": {"deadline": 20}, "delay": 5, "label_delay": 15},
+            {},
+            "label_delay = 15",
+        ),
+    ],
+)
+def test_a_judge_must_fit_the_simulation(given: Any, how: Any, message: str) -> None:
+    with pytest.raises(dc.DecoupledError, match=message):
+        make_plan(dc.FTPL(), EASY, 100, 1, 0, traffic=Traffic(**given), **how)
+
+
 def test_pending_decisions_must_fit_into_memory() -> None:
     many = dc.environments.Catalogue(arms=100_000, gap=0.1, top=0.9, seed=0)
     assert make_plan(dc.FTPL(), many, 10**6, 1, 0, traffic=Traffic(delay=1_000))
@@ -388,6 +476,16 @@ def test_a_specification_sets_them(tmp_path: Path) -> None:
     path.write_text(f"horizon = 10\nruns = 2\n{lines}{tail}")
     (plan,) = read_specification(path)
     assert plan.traffic == Traffic(("uniform", 1, 9), 0.1, 0.5, ("flip", 0.2))
+    judged = "judge = [[0.05, 0.5], [0.2, 0.9]]\nlabels = {share = 0.2, first = 7}\nlabel_delay = 9\n"
+    (tmp_path / "judged.toml").write_text(f"horizon = 10\nruns = 2\n{judged}{tail}")
+    (plan,) = read_specification(tmp_path / "judged.toml")
+    assert plan.traffic == Traffic(
+        judge=((0.05, 0.5), (0.2, 0.9)), labels=dc.Labels(share=0.2, first=7), label_delay=9
+    )
+    assert Traffic(**json.loads(json.dumps(plan.traffic.to_dict()))) == plan.traffic
+    (tmp_path / "judged.toml").write_text((tmp_path / "judged.toml").read_text().replace("first", "frist"))
+    with pytest.raises(dc.ParameterError, match=r"judged\.toml, line 4: labels: "):
+        read_specification(tmp_path / "judged.toml")
     path.write_text(path.read_text().replace('["flip", 0.2]', '["flipp", 0.2]'))
     with pytest.raises(dc.ParameterError, match=r"spec\.toml, line 6: .*did you mean 'flip'"):
         read_specification(path)

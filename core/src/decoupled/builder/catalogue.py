@@ -11,7 +11,7 @@ from ..errors import DecoupledError
 from ..kernels import late, rounds
 from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
-from ..kernels.late import OWN_FLOATS, OWN_INTS, Late, Rules, drive_adaptive_late, drive_late
+from ..kernels.late import OWN_FLOATS, OWN_INTS, TOLD, Late, Rules, drive_adaptive_late, drive_late
 from ..kernels.laws import contextual_state, ladder_state, leader_tiered, winner_law
 from ..kernels.laws.contextual import fill_chances, keyed_contextual
 from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
@@ -125,7 +125,7 @@ def _common() -> Group:
         (late.clear, (_late(),)),
         (late.explores, (_late().rules, _stream(), 0)),
         (late._wait, (tiered.layout.new_state(ARMS), _late(), 0, 0, 1.0, 1.0)),
-        (late._restore, (tiered.layout.new_state(ARMS), _late(), 0)),
+        (late._copy, (tiered.layout.new_state(ARMS), _late(), 0, False)),
     )
     exports = [Export(name_of(function), function, arguments) for function, arguments in functions]
     for each in adversaries():
@@ -195,9 +195,9 @@ def _stream() -> Any:
 
 
 def _late() -> Late:
-    rules = Rules(0, 1, 1, 0.0, 0.0, 1.0, 0, 0.0, 0.0)
+    rules = Rules(0, 1, 1, 0.0, 0.0, 1.0, 0, 0.0, 0.0, False, 0.0, 0, 0, 1.0)
     floats, ints = np.zeros((1, OWN_FLOATS)), np.zeros((1, OWN_INTS), np.int64)
-    return Late(rules, np.zeros(3, np.int64), floats, ints, _stream())
+    return Late(rules, np.zeros(3, np.int64), floats, ints, _stream(), np.zeros((ARMS, 2)), np.zeros(TOLD))
 
 
 def _table_run(policy: Policy) -> tuple[Any, ...]:

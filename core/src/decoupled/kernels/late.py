@@ -1,4 +1,4 @@
-"""The round loops with late, lost, rare or altered feedback: see `simulation.traffic` for the rules in words.
+"""The round loops with late, lost, rare, altered or judged feedback: see `simulation.traffic` for the rules in words.
 
 A pending decision keeps what its update needs: the explored arm, its weight, the reported loss, and what the state held
 for it when it was made (the rows in `Late.kept`). The slots of a ring hold the pending decisions, as many as
@@ -25,13 +25,18 @@ from .state import EVENTS, State
 CONSTANT, GEOMETRIC, UNIFORM = range(3)  # laws of the delay
 EXACT, FLIP, NOISE, SCALE = range(4)  # how losses are reported
 
-# What a random number is for, and how many numbers a round has.
+# What a random number is for, and how many numbers a round has. The last two are for the judge and the label's coin if
+# there is a judge.
 _SLICE, _MISSING, _DELAY, _REPORT, _REPORT_TOO, _PURPOSES = range(6)
 
 # Columns of a slot's floats and ints; what is kept of the state follows.
-_WEIGHT, _LOSS, OWN_FLOATS = range(3)
+_WEIGHT, _LOSS, _JUDGED, _LABEL, OWN_FLOATS = range(5)
 _ARM, _NEXT, _FIRST, _LAST, OWN_INTS = range(5)
 _NOBODY = -1
+_NO_LABEL = -1.0
+
+# What labels say: how many there are, and sums of judged loss s, label g, s^2 and s g. Then how many decisions there were.
+_DECISIONS, TOLD = 5, 6
 
 _HEAD = 3  # numbers before the places in `kept`
 
@@ -51,6 +56,11 @@ class Rules(NamedTuple):
     report: int
     first: float  # probability, standard deviation or factor
     second: float  # shift
+    judged: bool
+    label_share: float  # 0 without labels
+    first_labels: int
+    label_delay: int
+    width: float  # of the range of what is learned
 
 
 class Late(NamedTuple):
@@ -61,6 +71,8 @@ class Late(NamedTuple):
     floats: Floats  # slots x columns
     ints: Ints
     key: Words
+    judge: Floats  # arms x 2: the chance that the judged loss is 1 if the true one is 0, and if it is 1
+    told: Floats  # what labels say so far
 
 
 @compiled
@@ -109,50 +121,68 @@ def reported_at(rules: Rules, key: Words, t: int, loss: float) -> float:
 
 
 @compiled
+def _judged_at(late: Late, slot: int, t: int, arm: int, loss: float) -> int:
+    """Keep what is learned from a judge, and perhaps a label, as a learner with labels does; return by how much it is later.
+
+    All but the label is fixed by the decision, so that what is learned is worked out now.
+    """
+    rules, key, floats, told = late.rules, late.key, late.floats, late.told
+    low, high = late.judge[arm, 0], late.judge[arm, 1]
+    judged = 1.0 if mark_at(key, t, _REPORT) <= low + loss * (high - low) else 0.0
+    floats[slot, _LOSS] = judged
+    if rules.label_share == 0.0:
+        return 0
+    told[_DECISIONS] += 1.0
+    rho = 1.0 if told[_DECISIONS] <= rules.first_labels else rules.label_share
+    # The line through past labels, as `decision.fitted` has it.
+    count, s, g, ss, sg = told[0] + 20.0, told[1] + 10.0, told[2] + 10.0, told[3] + 10.0, told[4] + 10.0
+    lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
+    found = min(max((g - lam * s) / count, 0.0), 1.0 - lam) + lam * judged
+    wanted = mark_at(key, t, _REPORT_TOO) <= rho
+    if wanted:
+        found += (loss - found) / rho
+        floats[slot, _JUDGED] = judged
+        floats[slot, _LABEL] = loss
+    floats[slot, _LOSS] = min(max(0.5 + (found - 0.5) / rules.width, 0.0), 1.0)
+    return rules.label_delay if wanted else 0
+
+
+@compiled
 def clear(late: Late) -> None:
-    """Forget the pending decisions of an earlier run."""
+    """Forget the pending decisions of an earlier run, and what labels said."""
+    if late.rules.judged:
+        late.told[:] = 0.0
     for slot in range(late.ints.shape[0]):
         late.ints[slot, _FIRST] = _NOBODY
         late.ints[slot, _LAST] = _NOBODY
 
 
 @compiled
-def _store(state: State, late: Late, slot: int) -> None:
-    """Keep what the update of the decision will need of the state."""
+def _copy(state: State, late: Late, slot: int, keep: bool) -> None:
+    """Keep what the update of a decision will need of the state, or write it back where the update reads it."""
     kept, arms = late.kept, state.floats.shape[1]
     scalars, floats, ints = kept[0], kept[1], kept[2]
     column = OWN_FLOATS
-    for place in range(_HEAD, _HEAD + scalars):
-        late.floats[slot, column] = state.scalars[kept[place]]
+    for place in kept[_HEAD : _HEAD + scalars]:
+        if keep:
+            late.floats[slot, column] = state.scalars[place]
+        else:
+            state.scalars[place] = late.floats[slot, column]
         column += 1
-    for place in range(_HEAD + scalars, _HEAD + scalars + floats):
+    for place in kept[_HEAD + scalars : _HEAD + scalars + floats]:
         for arm in range(arms):
-            late.floats[slot, column + arm] = state.floats[kept[place], arm]
+            if keep:
+                late.floats[slot, column + arm] = state.floats[place, arm]
+            else:
+                state.floats[place, arm] = late.floats[slot, column + arm]
         column += arms
     column = OWN_INTS
-    for place in range(_HEAD + scalars + floats, _HEAD + scalars + floats + ints):
+    for place in kept[_HEAD + scalars + floats : _HEAD + scalars + floats + ints]:
         for arm in range(arms):
-            late.ints[slot, column + arm] = state.ints[kept[place], arm]
-        column += arms
-
-
-@compiled
-def _restore(state: State, late: Late, slot: int) -> None:
-    """Write what was kept back where the update reads it."""
-    kept, arms = late.kept, state.floats.shape[1]
-    scalars, floats, ints = kept[0], kept[1], kept[2]
-    column = OWN_FLOATS
-    for place in range(_HEAD, _HEAD + scalars):
-        state.scalars[kept[place]] = late.floats[slot, column]
-        column += 1
-    for place in range(_HEAD + scalars, _HEAD + scalars + floats):
-        for arm in range(arms):
-            state.floats[kept[place], arm] = late.floats[slot, column + arm]
-        column += arms
-    column = OWN_INTS
-    for place in range(_HEAD + scalars + floats, _HEAD + scalars + floats + ints):
-        for arm in range(arms):
-            state.ints[kept[place], arm] = late.ints[slot, column + arm]
+            if keep:
+                late.ints[slot, column + arm] = state.ints[place, arm]
+            else:
+                state.ints[place, arm] = late.ints[slot, column + arm]
         column += arms
 
 
@@ -161,17 +191,22 @@ def _wait(state: State, late: Late, t: int, arm: int, weight: float, loss: float
     """Put the decision of round t into the list of the round in which its feedback arrives, if it does."""
     rules, key, ints = late.rules, late.key, late.ints
     slots = ints.shape[0]
+    slot, delay = t % slots, 0
+    late.floats[slot, _WEIGHT] = weight
+    late.floats[slot, _LABEL] = _NO_LABEL
+    if rules.judged:
+        delay = _judged_at(late, slot, t, arm, loss)
+    else:
+        late.floats[slot, _LOSS] = reported_at(rules, key, t, loss)
     if is_lost(rules, key, t):
         return
-    delay = delay_at(rules, key, t)
+    delay += delay_at(rules, key, t)
     if delay >= slots:  # after the last round
         return
-    slot, arrival = t % slots, (t + delay) % slots
-    late.floats[slot, _WEIGHT] = weight
-    late.floats[slot, _LOSS] = reported_at(rules, key, t, loss)
+    arrival = (t + delay) % slots
     ints[slot, _ARM] = arm
     ints[slot, _NEXT] = _NOBODY
-    _store(state, late, slot)
+    _copy(state, late, slot, True)
     if ints[arrival, _LAST] == _NOBODY:
         ints[arrival, _FIRST] = slot
     else:
@@ -189,8 +224,12 @@ def learn_arrived(params: Any, state: State, late: Late, t: int) -> None:
     ints[here, _FIRST] = _NOBODY
     ints[here, _LAST] = _NOBODY
     while slot != _NOBODY:
-        _restore(state, late, slot)
+        _copy(state, late, slot, False)
         update(params, state, ints[slot, _ARM], late.floats[slot, _WEIGHT], late.floats[slot, _LOSS])
+        judged, label = late.floats[slot, _JUDGED], late.floats[slot, _LABEL]
+        if label != _NO_LABEL:
+            for place, value in enumerate((1.0, judged, label, judged * judged, judged * label)):
+                late.told[place] += value
         slot = ints[slot, _NEXT]
 
 

@@ -29,9 +29,9 @@ from .baseline import Baseline, TableRun
 from .traffic import DIRECT, KEY, Traffic
 
 
-def check_keys(traffic: Traffic, environment: Environment, device: str) -> None:
+def check_keys(traffic: Traffic, environment: Environment) -> None:
     """Raise an error if this cannot be simulated with keys."""
-    for name in ("delay", "missing", "slice", "reported"):
+    for name in ("delay", "missing", "slice", "reported", "judge"):
         if (value := getattr(traffic, name)) != getattr(DIRECT, name):
             rule = "cannot be combined with keys"
             raise ParameterError.of(name, value, rule, "leave out one of them")
@@ -40,8 +40,6 @@ def check_keys(traffic: Traffic, environment: Environment, device: str) -> None:
             f"keys = {traffic.keys}: {type(environment).__name__} reacts to what is served, and could learn the draws of "
             "a key; use a table of losses"
         )
-    if device != "cpu":
-        raise UnsupportedError(f"keys = {traffic.keys}: are for the CPU; leave out device = {device!r}")
 
 
 def arrivals(traffic: Traffic, horizon: int, seed: int, run: int) -> Ints:
@@ -103,7 +101,12 @@ def sees_context(policy: Policy, environment: Environment) -> bool:
 def check_context(
     policies: Sequence[Policy], environment: Environment, device: str, traffic: Traffic
 ) -> None:
-    """Raise an error if these cannot be simulated in this environment."""
+    """Raise an error if these cannot be simulated in this environment, or on this device."""
+    for name in ("keys", "judge"):
+        if device != "cpu" and (value := getattr(traffic, name)):
+            raise UnsupportedError(
+                f"{name} = {value}: cannot be simulated on a GPU; leave out device = {device!r}"
+            )
     for policy in policies:
         if not isinstance(environment, ContextTable):
             if isinstance(policy, Baseline):

@@ -156,7 +156,7 @@ def make_plan(
     rounds = checkpoint_rounds(checkpoints, horizon)
     check_context(chosen, environment, device, traffic)
     if traffic.keys:
-        check_keys(traffic, environment, device)
+        check_keys(traffic, environment)
     elif not traffic.direct:
         check_traffic(traffic, chosen, environment.arms, horizon)
     return Plan(chosen, environment, horizon, runs, seed, rounds, device, traffic)

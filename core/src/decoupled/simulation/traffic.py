@@ -1,5 +1,6 @@
-"""What real traffic is like: feedback comes late or never, on a share of the rounds, or altered; and keys come back."""
+"""What real traffic is like: feedback comes late or never, on a share of the rounds, altered or from a judge; and keys come back."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -19,11 +20,13 @@ from ..kernels.late import (
     OWN_FLOATS,
     OWN_INTS,
     SCALE,
+    TOLD,
     UNIFORM,
     Late,
     Rules,
 )
 from ..kernels.random.stream import new_stream
+from ..learner.labels import Labels, checked_labels
 from ..policies import Policy
 
 Delay: TypeAlias = int | tuple[str, float] | tuple[str, int, int]
@@ -59,12 +62,19 @@ class Traffic:
             i ** -s.
         sticky: whether a key decides the draw of the arm that it is served, see `Learner.decide`; False draws afresh,
             as policies of the standard game always do.
+        judge: how a judge errs, if the reported loss is what a judge says: 0 or 1. For each arm, or once for all, the
+            probability of 1 if the true loss is 0, and if it is 1; in between it is linear in the loss. Regret stays
+            that of true losses. Only on the CPU.
+        labels: the `Labels` of the learner, which are true losses; None if it takes the judge's word.
+        label_delay: how many rounds after the judge's word a label comes.
 
     >>> import decoupled as dc
     >>> dc.Traffic(delay=["geometric", 100], missing=0.5).to_dict()
     {'delay': ['geometric', 100.0], 'missing': 0.5}
     >>> dc.Traffic(delay=100, reported=("noise", 0.2)).label
     'delay 100, reported noise(0.2)'
+    >>> dc.Traffic(judge=(0.1, 0.9), labels=dc.Labels(share=0.2), label_delay=50).to_dict()["labels"]
+    {'share': 0.2, 'first': 200, 'deadline': 10000, 'missing': 0.5}
     """
 
     delay: Any = 0
@@ -74,6 +84,9 @@ class Traffic:
     keys: int = 0
     arrivals: Any = "even"
     sticky: bool = True
+    judge: Any = None
+    labels: Any = None
+    label_delay: int = 0
 
     def __post_init__(self) -> None:
         share = as_float(self.slice)
@@ -88,6 +101,9 @@ class Traffic:
             "keys": whole_number("keys", self.keys, 0, "leave it out for none"),
             "arrivals": _checked_arrivals(self.arrivals),
             "sticky": _checked_sticky(self.sticky),
+            "judge": _checked_judge(self.judge, self.reported),
+            "labels": _checked_labels(self.labels, self.judge, self.label_delay),
+            "label_delay": whole_number("label_delay", self.label_delay, 0, _DELAYS, MOST_ROUNDS),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -99,9 +115,8 @@ class Traffic:
 
     def to_dict(self) -> dict[str, Any]:
         """What differs from the defaults, as plain values."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in self._set().items()
-        }
+        plain: dict[str, Any] = json.loads(json.dumps(self._set(), default=Labels.to_dict))
+        return plain
 
     @property
     def label(self) -> str:
@@ -123,7 +138,7 @@ class Traffic:
 
     def slots(self, horizon: int) -> int:
         """How many decisions may be pending at once, among those whose feedback arrives within the horizon."""
-        return min(self.longest, horizon - 1) + 1
+        return min(self.longest + self.label_delay, horizon - 1) + 1
 
     def rules(self) -> Rules:
         """The rules as numbers."""
@@ -137,7 +152,10 @@ class Traffic:
         altered: tuple[Any, ...] = self.reported or ("exact",)
         how, first, second, *_ = (*altered, 0.0, 0.0)
         report = {"exact": EXACT, "flip": FLIP, "noise": NOISE, "scale": SCALE}[how]
-        return Rules(law, low, span, tail, self.missing, self.slice, report, first, second)
+        wanted = self.labels or Labels(first=0)
+        label_share = 0.0 if self.labels is None else wanted.share
+        told = self.judge is not None, label_share, wanted.first, self.label_delay, wanted.width
+        return Rules(law, low, span, tail, self.missing, self.slice, report, first, second, *told)
 
 
 def _tail(mean: float) -> float:
@@ -145,10 +163,11 @@ def _tail(mean: float) -> float:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, bool | Labels):
         return str(value).lower()
     if isinstance(value, tuple):
-        return f"{value[0]}({', '.join(f'{each:g}' for each in value[1:])})"
+        name, parts = (value[0], value[1:]) if isinstance(value[0], str) else ("", value)
+        return f"{name}({', '.join(map(_shown, parts))})"
     return f"{value:g}"
 
 
@@ -215,6 +234,35 @@ def _checked_sticky(sticky: Any) -> bool:
     return sticky
 
 
+def _checked_judge(judge: Any, reported: Any) -> tuple[tuple[float, ...], ...] | None:
+    if judge is None:
+        return None
+    rule, remedy = "must be two probabilities, or two for each arm", "for example (0.15, 0.85)"
+    if reported is not None:
+        rule, remedy = "cannot be combined with reported", "leave out one of them"
+    try:
+        values = np.atleast_2d(np.array(judge, np.float64))
+    except (TypeError, ValueError):
+        raise ParameterError.of("judge", judge, rule, remedy) from None
+    within = values.shape == (len(values), 2) and ((values >= 0.0) & (values <= 1.0)).all()
+    if not within or reported is not None:
+        raise ParameterError.of("judge", judge, rule, remedy)
+    return tuple(map(tuple, values.tolist()))
+
+
+def _checked_labels(labels: Any, judge: Any, delay: Any) -> Labels | None:
+    needs = (("labels", labels, "judge", judge), ("label_delay", delay, "labels", labels))
+    for name, value, needed, known in needs:
+        if value not in (None, 0) and known is None:
+            raise ParameterError.of(name, value, f"needs {needed}", f"give {needed}= too, or leave it out")
+    if not isinstance(labels, Mapping):
+        return None if labels is None else checked_labels(labels)
+    try:
+        return Labels(**labels)
+    except (TypeError, ParameterError) as error:
+        raise ParameterError(f"labels: {error}") from None
+
+
 DIRECT = Traffic()
 NAMES = tuple(field.name for field in fields(Traffic))
 
@@ -271,6 +319,12 @@ def pending_bytes(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> 
 
 def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, horizon: int) -> None:
     """Raise an error if a policy cannot be simulated with this traffic."""
+    if len(traffic.judge or "1") not in (1, arms):
+        rule = f"must have two for each of {arms} arms"
+        raise ParameterError.of("judge", traffic.judge, rule, "or give two for all")
+    if traffic.labels is not None and traffic.slots(horizon) > traffic.labels.deadline:
+        rule = f"must be below labels.deadline = {traffic.labels.deadline}, together with the longest delay"
+        raise ParameterError.of("label_delay", traffic.label_delay, rule, "raise the deadline")
     for policy in policies:
         if policy.coupled and traffic.slice < 1.0:
             rule = f"is for decoupled policies, and {policy.label} sees the arm that it plays"
@@ -289,7 +343,9 @@ def new_late(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Late:
     room = room_for(policy, arms, traffic, horizon)
     floats: Floats = np.zeros((room.slots, room.floats))
     ints: Ints = np.zeros((room.slots, room.ints), np.int64)
-    return Late(traffic.rules(), kept_places(policy, arms), floats, ints, np.zeros(2, np.uint64))
+    judge: Floats = np.broadcast_to(traffic.judge or (0.0, 1.0), (arms, 2)).copy()
+    places, key = kept_places(policy, arms), np.zeros(2, np.uint64)
+    return Late(traffic.rules(), places, floats, ints, key, judge, np.zeros(TOLD))
 
 
 KEY = 2  # the third child of a run's seed; the first two are the noise and the draws

@@ -57,6 +57,8 @@ EXPERIMENTS = {
         "alternating losses with feedback that is late or lost, a square wave made for delay, and the bounds", in_quick=False),
     "sticky": Entry("sticky.Sticky", "Switches of a key", "ours, [sticky serving](sticky.md)",
         "a key that comes in every round, with its own draws and with fresh ones: regret, and how often it is moved", in_quick=False),
+    "judges": Entry("judges.Judges", "Judges that err", "ours, [labels](theory.md)",
+        "four judges, of which two favour the worse arm: regret by their word alone, with labels and with true losses only, and verdicts", in_quick=False),
     "many-arms": Entry("many_arms.ManyArms", "A million arms", "ours",
         "all 1,682 films as arms, a generated catalogue of a million items, and the time of a round by K", in_quick=False),
 }
@@ -73,6 +75,7 @@ GROUPS = {
         "drift",
         "late",
         "sticky",
+        "judges",
         "many-arms",
     )
 }

@@ -210,7 +210,8 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
         me = cuda.grid(1)
         if is_late:
             key = cuda.local.array(2, uint64)
-            late = Late(pending[0], pending[1], pending[2][:, :, me], pending[3][:, :, me], key)
+            kept, slots = pending[2][:, :, me], pending[3][:, :, me]
+            late = Late(pending[0], pending[1], kept, slots, key, floats, scalars)  # without a judge
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
@@ -265,7 +266,8 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
         would_have_cost = arm_losses[me]
         if is_late:
             key = cuda.local.array(2, uint64)
-            late = Late(pending[0], pending[1], pending[2][:, :, me], pending[3][:, :, me], key)
+            kept, slots = pending[2][:, :, me], pending[3][:, :, me]
+            late = Late(pending[0], pending[1], kept, slots, key, floats, scalars)  # without a judge
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]
