@@ -22,6 +22,7 @@ class Measured(NamedTuple):
     y_labels: tuple[str, ...]
     log_x: bool = False
     log_y: bool = False
+    columns: int = 1
 
 
 FIGURES = {
@@ -52,7 +53,14 @@ FIGURES = {
     ),
     # Of the experiment `judges`.
     "judges": Measured(
-        "Four judges, with labels and without, 200 runs", "round", ("mean regret, 95 % interval",)
+        "Four judges, with labels and without, 200 runs",
+        "round",
+        ("mean regret, 95 % interval",),
+        columns=2,
+    ),
+    # Of examples/llm_judge/run.py.
+    "how-to-judge": Measured(
+        "A judge that likes long answers, 8 runs", "request", ("right answers served",)
     ),
     "mirror-bad-deploy": Measured(
         "Two releases, and a bad deploy in the middle", "request", ("share", "milliseconds")
@@ -75,7 +83,7 @@ def figure(name: str) -> Any:
         x_label = about.x_label or title[-1]  # "..., by T"
         y_label = about.y_labels[place % len(about.y_labels)]
         panels.append(Panel(title, tuple(series), x_label, y_label, about.log_x, about.log_y))
-    return draw(Picture(name, about.title, "", tuple(panels)))
+    return draw(Picture(name, about.title, "", tuple(panels), about.columns))
 
 
 def curves(label: str, rows: Sequence[dict[str, str]], style: int) -> list[Series]:
