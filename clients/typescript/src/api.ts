@@ -681,6 +681,12 @@ export interface PairKeptOut {
   id: string;
 }
 
+/** Which answer is better. */
+export interface PairLabelIn {
+  lease: string;
+  choice: "first" | "second" | "tie";
+}
+
 /** An error (RFC 9457): every error of the service has this shape. */
 export interface Problem {
   type: string;
@@ -1127,7 +1133,7 @@ export interface Operations {
   "POST /v1/experiments/{name}/pairs/label": {
     path: { name: string };
     query: object;
-    body: LabelIn;
+    body: PairLabelIn;
     response: LabelledOut;
   };
   /** Take the pair that has waited longest */

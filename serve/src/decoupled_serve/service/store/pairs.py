@@ -1,6 +1,7 @@
 """The file of the pairs of answers that await a person's label, beside a store in SQLite."""
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import apsw
@@ -8,7 +9,6 @@ import apsw
 from decoupled.client import StoreError
 
 from .schema import PAIRS, SQLITE
-from .sqlite import make_private
 from .store import Values
 
 
@@ -67,3 +67,9 @@ class PairsFile:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def make_private(path: str) -> None:
+    """Create the file for its owner alone, unless it exists; SQLite gives its companions the same permissions."""
+    with suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -13,6 +13,7 @@ from decoupled.client import StoreError
 
 from ...fair_threads import pause
 from ..experiment.records import ExperimentRow
+from .pairs import PairsFile, make_private
 from .schema import SQLITE
 from .store import EXPERIMENTS, PairsConnection, Store, Values
 
@@ -357,8 +358,6 @@ class SqliteStore(Store):
         return os.path.exists(f"{self.path}-pairs")
 
     def open_pairs(self) -> PairsConnection:
-        from .pairs import PairsFile
-
         return PairsFile(f"{self.path}-pairs")
 
     def reader(self) -> "SqliteStore":
@@ -397,12 +396,6 @@ class SqliteStore(Store):
                         copying.step(10_000)
             finally:
                 target.close()
-
-
-def make_private(path: str) -> None:
-    """Create the file for its owner alone, unless it exists; SQLite gives its companions the same permissions."""
-    with suppress(OSError):  # SQLite says what is wrong
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -64,7 +64,7 @@ class LeaseOut(BaseModel):
     waiting: int = Field(description="How many pairs await a label, this one and those of others included.")
 
 
-class LabelIn(BaseModel):
+class PairLabelIn(BaseModel):
     """Which answer is better."""
 
     model_config = ConfigDict(extra="forbid")
@@ -112,7 +112,7 @@ def pair_routes(service: DecisionService) -> APIRouter:
         response_model=LabelledOut,
         responses=refusals(400, 404, 409, 410),
     )
-    async def label_pair(access: Labeller, name: Name, body: LabelIn) -> Response:
+    async def label_pair(access: Labeller, name: Name, body: PairLabelIn) -> Response:
         """Say which answer of the pair that you took is better. The same again: 200. Another choice: 409."""
         await pairs.label(access.tenant, name, access.caller, body.lease, body.choice)
         return JSONResponse({"status": "labelled"})
