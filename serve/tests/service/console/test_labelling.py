@@ -52,7 +52,8 @@ def first_is_explored(page: Any) -> bool:
 
 def test_a_person_labels_with_the_keys_1_2_and_t(page: Any, service: Service) -> None:
     ids = kept(service, "keys", [(f"exploited {n}", f"explored {n}") for n in range(4)])
-    page.goto(f"{service.url}/#label/keys")
+    page.goto(f"{service.url}/#experiments/keys")
+    page.get_by_role("link", name="Label answers").click()
     for number, wanted in enumerate((0.0, 1.0, 0.5)):
         page.get_by_text(f"Question {number}", exact=True).wait_for()
         assert not any(arm in page.content() for arm in SECRET_ARMS), "a person must not know the arms"

@@ -67,6 +67,7 @@ export function managePanel(experiment, changed, news = "") {
   return el("section", { class: "card" }, el("h2", {}, "Manage"),
     el("p", { class: "actions" },
       download("csv", "Download log as CSV"), download("parquet", "Download log as Parquet"),
+      experiment.labels && may("label") ? el("a", { class: "button", href: `#label/${encodeURIComponent(experiment.name)}` }, "Label answers") : null,
       changeable ? archive : null),
     changeable ? el("details", { open: news !== "" }, el("summary", {}, "Add or retire arms"), arms) : null,
     sure.node, problem, message,
