@@ -13,6 +13,7 @@ from decoupled.client.errors import Conflict, Gone, Invalid, ServiceError
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.http.models.watched import verdict_out
 from decoupled_serve.service.service import DecisionService
+from decoupled_serve.service.store.sqlite import SqliteStore
 from support.http_service import served
 from support.stores import Clock, both_stores, faults, killed, quick_service, started
 
@@ -200,6 +201,30 @@ def test_retention_keeps_what_judged_a_pending_decision(file: str, clock: Clock)
     service = quick_service(file, clock=clock)
     assert labelled(service, made, loss=1.0).status == "applied"
     assert faults(file, clock) == []
+
+
+def test_a_store_from_before_labels_goes_on(file: str) -> None:
+    service = started(file, replace(LABELLED, labels=None), snapshot_every=5)
+    for made in service.decisions.decide("me", "one", count=8).result()[:6]:
+        given(service, made, loss=2.0)
+    state = service.experiments.state("me", "one").result()
+    service.close()
+    store = SqliteStore(file)
+    store.begin()
+    added = {"decided": ("label", "label_probability"), "settled": ("judged", "position")}
+    for table, columns in added.items():
+        for column in columns:
+            store.run(f"ALTER TABLE {table} DROP COLUMN {column}")
+    store.run("DROP TABLE judged")
+    store.run("DELETE FROM schema_migrations WHERE version = 2")
+    store.run("UPDATE experiments SET settings = json_remove(settings, '$.labels')")
+    store.end()
+    store.close()
+    service = quick_service(file)
+    assert service.experiments.state("me", "one").result() == state
+    assert decided(service).label is False
+    assert not service.experiments.put("me", "one", replace(LABELLED, labels=None), seed=7).result()[1]
+    assert faults(file) == []
 
 
 def test_a_saved_learner_brings_its_labels(file: str) -> None:

@@ -137,12 +137,13 @@ def test_labels_are_sent_now_or_later(service: Service, make: Make, kind: Kind) 
     queue = client.call("awaiting_labels", name)
     assert (queue["used"], queue["awaiting"], queue["missing"]) == (2, 1, 0)
     assert client.call("verdict", name)["judge_report"]["labels"] == 2
-    for call, id_, what, error in [
+    refused: list[tuple[str, str, dict[str, Any], str]] = [
         ("label", second["id"], {"loss": 0.5}, "Conflict"),
         ("feedback", second["id"], {"judged": 0.75}, "Conflict"),
         ("label", third["id"], {}, "ParameterError"),
         ("feedback", third["id"], {"judged": {}}, "ParameterError"),
-    ]:
+    ]
+    for call, id_, what, error in refused:
         with pytest.raises(Refused) as caught:
             client.call(call, id_, **what)
         assert caught.value.kind == error

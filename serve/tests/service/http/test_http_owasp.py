@@ -175,6 +175,7 @@ def test_api5_broken_function_level_authorization(service: Service) -> None:
     may_decide = {
         ("POST", "/v1/experiments/mine/decisions"),
         ("PUT", "/v1/decisions/none-1/feedback"),
+        ("PUT", "/v1/decisions/none-1/label"),
         ("POST", "/v1/feedback"),
         ("PUT", "/v1/decisions/none-1/label"),
         ("PUT", "/v1/decisions/none-1/pair"),
