@@ -9,10 +9,10 @@ import pytest
 
 from decoupled.client.errors import Conflict, StoreError
 from decoupled_serve.mirror.backend import Embedded
-from decoupled_serve.mirror.bodies import parsed
 from decoupled_serve.mirror.config import FieldConfig, StickyConfig
 from decoupled_serve.mirror.config_file import explained
 from decoupled_serve.mirror.finders import ContextFinder, KeyFinder
+from decoupled_serve.nested import parsed
 from decoupled_serve.service.service import open_service
 from support.mirrors.running import Fixed, RunningMirror, Start, connected, echoed, mirror
 

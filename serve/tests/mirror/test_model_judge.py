@@ -16,20 +16,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.client import Retries
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror import judges
 from decoupled_serve.mirror.chat import said
-from decoupled_serve.mirror.config import JudgeConfig
+from decoupled_serve.mirror.config import CopyConfig, JudgeConfig, LossConfig
+from decoupled_serve.mirror.copies import Copies, Copy
+from decoupled_serve.mirror.counts import MirrorCounts
 from decoupled_serve.mirror.exchange import Answer, Request
-from decoupled_serve.mirror.judges import Judge, Judged
+from decoupled_serve.mirror.judges import CopyLoss, Judge, Judged
 from decoupled_serve.mirror.judging import judge_of
+from decoupled_serve.mirror.spending import Spending
 from support.dropping import Answer as Said
 from support.dropping import answering
 from support.mirrors.running import Fixed, RunningMirror, Start, UpstreamProcess, mirror, write_config
 from support.stub_models import StubModels, chat, stub_models
 from support.waiting import wait_for
+from support.wire import on_loop
 
 ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 ARMS = {name: f'cost = 0.1\n[arm.json]\nmodel = "{name}-1"\n' for name in ("small", "large")}
@@ -211,6 +216,49 @@ def test_copies_at_once_do_not_exceed_the_budget_by_their_judges(tmp_path: Path)
         status = ask(running, 8)  # none is judged before all are here
     assert (status["copied"], status["judge"]["spent"]) == ({"large": 2}, pytest.approx(0.8))
     assert sum(each["model"] == "judge" for each in models.asked) == 4
+
+
+class Dear(Judge):
+    """Takes 0.3 for a verdict, as soon as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(JudgeConfig(python="a:b"))
+        self.may = asyncio.Event()
+
+    async def judge(self, decision: str, request: Request, served: Any, mirrored: Answer) -> Judged:
+        await self.may.wait()
+        return Judged(0.5, cost=0.3)
+
+
+@on_loop
+async def test_a_judge_that_a_shutdown_interrupts_is_paid_by_the_next_start() -> None:
+    asked, answer, judge = Request("GET", "/"), Answer("a", 200, cost=0.1), Dear()
+    spending = Spending(dc.Budget(cost=0.1, total=9.0), ["a"], judge=0.5)
+    loss, backend = CopyLoss(LossConfig(judge=JudgeConfig(python="a:b")), judge), Fixed()
+
+    class Arm:
+        async def copy(self, request: Request) -> Answer:
+            return answer
+
+    def copies() -> Copies:
+        return Copies({"a": Arm()}, CopyConfig(), loss, backend, MirrorCounts(), spending=spending)
+
+    first = copies()
+    assert first.reserve() is None
+    first.start(copy := Copy("d", "a", asked, asked, answer))
+    while copy.cost is None:
+        await asyncio.sleep(0)
+    assert float(spending.meter.spent) == pytest.approx(0.6)
+    [left] = await first.drain(0.01)
+    assert float(spending.meter.spent) == pytest.approx(0.1), "the answer came, and nobody judged it"
+    second = copies()
+    second.resume(Copy.from_dict(left.to_dict()))
+    assert float(spending.meter.spent) == pytest.approx(0.7), "an arm's dearest copy and its judge"
+    judge.may.set()
+    while len(second):
+        await asyncio.sleep(0)
+    assert float(spending.meter.spent) == pytest.approx(0.4)
+    assert list(backend.losses.values()) == [("a", 0.5)]
 
 
 async def once(judge: Judge) -> Judged:
