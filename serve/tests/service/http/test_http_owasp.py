@@ -177,7 +177,6 @@ def test_api5_broken_function_level_authorization(service: Service) -> None:
         ("PUT", "/v1/decisions/none-1/feedback"),
         ("PUT", "/v1/decisions/none-1/label"),
         ("POST", "/v1/feedback"),
-        ("PUT", "/v1/decisions/none-1/label"),
         ("PUT", "/v1/decisions/none-1/pair"),
         ("PUT", "/v1/experiments/mine/down"),
         ("POST", "/ofrep/v1/evaluate/flags"),
