@@ -137,7 +137,6 @@ MISTAKES = [
     ("kernels/laws/tsallis.py", "_LAST_STEP = 1e-8", "_LAST_STEP = 1e-2"),
     ("kernels/laws/winner_law.py", "share = 0.5 * width", "share = 0.51 * width"),
     ("kernels/laws/winner_law.py", "_FRECHET_FLOOR = 40.0", "_FRECHET_FLOOR = 4.0"),
-    ("kernels/laws/winner_law.py", "out[_SLOPE, i] -= wins", "out[_SLOPE, i] -= 1.02 * wins"),
     ("kernels/powers.py", "return inverse * math.sqrt(inverse)", "return 1.02 * inverse * math.sqrt(inverse)"),
     ("kernels/random/sampling.py", "1.0 if uniform(noise) <= mean", "1.0 if uniform(noise) <= 0.98 * mean"),
     ("kernels/random/sampling.py", "return first / (first + second)", "return first / (first + 1.02 * second)"),

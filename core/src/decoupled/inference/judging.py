@@ -84,7 +84,13 @@ def _spoken(found: Interval, *, signed: bool = True) -> str:
 
 
 class JudgeSums:
-    """Sums of what a judge said and what labels said, in the order of decisions."""
+    """Sums of what a judge said and what labels said, in the order of decisions.
+
+    >>> judge = JudgeSums(arms=2)
+    >>> judge.add_once(0, 1, 0.25, 1.0, None, False)   # arm 1: judged 0.25, labelled 1
+    >>> judge.labels, judge.missing
+    (1, 0)
+    """
 
     def __init__(self, arms: int) -> None:
         # The sums, of how many decisions, and decisions that are not in them yet. They are replaced in one step, so that an
@@ -197,6 +203,13 @@ def judge_report(
         waiting: how many losses wait for those of earlier decisions.
         awaiting: how many decisions await their label.
         lam: how much the judge counts in the next decision.
+
+    >>> judge = JudgeSums(arms=2)
+    >>> judge.add_once(0, 1, 0.25, 1.0, None, False)
+    >>> names, losses = ["a", "b"], (0.0, 1.0)
+    >>> found = judge_report(judge, Sequences(2), names, [0, 1], losses, waiting=0, awaiting=0, lam=1.0)
+    >>> found.bias["b"].estimate, found.labels
+    (-0.75, 1)
     """
     agreement, position, biases = judge.intervals(judged.risk, live)
     scaled = (each.scaled(*losses, difference=True) for each in biases)
@@ -206,7 +219,17 @@ def judge_report(
 
 
 def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
-    """A verdict by labels, with what the judge alone would say and how many labels are missing."""
+    """A verdict by labels, with what the judge alone would say and how many labels are missing.
+
+    Args:
+        found: the verdict by labels.
+        alone: the verdict if the judge's losses were taken for true.
+        missing: how many labels never came.
+
+    >>> unknown = verdict(Sequences(2), ["a", "b"])
+    >>> beside(unknown, unknown, missing=2).remark[:35]
+    '2 labels are missing and count as d'
+    """
     remark = "; ".join(filter(None, (found.remark, missing_labels(missing)))) or None
     return replace(found, remark=remark, judge=alone.text, warning=disagreement(found, alone))
 

@@ -225,7 +225,14 @@ def number_of(key: str) -> int:
 
 
 def checked_position(position: object) -> float | None:
-    """How much a judge preferred what it saw first, from -1 to 1; None if that is not known."""
+    """How much a judge preferred what it saw first, from -1 to 1; None if that is not known.
+
+    Args:
+        position: what a user gave.
+
+    >>> checked_position(1), checked_position(None)
+    (1.0, None)
+    """
     remedy = "1 if what the judge saw first won, -1 if the second did, 0 for a tie"
     return None if position is None else _within("position", position, -1.0, 1.0, remedy)
 

@@ -58,12 +58,17 @@ def test_an_experiment_is_created_once(service: Service) -> None:
 
 
 def test_access_shows_what_a_key_may_do(service: Service, tmp_path: Path) -> None:
-    may = ["read", "decide", "admin"]
-    assert service.http.get("/v1/access").json()["may"] == may, "without keys, everything"
+    may = {
+        "read": ["read"],
+        "decide": ["read", "decide"],
+        "admin": ["read", "decide", "admin", "label"],
+        "label": ["label"],
+    }
+    assert service.http.get("/v1/access").json()["may"] == may["admin"], "without keys, everything"
     with served(tmp_path, open_to_all=False) as locked:
-        for count, role in enumerate(may, start=1):
+        for role, may_do in may.items():
             told = locked.http.get("/v1/access", headers=locked.key(role, "shop")).json()
-            assert told == {"tenant": "shop", "role": role, "may": may[:count], "mirror": None}
+            assert told == {"tenant": "shop", "role": role, "may": may_do, "mirror": None}
 
 
 def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
