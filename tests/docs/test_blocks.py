@@ -91,7 +91,7 @@ def test_toml_blocks_of_the_mirror_are_read(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("HOOK_KEY", "c")
     whole, *parts = [block.code for block in blocks(MIRRORS, "toml")]
     arms = whole[whole.index("[[arm]]") :]
-    assert len(parts) == 10
+    assert len(parts) == 11
     for code in (whole, *(code if "[[arm]]" in code else code + arms for code in parts)):
         (tmp_path / "mirror.toml").write_text(code)
         assert len(read_config(tmp_path / "mirror.toml").arms) == 2
