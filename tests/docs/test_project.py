@@ -121,3 +121,15 @@ def test_paths_on_a_page_for_contributors_exist(page: str) -> None:
     assert [
         path for path in sorted(named) if not (ROOT / path).exists() and "inverse_gap" not in path
     ] == []
+
+
+def test_what_make_run_installs_is_locked() -> None:
+    """`make run` installs what `requirements/run.txt` names, and nothing that it leaves out."""
+    core, lab = (
+        tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in ("core", "lab")
+    )
+    asked = [each for each in lab["dependencies"] if not each.startswith("decoupled")]
+    for extra in re.findall(r"\[(.*)\]", lab["dependencies"][0])[0].split(","):
+        asked += core["optional-dependencies"][extra]
+    locked = re.findall(r"(?m)^([\w.-]+)==", (ROOT / "requirements" / "run.txt").read_text())
+    assert {re.split(r"[\[<>=!~; ]", each)[0].lower() for each in asked} <= set(locked)
