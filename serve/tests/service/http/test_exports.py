@@ -45,7 +45,8 @@ def asking(service: Service, key: dict[str, str]) -> Iterator[socket.socket]:
         f"Authorization: {key['Authorization']}",
     ]
     with service.line() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # with much less the rest trickles for minutes
+        # With a much smaller one, what the system still has would trickle for minutes.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         client.sendall("\r\n".join([*lines, "", ""]).encode())
         assert client.recv(16).startswith(b"HTTP/1.1 200")
         yield client
