@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from stub_api import last_message, serve
+from stub_api import last_message, product, serve
 
 WRONG = {"concise": 0.05, "chatty": 0.4}
 CHATTER = "What a lovely question! Let us go through it step by step, and be very careful. The answer is "
@@ -25,16 +25,6 @@ CHATTER = "What a lovely question! Let us go through it step by step, and be ver
 def is_wrong(name: str, question: str) -> bool:
     """Whether a model gets a question wrong: always the same ones."""
     return random.Random(f"{name} {question}").random() < WRONG[name]
-
-
-def product(question: str) -> int:
-    """The right answer.
-
-    >>> product("12 * 34")
-    408
-    """
-    left, _, right = question.partition(" * ")
-    return int(left) * int(right)
 
 
 def reply(name: str, request: dict[str, object]) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from stub_api import last_message, serve
+from stub_api import last_message, product, serve
 
 
 class Model(NamedTuple):
@@ -38,16 +38,6 @@ MODELS = {
 def is_wrong(name: str, question: str) -> bool:
     """Whether a model gets a question wrong."""
     return random.Random(f"{name} {question}").random() < MODELS[name].wrong
-
-
-def product(question: str) -> int:
-    """The right answer.
-
-    >>> product("12 * 34")
-    408
-    """
-    left, _, right = question.partition(" * ")
-    return int(left) * int(right)
 
 
 def reply(name: str, request: dict[str, object]) -> str:
