@@ -91,7 +91,7 @@ def rejudge(
     """Have a judge look at the pairs that people labelled, and show how often it agrees with them."""
     with report_errors():
         from ..mirror.config_file import read_config
-        from ..mirror.rejudging import agreement, preferred, rejudged
+        from ..mirror.judging import agreement, preferred, rejudged
         from ..mirror.server import open_store_of
 
         found = read(settings, config)

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,15 +12,43 @@ from decoupled.client import Retries, ServiceError
 
 from ..service.api.pairs import LONGEST_TEXT, Pair
 from .chat import conversation, said
-from .config import JudgeConfig, LabelsConfig
+from .config import MIB, JudgeConfig, LabelsConfig
 from .exchange import Answer, Request, expanded
-from .judges import CopyLoss, HttpJudge, Judge, JudgeFailed, Later, PythonJudge, failed
-from .redaction import Redactor
+from .judges import BadVerdict, CopyLoss, HttpJudge, Judge, JudgeFailed, Later, PythonJudge, failed
 
 MOST = 1_000  # answers that are on their way to who labels them
 _RETRIES = Retries(first=0.5, most=30.0)
 _ATTEMPTS = 6  # to hand something to the decision service
 _log = logging.getLogger("decoupled.mirror")
+
+
+def without(text: str, patterns: Sequence[str] = ()) -> str:
+    r"""A text without what matches one of the patterns.
+
+    >>> without("Call 0171 555, ann@example.com", [r"\d[\d ]+\d", r"\S+@\S+"])
+    'Call [removed], [removed]'
+    """
+    for pattern in patterns:
+        text = re.sub(pattern, "[removed]", text)
+    return text
+
+
+class Redactor(PythonJudge):
+    """Calls a function of a text that returns it without what is private, or removes patterns."""
+
+    def __init__(self, redact: str | Sequence[str], folder: Path) -> None:
+        itself = f"{__name__}:{without.__name__}"
+        self._more = () if isinstance(redact, str) else (tuple(redact),)
+        name = redact if isinstance(redact, str) else itself
+        super().__init__(JudgeConfig(python=name, concurrency=2), MIB, folder, kind="text")
+
+    async def redacted(self, text: str) -> str:
+        """The text without what is private; raises an error if that fails, which must not be shown: it may have the text."""
+        async with self._slots:
+            found = await self._answer(text, *self._more)
+        if not isinstance(found, str):
+            raise BadVerdict("labels.redact: returned something that is no text; return a text")
+        return found
 
 
 class Labelling(Protocol):
