@@ -244,6 +244,74 @@ def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Serv
     assert service.http.get("/v1/experiments/pinning").json()["guardrails"]["pinned"] is None
 
 
+def test_guardrails_and_the_budget_are_changed_by_forms(tab: Tab, service: Service) -> None:
+    service.create("changing", arms=["red", 7, "a: b"], guardrails={"pinned": "red", "floors": {"a: b": 0.1}})
+    page = tab.open("experiments/changing")
+    rules, budget = page.locator("#change-guardrails"), page.locator("#change-budget")
+    page.get_by_text("Change the guardrails", exact=True).click()
+    assert page.input_value("#guardrails-floors") == "a: b: 0.1"
+    rules.get_by_role("button").click()
+    assert rules.locator(".problem").inner_text() == "Change a field first."
+    page.fill("#guardrails-floors", "7: 2")
+    page.fill("#guardrails-incumbent", "7")
+    page.fill("#guardrails-down", "a: b")
+    rules.get_by_role("button", name="Change guardrails").click()
+    asked = rules.locator(".sure").inner_text()
+    assert 'incumbent: null → 7, floors: {"a: b":0.1} → {"7":2}, down: null → ["a: b"]' in asked
+    assert tab.changes == []
+    page.get_by_role("button", name="Change now").click()
+    rules.locator(".problem", has_text="floors").wait_for()
+    tab.expect_refusals(422)
+    assert service.http.get("/v1/experiments/changing").json()["guardrails"]["incumbent"] is None
+    page.fill("#guardrails-floors", "7: 0.2")
+    rules.get_by_role("button", name="Change guardrails").click()
+    page.get_by_role("button", name="Change now").click()
+    page.get_by_text("Changed the guardrails.").wait_for()
+    found = service.http.get("/v1/experiments/changing").json()["guardrails"]
+    assert (found["pinned"], found["incumbent"], found["floors"], found["down"]) == (
+        "red", 7, {"7": 0.2}, ["a: b"],
+    )  # fmt: skip
+
+    for fields, wanted in (
+        ({"share": "0.5", "rate": "100", "rate-seconds": "60"}, {"share": 0.5, "rate": [100, 60.0]}),
+        (
+            {"rate": "", "rate-seconds": "", "cost": "red: 2\n7: 0.5", "total": "40"},
+            {"share": 0.5, "rate": None, "cost": {"red": 2.0, "7": 0.5}, "total": 40.0},
+        ),
+    ):
+        page.get_by_text("Change the budget", exact=True).click()
+        for name, text in fields.items():
+            page.fill(f"#budget-{name}", text)
+        budget.get_by_role("button", name="Change budget").click()
+        page.get_by_role("button", name="Change now").click()
+        page.get_by_text("Changed the budget.").wait_for()
+        found = service.http.get("/v1/experiments/changing").json()["budget"]
+        assert {name: found[name] for name in wanted} == wanted
+
+
+def test_an_experiment_starts_with_guardrails_a_budget_and_labels(tab: Tab, service: Service) -> None:
+    page = tab.open("new")
+    page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
+    page.fill("#name", "all-set")
+    for summary, fields in (
+        ("Verdict and guardrails", {"risk": "0.01", "guardrails-incumbent": "control"}),
+        ("Budget for exploring", {"budget-share": "0.25"}),
+        ("Labels, if losses come from a judge", {"labels-first": "50"}),
+    ):
+        page.get_by_text(summary, exact=True).click()
+        for name, text in fields.items():
+            page.fill(f"#{name}", text)
+    page.click("#create button[type=submit]")
+    page.locator("#create .problem", has_text="Labels: enter a share").wait_for()
+    assert tab.changes == []
+    page.fill("#labels-share", "0.2")
+    page.click("#create button[type=submit]")
+    page.locator("table.arms tbody tr").first.wait_for(timeout=COMPILING)
+    made = service.http.get("/v1/experiments/all-set").json()
+    assert (made["risk"], made["guardrails"]["incumbent"], made["guardrails"]["risk"]) == (0.01, "control", 0.01)
+    assert (made["budget"]["share"], made["labels"]["share"], made["labels"]["first"]) == (0.25, 0.2, 50)
+
+
 def test_a_live_experiment_gets_no_made_up_losses(tab: Tab, service: Service) -> None:
     service.create("live", arms=["red", "green"])
     tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=service.url)
@@ -592,7 +660,7 @@ def test_only_what_the_key_may_do_is_offered(
                     ["Draw 10 times", "Send test traffic"] if name == "for-show" else ["Copy the example"]
                 )
             if role == "admin":
-                wanted += ["New", "Archive …", "Pin …"]
+                wanted += ["New", "Archive …", "Pin …"]  # those of forms are folded away
             assert sorted(buttons) == sorted(wanted)
             assert (page.get_by_text("Add or retire arms").count() > 0) == (role == "admin")
             if note is None:

@@ -2,6 +2,7 @@
 
 import { access, ask, experimentPath, experiments, may } from "./api.js";
 import { el, field, select } from "./dom.js";
+import { BUDGET, GUARDRAILS, LABELS, settingFields } from "./guardrails.js";
 
 const OTHER = "other";
 const BY_CONTEXT = "by context";
@@ -41,14 +42,15 @@ function showForm(host, isDemo) {
   const expired = el("input", { id: "expired", name: "expired", type: "number", step: "any", placeholder: "none" });
   const context = el("textarea", { id: "context", name: "context", rows: 3, spellcheck: "false", placeholder: "subject: text\ntokens: number" });
   const risk = el("input", { id: "risk", name: "risk", type: "number", step: "any", min: 0, max: 1, value: 0.05, required: true });
-  const incumbent = el("input", { id: "incumbent-arm", name: "incumbent-arm", autocomplete: "off", spellcheck: "false", placeholder: "none" });
-  const labels = el("input", { id: "labels", name: "labels", type: "number", step: "any", min: 0.001, max: 1, placeholder: "none" });
+  const guardrails = settingFields("guardrails", GUARDRAILS, { drift: true });
+  const budget = settingFields("budget", BUDGET, {});
+  const labels = settingFields("labels", LABELS, {});
   const demo = el("input", { id: "demo", name: "demo", type: "checkbox", checked: isDemo });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const submit = el("button", { type: "submit", class: "primary" }, "Create experiment");
   customField.hidden = true;
   const requests = el("details", {},
-    el("summary", {}, "Different requests"),
+    el("summary", {}, "By segment"),
     field("What is known of a request, one field per line", context, "A name and a type: text, number or boolean. It is sent with each decision, and logged. To learn by it, choose the policy ContextualLadder."));
   policy.addEventListener("change", () => {
     customField.hidden = policy.value !== OTHER;
@@ -68,12 +70,10 @@ function showForm(host, isDemo) {
         field("Deadline for feedback, in seconds", deadline, "Later feedback is rejected and counted. Empty: no deadline."),
         field("Loss of an expired decision", expired, "Empty: expired decisions do not count."))),
     requests,
-    el("details", {},
-      el("summary", {}, "Verdict and safe start"),
-      el("div", { class: "two" },
-        field("Risk", risk, "The probability with which the verdict and the intervals may ever fail, and an incumbent may be left while no arm is better."),
-        field("Incumbent", incumbent, "The arm to use until another is known to be better. Empty: the policy chooses from the start."),
-        field("Share of decisions with a label", labels, "If a judge says what was lost: this share of the decisions, and the first 200, want the true loss, too. Empty: losses are true."))),
+    el("details", {}, el("summary", {}, "Verdict and guardrails"),
+      field("Risk of the verdict", risk, "The probability with which the verdict and the intervals may ever fail."), guardrails.node),
+    el("details", {}, el("summary", {}, "Budget for exploring"), budget.node),
+    el("details", {}, el("summary", {}, "Labels, if losses come from a judge"), labels.node),
     el("div", { class: "field" },
       el("label", { class: "check", for: "demo" }, demo, "For test traffic only (demo)"),
       el("span", { class: "hint", id: "demo-hint" }, "This page can then send made-up losses to the experiment. Other experiments never receive any. You cannot change this later.")),
@@ -112,7 +112,8 @@ function showForm(host, isDemo) {
     problem.hidden = true;
     submit.disabled = true;
     try {
-      const fields = fieldsOf(context.value);
+      const fields = fieldsOf(context.value), labelled = labels.read();
+      if (Object.keys(labelled).length && !("share" in labelled)) throw new Error("Labels: enter a share of decisions, or leave all their fields empty.");
       const made = await ask(experimentPath(name.value), {
         method: "PUT",
         body: {
@@ -124,8 +125,9 @@ function showForm(host, isDemo) {
           expired_loss: number(expired),
           demo: demo.checked,
           risk: number(risk),
-          labels: number(labels) === null ? null : { share: number(labels) },
-          guardrails: incumbent.value.trim() ? { incumbent: incumbent.value.trim(), risk: number(risk) } : null,
+          labels: "share" in labelled ? labelled : null,
+          guardrails: { risk: number(risk), ...guardrails.read() },
+          budget: budget.read(),
         },
       });
       location.hash = `experiments/${encodeURIComponent(made.name)}`;

@@ -1,10 +1,109 @@
-// Guardrails and the budget of an experiment: the kill switch, the rules that hold, and what was spent.
+// Guardrails, budget and labels: the forms that set them, the rules that hold, what was spent, and the kill switch.
 
 import { ask, experimentPath, may } from "./api.js";
-import { confirmation, count, decimal, el, percent, select, setText } from "./dom.js";
+import { difference } from "./changes.js";
+import { confirmation, count, decimal, el, field, percent, select, setText } from "./dom.js";
 
 const RELEASED = "Another arm was found to be better than the incumbent, so the policy chooses now.";
-const LISTED = 1000; // arms to choose a pin from
+const LISTED = 1000; // arms to choose a pin from, and to suggest in a form
+
+// The fields of each form: [name in the API, kind, title, hint, attributes of the input]. An empty field sets no rule.
+export const GUARDRAILS = [
+  ["incumbent", "arm", "Incumbent", "The arm to use until another is known to be better. Empty: the policy chooses from the start."],
+  ["risk", "number", "Risk of leaving the incumbent", "The probability, at most, that it is ever left while no arm is better. Empty: 0.05.", { min: 0, max: 1 }],
+  ["holdout", "number", "Hold-out", "The share of decisions that use the arm below. Empty: none.", { min: 0, max: 1 }],
+  ["control", "arm", "Arm of the hold-out", "Empty: one of the arms, drawn evenly."],
+  ["floors", "amounts", "Least share of an arm, one per line", "An arm and a share of the decisions, such as “control: 0.05”."],
+  ["down", "arms", "Arms that are down, one per line", "They are neither used nor explored."],
+  ["drift", "flag", "Losses may drift", "Off only if no arm's mean loss ever changes: then a better arm may be found sooner."],
+];
+export const BUDGET = [
+  ["share", "number", "Share of decisions", "At most this share of the decisions explores.", { min: 0, max: 1 }],
+  ["rate", "pair", "Explorations", "At most so many explore in any window of so many seconds."],
+  ["cost", "amounts", "Cost of exploring an arm", "One number, or an arm and a number per line, such as “large: 3”. The two limits below need it."],
+  ["total", "number", "Spent in all", "At most this much.", { min: 0 }],
+  ["allowance", "pair", "Spent in a period", "At most this much in each period of so many seconds: 86400 for a day."],
+];
+export const LABELS = [
+  ["share", "number", "Share of decisions with a label", "If a judge says what was lost, this share wants the true loss, too. Empty: losses are true.", { min: 0.001, max: 1 }],
+  ["first", "number", "Labels at the start", "So many decisions want one. Empty: 200.", { min: 0, step: 1 }],
+  ["deadline", "number", "Deadline of a label, in decisions", "After so many newer decisions it no longer counts. Empty: 10,000.", { min: 1, step: 1 }],
+  ["missing", "number", "Loss of a missing label", "From 0, the lowest, to 1, the highest. Empty: 0.5.", { min: 0, max: 1 }],
+];
+
+const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+const typed = (text) => (text.trim() === "" ? null : Number(text));
+const input = (id, attributes) => el("input", { id, autocomplete: "off", spellcheck: "false", ...attributes });
+const area = (id) => el("textarea", { id, rows: 2, spellcheck: "false" });
+
+// Each kind of field: its control, how a value is put into it, and what it says, with null if it is empty.
+const CONTROLS = {
+  number: (id, more) => {
+    const node = input(id, { type: "number", step: "any", ...more });
+    return { node, set: (value) => { node.value = value; }, get: () => typed(node.value) };
+  },
+  flag: (id) => {
+    const node = el("input", { id, type: "checkbox" });
+    return { node, set: (value) => { node.checked = value; }, get: () => node.checked };
+  },
+  pair: (id) => {
+    const ends = [id, `${id}-seconds`].map((each) => input(each, { type: "number", step: "any", min: 0 }));
+    ends[1].setAttribute("aria-label", "in so many seconds");
+    return {
+      node: ends[0], beside: ["in", ends[1], "seconds"],
+      set: (value) => ends.forEach((end, i) => { end.value = value[i]; }),
+      get: () => (ends.every((end) => end.value === "") ? null : ends.map((end) => typed(end.value))),
+    };
+  },
+  arm: (id, more, arm) => {
+    const node = input(id, { list: "known-arms" });
+    return { node, set: (value) => { node.value = value; }, get: () => (node.value.trim() ? arm(node.value.trim()) : null) };
+  },
+  arms: (id, more, arm) => {
+    const node = area(id);
+    return { node, set: (value) => { node.value = value.join("\n"); }, get: () => (lines(node.value).length ? lines(node.value).map(arm) : null) };
+  },
+  amounts: (id) => {
+    const node = area(id);
+    return {
+      node,
+      set: (value) => { node.value = typeof value === "number" ? value : Object.entries(value).map((pair) => pair.join(": ")).join("\n"); },
+      get: () => amounts(node.value),
+    };
+  },
+};
+
+function amounts(text) {
+  const found = lines(text);
+  if (!found.length) return null;
+  if (found.length === 1 && Number.isFinite(Number(found[0]))) return Number(found[0]);
+  return Object.fromEntries(found.map((line) => {
+    const [, name, value] = line.match(/^(.*\S)\s*:\s*(\S+)$/) ?? [];
+    if (!Number.isFinite(Number(value))) throw new Error(`“${line}” must be an arm and a number, such as “control: 0.05”.`);
+    return [name, Number(value)];
+  }));
+}
+
+// The controls for one description of fields, with the values that hold now; `read` gives all that are not empty.
+export function settingFields(group, described, values, arm = (text) => text) {
+  const controls = described.map(([name, kind, title, hint, more]) => {
+    const control = CONTROLS[kind](`${group}-${name}`, more, arm);
+    if (values[name] !== null && values[name] !== undefined) control.set(values[name]);
+    const node = kind === "flag"
+      ? el("div", { class: "field" }, el("label", { class: "check" }, control.node, title), el("span", { class: "hint" }, hint))
+      : field(title, control.node, hint);
+    if (control.beside) {
+      const pair = el("div", { class: "pair" });
+      control.node.replaceWith(pair);
+      pair.append(control.node, ...control.beside);
+    }
+    return [name, control, node];
+  });
+  return {
+    node: el("div", { class: "two" }, controls.map(([, , node]) => node)),
+    read: () => Object.fromEntries(controls.map(([name, { get }]) => [name, get()]).filter(([, value]) => value !== null)),
+  };
+}
 
 // `changed` is called with the changed experiment and a message.
 export function guardPanel(experiment, changed) {
@@ -14,15 +113,17 @@ export function guardPanel(experiment, changed) {
   const sure = confirmation();
   const strong = (text) => el("strong", {}, el("bdi", {}, String(text)));
 
-  async function pin(arm, news) {
-    problem.hidden = true;
+  async function attempt(shown, work) {
+    shown.hidden = true;
     try {
-      changed(await ask(`${path}/guardrails`, { method: "PATCH", body: { pinned: arm } }), news);
+      await work();
     } catch (error) {
-      setText(problem, error.message);
-      problem.hidden = false;
+      setText(shown, error.message);
+      shown.hidden = false;
     }
   }
+  const set = (what, method, body, news) => async () => changed(await ask(`${path}/${what}`, { method, body }), news);
+  const pin = (arm, news) => attempt(problem, set("guardrails", "PATCH", { pinned: arm }, news));
 
   const choice = select("pin-arm", experiment.arms.slice(0, LISTED).map((arm, i) => [String(i), String(arm)]), "0");
   const on = el("button", { type: "button", class: "danger", id: "pin", onclick: () => {
@@ -39,6 +140,28 @@ export function guardPanel(experiment, changed) {
     : el("div", {}, el("p", { class: "problem", id: "pinned" }, "Pinned: every decision uses ", strong(rules.pinned), ". Exploring and learning go on."),
       changeable ? el("p", { class: "actions" }, off) : null);
 
+  // A form for settings that can change. It asks once more, and names each change.
+  function changing(what, described, now, method) {
+    const known = new Map(experiment.arms.map((arm) => [String(arm), arm]));
+    const fields = settingFields(what, described, now, (text) => known.get(text) ?? text);
+    const question = confirmation(), refused = el("p", { class: "problem", role: "alert", hidden: true });
+    const form = el("form", { class: "form", id: `change-${what}` }, fields.node,
+      el("p", { class: "actions" }, el("button", { type: "submit" }, `Change ${what} …`)), question.node, refused);
+    const all = () => ({ ...Object.fromEntries(described.map(([name]) => [name, null])), ...fields.read() });
+    const old = all();
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      attempt(refused, () => {
+        const asked = all(), changes = difference({ old, new: asked });
+        if (!changes) throw new Error("Change a field first.");
+        const body = Object.fromEntries(Object.entries(asked).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name])));
+        question.ask([`Change the ${what} of `, strong(experiment.name), "? ", el("bdi", {}, changes)], { yes: "Change now" },
+          () => attempt(refused, set(what, method, method === "PUT" ? { ...now, ...body } : body, `Changed the ${what}.`)));
+      });
+    });
+    return el("details", {}, el("summary", {}, `Change the ${what}`), form);
+  }
+
   const rows = limits(budget).map(([name, limit]) => [name, limit, el("td", { class: "number", "data-used": name }, "–")]);
   const table = rows.length ? el("table", { class: "budget" },
     el("caption", { class: "hidden" }, "The budget for exploring"),
@@ -50,7 +173,10 @@ export function guardPanel(experiment, changed) {
   const node = el("section", { class: "card", id: "guardrails" }, el("h2", {}, "Guardrails and budget"),
     pinned, sure.node, problem,
     others.length ? el("ul", { class: "rules" }, others.map((text) => el("li", {}, text))) : null,
-    released, table, nothing ? el("p", { class: "hint" }, "No other guardrail holds, and exploring has no budget.") : null);
+    released, table, nothing ? el("p", { class: "hint" }, "No other guardrail holds, and exploring has no budget.") : null,
+    changeable ? [
+      changing("guardrails", GUARDRAILS, rules, "PATCH"), changing("budget", BUDGET, budget, "PUT"),
+      el("datalist", { id: "known-arms" }, experiment.arms.slice(0, LISTED).map((arm) => el("option", { value: arm })))] : null);
 
   return {
     node,
