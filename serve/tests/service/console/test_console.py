@@ -245,7 +245,9 @@ def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Serv
 
 
 def test_guardrails_and_the_budget_are_changed_by_forms(tab: Tab, service: Service) -> None:
-    service.create("changing", arms=["red", 7, "a: b"], guardrails={"pinned": "red", "floors": {"a: b": 0.1}})
+    service.create(
+        "changing", arms=["red", 7, "a: b"], guardrails={"pinned": "red", "floors": {"a: b": 0.1}}
+    )
     page = tab.open("experiments/changing")
     rules, budget = page.locator("#change-guardrails"), page.locator("#change-budget")
     page.get_by_text("Change the guardrails", exact=True).click()
@@ -294,7 +296,10 @@ def test_an_experiment_starts_with_guardrails_a_budget_and_labels(tab: Tab, serv
     page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
     page.fill("#name", "all-set")
     for summary, fields in (
-        ("Verdict and guardrails", {"risk": "0.01", "guardrails-incumbent": "control"}),
+        (
+            "Verdict and guardrails",
+            {"risk": "0.01", "guardrails-incumbent": "control", "guardrails-risk": "0.02"},
+        ),
         ("Budget for exploring", {"budget-share": "0.25"}),
         ("Labels, if losses come from a judge", {"labels-first": "50"}),
     ):
@@ -308,7 +313,11 @@ def test_an_experiment_starts_with_guardrails_a_budget_and_labels(tab: Tab, serv
     page.click("#create button[type=submit]")
     page.locator("table.arms tbody tr").first.wait_for(timeout=COMPILING)
     made = service.http.get("/v1/experiments/all-set").json()
-    assert (made["risk"], made["guardrails"]["incumbent"], made["guardrails"]["risk"]) == (0.01, "control", 0.01)
+    assert (made["risk"], made["guardrails"]["incumbent"], made["guardrails"]["risk"]) == (
+        0.01,
+        "control",
+        0.02,
+    )
     assert (made["budget"]["share"], made["labels"]["share"], made["labels"]["first"]) == (0.25, 0.2, 50)
 
 

@@ -43,6 +43,7 @@ function showForm(host, isDemo) {
   const context = el("textarea", { id: "context", name: "context", rows: 3, spellcheck: "false", placeholder: "subject: text\ntokens: number" });
   const risk = el("input", { id: "risk", name: "risk", type: "number", step: "any", min: 0, max: 1, value: 0.05, required: true });
   const guardrails = settingFields("guardrails", GUARDRAILS, { drift: true });
+  guardrails.node.prepend(field("Risk of the verdict", risk, "The probability with which the verdict and the intervals may ever fail."));
   const budget = settingFields("budget", BUDGET, {});
   const labels = settingFields("labels", LABELS, {});
   const demo = el("input", { id: "demo", name: "demo", type: "checkbox", checked: isDemo });
@@ -71,7 +72,7 @@ function showForm(host, isDemo) {
         field("Loss of an expired decision", expired, "Empty: expired decisions do not count."))),
     requests,
     el("details", {}, el("summary", {}, "Verdict and guardrails"),
-      field("Risk of the verdict", risk, "The probability with which the verdict and the intervals may ever fail."), guardrails.node),
+      guardrails.node),
     el("details", {}, el("summary", {}, "Budget for exploring"), budget.node),
     el("details", {}, el("summary", {}, "Labels, if losses come from a judge"), labels.node),
     el("div", { class: "field" },
@@ -126,7 +127,7 @@ function showForm(host, isDemo) {
           demo: demo.checked,
           risk: number(risk),
           labels: "share" in labelled ? labelled : null,
-          guardrails: { risk: number(risk), ...guardrails.read() },
+          guardrails: guardrails.read(),
           budget: budget.read(),
         },
       });
