@@ -16,7 +16,8 @@ CORE_BYTECODE_STAMP := $(VENV)/.core-bytecode
 # A wheel is built in an environment of its own: .venv takes five times the disk, and most of it is of no use there.
 WHEEL_VENV := .venv-wheel
 WHEEL_STAMP := $(WHEEL_VENV)/.installed
-# LiteLLM is a hundred packages, some of them in other versions than ours.
+# LiteLLM is a hundred packages, some of them in other versions than ours. Its list is complete and says which versions are
+# overridden, so pip does not look at what the packages ask for.
 LITELLM_VENV := .venv-litellm
 LITELLM_STAMP := $(LITELLM_VENV)/.installed
 # The checkers of a release are seventy packages that nothing else needs.
@@ -60,7 +61,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper replication mirror litellm notebooks docs build release-check check-packages native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
+.PHONY: help run paper replication mirror litellm litellm-shadow notebooks docs build release-check check-packages native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -81,9 +82,12 @@ mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what t
 
 $(LITELLM_STAMP): requirements/litellm.txt core/pyproject.toml serve/pyproject.toml | $(LITELLM_VENV)/bin/python $(MANIFEST)
 	@echo "Installing LiteLLM, and the package beside it ..."
-	@$(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-compile --require-hashes -r requirements/litellm.txt
-	@DECOUPLED_NATIVE=off $(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-deps --no-build-isolation --editable core --editable serve
+	@$(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-compile --no-deps --require-hashes -r requirements/litellm.txt
+	@DECOUPLED_NATIVE=off $(LITELLM_VENV)/bin/python $(PIP_OF_PYTHON) install --no-deps --no-build-isolation $(PACKAGES:%=--editable %)
 	@touch $@
+
+litellm-shadow: $(LITELLM_STAMP) ## Compare the verdict with LiteLLM's own shadow evaluation, at equal dollars (half an hour)
+	@$(LITELLM_VENV)/bin/python examples/litellm_shadow/run.py
 
 litellm: $(LITELLM_STAMP) ## Run the example of the plug-in for LiteLLM, against LiteLLM's own adaptive router (some minutes)
 	@$(LITELLM_VENV)/bin/python examples/litellm_router/run.py
@@ -287,7 +291,7 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	@$(LOCK) core/pyproject.toml requirements/build.in --extra jit -c requirements/dev.txt -o requirements/wheel.txt
 	@$(LOCK) --upgrade core/pyproject.toml --extra cuda -c requirements/run.txt -o requirements/cuda.txt
 	@$(LOCK) --upgrade requirements/notebooks.in -c requirements/dev.txt -o requirements/notebooks.txt
-	@$(LOCK) --upgrade core/pyproject.toml serve/pyproject.toml requirements/build.in requirements/litellm.in --extra litellm --extra jit --extra plots --extra simulate -o requirements/litellm.txt
+	@$(LOCK) --upgrade core/pyproject.toml serve/pyproject.toml requirements/build.in requirements/litellm.in --override requirements/litellm-overrides.txt --extra litellm --extra jit --extra plots --extra simulate -o requirements/litellm.txt
 	@$(LOCK) --upgrade requirements/release.in -o requirements/release.txt
 
 clean: ## Remove .venv and everything built
