@@ -95,7 +95,7 @@ class FastRoutes:
     def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/experiments/{name}/decisions`."""
         access.require("decide")
-        if not is_name(name):  # a database cannot look for every text
+        if not is_name(name):  # not every string is a valid name
             raise NotFound(f"experiment {shown(name)}: is not known; check the name")
         wanted = validated(DecideIn, body) if body else _ONE
         again = _idempotency_key(headers.get(b"idempotency-key"))

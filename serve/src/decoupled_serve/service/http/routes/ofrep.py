@@ -241,7 +241,7 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
     async def _evaluated(
         tenant: str, flag: str, about: EvaluationContext, again: str | None = None
     ) -> dict[str, Any]:
-        if not is_name(flag):  # a database cannot look for every text
+        if not is_name(flag):  # not every string is a valid name
             raise NotFound(f"experiment {shown(flag)}: is not known; check the key of the flag")
         [made] = await service.decisions.decide(
             tenant, flag, mode="exploit", key=about.targeting_key, idempotency_key=again,
