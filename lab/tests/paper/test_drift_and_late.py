@@ -126,3 +126,31 @@ def test_late_feedback_is_judged(case: str) -> None:
     assert {name for name, verdict in verdicts.items() if verdict != "holds"} == {
         f"late-{name}" for name in failing
     }
+
+
+def test_a_share_of_the_looks_is_measured_and_judged(tmp_path: Path) -> None:
+    section = measured(late.Looks(), tmp_path)
+    assert len(section.tables[0].rows) == 2 * len(late.BENCHMARKS) * len(late.SHARES)
+    for panel in section.pictures[0].panels:
+        regret, least = panel.series[0].y, panel.series[3].y
+        assert regret[-1] > regret[0]  # fewer looks cost more
+        assert least[-1] == pytest.approx(10.0 * least[0])
+    usual: dict[Policy, float] = {FTPL(c=0.34): 300.0, Ladder(): 50.0}
+    for title, means, failing in (
+        ("", {}, set()),
+        ("alternating, share 0.01", {FTPL(c=0.34): 25_000.0}, {"looks-bounds"}),
+        ("stochastic hard, share 0.3", {Ladder(): 300.0}, {"looks-price"}),
+    ):
+        cells: Any = {
+            (name := late.by_share(world, share)): MadeUp(
+                {p: mean / (10.0 if share < 1.0 else 1.0) for p, mean in usual.items()}
+                | (means if name == title else {})
+            )
+            for world in late.BENCHMARKS
+            for share in late.SHARES
+        }
+        for made_up in cells.values():
+            made_up.horizon = 10_000
+        verdicts = {claim.id: claim.verdict for claim in late.looks_claims(cells)}
+        assert {name for name, verdict in verdicts.items() if verdict != "holds"} >= failing
+        assert failing or set(verdicts.values()) == {"holds"}

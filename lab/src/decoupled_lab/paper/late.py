@@ -1,4 +1,4 @@
-"""Beyond the paper: feedback that comes late or never, measured beside the bounds for it."""
+"""Beyond the paper: feedback that comes late or never, or of a share of the decisions, beside the bounds for it."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import Section
 from ..theory import bounds
 from .base import HORIZON, Scale, Simulated
-from .setup import WITHOUT_MEMORY, mean_series, regret_picture, regret_table
+from .setup import BENCHMARKS, WITHOUT_MEMORY, mean_series, regret_picture, regret_table
 from .words import judge, told
 
 ARMS, GAP = 8, 0.125
@@ -125,3 +125,84 @@ def claims(cells: dict[str, Results]) -> list[Claim]:
         judge("late-added", added),
         judge("late-bounds", bounded),
     ]
+
+
+SHARES = (1.0, 0.3, 0.1, 0.03, 0.01)
+
+
+def by_share(title: str, share: float) -> str:
+    """The title of a world in which a coin decides who explores."""
+    return f"{title}, share {share:g}"
+
+
+class Looks(Simulated):
+    """Regret by the share of the decisions that explore, on the paper's instances."""
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        horizon = HORIZON // 4 if scale.quick else HORIZON
+        return {
+            by_share(title, share): make_plan(
+                (PAPER, OURS), world, horizon, scale.fewer(2), scale.seed, 50, traffic=Traffic(slice=share)
+            )
+            for title, world in BENCHMARKS.items()
+            for share in SHARES
+        }
+
+    def section(self, folder: Path) -> Section:
+        cells = self.results(folder)
+        return Section(
+            told("looks"),
+            tuple(looks_claims(cells)),
+            (looks_picture(cells),),
+            (regret_table(cells, NAMES),),
+        )
+
+
+def looks_picture(cells: dict[str, Results]) -> Picture:
+    """Regret by the share in each world, between what is proved and what no policy can beat."""
+    at, first = np.array(SHARES), next(iter(cells.values()))
+    panels = []
+    for title, world in BENCHMARKS.items():
+        series = [
+            mean_series(
+                NAMES[policy.label],
+                at,
+                [cells[by_share(title, share)].final_regret(policy) for share in SHARES],
+                style,
+            )
+            for style, policy in enumerate((PAPER, OURS))
+        ]
+        lines = {
+            f"theorem H1, for {NAMES[PAPER.label]}": [
+                bounds.theorem_h(first.horizon, world.arms, share, PAPER) for share in SHARES
+            ],
+            "theorem H2, for any policy and its worst losses": [
+                bounds.looks_lower_bound(first.horizon, world.arms, share * first.horizon)
+                for share in SHARES
+            ],
+        }
+        series += [
+            Series(name, at, np.array(line), None, style)
+            for style, (name, line) in enumerate(lines.items(), 2)
+        ]
+        panels.append(Panel(title, tuple(series), "share that explores", "regret", log_x=True, log_y=True))
+    caption = f"Mean regret at T = {first.horizon:,} over {first.runs:,} runs, with 95 % intervals."
+    title = "Regret by the share of the decisions that explore"
+    return Picture("looks", title, caption, tuple(panels), columns=1)
+
+
+def looks_claims(cells: dict[str, Results]) -> list[Claim]:
+    """Regret below its bound, and what a smaller share costs."""
+    bounded, dearer = [], []
+    for title, world in BENCHMARKS.items():
+        for policy in (PAPER, OURS):
+            whole = cells[by_share(title, 1.0)].final_regret(policy)
+            for share in SHARES:
+                here = cells[by_share(title, share)]
+                name, regret = f"{NAMES[policy.label]}, {by_share(title, share)}", here.final_regret(policy)
+                bound = bounds.theorem_h(here.horizon, world.arms, share, policy)
+                count = len(BENCHMARKS) * 2 * len(SHARES)
+                bounded.append(mean_of(name, regret / bound, count))
+                if share < 1.0:
+                    dearer.append(ratio_of(name, share * regret, whole, count))
+    return [judge("looks-bounds", bounded), judge("looks-price", dearer)]

@@ -10,7 +10,8 @@ not available, the docstring says so and explains what is used instead.
 `theorem_a` to `theorem_c`, `theorem_e1` to `theorem_e3`, `theorem_t2` and `theorem_t2b` are this project's own. The
 page "The ladder: theorems and proofs" of the documentation proves them, and `compare` shows them next to the paper's. `switches` is about sticky
 serving, `theorem_f1` to `theorem_f3` are about contexts; both have pages of their own. `theorem_g1` to `theorem_g4` are
-about late and lost feedback; the page "The proof of theorem T2" has them.
+about late and lost feedback, `theorem_h` and `looks_lower_bound` about a share of the decisions that explores; the page
+"The proof of theorem T2" has them.
 """
 
 from .centred import (
@@ -38,7 +39,7 @@ from .constants import (
 )
 from .contexts import forecaster_regret, shared_terms, theorem_f1, theorem_f2, theorem_f2b, theorem_f3
 from .ladder import LadderTerms, ladder_terms, theorem_t2, theorem_t2b
-from .late import theorem_g1, theorem_g2, theorem_g3, theorem_g4
+from .late import looks_lower_bound, theorem_g1, theorem_g2, theorem_g3, theorem_g4, theorem_h
 from .paper import (
     Tuned,
     corollary,
@@ -65,12 +66,12 @@ __all__ = [
     "Constrained", "Gate", "LadderTerms", "Tuned", "centred_constant", "compare", "constrained_bracket",
     "constrained_constants", "corollary", "curvature_constant", "early_rounds", "first_round_constant",
     "forecaster_regret", "gap_constant", "ladder_terms", "late_switch_constant", "leading_constant",
-    "low_order_term", "lower_bound_order", "mixing_overhead", "optimal_c", "optimal_c_exploit",
+    "looks_lower_bound", "low_order_term", "lower_bound_order", "mixing_overhead", "optimal_c", "optimal_c_exploit",
     "papers_bracket", "penalty_constant", "prior_factor", "rank_share", "rank_sum",
     "rate_fall_constant", "ratio_sum", "rouyer_seldin", "rouyer_seldin_order", "self_bounding_constant",
     "self_bounding_factor", "shared_terms", "square_sum", "stability_constant", "surrogate_sum_bound",
     "switch_constant", "switches", "theorem1", "theorem2", "theorem_a", "theorem_b", "theorem_c",
     "theorem_e1", "theorem_e2", "theorem_e3", "theorem_f1", "theorem_f2", "theorem_f2b", "theorem_f3",
-    "theorem_g1", "theorem_g2", "theorem_g3", "theorem_g4", "theorem_t2", "theorem_t2b", "useful_from",
+    "theorem_g1", "theorem_g2", "theorem_g3", "theorem_g4", "theorem_h", "theorem_t2", "theorem_t2b", "useful_from",
     "winner_constant", "zimmert_seldin",
 ]  # fmt: skip

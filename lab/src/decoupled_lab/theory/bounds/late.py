@@ -1,4 +1,4 @@
-r"""Theorem G: feedback that arrives after later decisions, or never.
+r"""Theorem G: feedback that arrives after later decisions, or never. Theorem H: a coin decides who is looked at.
 
 Delays and losses must not depend on arms and rivals drawn for decisions that are still in flight.
 """
@@ -12,7 +12,7 @@ from decoupled.policies import FTPL, Ladder
 
 from .centred import self_bounding_factor, theorem_a
 from .constants import LEAST_OFF_EVENT, curvature_constant, positive_gaps, size_of, winner_constant
-from .ladder import FALL, RECORD, TINY, Numbers, ladder_numbers
+from .ladder import FALL, RECORD, TINY, Numbers, ladder_numbers, theorem_t2
 from .switching import SHARE, switches
 
 FALLS = 14.0 / 3.0  # how many more winners a fall by half of an arm's own gap changes than a rise
@@ -162,3 +162,72 @@ def theorem_g4(bound: Callable[[int], float], horizon: int, lost: float) -> floa
     kept = 1.0 - number_from("lost", lost, 0.0, 1.0, "with 1 nothing is learned")
     rounds = whole_number("horizon", horizon, 1, "give the number of decisions")
     return bound(math.ceil(kept * rounds)) / kept
+
+
+def theorem_h(
+    horizon: int,
+    arms: int,
+    share: float,
+    policy: FTPL | Ladder | None = None,
+    *,
+    in_hindsight: bool = False,
+) -> float:
+    r"""Theorem H1: a decision explores if a coin says so, and else learns nothing: $\mathbb B(sT) / s$.
+
+    $\mathbb B$ is theorem T2a for a `Ladder` and theorem A for the paper's `FTPL`, constants included. A coin of
+    probability $s$ is tossed for each decision, independently of all else. The adversary may react to all that happened
+    before a decision, past coins included, but not to its coin.
+
+    Args:
+        horizon: the number of decisions $T$.
+        arms: the number of arms $K$.
+        share: $s$, the probability that a decision explores, above 0 and at most 1.
+        policy: the ladder, or the paper's policy with any alpha and c; `Ladder()` if None.
+        in_hindsight: compare with the arm that turns out best in each run; for a `Ladder` only.
+
+    >>> import decoupled as dc
+    >>> from decoupled_lab import theory
+    >>> [round(theory.bounds.theorem_h(10_000, 8, share, dc.FTPL(c=0.34))) for share in (1.0, 0.1, 0.01)]
+    [2287, 7231, 22867]
+    """
+    share = number_in(
+        "share", share, 0.0, math.nextafter(1.0, 2.0), "it is a probability, and with 0 nothing is learned"
+    )
+    looks = math.ceil(share * whole_number("horizon", horizon, 1, "give the number of decisions"))
+    if not isinstance(policy, FTPL):
+        return theorem_t2(looks, arms, policy, in_hindsight=in_hindsight) / share
+    if in_hindsight:
+        raise ParameterError.of("in_hindsight", True, "must be False for FTPL", "it has no uniform share")
+    return theorem_g1(looks, arms, 0, policy) / share
+
+
+def looks_lower_bound(horizon: int, arms: int, looks: float) -> float:
+    r"""Theorem H2: what no policy can beat with this many looks, $\frac{(1 - 1/K)^2}{5.04} T \sqrt{K / B}$.
+
+    For every policy that looks at no more than $B$ losses in expectation there are independent Bernoulli losses on which
+    its expected regret is at least as large. So theorem H1, with $B = sT$, has the right order.
+
+    Proof. All means are 1/2, or that of arm $i$ is $1/2 - \varepsilon$. With $N_i$ looks at arm $i$ in the first world, the
+    probability of playing $i$ differs between the two by at most $\sqrt{\mathbb E N_i \, \mathrm{kl} / 2}$ in each round
+    (Pinsker), where $\mathrm{kl} = -\frac12 \ln(1 - 4 \varepsilon^2)$. In the mean over $i$, regret is at least
+    $\varepsilon T (1 - \frac1K - \sqrt{B \, \mathrm{kl} / (2K)})$. Up to $\varepsilon = 0.397$,
+    $\mathrm{kl} \le 2 (1.26 \varepsilon)^2$; take $\varepsilon = (1 - \frac1K) \sqrt{K / B} / 2.52$.
+
+    The order $T / \sqrt B$ is that of Cheng, Zhou and Ji (2023, arXiv 2306.09588), whose losses come with a price for
+    switches. If each look costs $\varsigma$, the best total is of order $(\varsigma K)^{1/3} T^{2/3}$, as in Seldin,
+    Bartlett, Crammer and Abbasi-Yadkori (2014), both up to logarithms.
+
+    Args:
+        horizon: the number of decisions $T$.
+        arms: the number of arms $K$.
+        looks: $B$, the expected number of losses that are seen, from $K$ to $T$.
+
+    >>> from decoupled_lab import theory
+    >>> [round(theory.bounds.looks_lower_bound(10_000, 8, looks)) for looks in (10_000, 1_000, 100)]
+    [43, 136, 430]
+    """
+    rounds = size_of(horizon, arms) / arms
+    looks = number_in("looks", looks, 0.0, rounds + 1e-9, "a decision sees one loss at most")
+    if looks < arms:
+        raise ParameterError.of("looks", looks, f"must be at least arms = {arms}", "the proof needs them")
+    return (1.0 - 1.0 / arms) ** 2 / 5.04 * rounds * math.sqrt(arms / looks)
