@@ -11,7 +11,7 @@ from decoupled import FTPL, Ladder, Policy
 from decoupled.plots import Panel
 from decoupled_lab.paper import drift, late
 from decoupled_lab.paper.base import Scale, Simulated
-from decoupled_lab.paper.setup import WITHOUT_MEMORY
+from decoupled_lab.paper.setup import BENCHMARKS, WITHOUT_MEMORY
 from decoupled_lab.report.page import Section
 from decoupled_lab.report.pictures import Heat
 from support.made_up_results import MadeUp
@@ -130,7 +130,7 @@ def test_late_feedback_is_judged(case: str) -> None:
 
 def test_a_share_of_the_looks_is_measured_and_judged(tmp_path: Path) -> None:
     section = measured(late.Looks(), tmp_path)
-    assert len(section.tables[0].rows) == 2 * len(late.BENCHMARKS) * len(late.SHARES)
+    assert len(section.tables[0].rows) == 2 * len(BENCHMARKS) * len(late.SHARES)
     for panel in section.pictures[0].panels:
         regret, least = panel.series[0].y, panel.series[3].y
         assert regret[-1] > regret[0]  # fewer looks cost more
@@ -146,7 +146,7 @@ def test_a_share_of_the_looks_is_measured_and_judged(tmp_path: Path) -> None:
                 {p: mean / (10.0 if share < 1.0 else 1.0) for p, mean in usual.items()}
                 | (means if name == title else {})
             )
-            for world in late.BENCHMARKS
+            for world in BENCHMARKS
             for share in late.SHARES
         }
         for made_up in cells.values():
