@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 import decoupled as dc
@@ -73,7 +74,7 @@ def rows(document: str, start: str) -> list[list[str]]:
 
 
 def test_every_claim_about_the_paper_is_in_a_table_once(document: str) -> None:
-    found = rows(document, r"[CS]\d+ \|")
+    found = rows(document, r"[CS]\d+ \| Statement")
     for each in SECTIONS:
         for one in each.claims:
             assert sum(f"Statement {one.id}:" in row[1] for row in found) == (one.id not in BEYOND)
@@ -128,6 +129,23 @@ def test_what_is_special_in_markdown_is_escaped(document: str) -> None:
     assert len(re.findall(r"(?<!\\)\|", statement)) == 5  # four cells
 
 
+def test_it_names_the_authors_the_date_the_commit_and_the_machine(document: str) -> None:
+    assert "by Chaiwon Kim, Jongyeong Lee and Min-hwan Oh (ICML 2026)" in document
+    assert (
+        "on 2 January 2026 with version 0.0 of the Python package `decoupled-bandits` (commit not recorded)."
+        in document
+    )
+    known = record() | {"commit": "abc1234"}
+    known["machine"] |= {"cpu": "A Chip"}
+    assert "(commit `abc1234`), on A Chip." in replication(known, SECTIONS)
+
+
+def test_every_part_of_what_does_not_simply_hold_is_in_a_table_of_its_own(document: str) -> None:
+    assert [row[:2] for row in rows(document, r"[CS]\d+ \| K")] == [
+        [number, f"K = {arms}"] for number in ("C2", "C3", "S2") for arms in (2, 4)
+    ]
+
+
 def test_a_quick_run_and_one_that_lacks_experiments_say_so(document: str) -> None:
     assert "quick version" not in document
     assert "Some experiments of the paper were not run: Stochastic regime, easy" in document
@@ -138,7 +156,7 @@ def test_a_quick_run_and_one_that_lacks_experiments_say_so(document: str) -> Non
 
 
 def test_a_claim_that_was_not_judged_shows_no_measurement(document: str) -> None:
-    (row,) = rows(document, "C5")
+    (row,) = rows(document, r"C5 \|")
     assert "not measured on the data" in row[2]
     assert "not judged: no data" in row[3]
     assert "movielens/movielens.png" not in document
@@ -183,17 +201,31 @@ def test_pandoc_makes_the_other_forms_and_without_it_there_is_markdown_alone(
     for each in (folder, programs):
         each.mkdir()
     for tool in tools:
-        (programs / tool).write_text('#!/bin/sh\necho "$@" > "${5#--output=}"\n')
+        (programs / tool).write_text(
+            '#!/bin/sh\nfor last; do :; done\n{ echo "$@"; /bin/cat; } > "${last#--output=}"\n'
+        )
         (programs / tool).chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
     (folder / "run.json").write_text(json.dumps(record()))
     (folder / "replication.pdf").write_text("of other results")
+    for name in (each.name for each in SECTIONS if each.pictures):
+        (folder / name).mkdir()
+        Image.new("RGB", (720, 500)).save(folder / name / f"{name}.png")
     print_replication(SECTIONS, folder)
     said = capsys.readouterr().out
     assert ("There is no PDF: install pandoc" in said) == (len(tools) < 2)
     made = {f"replication.{each}" for each in ("md", "tex", "pdf")[: 1 + len(tools)]}
-    assert {path.name for path in folder.iterdir()} == {"run.json", *made}
-    assert "of other results" not in "".join(path.read_text() for path in folder.iterdir())
+    written = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+    assert written.keys() == {"run.json", *made}
+    assert "of other results" not in "".join(written.values())
+    for form in written.keys() & {"replication.tex", "replication.pdf"}:
+        assert "--metadata=date:2 January 2026" in written[form]
+        assert "\n: **Table 1.** The experiments" in written[form]
+        assert re.search(
+            r"^!\[\*\*Figure 1\.\*\* .*\]\(adversarial/adversarial\.pdf\)\{width=56%\}$",
+            written[form],
+            re.MULTILINE,
+        )
 
 
 def test_a_fault_of_pandoc_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +233,7 @@ def test_a_fault_of_pandoc_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "pandoc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(dc.UnsupportedError, match=r"replication\.tex: no such font"):
-        write_replication(tmp_path, record(), SECTIONS)
+        write_replication(tmp_path, record(), [])
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 from decoupled_lab.report.claims import (
     FAILS,
     HOLDS,
+    LEAST_RUNS,
     MOST,
     POWER,
     UNDECIDED,
@@ -145,7 +146,7 @@ def test_the_part_that_needs_most_counts() -> None:
     parts = [
         Measure("a", 1.2, 0.9, 1.5, 100),
         Measure("b", 1.1, 0.9, 1.3, 400),
-        Measure("c", 9.0, 8.0, 10.0, 7),
+        Measure("c", 9.0, 8.0, 10.0, 70),
     ]
     above = judged_above("id", "", "", "", parts, 1.0)
     below = judged_below(
@@ -160,7 +161,7 @@ def test_the_part_that_needs_most_counts() -> None:
         assert claim.verdict == UNDECIDED
         assert claim.runs_to_decide == 4_400  # 400 * (0.2 / 0.1 * 1.654)^2, rounded up
         assert claim.to_dict()["runs_to_decide"] == 4_400
-        assert needed_runs(claim) == "about 4,400 runs would decide it; it has 7"
+        assert needed_runs(claim) == "about 4,400 runs would decide it; it has 70"
 
 
 def test_between_two_numbers_the_nearer_edge_counts() -> None:
@@ -175,16 +176,30 @@ def test_a_decided_claim_needs_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "part",
+    ("part", "words"),
     [
-        Measure("on the threshold", 1.0, 0.5, 1.5, 100),
-        Measure("too near", 1.0 + 1e-7, 0.5, 1.5, MOST // 1_000),
-        Measure("one run", 3.0, -np.inf, np.inf, 1),
-        Measure("no runs", 1.1, 0.5, 1.7),
+        (Measure("on the threshold", 1.0, 0.5, 1.5, 100), "far from decided with 100 runs"),
+        (Measure("too near", 1.0 + 1e-7, 0.5, 1.5, MOST // 1_000), "far from decided with 100,000 runs"),
+        (Measure("one run", 3.0, -np.inf, np.inf, 1), "1 runs are too few for a verdict"),
+        (Measure("no runs", 1.1, 0.5, 1.7), "its intervals include the threshold"),
     ],
-    ids=lambda part: part.of,
 )
-def test_what_cannot_be_told_is_not_told(part: Measure) -> None:
+def test_what_cannot_be_told_is_not_told(part: Measure, words: str) -> None:
     claim = judged_above("id", "", "", "", [part], 1.0)
     assert (claim.verdict, claim.runs_to_decide) == (UNDECIDED, None)
-    assert "does not tell" in needed_runs(claim)
+    assert needed_runs(claim) == words
+
+
+def test_an_estimate_far_beyond_the_runs_is_not_given() -> None:
+    # 20 (0.5 / 0.01 1.654)^2 = 136,731 runs, rounded up.
+    claim = judged_above("id", "", "", "", [Measure("a", 1.01, 0.51, 1.51, 20)], 1.0)
+    assert claim.runs_to_decide == 140_000
+    assert needed_runs(claim) == "far from decided with 20 runs"
+
+
+@pytest.mark.parametrize(("runs", "verdict"), [(LEAST_RUNS - 1, UNDECIDED), (LEAST_RUNS, FAILS)])
+def test_too_few_runs_decide_nothing(runs: int, verdict: str) -> None:
+    found = [
+        judged_above("id", "", "", "", [Measure("a", at, at - 1, at + 1, runs)], 5.0) for at in (1.0, 9.0)
+    ]
+    assert [each.verdict for each in found] == [verdict, HOLDS if verdict == FAILS else UNDECIDED]

@@ -3,9 +3,12 @@
 import gc
 import os
 import platform
+import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -92,10 +95,20 @@ def describe() -> dict[str, object]:
     """Describe the machine and the versions that affect speed."""
     return {
         "platform": platform.platform(),
+        "cpu": _processor(),
         "processors": os.cpu_count(),
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("numba", "numpy", "decoupled-bandits")},
+        **{name: _version(name) for name in ("numba", "numpy", "scipy", "scs", "decoupled-bandits")},
     }
+
+
+def _processor() -> str:
+    """The name of the processor where Linux tells it, otherwise its kind."""
+    with suppress(OSError):
+        known = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
+        if known:
+            return known[1]
+    return platform.processor() or platform.machine()
 
 
 def _version(name: str) -> str | None:

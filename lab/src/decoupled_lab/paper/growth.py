@@ -91,7 +91,7 @@ def constant_claim(long: dict[str, Results]) -> Claim:
     """Whether regret has stopped growing in the last decade of rounds."""
     parts = [late_share(name, results, "FTPL", 0.1, len(long)) for name, results in long.items()]
     last = next(iter(long.values())).horizon
-    return judge("horizon-constant", parts, last=f"{last:,}")
+    return judge("horizon-constant", parts, last=f"{last:,}", logarithm=f"{1.0 / math.log10(last):.2f}")
 
 
 def bounds_picture(long: dict[str, Results]) -> Picture:
@@ -101,10 +101,10 @@ def bounds_picture(long: dict[str, Results]) -> Picture:
         gaps, arms = np.max(rewards) - np.array(rewards), len(rewards)
         rounds = np.asarray(results.data["round"].values, float)
         lines = {
-            "trivial: the largest gap x T": gaps.max() * rounds,
+            "trivial: the largest gap × T": gaps.max() * rounds,  # noqa: RUF001
             "theorem 3.1": np.array([bounds.theorem1(int(t), arms) for t in rounds]),
             "theorem 3.2": np.array([bounds.theorem2(gaps.tolist(), int(t)) for t in rounds]),
-            "sqrt(KT), the order of the lower bound": np.sqrt(arms * rounds),
+            "√(KT), the order of the lower bound": np.sqrt(arms * rounds),
             "theorem A (ours)": np.array([bounds.theorem_a(int(t), arms) for t in rounds]),
         }
         measured = Series("FTPL, measured", rounds, results.data.regret_mean.sel(policy="FTPL").values)
@@ -180,7 +180,7 @@ def growth_picture(by_arms: Regrets, by_horizon: Regrets) -> Picture:
             at = np.array(list(known), float)
             roots = np.sqrt(at * (HORIZON if label == "K" else ARMS_OF_HORIZONS))
             series.append(mean_series(NAMES[policy], at, known.values(), style, scale=roots))
-        panels.append(Panel(title, tuple(series), label, "regret / sqrt(KT)", log_x=True))
+        panels.append(Panel(title, tuple(series), label, "regret / √(KT)", log_x=True))
     runs = len(next(iter(by_arms["FTPL"].values())))
     caption = f"Alternating losses at the worst of four gaps around $\\sqrt{{K/T}}$, {runs:,} runs, with bands of the 95 % interval of the mean. Every policy has $c = 2$."
     return Picture("horizon-growth", "Regret over $\\sqrt{KT}$", caption, tuple(panels), columns=2)

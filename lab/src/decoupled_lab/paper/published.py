@@ -104,7 +104,7 @@ class SixteenInstances(Simulated):
         hardest = cells[f"K = {ARMS[-1]}, gap {GAPS[0]:g}"]
         rivals = [regret_ratio(NAMES[rival], hardest, rival, "FTPL", 2) for rival in ("TsallisINF", "Exp3")]
         claims = (judge("grid-lowest", leads(cells)), judge("grid-hardest", rivals))
-        more = "With 64 arms and the smallest gap, 10,000 rounds are too few to find the best arm, and all policies are near gap x T."
+        more = "With 64 arms and the smallest gap, 10,000 rounds are too few to find the best arm, and all policies are near gap × T."  # noqa: RUF001
         picture = regret_picture("grid", "Regret in sixteen alternating instances", cells, 4, more=more)
         return Section(told("grid"), claims, (picture,), (regret_table(cells),))
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
@@ -15,12 +16,13 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
+from PIL import Image
 
 from decoupled import __version__
 from decoupled.base import write_atomically
 from decoupled.errors import UnsupportedError
 
-from ..report.claims import HOLDS, UNDECIDED, Claim
+from ..report.claims import HOLDS, LEAST_RUNS, UNDECIDED, Claim
 from ..report.page import KINDS, ReportTable, Section, counted, formatted, needed_runs
 from ..report.text import markdown, markdown_table
 from . import EXPERIMENTS, GROUPS
@@ -30,7 +32,21 @@ from .words import sheet
 
 NAME = "replication"
 LARGEST = (5, 20)  # columns and rows of a table that is shown here
-MOST_PARTS = 8  # shown in a cell; claims.json has all
+MOST_PARTS = 8  # of a claim, in a table of their own; claims.json has all
+AUTHORS = "Contributors to the Python package decoupled"
+# Margins, smaller letters in tables and programs, and what makes a PDF searchable. Formulas write < as \\lt for Markdown.
+_LATEX = {
+    "papersize": "a4", "geometry": "margin=2.2cm", "fontsize": "10pt", "colorlinks": "true", "author-meta": AUTHORS,
+    "header-includes": r"""\providecommand{\lt}{<}\providecommand{\gt}{>}
+\usepackage{etoolbox,float,fvextra,caption}
+\floatplacement{figure}{H}
+\captionsetup{labelformat=empty,font=small,justification=raggedright,singlelinecheck=false}
+\AtBeginEnvironment{longtable}{\footnotesize}
+\setlength{\emergencystretch}{3em}
+\AtBeginDocument{\DefineVerbatimEnvironment{Highlighting}{Verbatim}{commandchars=\\\{\},fontsize=\footnotesize,breaklines}}""",
+}  # fmt: skip
+_TABLE = re.compile(r"^\*\*(Table \d+\.)\*\*", re.MULTILINE)
+_FIGURE = re.compile(r"^!\[.*\]\((.*)\.png\)\n\n(\*\*Figure .*)$", re.MULTILINE)
 _QUOTE = re.compile(r"(?<!\w)'(.+?)'(?!\w)")  # not an apostrophe
 _READING = re.compile(r"<!-- ([\w-]+) -->\n")
 _ENDED = "<!-- Below:"  # the end of the document in the template
@@ -39,7 +55,8 @@ _ENDED = "<!-- Below:"  # the end of the document in the template
 def write_replication(folder: Path, record: dict[str, Any], sections: Sequence[Section]) -> list[Path]:
     """Write the report beside the results and figures that it shows; return the files, Markdown alone without pandoc."""
     made = folder / f"{NAME}.md"
-    write_atomically(made, replication(record, sections))
+    document = replication(record, sections)
+    write_atomically(made, document)
     others = [made.with_suffix(ending) for ending in (".tex", ".pdf")]
     for other in others:
         other.unlink(missing_ok=True)  # it would be that of other results
@@ -48,22 +65,36 @@ def write_replication(folder: Path, record: dict[str, Any], sections: Sequence[S
         return [made]
     if not (shutil.which("pdflatex") or shutil.which("xelatex")):
         others = others[:1]
-    command = [
-        program,
-        made.name,
-        "--from=markdown-implicit_figures",
-        "--shift-heading-level-by=-1",
-        "--standalone",
-    ]
+    command = [program, "--from=markdown", "--shift-heading-level-by=-1", "--standalone"]
+    command += [f"--metadata=author:{AUTHORS}", f"--metadata=date:{day(record)}"]
+    command += [f"--variable={name}:{value}" for name, value in _LATEX.items()]
     if shutil.which("xelatex"):
         command.append("--pdf-engine=xelatex")
     for other in others:
         done = subprocess.run(
-            [*command, f"--output={other.name}"], cwd=folder, capture_output=True, text=True, check=False
-        )
+            [*command, f"--output={other.name}"],
+            cwd=folder, input=captioned(document, folder), capture_output=True, text=True, check=False,
+        )  # fmt: skip
         if done.returncode:
             raise UnsupportedError(f"pandoc could not write {other}: {done.stderr.strip()[-500:]}")
     return [made, *others]
+
+
+def captioned(document: str, folder: Path) -> str:
+    """The document with captions that LaTeX keeps beside their tables and pictures, and pictures as drawings."""
+
+    def shown(found: re.Match[str]) -> str:
+        with Image.open(folder / f"{found[1]}.png") as picture:
+            width, height = picture.size
+        share = min(100 if width > 1_000 else 56, int(55 * width / height))
+        return f"![{found[2]}]({found[1]}.pdf){{width={share}%}}"
+
+    return _FIGURE.sub(shown, _TABLE.sub(r": **\1**", document))
+
+
+def day(record: dict[str, Any]) -> str:
+    """When the run began, such as 2 January 2026."""
+    return f"{datetime.fromisoformat(record['when']):%-d %B %Y}"
 
 
 def template() -> tuple[str, dict[str, str]]:
@@ -93,12 +124,16 @@ def replication(record: dict[str, Any], sections: Sequence[Section]) -> str:
     made.globals |= {
         "markdown_table": markdown_table,
         "kinds": list(KINDS),
-        "most_parts": MOST_PARTS,
+        "least_runs": LEAST_RUNS,
+        "spelled": lambda claims: [line for each in claims for line in spelled(each)],
         "flat": sheet()["stochastic-flattens"]["below"],
         "ended": sheet()["horizon-constant"]["below"],
     }
     text = made.from_string(document).render(
-        day=str(record["when"])[:10],
+        day=day(record),
+        version=record["machine"]["decoupled-bandits"],
+        commit=record.get("commit"),
+        processor=record["machine"].get("cpu"),
         abstract=abstract(record, judged, shown),
         notices=notices(record, shown),
         shown=shown,
@@ -183,22 +218,26 @@ def verdict(claim: Claim) -> str:
 
 
 def measured(claim: Claim) -> str:
-    """The measurement that decides, or all of them if the claim does not simply hold."""
+    """The measurement that decides."""
     if not claim.judged or not claim.parts:
         return "not measured on the data that the claim is about" if claim.parts else "not measured"
     worst = claim.parts[0]
-    if len(claim.parts) == 1:
-        found = f"{claim.statistic}: {formatted(worst)}"
-    elif claim.verdict == HOLDS or len(claim.parts) > MOST_PARTS:
-        found = f"{claim.statistic}, the closest of {len(claim.parts)} ({worst.of}): {formatted(worst)}"
-    else:
-        found = f"{claim.statistic}: {'; '.join(f'{part.of}: {formatted(part)}' for part in claim.parts)}"
-    return f"{found}. Claimed: {claim.threshold}"
+    which = f"; {worst.of}, the closest of {len(claim.parts)}" if len(claim.parts) > 1 else ""
+    return f"{claim.statistic}: {formatted(worst)}{which}. Claimed: {claim.threshold}"
 
 
 def row(each: Numbered) -> tuple[str, ...]:
     """A claim in a table."""
-    return each.number, stated(each.claim), measured(each.claim), verdict(each.claim)
+    claim = each.claim
+    return each.number, stated(claim), measured(claim), verdict(claim)
+
+
+def spelled(each: Numbered) -> list[tuple[str, str, str]]:
+    """All measurements of a claim that does not simply hold, unless they are too many."""
+    claim = each.claim
+    if not claim.judged or claim.verdict == HOLDS or not 1 < len(claim.parts) <= MOST_PARTS:
+        return []
+    return [(each.number, part.of, formatted(part)) for part in claim.parts]
 
 
 def is_small(table: ReportTable) -> bool:

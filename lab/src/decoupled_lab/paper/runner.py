@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -93,6 +94,7 @@ def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
         "scale": scale._asdict(),
         "machine": describe(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
         "experiments": {},
     }
     if not (out / RUN_FILE).exists():
@@ -101,6 +103,8 @@ def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
     differs = [key for key in ("scale", "machine") if before.get(key) != record[key]]
     if not differs:
         record["experiments"] = before["experiments"]
+        if (begun := before.get("commit")) != record["commit"]:
+            record["commit"] = f"{begun}, continued with {record['commit']}"
     elif resume:
         key = differs[0]
         raise StorageError(
@@ -108,6 +112,22 @@ def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
             "give the same options on the same machine and versions, or another folder with --out"
         )
     return record
+
+
+def commit() -> str | None:
+    """The commit that this file is part of, and whether the checkout has changes; None outside of a checkout."""
+    file = Path(__file__)
+    for asked in (
+        ("ls-files", "--error-unmatch", file.name),
+        ("describe", "--always", "--abbrev=12", "--dirty"),
+    ):
+        try:
+            found = subprocess.run(
+                ["git", *asked], cwd=file.parent, capture_output=True, text=True, check=True
+            )
+        except (OSError, subprocess.CalledProcessError):
+            return None
+    return found.stdout.strip()
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -193,6 +213,7 @@ def facts(record: dict[str, Any]) -> dict[str, str]:
         "device": scale.device,
         "seed": f"{scale.seed} (environment noise and policy draws are children of it, by run number)",
         "started": str(record["when"]),
+        "commit": str(record.get("commit")),
         "time": f"{duration(whole)} in all: {times}",
         **{name: str(value) for name, value in record["machine"].items()},
     }

@@ -276,8 +276,8 @@ def time_table(lines: list[dict[str, Any]]) -> ReportTable:
         (
             f"K = {line['arms']}",
             f"{1e3 * np.mean(line['scs']):.2f} ms",
-            f"{1e6 * np.mean(line['textbook']):.1f} us",
-            f"{1e6 * np.mean(line['compiled']):.3f} us",
+            f"{1e6 * np.mean(line['textbook']):.1f} µs",
+            f"{1e6 * np.mean(line['compiled']):.3f} µs",
         )
         for line in lines
     )

@@ -4,7 +4,7 @@ The verdicts are
 
 - "holds": the whole interval of every part is on the claim's side of the threshold;
 - "fails": the whole interval of some part is on the other side;
-- "undecided": neither, so more runs are needed;
+- "undecided": neither, or fewer than `LEAST_RUNS` runs, so more are needed;
 - "holds only ...": the claim fails in general, but holds under the given condition;
 - "not judged": the data or the solver that the claim is about was not available.
 """
@@ -22,6 +22,7 @@ from decoupled.simulation import interval
 from .text import readable
 
 POWER = 0.9  # the chance that so many runs decide it, if the value measured so far is the true one
+LEAST_RUNS = 5  # fewer decide nothing: their interval rests on means that are close to normal
 MOST = 100_000_000  # runs; beyond this, the value is on the threshold for all that was measured
 
 _LEVEL_QUANTILE, _POWER_QUANTILE = 1.959964, 1.281552  # of the normal distribution, at 0.975 and POWER
@@ -187,14 +188,17 @@ def _judged(claim: Claim, low: float, high: float) -> Claim:
     """
     edges = [edge for edge in (low, high) if math.isfinite(edge)]
 
+    def tells(part: Measure) -> bool:
+        return not 0 < part.runs < LEAST_RUNS
+
     def fails(part: Measure) -> bool:
-        return part.high < low or part.low > high
+        return tells(part) and (part.high < low or part.low > high)
 
     def room(part: Measure) -> float:
         return min(part.low - edge if edge == low else edge - part.high for edge in edges)
 
     ordered = tuple(sorted(claim.parts, key=lambda part: (not fails(part), room(part))))
-    holding = [part.of for part in claim.parts if room(part) > 0.0]
+    holding = [part.of for part in claim.parts if tells(part) and room(part) > 0.0]
     if fails(ordered[0]):
         return claim._replace(parts=ordered, verdict=_partly(holding, claim.parts))
     if len(holding) == len(ordered):

@@ -15,9 +15,9 @@ from decoupled import __version__
 from decoupled.base import write_atomically
 from decoupled.plots import COLOURS, Panel, Picture, Series
 
-from .claims import FAILS, HOLDS, UNDECIDED, Claim, Measure
+from .claims import FAILS, HOLDS, LEAST_RUNS, UNDECIDED, Claim, Measure
 from .pictures import WORST, Heat, Maps, save_static
-from .text import latex_table, typeset
+from .text import RAISED, latex_table, typeset
 
 
 class ReportTable(NamedTuple):
@@ -45,6 +45,7 @@ class Section(NamedTuple):
 # Plotly's names for the DASHES and MARKERS that matplotlib draws.
 _DASHES = ("solid", "dash", "dashdot", "dot")
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
+FAR = 100  # times the runs so far: nobody can tell from these how many more it takes
 # Kinds of verdicts in the order of the tally, with their style classes.
 KINDS = {
     "hold": "holds",
@@ -107,11 +108,16 @@ def formatted(part: Measure) -> str:
 
 
 def short(value: float) -> str:
-    """A number with three or four significant digits."""
+    """A number with three or four significant digits.
+
+    >>> short(0.507), short(138_412.0), short(-3.2e-7)
+    ('0.507', '1.38 × 10⁵', '−3.20 × 10⁻⁷')
+    """  # noqa: RUF002
     if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
-        return f"{value:.2e}"
+        digits, _, power = f"{value:.2e}".partition("e")
+        return f"{digits} × 10{str(int(power)).translate(RAISED)}".replace("-", "−")  # noqa: RUF001
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
-    return f"{value:,.{digits}f}"
+    return f"{value:,.{digits}f}".replace("-", "−")  # noqa: RUF001
 
 
 def counted(claims: Sequence[Claim]) -> dict[str, int]:
@@ -140,9 +146,12 @@ def needed_runs(claim: Claim) -> str:
     """
     if claim.verdict != UNDECIDED:
         return ""
-    if claim.runs_to_decide is None:
-        return "what was measured does not tell how many runs would decide it"
-    return f"about {claim.runs_to_decide:,} runs would decide it; it has {min(part.runs for part in claim.parts):,}"
+    runs = min(part.runs for part in claim.parts)
+    if runs < LEAST_RUNS:
+        return f"{runs} runs are too few for a verdict" if runs else "its intervals include the threshold"
+    if claim.runs_to_decide is None or claim.runs_to_decide > FAR * runs:
+        return f"far from decided with {runs:,} runs"
+    return f"about {claim.runs_to_decide:,} runs would decide it; it has {runs:,}"
 
 
 def decisive(claim: Claim) -> str:

@@ -17,6 +17,8 @@ _GREEK = ("alpha", "beta", "gamma", "eta", "kappa", "lambda", "mu", "Delta", "in
 _LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))
 _SIGNS = {"le": "≤", "ge": "≥", "times": "×", "cdot": "·", "sum": "∑", "lfloor": "⌊", "rfloor": "⌋"}  # noqa: RUF001
 SYMBOLS = _LETTERS | _SIGNS
+_POWERS = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+RAISED, _LOWERED = str.maketrans("-0123456789", _POWERS), str.maketrans(_POWERS, "-0123456789")
 _BRACKETS = "()[]⌊⌋"
 _WORDS = ("log", "min", "max", "exp")
 _ROOT = re.compile(r"\\sqrt(?:\{([^{}]*)\}|\s*(\w))")
@@ -143,6 +145,11 @@ def spans(text: str) -> Iterator[tuple[str, str]]:
         yield "plain", text[start:]
 
 
+def _raised(text: str) -> str:
+    """Raised digits as a formula, because few fonts of LaTeX have them."""
+    return re.sub(f"[{_POWERS}]+", lambda found: f"$^{{{found[0].translate(_LOWERED)}}}$", text)
+
+
 def markdown(text: str) -> str:
     r"""A text with its marks in Markdown.
 
@@ -155,14 +162,14 @@ def markdown(text: str) -> str:
             return f"`{content}`"
         if kind == "formula":
             return f"${re.sub(r'[|<>]', lambda sign: _IN_FORMULAS[sign[0]], content)}$"
-        escaped = _SPECIAL.sub(r"\\\1", content)
+        escaped = _raised(_SPECIAL.sub(r"\\\1", _MINUS.sub("−", content)))  # noqa: RUF001
         return f"**{escaped}**" if kind == "bold" else escaped
 
     return "".join(written(*each) for each in spans(text))
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    r"""A table with pipes.
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], shares: Sequence[int] = ()) -> str:
+    r"""A table with pipes, and columns that take these shares of the page, in per cent, or what they need.
 
     >>> print(markdown_table(["", "a"], [["x|y", "**1**"]]))
     |  | a |
@@ -170,7 +177,7 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     | x\|y | **1** |
     """
     lines = [[markdown(cell).replace("|", r"\|") for cell in row] for row in (head, *rows)]
-    widths = [min(_WIDEST, max(3, *map(len, column))) for column in zip(*lines, strict=True)]
+    widths = shares or [min(_WIDEST, max(3, *map(len, column))) for column in zip(*lines, strict=True)]
     lines.insert(1, ["-" * width for width in widths])
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
@@ -187,7 +194,7 @@ def latex(text: str) -> str:
             return f"${content}$"
         plain = content if kind == "code" else _MINUS.sub("−", content)  # noqa: RUF001
         escaped = "".join(_IN_LATEX.get(each, each) for each in plain)
-        escaped = re.sub(r"(?<=\d) \\%", r"\\,\\%", escaped)  # a line must not break here
+        escaped = _raised(re.sub(r"(?<=\d) \\%", r"\\,\\%", escaped))  # a line must not break here
         return escaped if kind == "plain" else rf"\text{'tt' if kind == 'code' else 'bf'}{{{escaped}}}"
 
     return "".join(written(*each) for each in spans(text))
