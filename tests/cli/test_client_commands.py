@@ -173,3 +173,20 @@ def test_judged_and_labelled_from_a_shell(tmp_path: Path, monkeypatch: pytest.Mo
         text = said("verdict", "one")
         assert "The judge alone would say: too early" in text
         assert "2 labels, 0 missing, 0 awaited; the judge counts" in text
+
+
+@pytest.mark.parametrize(("sure", "high"), [(0.999, 0.3), (0.8, 0.5)])
+def test_a_verdict_says_why_a_gate_may_differ_and_intervals_overlap(sure: float, high: float) -> None:
+    def mean(arm: str, estimate: float, low: float, high: float, seen: int = 90) -> dict[str, Any]:
+        return {"arm": arm, "observed": seen, "loss": {"estimate": estimate, "low": low, "high": high}}
+
+    found = {
+        "text": "b is better than a", "state": "decided", "best": "b", "out": ["a"], "sure": sure, "decided_at": 1234,
+        "risk": 0.05, "drift": True, "since": None, "remark": None, "incumbent": None, "regret": None,
+        "arms": [mean("a", 0.6, 0.4, 0.8), mean("b", 0.2, 0.1, high), mean("new", 0.5, 0.0, 1.0, seen=0)],
+    }  # fmt: skip
+    text = verdict.verdict_text(found)
+    assert f"Decided at round 1,234; the evidence now shows the same at a level of {100 * sure:.4g} %" in text
+    assert ("a gate goes by the evidence now, so it may not pass" in text) == (sure < 0.95)
+    assert ("Intervals of means overlap" in text) == (high >= 0.4)
+    assert next(line for line in text.splitlines() if line.startswith("new")).split() == ["new", *"–––", "0"]

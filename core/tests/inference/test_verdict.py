@@ -62,6 +62,13 @@ def test_too_early_says_how_long(drift: bool) -> None:
     assert verdict(more, ["a", "b"], drift=drift).state == "decided"
 
 
+@pytest.mark.parametrize(("seen", "forecast"), [(29, False), (30, True)])
+def test_there_is_no_forecast_from_a_few_observations(seen: int, forecast: bool) -> None:
+    found = verdict(played([0.5, 0.4], seen, seed=3), ["a", "b"])
+    assert (found.state, found.more_observations is not None) == ("open", forecast)
+    assert forecast == (found.text != "too early to tell how many more observations it takes")
+
+
 @pytest.mark.parametrize("drift", [True, False])
 def test_the_level_is_the_highest_at_which_the_verdict_holds(drift: bool) -> None:
     sequences = played([0.5, 0.36], 1_000, seed=1)

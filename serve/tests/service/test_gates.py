@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.client.errors import Invalid
-from decoupled.inference import Sequences
+from decoupled.inference import Sequences, verdict
 from decoupled.learner.losses import LossRange
 from decoupled_serve.service.experiment.watched import WatchedExperiment, gate_of
 from support.http_service import Service
@@ -79,7 +79,11 @@ def test_it_asks_about_now_and_closes_again() -> None:
     for n in range(2_000):
         later.update(n % 2, 2.0, 1.0 if n % 2 else 0.5, law=[0.5, 0.5])
     assert later.difference(1, 0).high < 0.0, "what a verdict has decided stays so"
-    assert gate_of(replace(found, sequences=later), "next", None, 0.0).state == "failed"
+    closed = gate_of(replace(found, sequences=later), "next", None, 0.0)
+    assert closed.state == "failed"
+    at = verdict(later, ["current", "next"]).decided_at
+    assert f"the verdict for next, decided at round {at:,}, stays" in closed.text
+    assert "verdict" not in gate_of(replace(found, sequences=later), "current", None, 0.0).text
 
 
 def test_arms_that_are_not_there_are_named() -> None:

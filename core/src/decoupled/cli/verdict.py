@@ -46,8 +46,7 @@ def verdict_text(found: dict[str, Any]) -> str:
     """
     lines = [found["text"]]
     if found["decided_at"] is not None:
-        level = f"{100.0 * min(found['sure'], 0.9999):.4g} %"
-        lines.append(f"The evidence of now shows the same at a level of {level}.")
+        lines.append(_now(found))
     if found.get("warning"):
         lines.append(f"Warning: {found['warning']}.")
     elif found.get("judge"):
@@ -57,11 +56,34 @@ def verdict_text(found: dict[str, Any]) -> str:
     if found["incumbent"] is not None:
         lines.append(_incumbent(found["incumbent"], found["incumbent_released"]))
     lines += ["", _arms(found["arms"]), ""]
+    if _overlap(found):
+        lines.append("Intervals of means overlap, although arms are out: " + OVERLAP)
     if found["regret"] is not None:
         lines.append(_regret(found["regret"], found["regret_against"]))
     if found.get("judge_report"):
         lines += [*_judge(found["judge_report"]), ""]
     return "\n".join(lines + _validity(found))
+
+
+# A verdict bets on the difference of two arms, over the rounds that could explore both.
+OVERLAP = "arms are compared by their difference, which takes less evidence than two separate means."
+
+
+def _now(found: dict[str, Any]) -> str:
+    """How far the evidence now bears out what was decided, and whether a gate can therefore say something else."""
+    level = f"Decided at round {found['decided_at']:,}; the evidence now shows the same at a level of "
+    level += f"{100.0 * min(found['sure'], 0.9999):.4g} %"
+    if found["sure"] >= 1.0 - found["risk"]:
+        return f"{level}."
+    return f"{level} only. A verdict stays; a gate goes by the evidence now, so it may not pass."
+
+
+def _overlap(found: dict[str, Any]) -> bool:
+    """Whether the interval of an arm that is out overlaps that of the best one."""
+    losses = {each["arm"]: each["loss"] for each in found["arms"] if each["observed"]}
+    best = losses.get(found.get("best"))
+    out = [losses[arm] for arm in found.get("out", ()) if arm in losses]
+    return best is not None and any(each["low"] <= best["high"] for each in out)
 
 
 def _validity(found: dict[str, Any]) -> list[str]:
@@ -115,7 +137,8 @@ def _incumbent(arm: object, released: bool) -> str:
 def _arms(arms: list[dict[str, Any]]) -> str:
     rows: list[tuple[str, ...]] = [("arm", "mean loss", "from", "to", "observed")]
     for each in arms:
-        ends = (_number(each["loss"][end]) for end in ("estimate", "low", "high"))
+        seen = each["observed"] > 0
+        ends = (_number(each["loss"][end]) if seen else "–" for end in ("estimate", "low", "high"))
         rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))
     return aligned(rows)
 

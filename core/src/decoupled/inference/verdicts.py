@@ -23,6 +23,7 @@ State: TypeAlias = Literal["decided", "narrowed", "open"]
 
 _NAMED = 3  # arms that a sentence names
 _MOST = 10**9  # observations; a longer wait is no plan
+_LEAST = 30  # observations; from fewer, a forecast would be noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Verdict:
         sure: the highest level at which the evidence of now shows the same; None while it is open. It is below 1 - risk if
             the evidence has become less since `decided_at`.
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
-            explored as often as until now; None if it is decided, or if nobody can tell.
+            explored as often as until now; None if it is decided, if nobody can tell, and before 30 observations.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
             to explore both; "running": the same, if that chance is known in no round; "stationary": the losses seen of
             each arm, if no mean changes.
@@ -138,7 +139,7 @@ def verdict(
 
 def _more(observed: int, times: float) -> int | None:
     """How many more observations make so many times those so far."""
-    if not math.isfinite(times) or observed * times > _MOST:
+    if observed < _LEAST or not math.isfinite(times) or observed * times > _MOST:
         return None
     more = observed * (times - 1.0)
     step = 10 ** max(math.floor(math.log10(max(more, 1.0))) - 1, 0)  # two digits: it is a guess

@@ -178,10 +178,20 @@ class Gate:
     risk: float
     observed: int
     state_version: int
+    decided_at: int | None = None  # the round of a verdict that says more than the gate
 
     @property
     def text(self) -> str:
-        """The state as a sentence."""
+        """The state as a sentence, and why a verdict says something else if it does."""
+        if self.decided_at is None:
+            return self._said
+        return (
+            f"{self._said}; the verdict for {self.arm}, decided at round {self.decided_at:,}, stays, "
+            "and a gate asks what the evidence shows now, against each arm"
+        )
+
+    @property
+    def _said(self) -> str:
         others = ", ".join(str(each.arm) for each in self.against)
         by = f" by more than {abs(self.margin):.4g}" if self.margin else ""
         if self.state == "waiting":
@@ -228,9 +238,14 @@ def gate_of(watched: WatchedExperiment, arm: str, against: str | None, margin: f
         state = "passed"
     elif any(each.difference.low > margin for each in found):
         state = "failed"
+    decided = None
+    if state != "passed" and margin >= 0:
+        judged = verdict(sequences, watched.names)
+        if watched.names[place] in judged.left and {each.arm for each in found} <= set(judged.out):
+            decided = judged.decided_at
     return Gate(
         watched.experiment, watched.names[place], state, margin, found,
-        sequences.risk, sequences.observed, watched.state_version,
+        sequences.risk, sequences.observed, watched.state_version, decided,
     )  # fmt: skip
 
 
