@@ -358,6 +358,7 @@ def test_an_experiment_begins_with_its_verdict(tab: Tab, service: Service) -> No
     for _ in range(20):
         with_feedback(service, "verdict", 20)
     tab.until(lambda: "red is out" in text.inner_text())
+    tab.until(lambda: page.locator("[data-verdict=verdict]").inner_text() == "2 of 3 arms left")
     found = service.http.get("/v1/experiments/verdict/verdict").json()
     assert found["incumbent_released"] is True
     page.locator("#incumbent", has_text="was the incumbent").wait_for()
@@ -480,7 +481,9 @@ def test_a_segment_is_picked_and_its_arms_are_shown(tab: Tab, service: Service) 
     page = tab.open("experiments/aware")
     page.locator("#segments").wait_for()
     assert page.locator("#segment option").all_inner_texts() == ["law", "<b>art</b>", "(none)"]
-    assert page.locator("#segments-text").inner_text() == "too early: no segment is decided"
+    assert page.locator("#verdict-text").inner_text() == "Too early: no segment is decided"
+    assert page.locator("#verdict-pooled").inner_text().startswith("Over all requests: too early")
+    page.locator("[data-verdict=aware]", has_text="0 of 3 segments decided").wait_for()
     page.select_option("#segment", "<b>art</b>")
     page.get_by_text("from 2 losses of 2 decisions").wait_for()
     rows = page.locator("#segments tbody tr").all()

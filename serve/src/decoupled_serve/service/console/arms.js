@@ -2,7 +2,7 @@
 
 import { swatch } from "./charts.js";
 import { count, decimal, el, percent, setText, svg } from "./dom.js";
-import { lossDigits } from "./verdict.js";
+import { lossDigits, overlapText } from "./verdict.js";
 
 const PAGE = 50;
 const HEADS = [
@@ -56,8 +56,9 @@ export function armsTable(experiment) {
   const digits = lossDigits(experiment.loss_range);
   const body = el("tbody", { role: "rowgroup" });
   const more = el("button", { type: "button", class: "quiet", hidden: true });
+  const overlap = el("span", { id: "overlap", "data-varies": true });
   const hint = el("p", { class: "hint" },
-    `Exploited next, explored next: the exact probabilities for the next decision${experiment.policy.segments ? ", if nothing is known of its request" : ""}. Mean loss: over all observed decisions that could explore the arm, with an interval that holds at every moment at once.`);
+    `Exploited next, explored next: the exact probabilities for the next decision${experiment.policy.segments ? ", if nothing is known of its request" : ""}. Mean loss: over all observed decisions that could explore the arm, with an interval that holds at every moment at once.`, overlap);
   const node = el("div", {},
     el("table", { class: "arms", role: "table", "aria-label": "Arms" },
       el("thead", { role: "rowgroup" }, el("tr", { role: "row" },
@@ -97,6 +98,7 @@ export function armsTable(experiment) {
     update,
     judge(verdict) {
       losses = new Map(verdict.arms.map((each) => [each.arm, each]));
+      setText(overlap, overlapText(verdict));
       if (latest) update(...latest);
     },
   };

@@ -4,6 +4,7 @@ import { el, svg, percent } from "./dom.js";
 
 export const COLOURS = 8;
 const HEIGHT = 280;
+const DASHES = ["none", "7 4", "2 3", "10 3 2 3"]; // of the ends of bands, which lie over each other
 
 export function ticks(low, high, wanted = 5) {
   const span = high - low || 1;
@@ -90,11 +91,11 @@ export function lineChart(host, { label, series, xMax, xTitle, yTitle, yRange })
     x, y, xTicks: ticks(0, xMax, wide ? 5 : 3), yTicks: ticks(low, high, 5), xText: short, yText: short, xTitle, yTitle,
   });
   if (low < 0 && high > 0) root.append(svg("line", { class: "axis", x1: box.left, x2: box.right, y1: y(0), y2: y(0) }));
-  for (const each of series) {
+  for (const [i, each] of series.entries()) {
     if (each.band?.length > 1) {
       const upper = each.band.map(([at, , to]) => [x(at), y(to)]);
       const lower = each.band.map(([at, from]) => [x(at), y(from)]).reverse();
-      root.append(svg("path", { class: `band ${each.colour}`, d: `${path([...upper, ...lower])}Z` }));
+      root.append(svg("path", { class: `band ${each.colour}`, "stroke-dasharray": DASHES[i % DASHES.length], d: `${path([...upper, ...lower])}Z` }));
     }
   }
   const ends = [];

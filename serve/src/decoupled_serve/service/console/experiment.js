@@ -60,12 +60,11 @@ export function experimentPanel(host, experiment, changed, news) {
     const path = experimentPath(experiment.name);
     try {
       const [judged, past] = await Promise.all([ask(`${path}/verdict`), ask(`${path}/history`)]);
-      verdict.update(judged);
+      verdict.update(judged, await segments?.look());
       table.judge(judged);
       setText(regret, regretText(judged, experiment.loss_range));
       cost.hidden = false;
       history.update(past);
-      await segments?.look();
       seen = happened;
     } catch (error) {
       problem.textContent = error.message;

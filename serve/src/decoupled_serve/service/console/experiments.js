@@ -1,15 +1,20 @@
 // The list of experiments, next to the selected one.
 
-import { access, experiments, may } from "./api.js";
-import { el } from "./dom.js";
+import { access, ask, experimentPath, experiments, may } from "./api.js";
+import { el, setText } from "./dom.js";
 import { experimentPanel } from "./experiment.js";
 import { poll } from "./live.js";
+import { hasSegments } from "./segments.js";
+import { briefly } from "./verdict.js";
 
 const HOW = [
   ["Ask for a decision", "It names an arm to use and an arm to try. Often they are the same.", "POST v1/experiments/NAME/decisions"],
   ["Use one, try the other", "Serve the exploited arm. Try the explored arm in shadow, on a sample, or offline.", '{"exploit": "a", "explore": "b", …}'],
   ["Send the loss of the arm you tried", "Late, twice or out of order: it is applied once, and it is on disk before the service responds.", "PUT v1/decisions/ID/feedback"],
 ];
+
+const JUDGED = 50; // the first experiments of the list show their verdicts,
+const AT_ONCE = 8; // so many of which are asked for each time, as each may have to be computed
 
 const NOTES = { archived: " · archived", compiling: " · compiling…", failed: " · does not compile" };
 
@@ -25,6 +30,23 @@ export function experimentsView(host, chosen) {
   host.append(el("div", { class: chosen ? "split chosen" : "split" }, side, panel));
 
   let shown = null, stopPanel = () => {}, last = "", changes = 0, waiting = false;
+  const verdicts = new Map(); // by experiment: the state that it was asked for, its words, and where they stand
+
+  async function judge(found) {
+    const stale = found.slice(0, JUDGED).filter((each) => ["ready", "archived"].includes(each.status) && each.state_version > 0
+      && verdicts.get(each.name).version !== each.state_version
+      && performance.now() - verdicts.get(each.name).asked > (hasSegments(each) ? 60_000 : 0)); // segments are read from the log
+    for (const each of stale.slice(0, AT_ONCE)) {
+      const known = verdicts.get(each.name);
+      Object.assign(known, { version: each.state_version, asked: performance.now() });
+      try {
+        setText(known.node, briefly(await ask(`${experimentPath(each.name)}/${hasSegments(each) ? "segments" : "verdict"}`)));
+      } catch (error) { // what is wrong, its own page says; what is being loaded is asked for again
+        if (error.status === 503) known.version = -1;
+      }
+    }
+  }
+
   const version = (experiment) => JSON.stringify([experiment.status, experiment.arms, experiment.guardrails, experiment.budget]);
 
   function open(experiment, news) {
@@ -56,7 +78,8 @@ export function experimentsView(host, chosen) {
     const text = JSON.stringify(found.map((each) => [each.name, each.status, each.arms.length, each.guardrails.pinned]));
     if (text !== last) {
       last = text;
-      list.replaceChildren(...found.map((each) => entry(each, each.name === (chosen ?? only))));
+      for (const { name } of found) if (!verdicts.has(name)) verdicts.set(name, { version: -1, asked: -Infinity, node: el("span", { class: "hint", "data-verdict": name, "data-varies": true }) });
+      list.replaceChildren(...found.map((each) => entry(each, each.name === (chosen ?? only), verdicts.get(each.name).node)));
       side.hidden = found.length === 0;
     }
     // Where there is nothing to choose from, home is the one experiment.
@@ -64,6 +87,7 @@ export function experimentsView(host, chosen) {
     if (wanted && shown !== version(wanted)) open(wanted);
     else if (!wanted && shown === null) panel.replaceChildren(...invitation(found.length, chosen));
     waiting = found.some((each) => each.status === "compiling");
+    await judge(found);
   }, () => (shown === null || waiting ? 2000 : 5000));
 
   return () => {
@@ -72,12 +96,13 @@ export function experimentsView(host, chosen) {
   };
 }
 
-function entry(experiment, here) {
+function entry(experiment, here, verdict) {
   return el("li", {},
     el("a", { href: `#experiments/${encodeURIComponent(experiment.name)}`, "aria-current": here ? "page" : null },
       el("bdi", { class: "name" }, experiment.name),
       el("span", { class: "hint" }, `${experiment.policy_label} · ${experiment.arms.length} arms`,
-        experiment.demo ? " · demo" : "", experiment.guardrails.pinned === null ? "" : " · pinned", NOTES[experiment.status] ?? "")));
+        experiment.demo ? " · demo" : "", experiment.guardrails.pinned === null ? "" : " · pinned", NOTES[experiment.status] ?? ""),
+      verdict));
 }
 
 function invitation(howMany, chosen) {

@@ -4,18 +4,23 @@ import { count, decimal, el, percent, setText } from "./dom.js";
 
 export function verdictPanel() {
   const text = el("bdi", { id: "verdict-text", "data-varies": true });
+  const pooled = el("p", { class: "hint", id: "verdict-pooled", "data-varies": true, hidden: true });
   const remark = el("p", { class: "hint", id: "verdict-remark", "data-varies": true, hidden: true });
   const judge = el("p", { class: "hint", id: "verdict-judge", "data-varies": true, hidden: true });
   const warning = el("p", { class: "problem", id: "verdict-warning", role: "alert", hidden: true });
   const incumbent = el("p", { class: "hint", id: "incumbent", hidden: true });
   const node = el("div", { class: "verdict", id: "verdict", "data-state": "open", hidden: true },
-    el("h2", {}, "Which arm is best?"), el("p", { class: "answer" }, text), warning, judge, remark, incumbent);
+    el("h2", {}, "Which arm is best?"), el("p", { class: "answer" }, text), pooled, warning, judge, remark, incumbent);
   return {
     node,
-    update(verdict) {
+    // With segments, what they say comes first: the mean over all requests may hide it.
+    update(verdict, segments) {
+      const apart = segments?.segments.length ? segments : null;
       node.hidden = false;
-      node.dataset.state = verdict.state;
-      setText(text, capital(verdict.text));
+      node.dataset.state = apart ? stateOf(apart.segments) : verdict.state;
+      setText(text, capital((apart ?? verdict).text));
+      pooled.hidden = apart === null;
+      if (apart) setText(pooled, `Over all requests: ${verdict.text}.`);
       judge.hidden = !verdict.judge_report;
       if (verdict.judge_report) setText(judge, judgeText(verdict));
       warning.hidden = !verdict.warning;
@@ -31,10 +36,25 @@ export function verdictPanel() {
 
 const capital = (text) => (/^too early/.test(text) ? `T${text.slice(1)}` : text); // the name of an arm stays as it is
 
+function stateOf(segments) {
+  if (segments.every(({ state }) => state === "decided")) return "decided";
+  return segments.some(({ state }) => state !== "open") ? "narrowed" : "open";
+}
+
+// In the list of experiments, in a few words.
+export function briefly({ state, best, left, arms, segments, others }) {
+  if (segments?.length) {
+    const known = segments.filter((each) => each.state === "decided").length;
+    return `${count(known)} of ${count(segments.length)}${others ? " listed" : ""} segments decided`;
+  }
+  if (state === "decided") return `decided: ${best}`;
+  return state === "narrowed" ? `${count(left.length)} of ${count(arms.length)} arms left` : "not decided";
+}
+
 // A verdict holds as of the round at which it was decided, and losses may have drifted since.
-function noteOf({ decided_at: at, sure, drift, remark }) {
-  const now = at === null ? "" : `The evidence of now shows the same at a level of ${percent(Math.min(Math.floor(1000 * sure) / 1000, 0.999), 1)}`
-    + `${drift ? "; what was decided holds as of its round" : ""}. `;
+function noteOf({ decided_at: at, sure, risk, drift, remark }) {
+  const now = at === null ? "" : `Decided at round ${count(at)}; the evidence now shows the same at a level of ${percent(Math.min(Math.floor(1000 * sure) / 1000, 0.999), 1)}`
+    + (sure < 1 - risk ? " only. A verdict stays; a gate goes by the evidence now, so it may not pass. " : `${drift ? "; what was decided holds as of its round" : ""}. `);
   return now + (remark === null ? "" : `${remark[0].toUpperCase()}${remark.slice(1)}.`);
 }
 
@@ -47,6 +67,13 @@ function incumbentText({ incumbent, incumbent_released: released }) {
   return released
     ? `${incumbent} was the incumbent. Another arm was found to be better, so the policy chooses what is used.`
     : `${incumbent}, the incumbent, is used until another arm is known to be better. Exploring and learning go on.`;
+}
+
+// Why the intervals of two means may overlap although one arm is shown to be worse.
+export function overlapText({ best, out, arms }) {
+  const losses = new Map(arms.filter((each) => each.observed).map((each) => [each.arm, each.loss]));
+  const overlaps = losses.has(best) && out.some((arm) => losses.has(arm) && losses.get(arm).low <= losses.get(best).high);
+  return overlaps ? " Intervals overlap, although arms are out: arms are compared by their difference, which takes less evidence than two separate means." : "";
 }
 
 // Losses with as many digits as their range deserves.
