@@ -186,7 +186,13 @@ def test_a_verdict_says_why_a_gate_may_differ_and_intervals_overlap(sure: float,
         "arms": [mean("a", 0.6, 0.4, 0.8), mean("b", 0.2, 0.1, high), mean("new", 0.5, 0.0, 1.0, seen=0)],
     }  # fmt: skip
     text = verdict.verdict_text(found)
-    assert f"Decided at round 1,234; the evidence now shows the same at a level of {100 * sure:.4g} %" in text
+    assert (
+        f"Decided at round 1,234; the evidence now shows the same at a level of {100 * sure:.4g} %" in text
+    )
     assert ("a gate goes by the evidence now, so it may not pass" in text) == (sure < 0.95)
     assert ("Intervals of means overlap" in text) == (high >= 0.4)
-    assert next(line for line in text.splitlines() if line.startswith("new")).split() == ["new", *"–––", "0"]
+    assert next(line for line in text.splitlines() if line.startswith("new")).split() == [
+        "new",
+        *"–––",
+        "0",
+    ]
