@@ -193,6 +193,6 @@ def test_a_verdict_says_why_a_gate_may_differ_and_intervals_overlap(sure: float,
     assert ("Intervals of means overlap" in text) == (high >= 0.4)
     assert next(line for line in text.splitlines() if line.startswith("new")).split() == [
         "new",
-        *"–––",
+        *"---",
         "0",
     ]

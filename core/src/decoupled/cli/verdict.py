@@ -138,7 +138,7 @@ def _arms(arms: list[dict[str, Any]]) -> str:
     rows: list[tuple[str, ...]] = [("arm", "mean loss", "from", "to", "observed")]
     for each in arms:
         seen = each["observed"] > 0
-        ends = (_number(each["loss"][end]) if seen else "–" for end in ("estimate", "low", "high"))
+        ends = (_number(each["loss"][end]) if seen else "-" for end in ("estimate", "low", "high"))
         rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))
     return aligned(rows)
 
