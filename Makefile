@@ -61,7 +61,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper replication mirror litellm litellm-shadow notebooks docs build release-check check-packages native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
+.PHONY: help run paper replication mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -117,7 +117,13 @@ build: $(WHEEL_STAMP) ## Build the wheels and the sdists of the three packages i
 	@rm -rf dist
 	@for package in $(PACKAGES); do (cd $$package && ../$(WHEEL_VENV)/bin/python -m hatchling build -d ../dist) || exit; done
 
-release-check: build check-packages ## Build the packages and check them, the workflows and the metadata with stock checkers
+release-check: build check-packages sbom ## Build the packages and check them, the workflows and the metadata with stock checkers
+
+# What the container image installs, with versions and hashes. The packages themselves pin no dependency.
+sbom: $(RELEASE_STAMP) ## Write the software bill of materials of the image: out/sbom.cdx.json (CycloneDX)
+	@mkdir -p out
+	@$(RELEASE_VENV)/bin/cyclonedx-py requirements --pyproject serve/pyproject.toml --mc-type application --output-reproducible \
+	  --spec-version 1.6 --validate --output-file out/sbom.cdx.json requirements/image.txt
 
 check-packages: $(RELEASE_STAMP)
 	@$(RELEASE_VENV)/bin/twine check --strict dist/*
@@ -125,7 +131,8 @@ check-packages: $(RELEASE_STAMP)
 	@$(RELEASE_VENV)/bin/validate-pyproject pyproject.toml $(PACKAGES:%=%/pyproject.toml)
 	@$(RELEASE_VENV)/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	@$(RELEASE_VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	@$(RELEASE_VENV)/bin/zizmor --offline --no-progress .github/workflows
+	@$(RELEASE_VENV)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	@$(RELEASE_VENV)/bin/zizmor --offline --no-progress .github
 
 native: $(COMPILER_STAMP) ## Build the machine code that ships, for this processor, unless it is up to date: two minutes
 	@$(NATIVE)

@@ -94,6 +94,10 @@ def test_the_other_packages_the_client_and_the_deployment_have_the_version_of_co
     assert (locked["version"], locked["packages"][""]["version"]) == (client, client)
     images = [text(f"deploy/kubernetes/{each}/kustomization.yaml") for each in ("base", "migrate")]
     assert [yaml.safe_load(each)["images"][0]["newTag"] for each in images] == [release, release]
+    chart, values = (
+        yaml.safe_load(text(f"deploy/helm/decoupled/{each}.yaml")) for each in ("Chart", "values")
+    )
+    assert (chart["version"], chart["appVersion"], values["image"]["tag"]) == (release, release, release)
 
 
 def test_the_page_on_versioning_names_the_versions_of_the_formats() -> None:

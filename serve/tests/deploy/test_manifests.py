@@ -200,6 +200,74 @@ def test_every_kustomization_names_its_files(folder: str) -> None:
             assert violations(content) == []
 
 
+# The Helm chart
+
+CHART = ROOT / "deploy" / "helm" / "decoupled"
+
+
+def valued(text: str, values: Any) -> str:
+    """A template of ours with its values: only the forms that the templates have, so an unknown one stays and fails."""
+    text = re.sub(
+        r" *\{\{- range .*?\{\{- end \}\}\n|\{\{- (?:if .*?|end) \}\}\n", "", text, flags=re.DOTALL
+    )  # off by default
+
+    def value(path: str) -> Any:
+        found = values
+        for name in path.split("."):
+            found = found[name]
+        return found
+
+    text = text.replace("{{ .Release.Name }}", "decoupled")
+    text = re.sub(
+        r"\{\{ add \.Values\.(\S+) (\d+) \}\}", lambda term: str(value(term[1]) + int(term[2])), text
+    )
+    text = re.sub(r"\{\{ \.Values\.(\S+) \| quote \}\}", lambda term: json.dumps(str(value(term[1]))), text)
+    text = re.sub(r"\{\{ toJson \.Values\.(\S+) \}\}", lambda term: json.dumps(value(term[1])), text)
+    text = re.sub(r"\{\{ \.Values\.(\S+) \}\}", lambda term: str(value(term[1])), text)
+    assert "{{" not in text
+    return text
+
+
+def expected() -> dict[str, Any]:
+    """The manifests with the image that their kustomizations name, and the migration as a hook of Helm."""
+    found = {path.stem: manifest(path) for path in MANIFESTS}
+    image = manifest(KUBERNETES / "base" / "kustomization.yaml")["images"][0]
+    for kind in ("deployment", "job"):
+        found[kind]["spec"]["template"]["spec"]["containers"][0]["image"] = (
+            f"{image['newName']}:{image['newTag']}"
+        )
+    hook = {"helm.sh/hook": "pre-install,pre-upgrade"}
+    found["job"]["metadata"]["annotations"] = hook | {
+        "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"
+    }
+    return found
+
+
+def test_the_chart_with_its_default_values_is_the_manifests() -> None:
+    values = manifest(CHART / "values.yaml")
+    templates = {path.stem: valued(path.read_text(), values) for path in (CHART / "templates").iterdir()}
+    assert {name: yaml.safe_load(text) for name, text in templates.items()} == expected()
+
+
+def test_helm_accepts_the_chart_and_renders_the_manifests() -> None:
+    if shutil.which("helm") is None:
+        pytest.skip("helm is not installed here: what it makes of the chart was NOT checked")
+    subprocess.run(["helm", "lint", "--strict", str(CHART)], check=True)
+    options = ["--set", "serviceMonitor=true"]
+    done = subprocess.run(
+        ["helm", "template", "decoupled", str(CHART), *options], capture_output=True, text=True, check=True
+    )
+    rendered = {each["kind"].lower(): each for each in yaml.safe_load_all(done.stdout)}
+    assert rendered == expected()
+    options = ["--set-json", 'settings={"ACCESS_LOG": "true"}']
+    done = subprocess.run(
+        ["helm", "template", "x", str(CHART), *options], capture_output=True, text=True, check=True
+    )
+    assert {"name": "DECOUPLED_ACCESS_LOG", "value": "true"} in next(
+        each for each in yaml.safe_load_all(done.stdout) if each["kind"] == "Deployment"
+    )["spec"]["template"]["spec"]["containers"][0]["env"]
+
+
 # systemd
 
 
