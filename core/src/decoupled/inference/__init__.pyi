@@ -19,6 +19,8 @@ from .ordering import MOST_PATIENCE as MOST_PATIENCE
 from .ordering import PATIENCE as PATIENCE
 from .ordering import settled as settled
 from .sequences import Sequences as Sequences
+from .sums import most_segments as most_segments
+from .sums import share_of_segment as share_of_segment
 from .verdicts import Verdict as Verdict
 from .verdicts import best_looking as best_looking
 from .verdicts import compared_rounds as compared_rounds

@@ -63,6 +63,27 @@ def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
     return float(risks.min())
 
 
+def within(sums: Sums, margin: float, risk: float, drift: bool) -> Ints:
+    """The arms, of at most a hundred, that are shown now not to be worse than any other by more than a margin.
+
+    All that is ever shown so holds together, for every margin, with probability 1 - risk.
+    """
+    live, basis = np.array(sums.live, np.int64), basis_of(sums, drift)
+    if basis == "stationary":
+        by = -margin / sums.width
+        columns = [plain_evidence(sums, live, arm, by) for arm in live.tolist()]
+        evidence = np.stack(columns, axis=1)
+    else:
+        slots = sums.pairs.slots(live.tolist())
+        if slots.min() < 0:  # pairs of arms are not followed
+            return live[:0]
+        evidence = sums.pairs.evidence(slots, slots, -margin)
+    shares = np.stack([sums.share_of_pairs(live, arm) for arm in live.tolist()], axis=1)
+    shown = evidence >= -np.log(risk * shares)
+    np.fill_diagonal(shown, True)
+    return live[shown.all(axis=0)]
+
+
 def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
     """The place, among these arms, of the one that looks best by the evidence that compares them."""
     means = comparable_means(sums, basis != "stationary")[arms]

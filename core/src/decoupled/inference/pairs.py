@@ -140,9 +140,16 @@ class Pairs:
 
     # What they say
 
-    def evidence(self, ones: Ints, twos: Ints) -> Floats:
-        """The logarithms of what was won by betting that the arms in these slots (rows) are worse than those (columns)."""
-        found: Floats = log_sum_exp(self._logs(ones[:, None], twos[None, :]))[0]
+    def evidence(self, ones: Ints, twos: Ints, by: float = 0.0) -> Floats:
+        """The logarithms of what was won by betting that the arms in these slots (rows) are worse than those (columns).
+
+        With `by`, worse by more than that; a number below 0 says by how much they may be better.
+        """
+        rows, columns = ones[:, None], twos[None, :]
+        logs = self._logs(rows, columns)
+        if by != 0.0:
+            logs -= BETS * (by * self.weight(rows, columns))[..., None]
+        found: Floats = log_sum_exp(logs)[0]
         return found
 
     def evidence_after(self, times: float, ones: Ints, two: int) -> Floats:

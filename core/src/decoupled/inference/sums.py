@@ -5,6 +5,7 @@ When arm e was explored with weight W and the loss l was seen, W l and W (1 - l)
 given arm, with zeros in the rounds that explored another arm, their means are its mean loss and 1 minus that.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -304,6 +305,40 @@ def share_of_batch(batch: int) -> float:
     [0.9, 0.05, 0.0167]
     """
     return _START if batch == 0 else (1.0 - _START) / (batch * (batch + 1))
+
+
+def share_of_segment(number: int) -> float:
+    """The share of a risk for the segment that appeared as this one, 1 for the first: all shares sum to 1.
+
+    A segment appears with its first decision, before any loss of it is seen. So its share depends on nothing that it
+    could show.
+
+    Args:
+        number: which segment it is, in order of appearance.
+
+    >>> from decoupled.inference import share_of_segment
+    >>> round(share_of_segment(1), 3), round(sum(map(share_of_segment, range(1, 100_000))), 3)
+    (0.608, 1.0)
+    """
+    return 6.0 / (math.pi * number) ** 2
+
+
+_SEGMENTS = 10, 1_000  # at least and at most; with many arms fewer, since each keeps numbers for every pair of them
+_SEGMENT_PAIRS = 100_000  # of arms, in all segments together
+
+
+def most_segments(arms: int) -> int:
+    """How many segments have sequences of their own.
+
+    Args:
+        arms: how many arms there are.
+
+    >>> from decoupled.inference import most_segments
+    >>> most_segments(2), most_segments(20), most_segments(5_000)
+    (1000, 250, 10)
+    """
+    fewest, most = _SEGMENTS
+    return min(most, max(fewest, _SEGMENT_PAIRS // min(arms, 100) ** 2))
 
 
 def _in_batches(batches: Ints, counts: Ints) -> Floats:

@@ -133,6 +133,11 @@ class Contexts:
         """What a decision keeps if it is interrupted before it is known: nothing."""
         return _NO_SERIALS, _NO_VALUES, False, {}
 
+    @property
+    def segment(self) -> int:
+        """The place of the segment of the context at hand."""
+        return int(self._scalars.item(at_place.WANTED))
+
     def derive(self) -> None:
         """Derive what depends on the context, before anything but a decision or an update reads the state."""
         if self._scalars.item(at_place.ENTERING):

@@ -1,5 +1,6 @@
 """Guardrails at work: from the arm that the policy drew to the arm that is served, and a learner's calls about them."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -8,15 +9,21 @@ from ..base.arrays import Floats, Ints
 from ..base.turns import TakesTurns, in_turn
 from ..decision import Served
 from ..errors import ArmError, ParameterError, UnsupportedError
+from ..kernels.random.keyed import keyed_race
+from ..kernels.state import ROUND
 from .arms import ArmNames
 from .context import Advice, Context, Contexts, checked_advice, refuse_context
 from .guardrails import Guardrails
+from .losses import LossRange
 from .pending import Unfinished, Waiting, undone_by
 from .runner import Running
 from .seeds import hashed
 
 if TYPE_CHECKING:
     from .watch import Watch
+
+
+WHOLE = -1  # in place of a segment, where none are told apart
 
 
 class Guard:
@@ -30,19 +37,33 @@ class Guard:
         draws: how many draws were made.
         released: whether another arm was found to be better than the incumbent. It stays so.
         next_look: after how many observations to look for that again.
+        shown: for each segment, or `WHOLE`, the serials of the arms that were shown to be within the margin of every other
+            one; and from how many observations on that is to be looked at again.
+        frozen: the law that keys draw from, by the arms' places; None without a margin for switches.
     """
 
-    __slots__ = ("draws", "next_look", "released", "rules")
+    __slots__ = ("draws", "frozen", "next_look", "released", "rules", "shown")
 
     def __init__(
         self, rules: Guardrails, draws: int = 0, released: bool = False, next_look: int = 0
     ) -> None:
         self.rules, self.draws, self.released, self.next_look = rules, draws, released, next_look
+        self.shown: dict[int, tuple[int, list[int]]] = {}
+        self.frozen: Floats | None = None
 
     def following(self, rules: Guardrails) -> "Guard":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
         same = rules.incumbent == self.rules.incumbent
-        return Guard(rules, self.draws, self.released and same, self.next_look if same else 0)
+        guard = Guard(rules, self.draws, self.released and same, self.next_look if same else 0)
+        guard.frozen = None if rules.switch_margin is None else self.frozen
+        return guard
+
+    def with_arms(self, count: int) -> "Guard":
+        """The guard for so many arms: keys do not draw those that came until the frozen law is replaced."""
+        guard = self.following(self.rules)
+        if guard.frozen is not None:
+            guard.frozen = np.pad(guard.frozen, (0, count - len(guard.frozen)))
+        return guard
 
     def is_due(self, observed: int) -> bool:
         """Whether to look, after so many observations, if another arm is better than the incumbent.
@@ -67,11 +88,19 @@ class Guard:
         return left
 
     def serve(
-        self, drawn: int, arms: ArmNames, part: Ints | None, stream: bytes, key: int | None = None
+        self,
+        drawn: int,
+        arms: ArmNames,
+        part: Ints | None,
+        stream: bytes,
+        key: int | None = None,
+        good: Collection[int] = (),
+        serials: Ints | None = None,
     ) -> tuple[int, str | None]:
         """The place of the arm to serve, and the rule that chose it; None if it is the policy's draw.
 
-        A key is always on the same side of the hold-out and the floors.
+        A key is always on the same side of the hold-out and the floors. `good` are the places of the arms whose loss is
+        known to be within the margin, and `serials` those that a key draws by.
         """
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
@@ -81,9 +110,23 @@ class Guard:
             chosen, reason = self._by_share(u, arms, part)
             if chosen is not None:
                 return chosen, reason
-        if not self.released and (incumbent := _place(rules.incumbent, arms, part)) is not None:
-            return incumbent, "incumbent"
+        if rules.incumbent is not None and not self.released:
+            incumbent = _place(rules.incumbent, arms, part)
+            return (drawn, None) if incumbent is None else (incumbent, "incumbent")
+        if (cheapest := self._cheapest(good, arms, part)) is not None:
+            return cheapest, "cheapest"
+        if key is not None and serials is not None and self.frozen is not None:
+            law = self.frozen if part is None else self.frozen[part]
+            if law.any():
+                place = int(keyed_race(law, serials if part is None else serials[part], key))
+                return (place if part is None else int(part[place])), "frozen"
         return drawn, None
+
+    def _cheapest(self, good: Collection[int], arms: ArmNames, part: Ints | None) -> int | None:
+        """The place of the cheapest of these arms, of those that are available and have a price."""
+        prices = self.rules.prices
+        some = [place for place in good if arms.names[place] in prices and (part is None or place in part)]
+        return min(some, key=lambda place: (prices[arms.names[place]], place), default=None)
 
     def _by_share(self, u: float, arms: ArmNames, part: Ints | None) -> tuple[int | None, str]:
         """The arm whose share of [0, 1) contains u: first the hold-out, then the floors."""
@@ -106,14 +149,20 @@ class Guard:
         self.draws += 1
         return hashed(f"guard-{stream.hex()}-{self.draws}")
 
-    def law(self, law: Floats, arms: ArmNames, part: Ints | None) -> Floats:
-        """The probability of serving each arm, given the policy's."""
+    def law(
+        self, law: Floats, arms: ArmNames, part: Ints | None, good: Collection[int] = ()
+    ) -> Floats:
+        """The probability of serving each arm without a key, given the policy's."""
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
             return _certain(pinned, len(arms))
         rest = law
-        if not self.released and (incumbent := _place(rules.incumbent, arms, part)) is not None:
-            rest = _certain(incumbent, len(arms))
+        if rules.incumbent is not None and not self.released:
+            served = _place(rules.incumbent, arms, part)
+        else:
+            served = self._cheapest(good, arms, part)
+        if served is not None:
+            rest = _certain(served, len(arms))
         fixed = np.zeros(len(arms))
         for name, least in rules.floors.items():
             if (place := _place(name, arms, part)) is not None:
@@ -131,7 +180,15 @@ class Guard:
         """Everything as plain values; nothing if there never was a rule."""
         if not self.rules and self.draws == 0:
             return {}
-        state = {"draws": self.draws, "released": self.released, "next_look": self.next_look}
+        state: dict[str, Any] = {
+            "draws": self.draws,
+            "released": self.released,
+            "next_look": self.next_look,
+        }
+        if self.shown and not self.rules.drift:  # else it follows from the evidence of now
+            state["shown"] = [[segment, *seen] for segment, seen in self.shown.items()]
+        if self.frozen is not None:
+            state["frozen"] = self.frozen.tolist()
         return {"guard": {"rules": self.rules.to_dict(), **state}}
 
     @classmethod
@@ -141,7 +198,10 @@ class Guard:
             return cls(Guardrails())
         saved = content["guard"]
         state = (saved["draws"], saved["released"], saved["next_look"])
-        return cls(Guardrails.from_dict(saved["rules"]), *state)
+        guard = cls(Guardrails.from_dict(saved["rules"]), *state)
+        guard.shown = {segment: (until, serials) for segment, until, serials in saved.get("shown", ())}
+        guard.frozen = np.array(saved["frozen"], np.float64) if "frozen" in saved else None
+        return guard
 
 
 def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
@@ -169,6 +229,7 @@ class Guarded(TakesTurns):
     """The part of a learner that applies guardrails to the arm to exploit."""
 
     _arms: ArmNames
+    _losses: LossRange
     _running: Running
     _waiting: Waiting
     _guard: Guard
@@ -209,17 +270,30 @@ class Guarded(TakesTurns):
     @in_turn
     def _guard_by(self, rules: Guardrails) -> None:
         rules.check_arms(self._arms)
-        watch = self._watch
-        if rules.incumbent is not None and watch is None:
+        rules.check_fits(self._arms, self._losses, self._guard.rules)
+        contexts, watch = self._running.contexts, self._watch
+        if rules.switch_margin is not None and contexts is not None:
+            raise UnsupportedError(
+                "switch_margin: a law that stays knows no context, and this policy has another for each; leave it out"
+            )
+        if (rules.incumbent is not None or rules.cheapest_within is not None) and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
+        by_segment = rules.cheapest_within is not None and contexts is not None and contexts.policy.segments
+        if watch is not None and bool(by_segment) != (watch.segments is not None):
+            watch.keep_drawn(self._waiting, self._running)
+            watch = watch.copy()
+            watch.segments = {} if by_segment else None
         if watch is not None and rules.incumbent != self._guard.rules.incumbent:
             watch.keep_drawn(self._waiting, self._running)
             watch = watch.with_trial(self._running.serials, tried=rules.incumbent is not None)
         self._replace(guard=self._guard.following(rules), watch=watch)
+        self._keep_evidence()
+        self._judge()
 
     @in_turn
     def _serve(self, some: list[object] | None, key: str | None, told: Told | None = None) -> Served:
         part, word = self._part(some), self._word(key)
+        self._keep_evidence()
         self._enter(told, new=False)
         drawn = self._running.draw_exploited(part, word)
         exploit, guard = self._served(drawn, part, word)
@@ -254,7 +328,70 @@ class Guarded(TakesTurns):
 
     def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
-        return self._guard.serve(drawn, self._arms, part, self._running.stream.tobytes(), word)
+        guard, stream = self._guard, self._running.stream.tobytes()
+        serials = self._running.serials.of(np.arange(len(self._arms))) if guard.frozen is not None else None
+        return guard.serve(drawn, self._arms, part, stream, word, self._good_enough(), serials)
+
+    def _keep_evidence(self) -> None:
+        """Keep what is watched of new decisions, if what is served depends on the evidence of now.
+
+        Then it depends on the decisions and their feedback alone, whatever else was asked in between. Call this before a
+        context is entered.
+        """
+        if self._guard.rules.cheapest_within is not None and self._watch is not None:
+            self._watch.keep_drawn(self._waiting, self._running)
+
+    def _good_enough(self) -> Collection[int]:
+        """The places of the arms whose loss is known to be within the margin of every other arm's, in the context at hand."""
+        guard, watch, running = self._guard, self._watch, self._running
+        waiting = guard.rules.incumbent is not None and not guard.released
+        if guard.rules.cheapest_within is None or watch is None or waiting:
+            return ()
+        by_segment = watch.segments is not None and running.contexts is not None
+        segment = running.contexts.segment if by_segment and running.contexts is not None else WHOLE
+        if guard.rules.drift:
+            self._look(watch, segment)
+        serials = np.array(guard.shown.get(segment, (0, []))[1], np.int64)
+        places: list[int] = running.serials.places(serials)[0].tolist()
+        return places
+
+    def _look(self, watch: "Watch", segment: int) -> None:
+        """Find which arms are within the margin, unless what was found last still holds.
+
+        If losses may drift, that is a matter of this moment. If not, what is shown once holds for good, and looks, which
+        then cost more, become rarer.
+        """
+        from ..inference.comparisons import within
+        from ..inference.sums import share_of_segment
+
+        guard, rules, known = self._guard, self._guard.rules, watch.segments or {}
+        sequences = watch.sequences if segment == WHOLE else known.get(segment)
+        if sequences is None or sequences.observed < guard.shown.get(segment, (0, []))[0]:
+            return
+        share = 1.0 if segment == WHOLE else share_of_segment(1 + list(known).index(segment))
+        margin = (rules.cheapest_within or 0.0) / (self._losses.high - self._losses.low)
+        found = within(sequences.sums, margin, rules.risk * share, rules.drift).tolist()
+        observed = sequences.observed
+        guard.shown[segment] = observed + (1 if rules.drift else max(10, observed // 20)), found
+
+    def _judge(self) -> None:
+        """Judge by what was observed which arms are good enough, and the law that keys draw from."""
+        watch, rules = self._watch, self._guard.rules
+        if watch is not None and rules.cheapest_within is not None and not rules.drift:
+            for segment in [WHOLE] if watch.segments is None else list(watch.segments):
+                self._look(watch, segment)
+        if rules.switch_margin is not None:
+            self._judge_frozen(rules.switch_margin / (self._losses.high - self._losses.low))
+
+    def _judge_frozen(self, margin: float) -> None:
+        """Freeze the policy's law of now, if an arm's estimated mean beats that of the frozen law by more than the margin."""
+        guard, running, law = self._guard, self._running, self._guard.frozen
+        form, rounds = running.form, 1.0
+        if form.cumulative is not None:
+            rounds = max(running.state.scalars.item(ROUND) - 1.0, 1.0)
+        means = form.estimates(running.state) / rounds
+        if law is None or not law.any() or law @ means / law.sum() - means.min() > margin:
+            guard.frozen = running.law("exploitation_law", None)
 
     def _judge_incumbent(self, watch: "Watch") -> None:
         """Release the incumbent once what was observed since it was set shows that another arm is better."""

@@ -1,14 +1,15 @@
 """Guardrails: rules about the arm that is served, whatever the policy has drawn."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypedDict, Unpack
 
-from ..base.validation import LEAST_RISK, number_in, share_of
+from ..base.validation import LEAST_RISK, as_float, number_in, share_of
 from ..decision import Arm, ByArm
 from ..errors import ArmError, ParameterError, near_name
 from .arms import ArmNames, listed
 
+MOST_PRICED = 100  # arms, those that confidence sequences compare two by two
 _NO_RISK = "the default is 0.05"
 
 
@@ -21,9 +22,13 @@ class GuardrailFields(TypedDict, total=False):
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of the available arms.
         incumbent: the arm to exploit until another is known to be better; None for none.
-        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment.
+        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment; and
+            that `cheapest_within` ever serves an arm that is worse by more than the margin.
         drift: whether losses may drift.
         down: arms that are not available.
+        cheapest_within: the margin of loss within which the cheapest arm is good enough; None for no such rule.
+        prices: the price of each arm, for `cheapest_within`.
+        switch_margin: the margin of loss beyond which keys move to other arms; None for as soon as the policy says.
 
     >>> import decoupled as dc
     >>> changes: GuardrailFields = {"pinned": "a", "holdout": 0.05}
@@ -39,6 +44,9 @@ class GuardrailFields(TypedDict, total=False):
     risk: float
     drift: bool
     down: Sequence[Arm]
+    cheapest_within: float | None
+    prices: ByArm
+    switch_margin: float | None
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,9 @@ class Guardrails:
     2. "holdout": a share of the decisions exploits the control arm.
     3. "floor": an arm with the floor f is exploited in a share f of the decisions, and more if the policy likes it.
     4. "incumbent": the arm to keep until the observed losses show that another arm is better.
+    5. "cheapest": once there is no incumbent to keep, the cheapest arm whose loss is known to be within `cheapest_within`
+       of every other arm's.
+    6. "frozen": a decision with a key draws its arm from a frozen law, which `switch_margin` replaces.
 
     With a hold-out share h and floors f, arm i is exploited with probability h * 1{i = control} + f_i +
     (1 - h - sum f) * w_i, where w are the policy's probabilities. An arm that is not available cannot be served; its
@@ -69,8 +80,17 @@ class Guardrails:
         risk: the probability, at most, that the incumbent is ever left at a moment at which no other arm is better. The
             learner compares arms by confidence sequences, from the decisions that are made after an incumbent is set; see
             `Learner.watch`, and `decoupled.inference.Verdict` for what "better" means if losses drift.
+            `cheapest_within` has a risk of the same size of its own: of ever serving, by that rule, an arm that is worse
+            by more than the margin at that moment.
         drift: whether losses may drift. If no arm's mean loss ever changes, False may find a better arm sooner.
         down: arms that are not available, such as those that fail a health check.
+        cheapest_within: a difference of losses, smaller than the loss range is wide; None for no such rule. The learner
+            compares at most 100 arms. With segments, those of the request's segment count.
+        prices: the price of each arm, 0 or more, in any unit. An arm that is added later has none, so that this rule does
+            not serve it. Among equal prices the first arm counts as cheaper.
+        switch_margin: a difference of losses, smaller than the loss range is wide; None for no such rule. Decisions with a
+            key draw from a law of the policy that stays, until an arm's estimated mean loss is lower than that of the law
+            by more than this. Nothing is kept of a key. Not for a `ContextualLadder`.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -91,9 +111,16 @@ class Guardrails:
     risk: float = 0.05
     drift: bool = True
     down: Sequence[Arm] = ()
+    cheapest_within: float | None = None
+    prices: ByArm = field(default_factory=dict)
+    switch_margin: float | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
+        for name in ("cheapest_within", "switch_margin"):
+            if getattr(self, name) is not None:
+                set_field(self, name, _checked_amount(name, getattr(self, name), "None for no such rule"))
+        set_field(self, "prices", _checked_prices(self.prices))
         set_field(self, "floors", _checked_floors(self.floors))
         set_field(self, "down", _checked_down(self.down))
         set_field(self, "holdout", share_of("holdout", self.holdout, "it is a probability"))
@@ -103,6 +130,12 @@ class Guardrails:
         if self.control is not None and self.holdout == 0.0:
             rule = "is the arm of the hold-out, and holdout is 0"
             raise ParameterError.of("control", self.control, rule, "set holdout too")
+        if self.cheapest_within is None and self.prices:
+            rule = "are for cheapest_within, which is None"
+            raise ParameterError.of("prices", dict(self.prices), rule, "set it too, or leave them out")
+        if self.cheapest_within is not None and not self.prices:
+            rule = "needs the price of every arm"
+            raise ParameterError.of("cheapest_within", self.cheapest_within, rule, "set prices too")
         whole = self.holdout + sum(self.floors.values())
         if whole > 1.0:
             rule = f"must sum to at most 1 together with holdout, and sum to {whole:g}"
@@ -117,6 +150,8 @@ class Guardrails:
             self.pinned is not None
             or self.control is not None
             or self.incumbent is not None
+            or self.cheapest_within is not None
+            or self.switch_margin is not None
             or self.holdout > 0.0
             or len(self.floors) > 0
             or len(self.down) > 0
@@ -135,7 +170,7 @@ class Guardrails:
 
         >>> import decoupled as dc
         >>> dc.Guardrails(pinned="a", floors={"b": 0.1}).updated(pinned=None)
-        Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, drift=True, down=())
+        Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, drift=True, down=(), cheapest_within=None, prices={}, switch_margin=None)
         """
         return replace(self, **changes)
 
@@ -153,6 +188,30 @@ class Guardrails:
             remedy = "leave one of them up"
             raise ArmError.of("down", list(self.down), "must not name every arm", remedy)
 
+    def check_fits(self, arms: ArmNames, losses: tuple[float, float], now: "Guardrails") -> None:
+        """Raise an error if an arm has no price, or a margin is not a difference of losses, unless it was so before.
+
+        Args:
+            arms: the arms of the learner.
+            losses: its loss range.
+            now: its rules until now. They may lack the price of an arm that was added since they were set.
+        """
+        width = losses[1] - losses[0]
+        for name in ("cheapest_within", "switch_margin"):
+            margin = getattr(self, name)
+            if margin is not None and margin >= width:
+                rule = f"must be below {width:g}, the width of the loss range"
+                raise ParameterError.of(name, margin, rule, "give a difference of two losses")
+        if self.cheapest_within is None or self.prices == now.prices:
+            return
+        for arm in arms.names:
+            if arm not in self.prices:
+                rule = f"has no price of the arm {arm!r}"
+                raise ParameterError.of("prices", dict(self.prices), rule, "give the price of every arm")
+        if len(arms) > MOST_PRICED:
+            rule = f"compares arms two by two, at most {MOST_PRICED} of them, and there are {len(arms):,}"
+            raise ParameterError.of("cheapest_within", self.cheapest_within, rule, "choose fewer arms")
+
     def check_retiring(self, names: Iterable[object]) -> None:
         """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm.
 
@@ -161,37 +220,35 @@ class Guardrails:
         """
         gone = {(type(name), name) for name in names}
         for rule, name in self._named():
-            if (type(name), name) in gone and rule != "down":
+            if (type(name), name) in gone and rule not in ("down", "prices"):
                 problem = f"is named by the guardrail {rule!r}, which must not vanish with its arm"
                 raise ArmError.of("names", name, problem, "change that guardrail first")
 
     def without(self, names: Iterable[object]) -> Self:
-        """The rules without these retired arms, which can only be down.
+        """The rules without these retired arms, which can only be down or have a price.
 
         Args:
             names: the arms that are retired.
         """
         gone = set(names)
-        return (
-            self
-            if gone.isdisjoint(self.down)
-            else self.updated(down=[x for x in self.down if x not in gone])
-        )
+        if gone.isdisjoint(self.down) and gone.isdisjoint(self.prices):
+            return self
+        prices = {name: price for name, price in self.prices.items() if name not in gone}
+        return self.updated(down=[name for name in self.down if name not in gone], prices=prices)
 
     def _named(self) -> list[tuple[str, Arm]]:
         """Each arm that a rule names, with the rule."""
         alone = [(rule, getattr(self, rule)) for rule in ("pinned", "control", "incumbent")]
         found = [(rule, name) for rule, name in alone if name is not None]
-        found += [("floors", name) for name in self.floors]
-        return found + [("down", name) for name in self.down]
+        for rule in ("floors", "prices", "down"):
+            found += [(rule, name) for name in getattr(self, rule)]
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """The rules as plain values, without those that have their defaults. Floors are pairs: an arm may be a number."""
-        values: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("pinned", "holdout", "control", "incumbent", "risk", "drift")
-        }
-        values |= {"floors": [list(pair) for pair in self.floors.items()], "down": list(self.down)}
+        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        values |= {name: [list(pair) for pair in values[name].items()] for name in ("floors", "prices")}
+        values["down"] = list(self.down)
         return {name: value for name, value in values.items() if value != _PLAIN.get(name)}
 
     @classmethod
@@ -206,10 +263,13 @@ class Guardrails:
         >>> dc.Guardrails.from_dict(rules.to_dict()) == rules
         True
         """
-        return cls(**{**values, "floors": dict(values.get("floors", []))})
+        return cls(**{**values, **{name: dict(values.get(name, [])) for name in ("floors", "prices")}})
 
 
-_PLAIN: dict[str, Any] = {"holdout": 0.0, "risk": 0.05, "drift": True, "floors": [], "down": []}
+_PLAIN: dict[str, Any] = {
+    **{"holdout": 0.0, "risk": 0.05, "drift": True},
+    **{"floors": [], "prices": [], "down": []},
+}
 
 
 def _checked_floors(floors: object) -> dict[Arm, float]:
@@ -219,6 +279,22 @@ def _checked_floors(floors: object) -> dict[Arm, float]:
     return {
         arm: share_of(f"floors[{arm!r}]", least, "it is a probability") for arm, least in floors.items()
     }
+
+
+def _checked_prices(prices: object) -> dict[Arm, float]:
+    if not isinstance(prices, Mapping):
+        rule = "must be a mapping from arms to prices"
+        raise ParameterError.of("prices", prices, rule, "for example {'small': 0.2, 'large': 3.0}")
+    return {
+        arm: _checked_amount(f"prices[{arm!r}]", price, "in any unit") for arm, price in prices.items()
+    }
+
+
+def _checked_amount(name: str, value: object, remedy: str) -> float:
+    number = as_float(value)
+    if number is None or number < 0.0:
+        raise ParameterError.of(name, value, "must be a finite number of at least 0", remedy)
+    return number + 0.0  # normalise -0.0
 
 
 def _checked_down(down: object) -> tuple[Arm, ...]:

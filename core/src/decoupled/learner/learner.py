@@ -430,6 +430,7 @@ class Learner(Guarded):
     def _decide_all(self, asked: _Asked) -> list[Decision]:
         """Make decisions, all of them in one step."""
         count, some, expected, key, told, exploiting = asked
+        self._keep_evidence()
         running, waiting = self._running, self._waiting
         part = baseline = None
         if self._labels is not None and self._labels.judged:
@@ -712,6 +713,8 @@ class Learner(Guarded):
             self._commit(self._settled, key, loss, labelled)
             if watch is not None:
                 self._judge_incumbent(watch)
+        if self._guard.rules:
+            self._judge()
 
     # Labels
 
@@ -848,6 +851,7 @@ class Learner(Guarded):
                 serial = self._running.serials.of_one(record.arm)
                 watch.replay(serial, record.weight, loss, record.rho, incumbent=incumbent)
         self._commit(self._replayed, watch, learned)
+        self._judge()
         return len(checked)
 
     def _replayed(self, watch: "Watch | None", learned: Labelling | None) -> None:
@@ -913,7 +917,11 @@ class Learner(Guarded):
         if given:
             arms, running = self._arms.extended(given), self._running.extended(len(given))
             waiting = self._waiting.with_arm(self._running.serials.born)
-            self._replace(arms=arms, running=running, waiting=waiting, watch=self._watching_arms(running))
+            guard = self._guard.with_arms(len(arms))
+            self._replace(
+                arms=arms, running=running, waiting=waiting, guard=guard, watch=self._watching_arms(running)
+            )
+            self._judge()
 
     def retire_arms(self, names: Iterable[Arm]) -> None:
         """Retire arms: they are not drawn again, and the estimates of the others stay as they are.
@@ -942,7 +950,10 @@ class Learner(Guarded):
             self._guard.rules.check_retiring(given)
             arms, running = self._arms.without(gone), self._running.without(gone)
             guard = self._guard.following(self._guard.rules.without(given))
+            if guard.frozen is not None:
+                guard.frozen = np.delete(guard.frozen, gone)
             self._replace(arms=arms, running=running, guard=guard, watch=self._watching_arms(running))
+            self._judge()
 
     def _watching_arms(self, running: Running) -> "Watch | None":
         if self._watch is None:
@@ -998,9 +1009,11 @@ class Learner(Guarded):
         self, name: str, some: list[object] | None, told: Told | None, *, guarded: bool = False
     ) -> Floats:
         part = self._part(some)
+        self._keep_evidence()
         self._enter(told, new=False)
+        good = self._good_enough() if guarded else ()  # before the law, whose copy of some arms may leave the context
         law = self._running.law(name, part)
-        return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law
+        return self._guard.law(law, self._arms, part, good) if guarded and self._guard.rules else law
 
     @in_turn
     def estimates(self) -> Floats:

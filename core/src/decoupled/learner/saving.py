@@ -207,11 +207,12 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
-    for each in (watch.sequences, watch.trial, watch.judged):
+    for each in (watch.sequences, watch.trial, watch.judged, *(watch.segments or {}).values()):
         if each is not None:
             _check("watch", each, each.count == born)
     # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
+    _check("watch", "its segments", all(type(place) is int for place in (watch.segments or {})))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
     checked_patience(watch.patience)
     watch.made = waiting.made

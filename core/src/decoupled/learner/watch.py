@@ -17,7 +17,7 @@ from ..decision import Arm
 from ..inference.judging import JudgeSums
 from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences
-from ..inference.sums import Observation
+from ..inference.sums import Observation, most_segments
 from .arms import Serials
 from .labels import Judged, Judgement, Labels
 from .pending import Pending, Waiting
@@ -44,9 +44,9 @@ class Watch:
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
         self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
-        # The decision on its way from the queue to the sequences, and how many they, the trial, those left out and those
-        # judged were.
-        self._place: tuple[str, int, int | None, int, int] | None = None
+        # The decision on its way from the queue to the sequences, and how many they, the trial, those left out, those judged
+        # and those of its segment were.
+        self._place: tuple[str, int, int | None, int, int, int] | None = None
         # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
@@ -55,6 +55,10 @@ class Watch:
         self.judgements: dict[str, Judgement] = {}
         self.judged: Sequences | None = None
         self.judge: JudgeSums | None = None
+        # For a rule that asks for them: the sequences of each segment by its place, in the order in which they appeared; and the
+        # segment of each decision in the queue that counts for one.
+        self.segments: dict[int, Sequences] | None = None
+        self.segment_of: dict[str, int] = {}
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
@@ -63,13 +67,7 @@ class Watch:
         copy = self.copy()
         copy.before, copy.trial = set(self.queue) if tried else set(), None
         if tried and (copy.before or copy.sequences.observed > 0):
-            sums = copy.sequences.sums
-            copy.trial = _followed(
-                Sequences(
-                    serials.born, sums.risk, coupled=sums.coupled, label_share=2.0 / (1.0 + sums.width)
-                ),
-                serials,
-            )
+            copy.trial = copy._beside(serials)
         return copy
 
     @property
@@ -106,6 +104,7 @@ class Watch:
                 running.contexts.recall(baseline, running.serials)
                 running.contexts.derive()
                 self._law = None
+                self._note_segment(decision.id, running.contexts.segment, running.serials)
             born, law = running.serials.born, None
             # Whether there is room must not depend on the arm drawn: a round with a law is bet on otherwise.
             room = (len(self.queue) + 1) * born <= MOST_NUMBERS
@@ -118,6 +117,21 @@ class Watch:
             self.made = number
             self._release()
         self._release()
+
+    def _note_segment(self, key: str, place: int, serials: Serials) -> None:
+        """Count a decision for its segment, if there is room for that."""
+        known = self.segments
+        if known is None or (place not in known and len(known) >= most_segments(serials.born)):
+            return
+        if place not in known:
+            known[place] = self._beside(serials)
+        self.segment_of[key] = place
+
+    def _beside(self, serials: Serials) -> Sequences:
+        """Sequences that begin now, of the same losses."""
+        sums = self.sequences.sums
+        share = 2.0 / (1.0 + sums.width)
+        return _followed(Sequences(serials.born, sums.risk, coupled=sums.coupled, label_share=share), serials)
 
     def _law_of(self, pending: Pending, running: Running) -> Floats:
         """The law of exploration by serial."""
@@ -191,14 +205,17 @@ class Watch:
             self.before.discard(key)
             del self.queue[key]
             self.judgements.pop(key, None)
+            self.segment_of.pop(key, None)
 
     def _add(self, key: str, seen: Observation | None) -> None:
         sequences, trial = self.sequences, None if key in self.before else self.trial
+        segment = (self.segments or {}).get(self.segment_of.get(key, -1))
         if self._place is None or self._place[0] != key:
             tried = None if trial is None else trial.observed
             judged = 0 if self.judge is None else self.judge.count
-            self._place = key, sequences.observed, tried, sequences.left_out, judged
-        _, number, tried, left_out, judged = self._place
+            own = 0 if segment is None else segment.observed
+            self._place = key, sequences.observed, tried, sequences.left_out, judged, own
+        _, number, tried, left_out, judged, own = self._place
         if seen is None and sequences.left_out == left_out:
             sequences.leave_out()
         elif seen is not None:
@@ -209,6 +226,8 @@ class Watch:
             sequences.add_once(number, seen)
             if trial is not None and tried is not None:
                 trial.add_once(tried, seen)
+            if segment is not None:
+                segment.add_once(own, seen)
             if self.judged is not None and self.judge is not None and key in self.judgements:
                 (loss, position), label, fallback = self.judgements[key]
                 arm, weight, _, exploit, available, law, _ = seen
@@ -232,7 +251,9 @@ class Watch:
         copy.serials, copy.queue, copy.made, copy._place = self.serials, self.queue, self.made, self._place
         copy.before, copy.released = self.before, self.released
         copy.trial = None if self.trial is None else self.trial.copy()
-        copy.judgements = self.judgements
+        copy.judgements, copy.segment_of = self.judgements, self.segment_of
+        if self.segments is not None:
+            copy.segments = {place: each.copy() for place, each in self.segments.items()}
         copy.judged = None if self.judged is None else self.judged.copy()
         copy.judge = None if self.judge is None else self.judge.copy()
         return copy
@@ -240,7 +261,7 @@ class Watch:
     def following(self, serials: Serials) -> "Watch":
         """A copy with arms added and retired, so that those left are those of the learner."""
         copy = self.copy()
-        for each in (copy.sequences, copy.trial, copy.judged):
+        for each in (copy.sequences, copy.trial, copy.judged, *(copy.segments or {}).values()):
             if each is not None:
                 _followed(each, serials)
         return copy
@@ -263,8 +284,13 @@ class Watch:
             ),
             "laws": [np.frombuffer(law).tolist() for law in laws],
             "queue": queue,
+            **({} if self.segments is None else {"segments": self._segments_to_json()}),
             **self._judge_to_json(),
         }
+
+    def _segments_to_json(self) -> list[Any]:
+        known = self.segments or {}
+        return [[[place, each.to_dict()] for place, each in known.items()], list(self.segment_of.items())]
 
     def _judge_to_json(self) -> dict[str, Any]:
         if self.judged is None or self.judge is None:
@@ -283,6 +309,10 @@ class Watch:
         laws = [np.array(law, np.float64) for law in content["laws"]]
         for key, *entry in content.get("queue", ()):
             watch.queue[key] = _entry_from_json(entry, laws) if entry else None
+        if "segments" in content:
+            known, segment_of = content["segments"]
+            watch.segments = {place: Sequences.from_dict(each) for place, each in known}
+            watch.segment_of = dict(segment_of)
         if "judge" in content:
             judged, judge, known = content["judge"]
             watch.judged, watch.judge = Sequences.from_dict(judged), JudgeSums.from_json(judge)

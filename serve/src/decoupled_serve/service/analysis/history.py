@@ -6,14 +6,20 @@ bit for bit.
 """
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name
-from decoupled.inference import Interval, Sequences, Verdict, verdict
+from decoupled.inference import (
+    Interval,
+    Sequences,
+    Verdict,
+    most_segments,
+    share_of_segment,
+    verdict,
+)
 
 from ..experiment.context import Value, segment_of
 from ..experiment.live import LiveExperiment
@@ -181,28 +187,7 @@ def _thinned(points: list[Point], most: int) -> list[Point]:
 # decisions that were made before the part of the log that is left.
 
 
-MOST = 1_000  # segments; fewer with many arms, since a segment keeps numbers for each pair of arms
-_FEWEST = 10
-_PAIRS = 100_000  # of arms, in all segments together
 _NAMED = 3  # segments that a sentence names for each arm
-
-
-def share(number: int) -> float:
-    """The share of the risk that the segment has that appeared as this one, 1 for the first.
-
-    >>> round(share(1), 3), round(sum(map(share, range(1, 100_000))), 3)
-    (0.608, 1.0)
-    """
-    return 6.0 / (math.pi * number) ** 2
-
-
-def most_segments(arms: int) -> int:
-    """How many segments have sequences of their own.
-
-    >>> most_segments(2), most_segments(20), most_segments(5_000)
-    (1000, 250, 10)
-    """
-    return min(MOST, max(_FEWEST, _PAIRS // min(arms, 100) ** 2))
 
 
 def checked_by(by: Sequence[str], settings: Settings, learned_by: Sequence[str]) -> tuple[str, ...]:
@@ -347,7 +332,7 @@ class Segments:
                 return rest
             values = None
         settings = running.settings
-        risk = settings.risk * share(len(self.found) + 1)
+        risk = settings.risk * share_of_segment(len(self.found) + 1)
         share_of_labels = 1.0 if settings.labels is None else settings.labels.share
         sequences = Sequences(
             len(running.names), risk, drift=settings.drift, coupled=running.coupled,
