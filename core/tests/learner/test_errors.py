@@ -101,6 +101,10 @@ def rules(**given: Any) -> Callable[[Any], object]:
     return lambda x: setattr(x, "guardrails", dc.Guardrails(**given))
 
 
+def cheapest(margin: float, **prices: float) -> Callable[[Any], object]:
+    return rules(cheapest_within=margin, prices={**dict.fromkeys(ARMS, 1.0), **prices})
+
+
 ARM, PARAMETER, LOSS, FEEDBACK = dc.ArmError, dc.ParameterError, dc.LossError, dc.FeedbackError
 UNSUPPORTED = dc.UnsupportedError
 NO_NAME = "is not a valid name; use strings or whole numbers"
@@ -304,6 +308,17 @@ GUARDS_AND_BUDGETS: list[Row] = [
     (PARAMETER, rules(control="left"), "control = 'left': is the arm of the hold-out"),
     (PARAMETER, rules(risk=0), "risk = 0"),
     (PARAMETER, rules(drift=1), "drift = 1: must be True or False"),
+    (PARAMETER, rules(cheapest_within=0.1), "cheapest_within = 0.1: needs the price of every arm"),
+    (PARAMETER, rules(prices={"left": 1}), "prices = ...: are for cheapest_within, which is None"),
+    (PARAMETER, cheapest(-1), "cheapest_within = -1: must be a finite number of at least 0"),
+    (PARAMETER, cheapest(1), "cheapest_within = 1.0: must be below 1, the width of the loss range"),
+    (PARAMETER, cheapest(0.1, left=math.inf), "prices['left'] = inf: must be a finite number of at least 0"),
+    (PARAMETER, cheapest(0.1, left=-1), "prices['left'] = -1: must be"),
+    (ARM, cheapest(0.1, z=1), "prices = 'z': is not an arm"),
+    (PARAMETER, rules(cheapest_within=0.1, prices={"left": 1}), "prices = ...: has no price of the arm"),
+    (PARAMETER, rules(cheapest_within=0.1, prices=[1, 2]), "prices = ...: must be a mapping"),
+    (PARAMETER, rules(switch_margin="a"), "switch_margin = 'a': must be a finite number of at least 0"),
+    (PARAMETER, rules(switch_margin=2), "switch_margin = 2.0: must be below 1"),
     (ARM, rules(down="left"), "down = 'left': must be a list of arms"),
     (ARM, rules(pinned="z"), "pinned = 'z': is not an arm"),
     (ARM, rules(floors={0: 0.5}), "floors = 0: is not an arm"),

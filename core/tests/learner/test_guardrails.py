@@ -68,8 +68,10 @@ def test_exploring_and_learning_are_equal_to_the_bit_with_and_without_guardrails
 @pytest.mark.parametrize("policy", [each for each in POLICIES if each.coupled], ids=repr)
 def test_a_policy_of_the_standard_game_refuses_rules_about_what_is_served(policy: dc.Policy) -> None:
     learner = policy.start(ARMS, seed=11)
-    with pytest.raises(dc.UnsupportedError, match="learns from the arm that is served"):
-        learner.guardrails = dc.Guardrails(pinned="a")
+    cheapest = dc.Guardrails(cheapest_within=0.1, prices=dict.fromkeys(ARMS, 1.0))
+    for rules in (dc.Guardrails(pinned="a"), cheapest, dc.Guardrails(switch_margin=0.1)):
+        with pytest.raises(dc.UnsupportedError, match="learns from the arm that is served"):
+            learner.guardrails = rules
     with pytest.raises(dc.UnsupportedError, match="plays the standard game"):
         dc.Meter(dc.Budget(share=0.5)).decide(learner)
     learner.guardrails = dc.Guardrails(down=["a", "b"])

@@ -32,9 +32,13 @@ class GuardrailChanges(TypedDict, total=False):
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of all arms.
         incumbent: the arm to exploit until another is known to be better.
-        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment.
+        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment; and
+            that `cheapest_within` ever serves an arm that is worse by more than that.
         drift: whether losses may drift; False may find a better arm sooner, if no arm's mean loss ever changes.
         down: the arms that are not available.
+        cheapest_within: the margin of loss within which the cheapest arm is good enough.
+        prices: the price of each arm.
+        switch_margin: the margin of loss beyond which keys move to other arms.
 
     >>> changes: GuardrailChanges = {"floors": {"small": 0.1}, "holdout": 0.05, "control": "medium"}
     >>> client.change_guardrails("models", **changes)["guardrails"]["floors"]
@@ -49,6 +53,9 @@ class GuardrailChanges(TypedDict, total=False):
     risk: float | None
     drift: bool | None
     down: Sequence[Arm] | None
+    cheapest_within: float | None
+    prices: ByArm | None
+    switch_margin: float | None
 
 
 class BudgetLimits(TypedDict, total=False):

@@ -1,6 +1,6 @@
 """Guardrails at work: from the arm that the policy drew to the arm that is served, and a learner's calls about them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -124,7 +124,7 @@ class Guard:
 
     def _cheapest(self, good: Collection[int], arms: ArmNames, part: Ints | None) -> int | None:
         """The place of the cheapest of these arms, of those that are available and have a price."""
-        prices = self.rules.prices
+        prices: Mapping[Any, float] = self.rules.prices
         some = [place for place in good if arms.names[place] in prices and (part is None or place in part)]
         return min(some, key=lambda place: (prices[arms.names[place]], place), default=None)
 
@@ -149,9 +149,7 @@ class Guard:
         self.draws += 1
         return hashed(f"guard-{stream.hex()}-{self.draws}")
 
-    def law(
-        self, law: Floats, arms: ArmNames, part: Ints | None, good: Collection[int] = ()
-    ) -> Floats:
+    def law(self, law: Floats, arms: ArmNames, part: Ints | None, good: Collection[int] = ()) -> Floats:
         """The probability of serving each arm without a key, given the policy's."""
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
@@ -270,12 +268,8 @@ class Guarded(TakesTurns):
     @in_turn
     def _guard_by(self, rules: Guardrails) -> None:
         rules.check_arms(self._arms)
-        rules.check_fits(self._arms, self._losses, self._guard.rules)
         contexts, watch = self._running.contexts, self._watch
-        if rules.switch_margin is not None and contexts is not None:
-            raise UnsupportedError(
-                "switch_margin: a law that stays knows no context, and this policy has another for each; leave it out"
-            )
+        rules.check_fits(self._arms, self._losses, self._guard.rules, contexts is not None)
         if (rules.incumbent is not None or rules.cheapest_within is not None) and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
         by_segment = rules.cheapest_within is not None and contexts is not None and contexts.policy.segments

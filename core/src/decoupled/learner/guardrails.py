@@ -6,7 +6,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from ..base.validation import LEAST_RISK, as_float, number_in, share_of
 from ..decision import Arm, ByArm
-from ..errors import ArmError, ParameterError, near_name
+from ..errors import ArmError, ParameterError, UnsupportedError, near_name
 from .arms import ArmNames, listed
 
 MOST_PRICED = 100  # arms, those that confidence sequences compare two by two
@@ -188,14 +188,21 @@ class Guardrails:
             remedy = "leave one of them up"
             raise ArmError.of("down", list(self.down), "must not name every arm", remedy)
 
-    def check_fits(self, arms: ArmNames, losses: tuple[float, float], now: "Guardrails") -> None:
-        """Raise an error if an arm has no price, or a margin is not a difference of losses, unless it was so before.
+    def check_fits(
+        self, arms: ArmNames, losses: tuple[float, float], now: "Guardrails", contextual: bool
+    ) -> None:
+        """Raise an error if a learner cannot have these rules: their arms are checked before.
 
         Args:
             arms: the arms of the learner.
             losses: its loss range.
             now: its rules until now. They may lack the price of an arm that was added since they were set.
+            contextual: whether its policy looks at contexts.
         """
+        if self.switch_margin is not None and contextual:
+            raise UnsupportedError(
+                "switch_margin: keys would draw from one law, and this policy has another for each context; leave it out"
+            )
         width = losses[1] - losses[0]
         for name in ("cheapest_within", "switch_margin"):
             margin = getattr(self, name)
@@ -267,8 +274,12 @@ class Guardrails:
 
 
 _PLAIN: dict[str, Any] = {
-    **{"holdout": 0.0, "risk": 0.05, "drift": True},
-    **{"floors": [], "prices": [], "down": []},
+    "holdout": 0.0,
+    "risk": 0.05,
+    "drift": True,
+    "floors": [],
+    "prices": [],
+    "down": [],
 }
 
 
@@ -285,9 +296,7 @@ def _checked_prices(prices: object) -> dict[Arm, float]:
     if not isinstance(prices, Mapping):
         rule = "must be a mapping from arms to prices"
         raise ParameterError.of("prices", prices, rule, "for example {'small': 0.2, 'large': 3.0}")
-    return {
-        arm: _checked_amount(f"prices[{arm!r}]", price, "in any unit") for arm, price in prices.items()
-    }
+    return {arm: _checked_amount(f"prices[{arm!r}]", price, "in any unit") for arm, price in prices.items()}
 
 
 def _checked_amount(name: str, value: object, remedy: str) -> float:

@@ -1011,7 +1011,9 @@ class Learner(Guarded):
         part = self._part(some)
         self._keep_evidence()
         self._enter(told, new=False)
-        good = self._good_enough() if guarded else ()  # before the law, whose copy of some arms may leave the context
+        good = (
+            self._good_enough() if guarded else ()
+        )  # before the law, whose copy of some arms may leave the context
         law = self._running.law(name, part)
         return self._guard.law(law, self._arms, part, good) if guarded and self._guard.rules else law
 

@@ -131,7 +131,9 @@ class Watch:
         """Sequences that begin now, of the same losses."""
         sums = self.sequences.sums
         share = 2.0 / (1.0 + sums.width)
-        return _followed(Sequences(serials.born, sums.risk, coupled=sums.coupled, label_share=share), serials)
+        return _followed(
+            Sequences(serials.born, sums.risk, coupled=sums.coupled, label_share=share), serials
+        )
 
     def _law_of(self, pending: Pending, running: Running) -> Floats:
         """The law of exploration by serial."""

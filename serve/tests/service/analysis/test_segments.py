@@ -11,7 +11,8 @@ from decoupled.client.errors import Invalid
 from decoupled.inference.sequences import Sequences
 from decoupled.inference.verdicts import verdict
 from decoupled_serve.service.analysis import history
-from decoupled_serve.service.analysis.history import SegmentsRecord, share
+from decoupled.inference import share_of_segment as share
+from decoupled_serve.service.analysis.history import SegmentsRecord
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from support.stores import Clock, quick_service

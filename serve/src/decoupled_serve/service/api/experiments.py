@@ -41,7 +41,9 @@ def change_guardrails(session: Session, about: Reference, changes: Mapping[str, 
     """Change some guardrails; those that are not named stay as they are."""
     running = session.get(about)
     now = running.learner.guardrails
-    rules = changed_guardrails(now, changes, running.arms, running.coupled)
+    rules = changed_guardrails(
+        now, changes, running.arms, running.coupled, running.losses, running.contextual
+    )
     if rules != now:
         _log(session, running, "guardrails", rules.to_dict())
         session.record(

@@ -219,6 +219,13 @@ function sentences(rules) {
   if (rules.incumbent !== null) {
     found.push(["Incumbent: ", name(rules.incumbent), `, used until another arm is known to be better, with a risk of ${percent(rules.risk)}.`]);
   }
+  if (rules.cheapest_within !== null) {
+    const prices = Object.entries(rules.prices).map(([arm, price]) => `${arm} ${decimal(price)}`).join(", ");
+    found.push([`Cheapest: the cheapest arm whose loss is known to be within ${decimal(rules.cheapest_within)} of every other arm’s, with a risk of ${percent(rules.risk)}. Prices: `, name(prices), "."]);
+  }
+  if (rules.switch_margin !== null) {
+    found.push([`Keys keep their arms until another arm’s estimated mean loss is lower by more than ${decimal(rules.switch_margin)}.`]);
+  }
   if (rules.down.length) found.push(["Down: ", name(rules.down.join(", ")), "."]);
   return found;
 }

@@ -38,15 +38,23 @@ _REDUCES = "where every decision explores"
 
 
 def changed_guardrails(
-    now: Guardrails, changes: Mapping[str, Any], arms: Collection[Arm], coupled: bool
+    now: Guardrails,
+    changes: Mapping[str, Any],
+    arms: Collection[Arm],
+    coupled: bool,
+    losses: tuple[float, float] | None = None,
+    contextual: bool = False,
 ) -> Guardrails:
-    """The guardrails with some of them changed; `Invalid` if the experiment cannot have them."""
+    """The guardrails with some of them changed; `Invalid` if the experiment, with this loss range, cannot have them."""
     given = dict(changes)
-    if isinstance(given.get("floors"), Mapping):
-        given["floors"] = by_arm(given["floors"], arms)
+    for name in ("floors", "prices"):
+        if isinstance(given.get(name), Mapping):
+            given[name] = by_arm(given[name], arms)
     try:
         rules = now.updated(**given)
         rules.check_arms(ArmNames(list(arms)))
+        if losses is not None:
+            rules.check_fits(ArmNames(list(arms)), losses, now, contextual)
     except ServiceError:
         raise
     except DecoupledError as error:
@@ -183,7 +191,9 @@ def _completed(settings: Settings) -> Settings:
         deadline=deadline,
         expired_loss=expired,
         demo=_flag("demo", settings.demo, "false"),
-        guardrails=changed_guardrails(Guardrails(), vars(settings.guardrails), arms, policy.coupled),
+        guardrails=changed_guardrails(
+            Guardrails(), vars(settings.guardrails), arms, policy.coupled, (low, high), policy.contextual
+        ),
         budget=checked_budget(vars(settings.budget), arms, policy.coupled),
         risk=number_in("risk", settings.risk, LEAST_RISK, 1.0, f"the default is {RISK}"),
         drift=_flag("drift", settings.drift, "true"),

@@ -129,7 +129,7 @@ class DecisionOut(BaseModel):
         description="The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it."
     )
     guard: str | None = Field(
-        description="The guardrail that chose `exploit`: pinned, holdout, floor or incumbent; null if the policy did."
+        description="The guardrail that chose `exploit`: pinned, holdout, floor, incumbent, cheapest or frozen; null if the policy did."
     )
     limited_by: str | None = Field(
         description="The part of the budget that kept this decision from exploring, so that its mode is exploit: share, "

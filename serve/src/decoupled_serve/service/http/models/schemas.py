@@ -81,7 +81,8 @@ class GuardrailsIn(Model):
     )
     risk: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
         default=None,
-        description="The probability, at most, that the incumbent is ever left at a moment at which no other arm is better.",
+        description="The probability, at most, that the incumbent is ever left at a moment at which no other arm is better; "
+        "and that `cheapest_within` ever serves an arm that is worse by more than that.",
         examples=[0.05],
     )
     drift: StrictBool | None = Field(
@@ -93,6 +94,23 @@ class GuardrailsIn(Model):
         default=None,
         description="Arms that are not available until they are taken off this list.",
         examples=[["c"]],
+    )
+    cheapest_within: Amount | None = Field(
+        default=None,
+        description="Exploit the cheapest arm whose loss is known to be within this of every other arm's. `prices` must "
+        "have the price of every arm.",
+        examples=[0.02],
+    )
+    prices: dict[str, Amount] | None = Field(
+        default=None,
+        description="The price of each arm, in any unit. They replace all prices.",
+        examples=[{"a": 3.0, "b": 0.2}],
+    )
+    switch_margin: Amount | None = Field(
+        default=None,
+        description="Keys draw from a law that stays, until an arm's estimated mean loss is lower than that of the law by "
+        "more than this.",
+        examples=[0.02],
     )
 
     def changes(self) -> dict[str, Any]:
@@ -115,6 +133,9 @@ class GuardrailsOut(BaseModel):
     risk: float
     drift: bool
     down: list[Arm]
+    cheapest_within: float | None
+    prices: dict[str, float]
+    switch_margin: float | None
 
 
 class DownIn(Model):
