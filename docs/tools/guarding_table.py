@@ -1,7 +1,9 @@
-"""Measures what `guardrails.md` says of an incumbent, and what `preferences.md` says of preferences.
+"""Measures what `guardrails.md` says of rules about what is served, and what `preferences.md` says of preferences.
 
     python docs/tools/guarding_table.py incumbent
     python docs/tools/guarding_table.py preferences
+    python docs/tools/guarding_table.py cheapest
+    python docs/tools/guarding_table.py switching
 
 Regret is that of the arms served, by their true means.
 """
@@ -72,6 +74,69 @@ def preferences() -> Iterator[str]:
             yield f"{policy.label} from {'preferences' if by_preference else 'losses'}: {interval(found)}"
 
 
+def first_served(means: Mapping[str, float], prices: Mapping[str, float], drift: bool, seed: int) -> float:
+    """The round in which the rule first serves the cheapest arm `a`, infinity if it never does."""
+    rules = dc.Guardrails(cheapest_within=0.1, prices=dict(prices), drift=drift)
+    learner, luck = dc.Learner(dc.Ladder(), list(means), seed, guardrails=rules), random.Random(seed)
+    for turn in range(1, ROUNDS + 1):
+        decision = learner.decide()
+        if decision.guard == "cheapest" and decision.exploit == "a":
+            return float(turn)
+        learner.observe(decision, loss=float(luck.random() < means[str(decision.explore)]))
+    return float("inf")
+
+
+def cheapest() -> Iterator[str]:
+    """In how many runs the cheapest arm is served as good enough, and from when on, by how much it is worse."""
+    for gap in (0.0, 0.05, 0.11):
+        for drift in (True, False):
+            means, prices = {"a": 0.3 + gap, "b": 0.3, "c": 0.5}, {"a": 1.0, "b": 2.0, "c": 3.0}
+            rounds = [first_served(means, prices, drift, seed) for seed in range(WATCHED)]
+            often = sum(each <= ROUNDS for each in rounds)
+            yield f"worse by {gap}, drift={drift}: in {often} of {WATCHED} runs, median round {median(rounds)}"
+
+
+SWITCHING_RUNS = 32
+
+
+def kept(task: Any, policy: dc.Policy, margin: float | None, run: int) -> tuple[float, int]:
+    """The regret against the best arm of each round, and the switches, of one key in a run of a task of the benchmark."""
+    table, luck = task.world(run).table(task.rounds), random.Random(run)
+    rules = dc.Guardrails(switch_margin=margin)
+    learner = dc.Learner(policy, table.rows.shape[1], run, guardrails=rules)
+    regret, switches, last = 0.0, 0, None
+    for at in table.row_at.tolist():
+        means, decision = table.rows[at], learner.decide(key="key")
+        regret += float(means[decision.exploit] - means.min())
+        switches += last is not None and decision.exploit != last
+        last = decision.exploit
+        learner.observe(decision, loss=float(luck.random() < means[decision.explore]))
+    return regret, switches
+
+
+def switching() -> Iterator[str]:
+    """Regret and switches of one key with a margin, against none, paired by run."""
+    from decoupled_lab.benchmark.suite import SUITE
+
+    for task in [each for each in SUITE.tasks("standard") if each.group == "switches"]:
+        for policy in (dc.FTPL(), dc.Ladder()):
+            before: list[float] = []
+            for margin in (None, 0.01, 0.03):
+                runs = [kept(task, policy, margin, run) for run in range(SWITCHING_RUNS)]
+                whole = [regret + switches for regret, switches in runs]
+                before = before or whole
+                more = interval([one - two for one, two in zip(whole, before, strict=True)])
+                regret, switches = (interval([float(x) for x in each]) for each in zip(*runs, strict=True))
+                found = f"regret {regret}, switches {switches}, both {interval(whole)}, more by {more}"
+                yield f"{task.name}, {policy.label}, {margin}: {found}"
+
+
 if __name__ == "__main__":
-    for line in {"incumbent": incumbents, "preferences": preferences}[sys.argv[1]]():
+    parts = {
+        "incumbent": incumbents,
+        "preferences": preferences,
+        "cheapest": cheapest,
+        "switching": switching,
+    }
+    for line in parts[sys.argv[1]]():
         print(line, flush=True)

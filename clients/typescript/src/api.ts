@@ -169,7 +169,7 @@ export interface DecisionOut {
   settled_at: string | null;
   /** The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it. */
   drawn: string | number | null;
-  /** The guardrail that chose `exploit`: pinned, holdout, floor or incumbent; null if the policy did. */
+  /** The guardrail that chose `exploit`: pinned, holdout, floor, incumbent, cheapest or frozen; null if the policy did. */
   guard: string | null;
   /**
    * The part of the budget that kept this decision from exploring, so that its mode is exploit: share, rate, total or allowance; null if none did.
@@ -501,12 +501,24 @@ export interface GuardrailsIn {
   control?: string | number | null;
   /** The arm to exploit until the observed losses show that another is better. */
   incumbent?: string | number | null;
-  /** The probability, at most, that the incumbent is ever left at a moment at which no other arm is better. */
+  /**
+   * The probability, at most, that the incumbent is ever left at a moment at which no other arm is better; and that `cheapest_within` ever serves an arm that is worse by more than that.
+   */
   risk?: number | null;
   /** Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner. */
   drift?: boolean | null;
   /** Arms that are not available until they are taken off this list. */
   down?: (string | number)[] | null;
+  /**
+   * Exploit the cheapest arm whose loss is known to be within this of every other arm's. `prices` must have the price of every arm.
+   */
+  cheapest_within?: number | null;
+  /** The price of each arm, in any unit. They replace all prices. */
+  prices?: Record<string, number> | null;
+  /**
+   * Keys draw from a law that stays, until an arm's estimated mean loss is lower than that of the law by more than this.
+   */
+  switch_margin?: number | null;
 }
 
 /** The guardrails of an experiment. */
@@ -519,6 +531,9 @@ export interface GuardrailsOut {
   risk: number;
   drift: boolean;
   down: (string | number)[];
+  cheapest_within: number | null;
+  prices: Record<string, number>;
+  switch_margin: number | null;
 }
 
 /** The service is there. */

@@ -312,7 +312,11 @@ GUARDS_AND_BUDGETS: list[Row] = [
     (PARAMETER, rules(prices={"left": 1}), "prices = ...: are for cheapest_within, which is None"),
     (PARAMETER, cheapest(-1), "cheapest_within = -1: must be a finite number of at least 0"),
     (PARAMETER, cheapest(1), "cheapest_within = 1.0: must be below 1, the width of the loss range"),
-    (PARAMETER, cheapest(0.1, left=math.inf), "prices['left'] = inf: must be a finite number of at least 0"),
+    (
+        PARAMETER,
+        cheapest(0.1, left=math.inf),
+        "prices['left'] = inf: must be a finite number of at least 0",
+    ),
     (PARAMETER, cheapest(0.1, left=-1), "prices['left'] = -1: must be"),
     (ARM, cheapest(0.1, z=1), "prices = 'z': is not an arm"),
     (PARAMETER, rules(cheapest_within=0.1, prices={"left": 1}), "prices = ...: has no price of the arm"),

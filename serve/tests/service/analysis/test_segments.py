@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from decoupled.client.errors import Invalid
+from decoupled.inference import share_of_segment as share
 from decoupled.inference.sequences import Sequences
 from decoupled.inference.verdicts import verdict
 from decoupled_serve.service.analysis import history
-from decoupled.inference import share_of_segment as share
 from decoupled_serve.service.analysis.history import SegmentsRecord
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
@@ -90,7 +90,7 @@ def test_they_are_the_sequences_of_their_own_observations(file: str) -> None:
 
 
 def test_beyond_the_limit_segments_share_one(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST", 2)
+    monkeypatch.setattr(history, "most_segments", lambda arms: 2)
     service = started(file)
     play(service, 3)
     service.decisions.decide("me", "one", context={"subject": "history"}).result()
