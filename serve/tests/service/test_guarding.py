@@ -54,6 +54,52 @@ def test_a_service_serves_what_a_guarded_learner_serves(opened: Opened) -> None:
 
 
 @both_stores
+@pytest.mark.parametrize("drift", [True, False])
+def test_the_cheapest_arm_and_keys_that_stay_replay_to_the_bit(
+    opened: Opened, address: str, drift: bool
+) -> None:
+    """Whatever is asked in between: a verdict takes in evidence that a log does not tell of."""
+    rules = dc.Guardrails(
+        cheapest_within=0.4,
+        prices={"a": 1.0, "b": 2.0, "c": 3.0},
+        risk=0.5,
+        drift=drift,
+        switch_margin=0.05,
+    )
+    service, losses = opened(snapshot_every=90), {"a": 0.1, "b": 0.0, "c": 0.9}
+    settings = Settings({"name": "Exp3"}, ARMS, guardrails=rules, log_keys="off", patience=2)
+    service.experiments.put("me", "one", settings, seed=7).result()
+    learner, guards = dc.Exp3().start(ARMS, 7), set()
+    learner.watch(patience=2)
+    learner.guardrails = rules
+    for turn in range(240):
+        key = f"key-{turn % 5}"
+        [made, *_], [twin, *_] = (
+            decide(service, count=1 + turn % 3, key=key),
+            learner.decide(1 + turn % 3, key=key),
+        )
+        assert (made.exploit, made.explore, made.propensity) == twin[2:5]
+        assert (made.drawn, made.guard) == (twin.drawn, twin.guard)
+        assert decide(service, mode="exploit", key=key)[0].exploit == learner.exploit(key=key).exploit
+        service.decisions.feedback("me", made.id, loss=losses[str(made.explore)]).result()
+        learner.observe(twin, losses[str(twin.explore)])
+        if turn % 7 == 0:
+            service.verdicts.get("me", "one").result()
+            service.experiments.state("me", "one").result()
+        guards.add((made.guard, made.exploit))
+    assert guards >= {("frozen", "b"), ("cheapest", "a")}
+    change(service, prices={"a": 3.0, "b": 2.0, "c": 1.0})
+    assert decide(service)[0].exploit == "b"
+    service.close()
+    assert faults(address) == []
+    again = opened()
+    assert decide(again)[0].guard == "cheapest"
+    assert change(again, cheapest_within=None).guardrails == dc.Guardrails(
+        risk=0.5, drift=drift, switch_margin=0.05
+    )
+
+
+@both_stores
 def test_changes_are_logged_kept_and_replayed(opened: Opened, address: str) -> None:
     service = opened(snapshot_every=7)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
@@ -80,6 +126,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"pinned": "z"}, "pinned = 'z': is not an arm"),
     ({"floors": {"a": 0.7, "b": 0.7}}, "sum to 1.4"),
     ({"floors": {"z": 0.7}}, "floors = 'z': is not an arm"),
+    ({"cheapest_within": 0.1}, "needs the price of every arm"),
+    ({"cheapest_within": 0.1, "prices": {"a": 1, "b": 1}}, "has no price of the arm 'c'"),
+    ({"cheapest_within": 1, "prices": {"a": 1, "b": 1, "c": 1}}, "must be below 1, the width"),
+    ({"prices": {"a": 1}}, "are for cheapest_within, which is None"),
+    ({"switch_margin": 1.5}, "switch_margin = 1.5: must be below 1"),
     ({"down": ["a", "b", "c"]}, "must not name every arm"),
 ]
 

@@ -172,6 +172,8 @@ class Guardrails:
         >>> dc.Guardrails(pinned="a", floors={"b": 0.1}).updated(pinned=None)
         Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, drift=True, down=(), cheapest_within=None, prices={}, switch_margin=None)
         """
+        if "cheapest_within" in changes and changes["cheapest_within"] is None:
+            changes.setdefault("prices", {})  # they belong to that rule
         return replace(self, **changes)
 
     def check_arms(self, arms: ArmNames) -> None:

@@ -10,10 +10,13 @@ const LISTED = 1000; // arms to choose a pin from, and to suggest in a form
 // The fields of each form: [name in the API, kind, title, hint, attributes of the input]. An empty field sets no rule.
 export const GUARDRAILS = [
   ["incumbent", "arm", "Incumbent", "The arm to use until another is known to be better. Empty: the policy chooses from the start."],
-  ["risk", "number", "Risk of leaving the incumbent", "The probability, at most, that it is ever left while no arm is better. Empty: 0.05.", { min: 0, max: 1 }],
+  ["risk", "number", "Risk of these rules", "The probability, at most, that it is ever left while no arm is better; and that the cheapest arm is ever used while it is worse by more than its margin. Empty: 0.05.", { min: 0, max: 1 }],
   ["holdout", "number", "Hold-out", "The share of decisions that use the arm below. Empty: none.", { min: 0, max: 1 }],
   ["control", "arm", "Arm of the hold-out", "Empty: one of the arms, drawn evenly."],
   ["floors", "amounts", "Least share of an arm, one per line", "An arm and a share of the decisions, such as “control: 0.05”."],
+  ["cheapest_within", "number", "Cheapest within", "Use the cheapest arm whose loss is known to be within this of every other arm's. Empty: no such rule.", { min: 0 }],
+  ["prices", "amounts", "Price of each arm, one per line", "An arm and its price in any unit, such as “large: 3”. The rule above needs that of every arm."],
+  ["switch_margin", "number", "Margin for switches", "Keys keep their arms until another arm's estimated mean loss is lower by more than this. Empty: none.", { min: 0 }],
   ["down", "arms", "Arms that are down, one per line", "They are neither used nor explored."],
   ["drift", "flag", "Losses may drift", "Off only if no arm's mean loss ever changes: then a better arm may be found sooner."],
 ];
