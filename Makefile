@@ -61,7 +61,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper replication mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
+.PHONY: help run paper replication first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -79,6 +79,10 @@ replication: $(RUN_STAMP) ## Write what `make paper` found as a short document: 
 mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain (some minutes)
 	@$(BIN)/python examples/llm_router/run.py
 	@$(BIN)/python examples/bad_deploy/run.py
+
+first-verdict: $(RUN_STAMP) ## Ask two stub models through a mirror that `decoupled init` sets up, until one is known to be better (three minutes, with installation)
+	@$(INSTALL) --require-hashes -r requirements/image.txt && $(EDITABLE) --editable serve
+	@$(BIN)/python examples/first_verdict.py
 
 $(LITELLM_STAMP): requirements/litellm.txt core/pyproject.toml serve/pyproject.toml | $(LITELLM_VENV)/bin/python $(MANIFEST)
 	@echo "Installing LiteLLM, and the package beside it ..."

@@ -6,7 +6,7 @@ import typer
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
     from . import service
-    from .mirror import config, mirror, rejudge
+    from .mirror import config, init, mirror, rejudge
     from .weights import weights
 
     managing = (service.migrate, service.doctor, service.backup, service.restore, service.audit)
@@ -14,3 +14,4 @@ def add_to(app: typer.Typer) -> None:
         app.command()(command)
     app.add_typer(service.keys, name="keys")
     app.add_typer(config, name="config")
+    app.add_typer(init, name="init")

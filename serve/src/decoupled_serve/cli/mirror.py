@@ -1,8 +1,9 @@
-"""Defines the commands `decoupled mirror` and `decoupled config`, which shows the options and where each came from."""
+"""Defines the commands of a mirror, `decoupled config`, which shows options, and `decoupled init`, which writes a first file."""
 
 import asyncio
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -143,3 +144,118 @@ def config_mirror(settings: OptionValues, config: ConfigFile = None) -> None:
 
         read(settings, config)  # raises the errors that starting it would raise
         typer.echo(aligned([*held_rows(MIRROR, settings), *file_keys(config_file(config))]))
+
+
+init = typer.Typer(help="Write a configuration to start from.", no_args_is_help=True)
+Folder = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+
+
+@init.command("llm")
+def init_llm(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="Two models or more, each NAME or NAME=URL of an OpenAI-style API; the first is the incumbent. "
+            "Without a URL, OPENAI_BASE_URL or a provider's key in the environment says where they are.",
+        ),
+    ],
+    judge: Annotated[
+        str, typer.Option(metavar="MODEL", help="The model that compares answers: NAME or NAME=URL.")
+    ],
+    budget: Annotated[
+        float, typer.Option(min=0.0, help="Dollars a day, for copies and their judge.")
+    ] = 5.0,
+    share: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="The share of the requests that are copied.")
+    ] = 0.05,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL=IN,OUT",
+            help="Dollars for a million tokens in and out; may be repeated. Default: a cent a call.",
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Who labels: console for people, a URL, or module:function. Default: console."),
+    ] = None,
+    key_env: Annotated[
+        str | None,
+        typer.Option(metavar="VARIABLE", help="The variable with the key of other providers."),
+    ] = None,
+    to: Annotated[
+        Literal["mirror", "litellm"],
+        typer.Option(help="mirror.toml, or config.yaml and plugin.py for LiteLLM, without labels."),
+    ] = "mirror",
+    out: Folder = Path("."),
+    force: Force = False,
+) -> None:
+    """Write the files for language models: an incumbent, a judge, a budget and labels."""
+    from ..mirror import config_file as files
+
+    with report_errors(arguments=("MODEL", "--judge", "--price", "--label", "--out")):
+        if len(models) < 2:
+            raise ParameterError.of("MODEL", models[0], "is one model", "give two or more")
+        arms = [files.Model.parse(each, key_env) for each in models]
+        judges = files.Model.parse(judge, key_env)
+        prices = dict(_price(each, {found.name for found in (*arms, judges)}) for each in price or ())
+        arms = [each._replace(prices=prices.get(each.name)) for each in arms]
+        judges = judges._replace(prices=prices.get(judges.name))
+        if to == "mirror":
+            text = files.llm_mirror(arms, judges, budget, share, label or "console")
+            _written(out, text, force)
+            return
+        if label is not None:
+            rule = "is for a mirror: the plug-in for LiteLLM takes no labels"
+            raise ParameterError.of("--label", label, rule, "leave it out")
+        files.write_new(out, files.litellm_files(arms, judges, budget, share), force=force)
+        typer.echo(f"config.yaml and plugin.py are in {out}. Next: litellm --config config.yaml")
+
+
+@init.command("http")
+def init_http(
+    releases: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL...",
+            help="Two releases or more, each URL or NAME=URL; the first is the incumbent.",
+        ),
+    ],
+    out: Folder = Path("."),
+    force: Force = False,
+) -> None:
+    """Write mirror.toml for releases of a service: an incumbent, a budget, and a loss by status and latency."""
+    from ..mirror.config_file import http_mirror
+
+    with report_errors(arguments=("URL", "--out")):
+        if len(releases) < 2:
+            raise ParameterError.of("URL", releases[0], "is one release", "give two or more")
+        found = []
+        for place, each in enumerate(releases):
+            name, given, rest = each.partition("=http")
+            plain = ("stable", "next")[place] if place < 2 else f"next-{place}"
+            found.append((name, f"http{rest}") if given else (plain, each))
+        _written(out, http_mirror(found), force)
+
+
+def _price(text: str, known: set[str]) -> tuple[str, tuple[float, float]]:
+    name, _, values = text.rpartition("=")
+    try:
+        prices = [float(each) for each in values.split(",")]
+        if name not in known or len(prices) != 2 or not all(0.0 <= each < math.inf for each in prices):
+            raise ValueError
+    except ValueError:
+        rule = f"must be MODEL=IN,OUT for one of {', '.join(sorted(known))}"
+        raise ParameterError.of("--price", text, rule, "for example small=0.15,0.6") from None
+    return name, (prices[0], prices[1])
+
+
+def _written(folder: Path, text: str, force: bool) -> None:
+    from ..mirror.config_file import write_new
+
+    write_new(folder, {"mirror.toml": text}, force=force)
+    typer.echo(
+        f"{folder / 'mirror.toml'} is written. Next: decoupled mirror {folder / 'mirror.toml'} --check"
+    )

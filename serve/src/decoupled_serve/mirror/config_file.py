@@ -1,12 +1,15 @@
-"""Reads the TOML file of a mirror, and says in words what it means.
+"""Reads the TOML file of a mirror, says in words what it means, and writes one to start from.
 
 An error names the key and the rule: `arm[1].timeout: Input should be greater than 0`.
 """
 
+import json
 import os
-from collections.abc import Iterator
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -181,3 +184,211 @@ def _flat(values: dict[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
                 yield from _flat(each, f"{name}[{number}].")
         else:
             yield name, "***" if ".headers." in name else str(value)
+
+
+# Files to start from
+
+# Where the models of a key are, if no address is given.
+ADDRESSES = {
+    "OPENAI_API_KEY": "https://api.openai.com/v1",
+    "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1",
+    "MISTRAL_API_KEY": "https://api.mistral.ai/v1",
+    "GROQ_API_KEY": "https://api.groq.com/openai/v1",
+}
+BASE = "OPENAI_BASE_URL"  # where programs look for the address of an OpenAI-style API
+
+
+class Model(NamedTuple):
+    """A model behind an OpenAI-style API, the variable that has its key, and its prices of a million tokens.
+
+    >>> Model.parse("small=http://127.0.0.1:4000/v1")
+    Model(name='small', url='http://127.0.0.1:4000/v1', key_env=None, prices=None)
+    """
+
+    name: str
+    url: str
+    key_env: str | None = None
+    prices: tuple[float, float] | None = None
+
+    @classmethod
+    def parse(cls, text: str, key_env: str | None = None) -> "Model":
+        """A model given as NAME or NAME=URL; without an address, the environment tells where it is."""
+        name, given, rest = text.partition("=http")
+        base = os.environ.get(BASE, "").rstrip("/")
+        found = [base, *(url for variable, url in ADDRESSES.items() if os.environ.get(variable))]
+        url = f"http{rest}".rstrip("/") if given else next(filter(None, found), None)
+        if not name or url is None:
+            rule = f"has no address, and the environment has none of {', '.join((BASE, *ADDRESSES))}"
+            raise ParameterError.of("MODEL", text, rule, "write MODEL=URL, or set one of these")
+        if not url.endswith("/v1"):
+            rule = f"is at {url}, which does not end with /v1"
+            raise ParameterError.of("MODEL", text, rule, "give the address of an OpenAI-style API")
+        of_address = {each: variable for variable, each in ADDRESSES.items()}
+        if base and os.environ.get("OPENAI_API_KEY"):  # as OpenAI's own clients do
+            of_address.setdefault(base, "OPENAI_API_KEY")
+        return cls(name, url, of_address.get(url, key_env))
+
+    @property
+    def price(self) -> dict[str, Any]:
+        """What its calls cost, as a table of the file has it; a cent if no prices are known."""
+        if self.prices is None:
+            return {"cost": 0.01}
+        return {"prices": dict(zip(("prompt_tokens", "completion_tokens"), self.prices, strict=True))}
+
+    def as_judge(self) -> dict[str, Any]:
+        """The table of a judge."""
+        key = {} if self.key_env is None else {"key_env": self.key_env}
+        return {"model": self.name, "url": self.url, **key, "order": "both", **self.price}
+
+
+def llm_mirror(models: Sequence[Model], judge: Model, dollars: float, share: float, label: str) -> str:
+    """The file of a mirror for models that a model judges, with labels. The first model is the incumbent."""
+    arms: list[dict[str, Any]] = []
+    for each in models:
+        key = {} if each.key_env is None else {"headers": {"Authorization": f"Bearer ${{{each.key_env}}}"}}
+        url = each.url.removesuffix("/v1")
+        arms.append({"name": each.name, "url": url, **key, **each.price, "json": {"model": each.name}})
+    port = free_port()
+    return f"""\
+# Point your clients at http://127.0.0.1:{port}/v1. The first model serves until another is known to be better.
+listen = "127.0.0.1:{port}"
+console = "127.0.0.1:{port + 1}"
+store = "mirror.db"
+drain = 120
+
+[experiment]
+deadline_seconds = 86400    # a label that comes later counts as missing
+
+[mirror]
+share = {share:g}
+repeat = ["POST /v1/chat/completions"]    # a chat changes nothing, so it is safe to send twice
+timeout = 120
+
+[guardrails]
+incumbent = {_toml(models[0].name)}
+
+[budget]
+allowance = [{dollars!r}, 86400]    # dollars a day, for copies and their judge
+
+[loss.judge]    # prices are of a million tokens; cost is that of a call, until you give prices
+{_lines(judge.as_judge())}
+[labels]    # for the first 200 copies, then a tenth
+share = 0.1
+to = {_toml(label)}
+redact = ['[\\w.+-]+@[\\w.-]+', '\\d{{9,}}']    # addresses and long numbers: add what is private with you
+{_tables(arms)}"""
+
+
+def http_mirror(releases: Sequence[tuple[str, str]]) -> str:
+    """The file of a mirror for releases of a service, by name and address. The first is the incumbent."""
+    port = free_port()
+    return f"""\
+# Send your traffic to http://127.0.0.1:{port}. The first release serves until another is known to be better.
+listen = "127.0.0.1:{port}"
+console = "127.0.0.1:{port + 1}"
+store = "mirror.db"
+
+[mirror]
+share = 0.05    # of the requests that are safe to send twice: GET, HEAD and OPTIONS
+
+[guardrails]
+incumbent = {_toml(releases[0][0])}
+
+[budget]
+rate = [10, 1]    # at most 10 requests a second explore
+
+[loss]
+status = 1.0
+latency = {{ weight = 0.3, high = 1.0 }}    # 0 at once, 1 from a second on
+{_tables([{"name": name, "url": url} for name, url in releases])}
+# If users log in, add this to each arm: pass_credentials = ["Authorization", "Cookie"]
+"""
+
+
+def litellm_files(models: Sequence[Model], judge: Model, dollars: float, share: float) -> dict[str, str]:
+    """The files of the plug-in for LiteLLM, by name. The first model is the incumbent."""
+    from ..litellm.routing import refuse_own_judge
+
+    arms, table = [f"openai/{each.name}" for each in models], judge.as_judge()
+    try:
+        refuse_own_judge(LossConfig.model_validate({"judge": table}).judge, arms)
+    except ValidationError as error:
+        raise ParameterError(first_problem(error, "loss")) from None
+    deployments = ""
+    for arm, each in zip(arms, models, strict=True):
+        key = "none" if each.key_env is None else f"os.environ/{each.key_env}"
+        given: dict[str, Any] = {"model": arm, "api_base": each.url, "api_key": key}
+        if each.prices is not None:
+            names = ("input_cost_per_token", "output_cost_per_token")
+            given |= {name: price / 1e6 for name, price in zip(names, each.prices, strict=True)}
+        deployments += f"  - model_name: chat\n    litellm_params: {json.dumps(given)}\n"
+    code = f'''\
+"""The plug-in for LiteLLM's proxy: see config.yaml beside it."""
+
+from pathlib import Path
+
+import decoupled as dc
+from decoupled_serve.litellm import Plugin
+
+HERE = Path(__file__).parent
+ARMS = {arms!r}  # the first serves until another is known to be better
+JUDGE = {table!r}
+BUDGET = dc.Budget(share={share!r}, cost=0.01, allowance=({dollars!r}, 86_400))  # dollars a day
+
+plugin = Plugin(
+    "chat", ARMS, {{"judge": JUDGE}}, save=HERE / "chat.json", folder=HERE,
+    guardrails=dc.Guardrails(incumbent=ARMS[0]), budget=BUDGET,
+)
+'''
+    start = "# LITELLM_MASTER_KEY=sk-... litellm --config config.yaml\n"
+    text = f"{start}model_list:\n{deployments}litellm_settings:\n  callbacks: plugin.plugin\n"
+    return {"config.yaml": text, "plugin.py": code}
+
+
+def write_new(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
+    """Write files that are not there yet, and none if one is there or a `mirror.toml` is not valid."""
+    for name in files:
+        if (folder / name).exists() and not force:
+            raise ParameterError(f"{folder / name}: is there already; move it away, or give --force")
+    if not folder.is_dir():
+        raise ParameterError.of("--out", str(folder), "is not a folder", "make it first")
+    with tempfile.TemporaryDirectory(dir=folder) as beside:
+        for name, text in files.items():
+            (Path(beside) / name).write_text(text, encoding="utf-8")
+            if name.endswith(".toml"):
+                read_config(Path(beside) / name)
+        for name in files:
+            os.replace(Path(beside) / name, folder / name)
+
+
+def free_port(first: int = 8080) -> int:
+    """The first of these ports that is free on this machine, as is the one after it: 8080, 8082, ..."""
+    for port in range(first, first + 1000, 2):
+        try:
+            for each in (port, port + 1):
+                with socket.socket() as found:
+                    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    found.bind(("127.0.0.1", each))
+        except OSError:
+            continue
+        return port
+    raise ParameterError(f"listen: no two ports from {first} on are free; end a program that has some")
+
+
+def _toml(value: object) -> str:
+    """A value as TOML has it.
+
+    >>> _toml({"cost": 0.5, "json": {"model": "a"}})
+    '{ "cost" = 0.5, "json" = { "model" = "a" } }'
+    """
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _lines(table: Mapping[str, object]) -> str:
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+
+
+def _tables(arms: Sequence[Mapping[str, object]]) -> str:
+    return "".join(f"\n[[arm]]\n{_lines(arm)}" for arm in arms)
