@@ -1,5 +1,8 @@
 """Configurations: what is refused, and where."""
 
+import json
+import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -7,8 +10,10 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
-from decoupled_serve.mirror.config_file import explained, read_config
+from decoupled_serve.mirror.config import LossConfig
+from decoupled_serve.mirror.config_file import explained, free_port, read_config
 from support.mirrors.running import ARMS
+from support.stub_models import stub_models
 
 MODEL = "[loss.judge]\nmodel = 'm'\n"
 
@@ -117,3 +122,118 @@ def test_the_check_warns_if_no_arm_is_authorized(tmp_path: Path, line: str, warn
     file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}{line}")
     said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
     assert (said.exit_code, "the module no_such_judge is not found" in said.output) == (1, True)
+
+
+INIT = ["init", "llm", "large=http://127.0.0.1:9101/v1", "small=http://127.0.0.1:9102/v1"]
+JUDGE = ["--judge", "judge=http://127.0.0.1:9103/v1"]
+KEYS = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "MISTRAL_API_KEY", "GROQ_API_KEY")
+
+
+def initialised(
+    folder: Path, patch: pytest.MonkeyPatch, *words: str, **variables: str
+) -> tuple[int, str, dict[str, str]]:
+    """The status, the output, and the files that `decoupled init` writes with these variables alone."""
+    for name in KEYS:
+        patch.delenv(name, raising=False)
+    for name, value in variables.items():
+        patch.setenv(name, value)
+    done = CliRunner().invoke(app, [*words, "--out", str(folder)])
+    return done.exit_code, done.output, {each.name: each.read_text() for each in folder.iterdir()}
+
+
+def test_the_first_file_for_models_passes_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stub_models() as models:
+        models.says["judge"] = lambda body: '{"better": "tie"}'
+        url = models.url.removesuffix("/v1")
+        words = [*INIT, "--judge", f"judge={url}/v1", "--price", "small=0.15,0.6", "--budget", "2.5"]
+        status, said, files = initialised(tmp_path, monkeypatch, *words)
+        assert (status, list(files)) == (0, ["mirror.toml"]), said
+        check = CliRunner().invoke(app, ["mirror", str(tmp_path / "mirror.toml"), "--check"])
+    assert (check.exit_code, "judged a sample pair" in check.output) == (0, True), check.output
+    config = read_config(tmp_path / "mirror.toml")
+    assert [(arm.name, arm.url) for arm in config.arms] == [
+        ("large", "http://127.0.0.1:9101"), ("small", "http://127.0.0.1:9102")
+    ]  # fmt: skip
+    assert config.guardrails == {"incumbent": "large"}
+    assert config.spending_limits == {"allowance": [2.5, 86400]}
+    assert config.labels is not None
+    assert config.labels.to == "console"
+    assert config.labels.redact
+    assert config.arms[1].prices == {"prompt_tokens": 0.15, "completion_tokens": 0.6}
+
+
+def test_the_environment_tells_where_models_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["init", "llm", "large", "here=http://127.0.0.1:9101/v1", "--judge", "judge"]
+    status, said, files = initialised(tmp_path, monkeypatch, *words, OPENROUTER_API_KEY="sk-1")
+    assert status == 0, said
+    assert "sk-1" not in files["mirror.toml"] + said
+    config = read_config(tmp_path / "mirror.toml")
+    assert config.arms[0].url == "https://openrouter.ai/api"
+    assert config.arms[0].headers == {"Authorization": "Bearer sk-1"}
+    assert config.arms[1].headers == {}, "another provider does not get the key"
+    assert config.loss.judge is not None
+    assert config.loss.judge.key_env == "OPENROUTER_API_KEY"
+
+
+def test_the_first_file_listens_where_nothing_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        for first in (port, port - 1):  # the mirror's, and the console's
+            assert free_port(first) > first
+    releases = ["init", "http", "http://127.0.0.1:9201", "canary=http://127.0.0.1:9202"]
+    status, said, _ = initialised(tmp_path, monkeypatch, *releases)
+    assert status == 0, said
+    check = CliRunner().invoke(app, ["mirror", str(tmp_path / "mirror.toml"), "--check"])
+    assert check.exit_code == 0, check.output
+    config = read_config(tmp_path / "mirror.toml")
+    assert [arm.name for arm in config.arms] == ["stable", "canary"]
+    assert (config.guardrails, config.budget) == ({"incumbent": "stable"}, {"rate": [10, 1]})
+
+
+def test_the_files_of_the_plug_in_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, said, files = initialised(tmp_path, monkeypatch, *INIT, *JUDGE, "--to", "litellm")
+    assert (status, sorted(files)) == (0, ["config.yaml", "plugin.py"]), said
+    deployments = re.findall(r"litellm_params: (.*)", files["config.yaml"])
+    assert [json.loads(each)["model"] for each in deployments] == ["openai/large", "openai/small"]
+    names: dict[str, object] = {}
+    exec(re.findall(r"(?s)ARMS = .*?(?=BUDGET)", files["plugin.py"])[0], names)
+    assert names["ARMS"] == ["openai/large", "openai/small"]
+    assert LossConfig.model_validate({"judge": names["JUDGE"]}).judge is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["init", "llm", "large", *INIT[3:], *JUDGE], "MODEL = 'large': has no address"),
+        ([*INIT[:3], *JUDGE], "is one model; give two or more"),
+        ([*INIT[:3], "small=http://127.0.0.1:9102", *JUDGE], "which does not end with /v1"),
+        ([*INIT, "--judge", "small=http://127.0.0.1:9102/v1"], "is the arm 'small', too"),
+        ([*INIT, "--judge", "small=http://127.0.0.1:9103/v1", "--to", "litellm"], "is the arm 'openai/small', too"),
+        ([*INIT, *JUDGE, "--price", "tiny=1,2"], "must be MODEL=IN,OUT for one of judge, large, small"),
+        ([*INIT, *JUDGE, "--price", "small=1"], "must be MODEL=IN,OUT"),
+        ([*INIT, *JUDGE, "--label", "console", "--to", "litellm"], "takes no labels"),
+        ([*INIT, *JUDGE, "--label", "somebody"], "labels.to"),
+        (["init", "http", "http://127.0.0.1:9201"], "is one release"),
+        (["init", "http", "http://127.0.0.1:9201", "ftp://a"], "arm[1].url"),
+    ],
+)  # fmt: skip
+def test_a_wrong_first_file_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    status, output, files = initialised(tmp_path, monkeypatch, *words)
+    assert status != 0
+    assert said in output
+    assert files == {}
+
+
+def test_a_file_is_overwritten_by_force_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mirror.toml").write_text("mine")
+    status, said, files = initialised(tmp_path, monkeypatch, *INIT, *JUDGE)
+    assert (status, files["mirror.toml"]) == (1, "mine")
+    assert "give --force" in said
+    status, said, files = initialised(tmp_path, monkeypatch, *INIT, *JUDGE, "--force")
+    assert status == 0, said
+    assert files["mirror.toml"] != "mine"
