@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
-from decoupled_serve.mirror.config import LossConfig
+from decoupled_serve.mirror.config import JudgeConfig
 from decoupled_serve.mirror.config_file import explained, free_port, read_config
 from support.mirrors.running import ARMS
 from support.stub_models import stub_models
@@ -201,7 +201,7 @@ def test_the_files_of_the_plug_in_are_valid(tmp_path: Path, monkeypatch: pytest.
     names: dict[str, object] = {}
     exec(re.findall(r"(?s)ARMS = .*?(?=BUDGET)", files["plugin.py"])[0], names)
     assert names["ARMS"] == ["openai/large", "openai/small"]
-    assert LossConfig.model_validate({"judge": names["JUDGE"]}).judge is not None
+    assert JudgeConfig.model_validate(names["JUDGE"]).url == "http://127.0.0.1:9103/v1"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_the_files_of_the_plug_in_are_valid(tmp_path: Path, monkeypatch: pytest.
         ([*INIT[:3], *JUDGE], "is one model; give two or more"),
         ([*INIT[:3], "small=http://127.0.0.1:9102", *JUDGE], "which does not end with /v1"),
         ([*INIT, "--judge", "small=http://127.0.0.1:9102/v1"], "is the arm 'small', too"),
-        ([*INIT, "--judge", "small=http://127.0.0.1:9103/v1", "--to", "litellm"], "is the arm 'openai/small', too"),
+        ([*INIT, "--judge", "small=http://127.0.0.1:9103/v1", "--to", "litellm"], "--judge = 'small': is an arm, too"),
         ([*INIT, *JUDGE, "--price", "tiny=1,2"], "must be MODEL=IN,OUT for one of judge, large, small"),
         ([*INIT, *JUDGE, "--price", "small=1"], "must be MODEL=IN,OUT"),
         ([*INIT, *JUDGE, "--label", "console", "--to", "litellm"], "takes no labels"),

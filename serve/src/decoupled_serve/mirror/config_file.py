@@ -19,7 +19,7 @@ from decoupled.errors import DecoupledError, ParameterError
 from ..options.definitions import MIRROR
 from ..options.kinds import STORE, shown, shown_store
 from ..options.sources import FILE, OptionValues, read_file, resolved
-from .config import FieldConfig, LossConfig, MirrorConfig, first_problem
+from .config import NOT_ITS_OWN, FieldConfig, JudgeConfig, LossConfig, MirrorConfig, first_problem
 from .judge_worker import function_named
 
 
@@ -307,13 +307,13 @@ latency = {{ weight = 0.3, high = 1.0 }}    # 0 at once, 1 from a second on
 
 def litellm_files(models: Sequence[Model], judge: Model, dollars: float, share: float) -> dict[str, str]:
     """The files of the plug-in for LiteLLM, by name. The first model is the incumbent."""
-    from ..litellm.routing import refuse_own_judge
-
     arms, table = [f"openai/{each.name}" for each in models], judge.as_judge()
+    if judge.name in [each.name for each in models]:
+        raise ParameterError.of("--judge", judge.name, "is an arm, too", NOT_ITS_OWN)
     try:
-        refuse_own_judge(LossConfig.model_validate({"judge": table}).judge, arms)
+        JudgeConfig.model_validate(table)
     except ValidationError as error:
-        raise ParameterError(first_problem(error, "loss")) from None
+        raise ParameterError(first_problem(error, "judge")) from None
     deployments = ""
     for arm, each in zip(arms, models, strict=True):
         key = "none" if each.key_env is None else f"os.environ/{each.key_env}"
