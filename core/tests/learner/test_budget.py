@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,14 +52,54 @@ def exact(value: float) -> Fraction:
     return Fraction(str(value))
 
 
-@settings(max_examples=30, deadline=None)
-@given(steps, st.sampled_from([0.0, 0.1, 0.29, 0.5, 1.0]))
-def test_a_share_is_never_exceeded_and_used_up(course: list[Step], share: float) -> None:
-    explored = 0
-    for place, (_, arm, limit) in enumerate(played(dc.Budget(share=share), course), start=1):
-        allowed = explored + 1 <= exact(share) * place
-        assert (arm is not None, limit) == (allowed, None if allowed else "share")
-        explored += allowed
+def looks(meter: dc.Meter, decisions: int) -> list[bool]:
+    """Which of so many decisions explore."""
+    made = []
+    for _ in range(decisions):
+        explores = meter.limit(ARMS, 0.0, meter.share()) is None
+        assert explores == (meter.limit(ARMS, 0.0, meter.share()) is None), "a coin falls once"
+        meter.count("a" if explores else None, 0.0)
+        made.append(explores)
+    return made
+
+
+def test_a_share_is_a_coin_of_its_own_seed() -> None:
+    """The counts lie within 5 standard deviations: for a fair coin of this probability that fails in 1 of 10^6 seeds."""
+    for share, decisions in ((0.1, 20_000), (0.5, 5_000)):
+        made = looks(dc.Meter(dc.Budget(share=share), seed=7), decisions)
+        for part in (made, made[::10], made[3::10]):  # a rule with a period of ten would fail on parts
+            deviation = (len(part) * share * (1 - share)) ** 0.5
+            assert abs(sum(part) - len(part) * share) < 5 * deviation
+        again = dc.Meter(dc.Budget(share=share), seed=7)
+        first = looks(again, 100)
+        restored = dc.Meter.from_dict(again.to_dict())
+        assert first + looks(restored, decisions - 100) == made
+    assert looks(dc.Meter(dc.Budget(share=0.5), seed=8), 64) != made[:64]
+    assert not any(looks(dc.Meter(dc.Budget(share=0)), 50))
+    assert all(looks(dc.Meter(dc.Budget(share=1)), 50))
+
+
+def test_a_changed_share_counts_from_its_change() -> None:
+    meter = dc.Meter(dc.Budget(share=0.1), seed=7)
+    looks(meter, 10_000)
+    meter = meter.following(dc.Budget(share=0.01))
+    assert 60 < sum(looks(meter, 10_000)) < 140  # 4 standard deviations: 1 of 10^4 seeds is outside
+    assert meter.used(0.0)["share"] == meter.explored / 10_000
+    meter = meter.following(dc.Budget(share=0.1))
+    assert 880 < sum(looks(meter, 10_000)) < 1_120
+
+
+def test_a_meter_of_a_version_without_a_coin_goes_on() -> None:
+    content = dc.Meter(dc.Budget(share=0.25, cost=1, total=9)).to_dict() | {
+        "decisions": 40,
+        "explored": 10,
+        "spent": "3",
+    }
+    for name in ("coin", "tosses", "above", "asides"):
+        del content[name]
+    meters = [dc.Meter.from_dict(content, seed=seed) for seed in (7, 7, 8)]
+    assert meters[0].used(0.0) == {"share": 0.25, "total": 3.0, "above": 0}
+    assert looks(meters[0], 30) == looks(meters[1], 30) != looks(meters[2], 30)
 
 
 @settings(max_examples=30, deadline=None)
@@ -106,7 +147,7 @@ def test_prices_add_up_as_they_are_written() -> None:
 def test_a_budget_does_not_change_what_is_learned_from_what_is_explored() -> None:
     """A decision that may not explore draws like one that may, so the estimates are those of late feedback."""
     metered, plain = dc.FTPL().start(ARMS, seed=3), dc.FTPL().start(ARMS, seed=3)
-    meter = dc.Meter(dc.Budget(share=0.3))
+    meter = dc.Meter(dc.Budget(share=0.3), seed=3)
     for _ in range(200):
         decision, twin = meter.decide(metered), plain.decide()
         assert decision.exploit == twin.exploit
@@ -115,7 +156,7 @@ def test_a_budget_does_not_change_what_is_learned_from_what_is_explored() -> Non
             plain.observe(twin, loss=0.5)
         else:
             plain.forget(twin)
-    assert meter.explored == 60
+    assert 0 < meter.explored < 200
     assert metered.estimates().tolist() == plain.estimates().tolist()
 
 
@@ -124,10 +165,10 @@ def test_what_was_spent_stays_spent_under_another_budget() -> None:
     meter = dc.Meter(dc.Budget(share=0.5, cost=1, total=3, allowance=(2, 10)), clock=clock)
     for arm in ("a", None, "b", None):
         meter.count(arm, clock.now)
-    assert meter.used(clock.now) == {"share": 0.5, "total": 2.0, "allowance": 2.0}
+    assert meter.used(clock.now) == {"share": 0.5, "total": 2.0, "allowance": 2.0, "above": 0}
     later = meter.following(dc.Budget(share=0.25, cost=1, total=4, allowance=(3, 10)))
-    assert later.used(clock.now) == {"share": 0.0, "total": 2.0, "allowance": 2.0}
-    assert later.limit(ARMS, clock.now) == "share"
+    assert later.used(clock.now) == {"share": 0.0, "total": 2.0, "allowance": 2.0, "above": 0}
+    assert later.limit(ARMS, clock.now, share=0.0) == "share"
     same = later.following(dc.Budget(share=0.25, rate=(1, 5)))
     same.count("a", clock.now)
     assert same.used(clock.now) == {"share": 1.0, "rate": 1}
@@ -138,3 +179,95 @@ def test_a_clock_that_goes_back_begins_no_new_period() -> None:
     meter = dc.Meter(dc.Budget(cost=1, allowance=(1, 10)))
     meter.count("a", 25.0)
     assert [meter.limit(ARMS, now) for now in (19.0, 25.0, 29.0, 30.0)] == ["allowance"] * 3 + [None]
+
+
+def test_a_real_price_takes_the_place_of_the_declared_one() -> None:
+    clock = Clock()
+    meter = dc.Meter(dc.Budget(cost=1, total=3, allowance=(2, 10)), clock=clock)
+    learner = dc.FTPL().start(ARMS, seed=3)
+    one, two = meter.decide(learner), meter.decide(learner)
+    assert isinstance(one, dc.Decision)
+    assert isinstance(two, dc.Decision)
+    assert meter.limit(ARMS, clock.now) == "allowance"
+    meter.charge(one, 0.25)
+    meter.charge(one, 0.25)  # changes nothing
+    assert meter.used(clock.now) == {"total": 1.25, "allowance": 1.25, "above": 0}
+    assert meter.limit(ARMS, clock.now) == "allowance"
+    clock.now += 10.0
+    meter = dc.Meter.from_dict(meter.to_dict(), clock=clock)
+    third = meter.decide(learner)
+    meter.charge(two.id, 0.5)  # in the period in which it was decided, which is over
+    assert meter.used(clock.now) == {"total": 1.75, "allowance": 1.0, "above": 0}
+    assert isinstance(third, dc.Decision)
+    meter.charge(third, 1.5)
+    assert meter.used(clock.now) == {"total": 2.25, "allowance": 1.5, "above": 1}
+    assert meter.limit(ARMS, clock.now) == "total"
+    with pytest.raises(dc.ParameterError, match="cost = -1"):
+        meter.charge(third, -1)
+
+
+def test_another_budget_keeps_what_is_set_aside() -> None:
+    meter = dc.Meter(dc.Budget(cost=1, allowance=(9, 10)))
+    meter.count("a", 5.0, "one")
+    meter.count("a", 5.0, "two")
+    other = meter.following(dc.Budget(cost=3, total=9, allowance=(9, 5)))
+    other.count("a", 5.0, "three")
+    other.charge("one", 0.5)  # a period of another length
+    assert other.used(5.0) == {"total": 4.5, "allowance": 3.0, "above": 0}
+    none = other.following(dc.Budget(share=0.5)).following(dc.Budget(cost=1, total=9))
+    none.charge("two", 0.25)
+    assert none.used(5.0) == {"total": 0.0, "above": 0}
+
+
+def play(learner: dc.Learner, meter: dc.Meter, better: str, decisions: int) -> int:
+    """How many of these decisions explore, where one arm is better than the other."""
+    before = meter.explored
+    for _ in range(decisions):
+        decision = meter.decide(learner)
+        if isinstance(decision, dc.Decision):
+            learner.observe(decision, loss=0.2 if decision.explore == better else 0.8)
+    return meter.explored - before
+
+
+def test_exploring_falls_when_it_is_decided_and_returns_on_an_alarm() -> None:
+    """Counts lie within 4 standard deviations: 1 of 10^4 seeds is outside."""
+    learner = dc.Ladder().start(["a", "b"], seed=3)
+    learner.watch()
+    meter = dc.Meter(dc.Budget(share=0.5, decided_share=0.1, alarm_every=1_000), seed=3)
+    play(learner, meter, "a", 1_000)
+    alarm = learner.inference.alarm
+    assert alarm is not None
+    assert (alarm.decided, alarm.raised) == ("a", 0)
+    assert 620 < play(learner, meter, "a", 8_000) < 980
+    verdict = learner.inference.verdict()
+    learner = dc.Learner.from_json(learner.to_json())
+    copy = learner.to_json()
+    play(learner, meter, "b", 5_000)
+    again = learner.inference.alarm
+    assert again is not None
+    assert (again.decided, again.raised) == ("b", 1)
+    assert learner.inference.verdict().out == verdict.out, "an alarm changes no verdict"
+    learner.add_arms(["c"])  # nothing is decided about it
+    meter.decide(learner)
+    assert learner.inference.alarm is not None
+    assert learner.inference.alarm.decided is None
+    one, two = (dc.Learner.from_json(copy) for _ in range(2))
+    meters = [dc.Meter(meter.budget, seed=5) for _ in range(2)]
+    play(one, meters[0], "b", 600)
+    for _ in range(6):
+        play(two, meters[1], "b", 100)
+        two = dc.Learner.from_json(two.to_json())
+    assert one.to_json() == two.to_json()
+
+
+def test_what_a_decided_share_needs() -> None:
+    budget = dc.Budget(decided_share=0.1)
+    with pytest.raises(dc.UnsupportedError, match="call watch"):
+        dc.Meter(budget).decide(dc.FTPL().start(ARMS, seed=3))
+    contextual = dc.ContextualLadder(segments=("country",)).start(ARMS, seed=3)
+    contextual.watch()
+    with pytest.raises(dc.UnsupportedError, match="contextual"):
+        dc.Meter(budget).decide(contextual)
+    for wrong in ({"share": 0.1, "decided_share": 0.2}, {"decided_share": 0}, {"alarm_every": 10}):
+        with pytest.raises(dc.ParameterError, match=rf"^{list(wrong)[-1]} = "):
+            dc.Budget(**wrong)

@@ -2,12 +2,18 @@
 
 import base64
 import json
+import random
+import sys
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import decoupled as dc
 from decoupled.errors import ParameterError
+from decoupled.learner import Aside
 from decoupled_serve.mirror.config_file import explained, read_config
 from decoupled_serve.mirror.spending import Spending
 from support.mirrors.running import Fixed, Start, UpstreamProcess, echoed, mirror
@@ -115,40 +121,79 @@ def test_a_budget_without_prices_of_its_own_counts_what_the_answers_cost(start: 
 
 def test_what_was_set_aside_counts_until_the_price_is_known() -> None:
     spending = Spending(dc.Budget(cost={"a": 0.25, "b": 0.5}, total=1.0), ["a", "b"])
-    first = spending.begin(["a", "b"])  # which arm it will be is not known yet
-    assert spending.allows(["a", "b"])
-    second = spending.begin(["a", "b"])
-    assert not spending.allows(["a"])
-    spending.end(first)
-    spending.end(second, "a", 0.3)
-    assert float(spending.meter.spent) == 0.3
-    spending.begin(["a"])
-    assert float(spending.meter.spent) == 0.6, "a copy counts as the dearest of its arm"
+    first = spending.reserve(["a", "b"])  # which arm it will be is not known yet
+    second = spending.reserve(["a", "b"])
+    assert first is not None
+    assert second is not None
+    assert spending.reserve(["a"]) is None
+    assert not spending.end(first)
+    assert spending.end(second, "a", 0.3), "above the ceiling of its arm"
+    assert spending.shown() == {"spent": {"total": 0.3}, "left": {"total": 0.7}}
+    spending.resume("a")
+    assert float(spending.meter.spent) == 0.55, "what is set aside does not follow the dearest copy"
 
 
 def test_what_was_set_aside_in_one_period_is_not_given_back_in_the_next() -> None:
     now = 5.0
     spending = Spending(dc.Budget(cost=0.5, allowance=(1.0, 10.0)), ["a"], clock=lambda: now)
-    early = spending.begin(["a"])
+    early = spending.resume("a")
     now = 15.0
-    late = spending.begin(["a"])
-    spending.end(early, "a", 0.25)
-    assert float(spending.meter.spent_in_period) == 0.75
-    spending.end(late, "a", 0.25)
+    late = spending.resume("a")
+    spending.end(early, "a", 0.25)  # which counted in its own period
     assert float(spending.meter.spent_in_period) == 0.5
+    spending.end(late, "a", 0.25)
+    assert float(spending.meter.spent_in_period) == 0.25
     assert float(spending.meter.spent) == 0.5
 
 
-def test_what_was_spent_and_the_dearest_copy_survive_a_restart(tmp_path: Path) -> None:
-    file, budget = tmp_path / "spent", dc.Budget(cost=0.1, total=2.0)
+def attack(budget: dc.Budget, run: int, clock: Callable[[], float]) -> Spending:
+    """Eight threads reserve and pay at once, at random prices up to the ceilings, in random order; some never pay."""
+    spending, highest = Spending(budget, ["a", "b"], clock=clock, judge=0.125), []
+
+    def client(number: int) -> None:
+        chance, waiting = random.Random(1_000 * run + number), list[Aside]()
+        for _ in range(25):
+            if (aside := spending.reserve(["a", "b"])) is not None:
+                waiting.append(aside)
+            highest.append((spending.meter.spent, spending.meter.spent_in_period))
+            if waiting and chance.random() < 0.6:
+                arm = chance.choice("ab")
+                paid = waiting.pop(chance.randrange(len(waiting)))
+                spending.end(paid, arm, chance.random() * spending.meter.budget.cost_of(arm))
+
+    threads = [Thread(target=client, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(total for total, _ in highest) <= 8
+    assert max(in_period for _, in_period in highest) <= 3
+    return spending
+
+
+def test_concurrent_attacks_never_exceed_the_budget() -> None:
+    """200 runs, each of 200 attempts: real prices and what is set aside stay within the total and each period's allowance."""
+    interval, ticks = sys.getswitchinterval(), count()
+    sys.setswitchinterval(1e-6)  # threads take turns in the middle of calls
+    try:
+        for run in range(200):
+            budget = dc.Budget(cost={"a": 0.5, "b": 0.25}, total=8, allowance=(3, 60))
+            spending = attack(budget, run, lambda: float(next(ticks)))
+            assert spending.meter.above == 0
+            assert spending.meter.spent > 4, "the attack reached the budget"
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_what_was_spent_survives_a_restart_and_no_ceiling_rises(tmp_path: Path) -> None:
+    file, budget = tmp_path / "spent", dc.Budget(cost=0.1, total=1.1)
     spending = Spending(budget, ["a", "b"], file)
-    spending.end(spending.begin(["a"]), "a", 0.95)
+    spending.end(spending.resume("a"), "a", 0.95)
     spending.save()
     again = Spending(budget, ["a", "b"], file)
-    assert float(again.meter.spent) == 0.95
-    again.begin(["a"])
-    assert not again.allows(["a"])
-    assert again.allows(["b"])
+    assert (float(again.meter.spent), again.meter.above) == (0.95, 1)
+    assert again.reserve(["a"]) is not None
+    assert again.reserve(["a"]) is None
     file.write_text("[0.5, 0.5, 0, 0.1]")
     with pytest.raises(ParameterError, match="spent: cannot be read; remove it to count from 0"):
         Spending(budget, ["a"], file)

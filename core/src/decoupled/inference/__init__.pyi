@@ -15,6 +15,7 @@ from .log_columns import Log as Log
 from .log_columns import columns_of as columns_of
 from .log_columns import matches as matches
 from .log_columns import read_log as read_log
+from .lookout import Alarm as Alarm
 from .ordering import MOST_PATIENCE as MOST_PATIENCE
 from .ordering import PATIENCE as PATIENCE
 from .ordering import settled as settled

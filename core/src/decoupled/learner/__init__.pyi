@@ -6,6 +6,7 @@ from .arms import ArmNames as ArmNames
 from .arms import Arms as Arms
 from .arms import checked_name as checked_name
 from .budget import MOST_IN_A_WINDOW as MOST_IN_A_WINDOW
+from .budget import Aside as Aside
 from .budget import Budget as Budget
 from .budget import Meter as Meter
 from .context import Context as Context

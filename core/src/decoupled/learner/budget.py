@@ -1,12 +1,13 @@
 """A budget for exploring, a share of the decisions, a rate and money; and the meter of what is spent."""
 
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from ..base.turns import TakesTurns, in_turn
 from ..base.validation import as_float, number_in, share_of, whole_number
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .learner import Learner
 
 MOST_IN_A_WINDOW = 10_000  # the times of that many explorations are kept
+ALARM_EVERY = 100_000  # looks
 
 
 @dataclass(frozen=True)
@@ -24,20 +26,24 @@ class Budget:
     """How much may be explored. A decision that may not explore still gives an arm to use.
 
     Args:
-        share: at most this share of the decisions explores, counted from the first.
+        share: the probability with which a decision may explore, by a coin of the meter's own.
         rate: (n, seconds): at most n decisions explore in any window of that many seconds; n is at most 10,000.
-        cost: the price of exploring an arm: one number, or a mapping from arms to numbers. An arm that the mapping
-            leaves out costs as much as its dearest.
+        cost: the most that exploring an arm costs, its judgement included: one number, or a mapping from arms to numbers.
+            An arm that the mapping leaves out costs as much as its dearest. It is set aside until the real price is known.
         total: at most this much is spent in all.
         allowance: (amount, seconds): at most this amount is spent in each period of that many seconds. Periods are
             multiples of their length since the clock's zero, so those of 86,400 s are days (UTC) with `time.time`.
+        decided_share: the probability that takes the place of `share` once the verdict of a watched learner is decided,
+            until an alarm.
+        alarm_every: the mean number of looks until a false alarm is at least this; None for 100,000. Of runs in which the
+            decided arm stays the best, at most n / alarm_every raise an alarm within n looks.
 
     Whether a decision explores is settled before the policy draws, because a rule that depended on the drawn arm would
     bias the estimates. So money must suffice for the dearest of the available arms, and up to that much is left over.
 
     >>> import decoupled as dc
     >>> dc.Budget(share=0.01, cost={"small": 0.2, "large": 3.0}, total=500)
-    Budget(share=0.01, rate=None, cost={'small': 0.2, 'large': 3.0}, total=500.0, allowance=None)
+    Budget(share=0.01, rate=None, cost={'small': 0.2, 'large': 3.0}, total=500.0, allowance=None, decided_share=None, alarm_every=None)
     """
 
     share: float | None = None
@@ -45,6 +51,8 @@ class Budget:
     cost: float | ByArm | None = None
     total: float | None = None
     allowance: tuple[float, float] | None = None
+    decided_share: float | None = None
+    alarm_every: float | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -58,16 +66,27 @@ class Budget:
         if self.cost is not None and not limited:
             rule, remedy = "limits nothing alone", "set total or allowance too"
             raise ParameterError.of("cost", self.cost, rule, remedy)
+        full = 1.0 if self.share is None else self.share
+        if self.decided_share is not None and self.decided_share > full:
+            rule, remedy = f"must not exceed share, {full:g}", "lower it"
+            raise ParameterError.of("decided_share", self.decided_share, rule, remedy)
+        if self.alarm_every is not None and self.decided_share is None:
+            rule, remedy = (
+                "needs a decided_share",
+                "set decided_share, the share to explore once it is decided",
+            )
+            raise ParameterError.of("alarm_every", self.alarm_every, rule, remedy)
 
     def __hash__(self) -> int:
         return hash(repr(self))  # a mapping has no hash
 
     def __bool__(self) -> bool:
         """Whether there is any limit."""
-        return any(each is not None for each in (self.share, self.rate, self.total, self.allowance))
+        limits = self.share, self.rate, self.total, self.allowance, self.decided_share
+        return any(each is not None for each in limits)
 
     def cost_of(self, arm: Arm) -> float:
-        """The price of exploring an arm; 0 if there is none.
+        """The declared price of exploring an arm; 0 if there is none.
 
         Args:
             arm: the arm to explore.
@@ -91,6 +110,8 @@ class Budget:
             "cost": costs,
             "total": self.total,
             "allowance": None if self.allowance is None else list(self.allowance),
+            "decided_share": self.decided_share,
+            "alarm_every": self.alarm_every,
         }
         return {name: value for name, value in values.items() if value is not None}
 
@@ -152,16 +173,32 @@ def _allowance(name: str, value: object) -> tuple[float, float]:
     )
 
 
+def _decided_share(name: str, value: object) -> float:
+    share = share_of(name, value, "leave it out to go on as before")
+    if share == 0.0:  # no look could ever raise an alarm
+        raise ParameterError.of(name, value, "must be above 0", "look now and then, for example 0.01")
+    return share
+
+
 _CHECKS: dict[str, Callable[[str, object], object]] = {
     "share": partial(share_of, remedy="leave it out for all"),
     "rate": _rate,
     "cost": _cost,
     "total": _amount,
     "allowance": _allowance,
+    "decided_share": _decided_share,
+    "alarm_every": partial(number_in, low=1.0, remedy="it is a number of looks"),
 }
 
 
-# A budget as it is spent: no limit is ever exceeded
+# A budget as it is spent: no limit is ever exceeded by prices that keep to those declared
+
+
+class Aside(NamedTuple):
+    """What is set aside for a look: an amount, and the period that it counts in."""
+
+    amount: Decimal
+    period: int | None
 
 
 class Meter(TakesTurns):
@@ -170,25 +207,33 @@ class Meter(TakesTurns):
     Args:
         budget: the limits.
         clock: gives the time in seconds; `time.time` by default.
+        seed: of the coin that a share is tossed by, a whole number or a text; None for fresh randomness. It is apart from the
+            learner's own.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
-    >>> meter = dc.Meter(dc.Budget(share=0.25))
-    >>> for _ in range(8):
+    >>> meter = dc.Meter(dc.Budget(share=0.25, cost=0.05, total=1), seed=7)
+    >>> for _ in range(11):
     ...     decision = meter.decide(learner)               # use decision.exploit
     ...     if isinstance(decision, dc.Decision):          # it may explore
     ...         learner.observe(decision, loss=0.3)
-    >>> meter.explored, meter.decisions, learner.round
-    (2, 8, 3)
+    ...         meter.charge(decision, 0.03)               # what it really cost
+    >>> meter.explored, meter.decisions, learner.round, float(meter.spent)
+    (2, 11, 3, 0.06)
     >>> meter.decide(learner).limited_by
     'share'
     """
 
-    def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, budget: Budget, *, clock: Callable[[], float] = time.time, seed: int | str | None = None
+    ) -> None:
         self.budget = budget
         self._clock = clock
-        self.decisions = self.explored = 0
+        self._coin = secrets.token_hex(16) if seed is None else str(seed)
+        self.decisions = self.explored = self._tosses = 0
         self.spent = self.spent_in_period = Decimal(0)
+        self.above = 0  # looks that were dearer than declared
+        self._asides: dict[str | int, Aside] = {}
         self._times: deque[float] = deque()  # of the explorations that count for the rate
         self._period: int | None = None
         self._open()
@@ -197,7 +242,7 @@ class Meter(TakesTurns):
         """A decision with both arms if the budget allows it, and otherwise an arm to use, which takes no feedback.
 
         Args:
-            learner: the learner that decides. Its policy must be a decoupled one.
+            learner: the learner that decides. Its policy must be a decoupled one. For a `decided_share` it must be watched.
             available: the arms to choose from, as in `Learner.decide`; None for all.
 
         Returns:
@@ -212,28 +257,54 @@ class Meter(TakesTurns):
 
     @in_turn
     def _decide(self, learner: "Learner", some: list[Arm] | None) -> Decision | Served:
-        now = self._clock()
-        limit = self.limit(learner.arms if some is None else some, now)
+        now, share = self._clock(), self.share(learner)
+        limit = self.limit(learner.arms if some is None else some, now, share)
         if limit is not None:
             served = learner.exploit(available=some)
             self.count(None, now)
             return served._replace(limited_by=limit)
         decision = learner.decide(available=some)
-        self.count(decision.explore, now)
+        self.count(decision.explore, now, decision.id)
+        if len(self._asides) > learner.max_pending:  # what nobody charges stays at its declared price
+            del self._asides[next(iter(self._asides))]
         return decision
 
-    def limit(self, arms: Iterable[Arm], now: float) -> str | None:
+    def share(self, learner: "Learner | None" = None) -> float | None:
+        """The probability with which the next decision may explore, as far as shares go; None if none is set.
+
+        Args:
+            learner: the learner that decides, whose verdict a `decided_share` goes by; None gives the share until then.
+
+        >>> import decoupled as dc
+        >>> learner = dc.Ladder().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> dc.Meter(dc.Budget(share=0.1, decided_share=0.01)).share(learner)    # nothing is decided
+        0.1
+        """
+        budget = self.budget
+        if budget.decided_share is None:
+            return budget.share
+        if learner is not None:
+            learner._look_out(budget.alarm_every or ALARM_EVERY)
+            if learner._is_decided:
+                return budget.decided_share
+        return 1.0 if budget.share is None else budget.share
+
+    def limit(self, arms: Iterable[Arm], now: float, share: float | None = None) -> str | None:
         """The part of the budget that keeps the next decision from exploring one of these arms; None if it may.
+
+        The coin of a decision falls the same way however often you ask.
 
         Args:
             arms: the arms that the decision may explore.
             now: the time in seconds.
+            share: what `share` returned; None tosses no coin.
 
         Returns:
             "share", "rate", "total" or "allowance"; None if it may explore.
         """
         budget = self.budget
-        if budget.share is not None and self.explored + 1 > _exact(budget.share) * (self.decisions + 1):
+        if share is not None and self._toss() >= share:
             return "share"
         if budget.rate is not None and self._in_window(now) >= budget.rate[0]:
             return "rate"
@@ -247,26 +318,77 @@ class Meter(TakesTurns):
                     return "allowance"
         return None
 
-    def count(self, explored: Arm | None, now: float) -> None:
-        """Count a decision, and the arm that it explores, if any.
+    def _toss(self) -> float:
+        """A number uniform on [0, 1): a hash, so that the stream of the learner does not move."""
+        from .seeds import hashed  # loads compiled code, which a budget without a share does not need
+
+        return hashed(f"coin-{self._coin}-{self._tosses}")
+
+    def exceeds_share(self) -> bool:
+        """Whether one more look would be more than the share of the decisions until now, the rule before there was a coin."""
+        share = self.budget.share
+        return share is not None and self.explored + 1 > _exact(share) * (self.decisions + 1)
+
+    def count(self, explored: Arm | None, now: float, key: str | int | None = None) -> Aside:
+        """Count a decision, and set aside the declared price of the arm that it explores, if any.
 
         Args:
             explored: the arm that the decision explores; None if it explores none.
             now: the time in seconds.
+            key: what `charge` will know the look by; None if nobody will charge it by a key.
+
+        Returns:
+            What is set aside.
         """
         if explored is None:
+            self._tosses += 1
             self.decisions += 1
-            return
+            return Aside(Decimal(0), None)
         cost = Decimal(0) if self.budget.cost is None else _exact(self.budget.cost_of(explored))
         self._begin_period(now)
+        aside = Aside(cost, self._period)
         if self.budget.rate is not None:
             self._times.append(
                 now
             )  # first: if there is an interrupt, one too many is counted rather than one too few
+        self._tosses += 1
         self.decisions += 1
         self.explored += 1
         self.spent += cost
         self.spent_in_period += cost
+        if key is not None and self.budget.cost is not None:
+            self._asides[key] = aside
+        return aside
+
+    def charge(self, look: Decision | Aside | str | int, cost: float | None) -> None:
+        """Replace what was set aside for a look by what it really cost, in the period in which it was decided.
+
+        A look that is charged already, or for which nothing was set aside, changes nothing. One that is dearer than declared
+        is paid and counted in `above`.
+
+        Args:
+            look: the decision, its id or its key, or what `count` returned.
+            cost: the real price of the look and its judgement; None if it stays at what was declared.
+
+        >>> import decoupled as dc
+        >>> meter = dc.Meter(dc.Budget(cost=0.5, total=3))
+        >>> aside = meter.count("a", now=0.0)
+        >>> meter.charge(aside, 0.75)
+        >>> meter.used(now=0.0)
+        {'total': 0.75, 'above': 1}
+        """
+        price = None if cost is None else _exact(_amount("cost", cost))
+        if not isinstance(look, Aside):
+            found = self._asides.pop(look.id if isinstance(look, Decision) else look, None)
+            if found is None:
+                return
+            look = found
+        if price is None:
+            return
+        self.spent += price - look.amount
+        if look.period == self._period:
+            self.spent_in_period += price - look.amount
+        self.above += price > look.amount
 
     def _in_window(self, now: float) -> int:
         """How many explorations are in the window that ends now."""
@@ -284,19 +406,21 @@ class Meter(TakesTurns):
             self._period, self.spent_in_period = period, Decimal(0)
 
     def used(self, now: float) -> dict[str, float]:
-        """What counts against each limit now, by its name. Nothing changes, so anyone may look at any time.
+        """What counts against each limit now, by its name, and how many looks were above their declared price.
+
+        Nothing changes, so anyone may look at any time.
 
         Args:
             now: the time in seconds.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(rate=(5, 60), cost=0.5, total=3))
-        >>> meter.count("a", now=0.0)
+        >>> aside = meter.count("a", now=0.0)
         >>> meter.used(now=30.0), meter.used(now=60.0)
-        ({'rate': 1, 'total': 0.5}, {'rate': 0, 'total': 0.5})
+        ({'rate': 1, 'total': 0.5, 'above': 0}, {'rate': 0, 'total': 0.5, 'above': 0})
         """
         budget, found = self.budget, dict[str, float]()
-        if budget.share is not None:
+        if self.share() is not None:
             found["share"] = self.explored / max(self.decisions, 1)
         if budget.rate is not None:
             found["rate"] = sum(now - budget.rate[1] < each for each in self._times)
@@ -305,6 +429,8 @@ class Meter(TakesTurns):
         if budget.allowance is not None:
             over = self._period is not None and int(now // budget.allowance[1]) > self._period
             found["allowance"] = 0.0 if over else float(self.spent_in_period)
+        if budget.cost is not None:
+            found["above"] = self.above
         return found
 
     def following(self, budget: Budget) -> "Meter":
@@ -313,18 +439,21 @@ class Meter(TakesTurns):
         Args:
             budget: the new limits.
         """
-        later = Meter(budget, clock=self._clock)
-        if budget.share == self.budget.share:
+        later = Meter(budget, clock=self._clock, seed=self._coin)
+        later._tosses, later.above = self._tosses, self.above
+        if (budget.share, budget.decided_share) == (self.budget.share, self.budget.decided_share):
             later.decisions, later.explored = self.decisions, self.explored
         if budget.rate is not None and self.budget.rate is not None:
             later._times.extend(self._times)
-        if budget.cost is not None:
-            later.spent = self.spent
         same = (
             budget.allowance and self.budget.allowance and budget.allowance[1] == self.budget.allowance[1]
         )
         if same:
             later._period, later.spent_in_period = self._period, self.spent_in_period
+        if budget.cost is not None:
+            later.spent = self.spent
+            for key, each in self._asides.items():  # -1 is a period that has ended
+                later._asides[key] = each if same else each._replace(period=-1)
         return later
 
     def to_dict(self) -> dict[str, Any]:
@@ -337,26 +466,40 @@ class Meter(TakesTurns):
             "spent_in_period": str(self.spent_in_period),
             "period": self._period,
             "times": list(self._times),
+            "coin": self._coin,
+            "tosses": self._tosses,
+            "above": self.above,
+            "asides": [[key, str(each.amount), each.period] for key, each in self._asides.items()],
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, clock: Callable[[], float] = time.time) -> "Meter":
+    def from_dict(
+        cls,
+        values: Mapping[str, Any],
+        *,
+        clock: Callable[[], float] = time.time,
+        seed: int | str | None = None,
+    ) -> "Meter":
         """Restore what `to_dict` wrote.
 
         Args:
             values: what `to_dict` returned.
             clock: gives the time in seconds.
+            seed: of the coin, if `values` are of a version without one.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(cost=0.1, total=3))
-        >>> meter.count("a", now=0.0)
+        >>> aside = meter.count("a", now=0.0)
         >>> dc.Meter.from_dict(meter.to_dict()).used(now=1.0)
-        {'total': 0.1}
+        {'total': 0.1, 'above': 0}
         """
-        meter = cls(Budget.from_dict(values["budget"]), clock=clock)
+        meter = cls(Budget.from_dict(values["budget"]), clock=clock, seed=values.get("coin", seed))
         meter.decisions, meter.explored = values["decisions"], values["explored"]
+        meter._tosses = values.get("tosses", meter.decisions)
         meter.spent, meter.spent_in_period = Decimal(values["spent"]), Decimal(values["spent_in_period"])
-        meter._period = values["period"]
+        meter.above, meter._period = values.get("above", 0), values["period"]
+        for key, amount, period in values.get("asides", ()):
+            meter._asides[key] = Aside(Decimal(amount), period)
         meter._times.extend(values["times"])
         return meter
 

@@ -10,6 +10,7 @@ from ..inference.ordering import MOST_PATIENCE, PATIENCE
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.boundary import Interval
     from ..inference.judging import JudgeReport
+    from ..inference.lookout import Alarm
     from ..inference.sequences import Sequences
     from ..inference.verdicts import Verdict
     from .learner import Learner
@@ -210,6 +211,31 @@ class Inference:
             else:
                 found = sequences.difference(first, of(parts.arms.place(other)), drift=drift)
             return found.scaled(*parts.losses, difference=True)
+
+        return self._learner._asked(question)
+
+    @property
+    def alarm(self) -> "Alarm | None":
+        """What a budget with a `decided_share` goes by; None if there never was one. See `decoupled.inference.Alarm`.
+
+        >>> import decoupled as dc
+        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
+        >>> learner.watch()
+        >>> meter = dc.Meter(dc.Budget(decided_share=0.05), seed=7)
+        >>> for _ in range(2_000):
+        ...     decision = meter.decide(learner)
+        ...     if isinstance(decision, dc.Decision):
+        ...         learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
+        >>> learner.inference.alarm.decided, learner.inference.alarm.raised, meter.explored
+        ('large', 0, 206)
+        """
+
+        def question(watch: "Watch", parts: "Parts") -> "Alarm | None":
+            if watch.lookout is None:
+                return None
+            found = watch.lookout.alarm
+            names = _names(watch, parts)
+            return found._replace(decided=None if found.decided is None else names[found.decided])
 
         return self._learner._asked(question)
 

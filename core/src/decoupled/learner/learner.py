@@ -1068,6 +1068,31 @@ class Learner(Guarded):
         expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
         self._replace(watch=self._new_watch(risk, drift, wait, expired))
 
+    def _look_out(self, every: float) -> None:
+        """Look out for a change of the verdict, for a budget with a `decided_share`."""
+        if self._watch is None:
+            raise UnsupportedError(
+                "budget.decided_share: this learner is not watched, so nothing is ever decided; call watch() first"
+            )
+        if self._running.contexts is not None:
+            raise UnsupportedError(
+                "budget.decided_share: the verdict is about all requests, and a contextual policy may still learn what is "
+                "best for some; leave it out"
+            )
+        if self._watch.lookout is None or self._watch.lookout.every != every:
+            self._replace_lookout(every)
+
+    @in_turn
+    def _replace_lookout(self, every: float) -> None:
+        assert self._watch is not None
+        self._replace(watch=self._watch.looking_out(every))
+
+    @property
+    def _is_decided(self) -> bool:
+        """Whether an arm is decided to be the best, and no alarm was raised since."""
+        lookout = None if self._watch is None else self._watch.lookout
+        return lookout is not None and lookout.alarm.decided is not None
+
     @in_turn
     def _unwatch(self) -> None:
         self._replace(watch=None)

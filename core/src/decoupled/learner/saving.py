@@ -207,7 +207,8 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
-    for each in (watch.sequences, watch.trial, watch.judged, *(watch.segments or {}).values()):
+    own = None if watch.lookout is None else watch.lookout.own
+    for each in (watch.sequences, watch.trial, watch.judged, own, *(watch.segments or {}).values()):
         if each is not None:
             _check("watch", each, each.count == born)
     # Not those that are pending here: columns bring these later.

@@ -15,6 +15,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..decision import Arm
 from ..inference.judging import JudgeSums
+from ..inference.lookout import Lookout
 from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences
 from ..inference.sums import Observation, most_segments
@@ -44,9 +45,9 @@ class Watch:
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
         self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
-        # The decision on its way from the queue to the sequences, and how many they, the trial, those left out, those judged
-        # and those of its segment were.
-        self._place: tuple[str, int, int | None, int, int, int] | None = None
+        # The decision on its way from the queue to the sequences, and how many they, the trial, those left out, those judged,
+        # those of its segment and those that the lookout took were.
+        self._place: tuple[str, int, int | None, int, int, int, int] | None = None
         # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
@@ -59,6 +60,8 @@ class Watch:
         # segment of each decision in the queue that counts for one.
         self.segments: dict[int, Sequences] | None = None
         self.segment_of: dict[str, int] = {}
+        # Whether the verdict is decided and still holds, for a budget that then explores less; None if no budget asks.
+        self.lookout: Lookout | None = None
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
@@ -216,8 +219,9 @@ class Watch:
             tried = None if trial is None else trial.observed
             judged = 0 if self.judge is None else self.judge.count
             own = 0 if segment is None else segment.observed
-            self._place = key, sequences.observed, tried, sequences.left_out, judged, own
-        _, number, tried, left_out, judged, own = self._place
+            looked = 0 if self.lookout is None else self.lookout.taken
+            self._place = key, sequences.observed, tried, sequences.left_out, judged, own, looked
+        _, number, tried, left_out, judged, own, looked = self._place
         if seen is None and sequences.left_out == left_out:
             sequences.leave_out()
         elif seen is not None:
@@ -236,6 +240,8 @@ class Watch:
                 self.judged.add_once(judged, Observation(arm, weight, loss, exploit, available, law))
                 missing = label is None and fallback is not None
                 self.judge.add_once(judged, seen.explore, loss, label, position, missing)
+            if self.lookout is not None:
+                self.lookout.take(looked, seen, sequences)
         if self.released is not None:
             self.released[key] = seen
 
@@ -258,14 +264,27 @@ class Watch:
             copy.segments = {place: each.copy() for place, each in self.segments.items()}
         copy.judged = None if self.judged is None else self.judged.copy()
         copy.judge = None if self.judge is None else self.judge.copy()
+        copy.lookout = None if self.lookout is None else self.lookout.copy()
+        return copy
+
+    def looking_out(self, every: float) -> "Watch":
+        """A copy that looks out for a change, by the verdict until now."""
+        copy = self.copy()
+        if copy.lookout is None:
+            copy.lookout = Lookout(every)
+            copy.lookout.look(copy.sequences)
+        copy.lookout.every = every
         return copy
 
     def following(self, serials: Serials) -> "Watch":
         """A copy with arms added and retired, so that those left are those of the learner."""
         copy = self.copy()
-        for each in (copy.sequences, copy.trial, copy.judged, *(copy.segments or {}).values()):
+        since = None if copy.lookout is None else copy.lookout.own
+        for each in (copy.sequences, copy.trial, copy.judged, since, *(copy.segments or {}).values()):
             if each is not None:
                 _followed(each, serials)
+        if copy.lookout is not None:
+            copy.lookout.look(copy.sequences)
         return copy
 
     # Saving
@@ -288,6 +307,7 @@ class Watch:
             "queue": queue,
             **({} if self.segments is None else {"segments": self._segments_to_json()}),
             **self._judge_to_json(),
+            **({} if self.lookout is None else {"lookout": self.lookout.to_dict()}),
         }
 
     def _segments_to_json(self) -> list[Any]:
@@ -320,6 +340,8 @@ class Watch:
             watch.judged, watch.judge = Sequences.from_dict(judged), JudgeSums.from_json(judge)
             for key, loss, position, label, back in known:
                 watch.judgements[key] = Judgement(Judged(loss, position), label, back)
+        if "lookout" in content:
+            watch.lookout = Lookout.from_dict(content["lookout"])
         return watch
 
 

@@ -47,8 +47,8 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         seed: its seed; None draws fresh randomness.
         service: a decision service in place of a learner in this process: its address, or a client.
         experiment: the name of the experiment there; it is created if it does not exist.
-        budget: how much may be explored; 5 % of the requests by default. Its `cost`, and that of the judge, are set aside
-            for a shadow until real prices are known.
+        budget: how much may be explored; 5 % of the requests by default. Its `cost`, and the `ceiling` of the judge, are set
+            aside for a shadow until real prices are known.
         session_header: the header whose value is the key of a request; None for no keys.
         forward_headers: headers of clients that shadows carry; by default none, and no judge sees credentials.
         copy_fields: fields of requests that shadows carry besides those of OpenAI's API, such as "top_k".
@@ -94,10 +94,12 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         if limits.total is not None and spent is None:
             rule = "is forgotten when the proxy is started again"
             raise ParameterError.of("budget.total", limits.total, rule, "give a file, save")
-        ceiling = 0.0 if config.judge is None else config.judge.cost * config.judge.calls
-        spending = Spending(limits, arms, spent, judge=ceiling)
-        if spent is not None:
-            spending.on_change = SavedSoon(spending.save).changed
+        if limits.decided_share is not None and service is not None:
+            rule, remedy = (
+                "goes by the verdict of a learner in this process",
+                "set it on the experiment there",
+            )
+            raise ParameterError.of("budget.decided_share", limits.decided_share, rule, remedy)
         self.learner = None
         decider: Decider
         chosen: Any
@@ -109,6 +111,13 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             chosen = policy or Ladder()
             create = partial(client.create, experiment, arms=list(arms), policy=chosen)
             decider = OnService(client, experiment, create)
+        ceiling = 0.0 if config.judge is None else config.judge.dearest
+        spending = Spending(limits, arms, spent, judge=ceiling, learner=self.learner)
+        spending.meter.share(
+            self.learner
+        )  # an error of a `decided_share` comes now, and not with a request
+        if spent is not None:
+            spending.on_change = SavedSoon(spending.save).changed
         self.routing = Routing(
             [ShadowArm(arm, group, self._router, timeout) for arm in arms],
             decider,

@@ -121,6 +121,7 @@ class ArmConfig(TableConfig):
         cost: the cost of a call whose answer does not state it, for the loss and the budget.
         cost_header: the header of an answer that states its cost.
         prices: the price of a million of each field of an answer's `usage`, such as "completion_tokens".
+        ceiling: the most that a call costs, which a budget sets aside for a copy until its price is known; `cost` by default.
         timeout: seconds without a byte of the answer after which a call has failed.
         health: a path that answers with 2xx while the arm is well; without it, an arm that cannot be connected to
             counts as down until it can.
@@ -135,8 +136,14 @@ class ArmConfig(TableConfig):
     cost: Amount = 0.0
     cost_header: Token | None = None
     prices: dict[Text, Amount] = {}
+    ceiling: Amount | None = None
     timeout: Seconds = 60.0
     health: Annotated[str, Field(pattern="^/[!-~]*$")] | None = None
+
+    @property
+    def dearest(self) -> float:
+        """The most that a call costs, as declared."""
+        return self.cost if self.ceiling is None else self.ceiling
 
     @property
     def states_cost(self) -> bool:
@@ -306,7 +313,8 @@ class JudgeConfig(TableConfig):
         shown: how many characters of the request, and of each answer, the model sees.
         prices: the price of a million of each field of the `usage` that the model states.
         cost_header: the header with the cost of a call to the model.
-        cost: the cost of a call that states none, and what is set aside for each call at first.
+        cost: the cost of a call that states none.
+        ceiling: the most that a call costs, which a budget sets aside until its price is known; `cost` by default.
         self_judging: whether a model may judge its own answers as an arm.
         sample: a file with a request and two answers for `--check`, as a judge over HTTP gets them; a chat by default.
         alone: whether it judges the answer to the copy alone, and does not see what was served.
@@ -331,6 +339,7 @@ class JudgeConfig(TableConfig):
     prices: dict[Text, Amount] = {}
     cost_header: Token | None = None
     cost: Amount = 0.0
+    ceiling: Amount | None = None
     self_judging: StrictBool = False
     sample: Text | None = None
     alone: StrictBool = False
@@ -361,6 +370,11 @@ class JudgeConfig(TableConfig):
     def calls(self) -> int:
         """How often it is asked about a copy, if it does not fail."""
         return self.repeats * (2 if self.order == "both" else 1)
+
+    @property
+    def dearest(self) -> float:
+        """The most that judging a copy costs, as declared, if it does not fail."""
+        return self.calls * (self.cost if self.ceiling is None else self.ceiling)
 
     def is_at(self, url: str, model: object) -> bool:
         """Whether this judge is a model that is served at an address, if that has a single one or one of this name.
@@ -562,18 +576,14 @@ class MirrorConfig(TableConfig):
     def _has_costs_for_its_budget(self) -> None:
         if self.spending_limits:
             for arm in self.arms:
-                if not (arm.cost or arm.states_cost):
-                    rule = f"needs the costs of all arms, and {arm.name!r} has none"
-                    remedy = "give the arm cost, prices or cost_header, or give budget.cost"
+                if not arm.dearest:
+                    rule = f"needs the most that a copy costs, and the arm {arm.name!r} has neither ceiling nor cost"
+                    remedy = "give the arm ceiling, beside its prices or cost_header, or cost"
                     [(name, value), *_] = self.spending_limits.items()
                     raise ParameterError.of(f"budget.{name}", value, rule, remedy)
             judge = self.loss.judge
-            if (
-                judge is not None
-                and judge.model is not None
-                and not (judge.cost or judge.cost_header or judge.prices)
-            ):
-                rule, remedy = "needs the cost of the judge", "give loss.judge.prices, cost_header or cost"
+            if judge is not None and judge.model is not None and not judge.dearest:
+                rule, remedy = "needs the most that the judge costs", "give loss.judge.ceiling or cost"
                 raise ParameterError.of("budget", dict(self.spending_limits), rule, remedy)
             try:
                 Budget(cost=0.0, **self.spending_limits)

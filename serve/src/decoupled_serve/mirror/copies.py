@@ -12,13 +12,14 @@ from typing import Any, Protocol, Self
 
 from decoupled.base import replacing
 from decoupled.client import Retries, ServiceError
+from decoupled.learner import Aside
 
 from .config import CopyConfig
 from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .judges import CopyLoss, Judged, JudgeFailed, Later
 from .labels import Labeller
-from .spending import Aside, Spending
+from .spending import Spending
 
 _RETRIES = Retries(first=0.5, most=30.0)  # to hand over a loss
 _log = logging.getLogger("decoupled.mirror")
@@ -141,9 +142,10 @@ class Copies:
         full = len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes
         if full or self._begun - oldest >= self._config.newer:
             return "queue_full"
-        if self._spending is not None and not self._spending.allows(self._arms):
+        aside = None if self._spending is None else self._spending.reserve(self._arms)
+        if aside is None and self._spending is not None:
             return "budget"
-        self._reserved.append(None if self._spending is None else self._spending.begin(self._arms))
+        self._reserved.append(aside)
         return None
 
     def release(self) -> None:
@@ -168,7 +170,7 @@ class Copies:
 
     def resume(self, copy: Copy) -> None:
         """Start a copy of an earlier run, whose answer is paid and whose judge is not."""
-        copy.aside = None if self._spending is None else self._spending.begin([copy.arm])
+        copy.aside = None if self._spending is None else self._spending.resume(copy.arm)
         self._begin(copy)
 
     def _begin(self, copy: Copy) -> None:
@@ -208,7 +210,7 @@ class Copies:
 
     def _pay(self, aside: Aside | None, arm: str | None = None, cost: float = 0.0) -> None:
         if self._spending is not None and aside is not None:
-            self._spending.end(aside, arm, cost)
+            self._counts.above_ceiling += self._spending.end(aside, arm, cost)
 
     async def _run(self, copy: Copy) -> None:
         if copy.mirrored is None:

@@ -44,11 +44,16 @@ _SINGLE = {
     "not_sticky": "Requests with a key whose decision did not come in time, and that were served like those without.",
     "no_context": "Requests with a context whose decision did not come in time, and that were served like those without.",
     "received": "Copies that came to a sink.",
+    "above_ceiling": "Copies that cost more, with their judge, than was declared and set aside.",
 }
 _GAUGES = {
     "queue": "Copies that wait for their answer or their judge.",
     "queue_bytes": "Bytes that they hold.",
     "judge_warning": "1 if the judge alone would decide for another arm than labels do, else 0.",
+}
+_GAUGES_BY_LIMIT = {
+    "budget_spent": "What is spent of the money of the budget, what is set aside included, by limit.",
+    "budget_left": "What is left of it, by limit.",
 }
 _GAUGES_BY_ARM = {
     "up": "1 if an arm is up, 0 if it is down.",
@@ -123,7 +128,7 @@ class MirrorCounts:
         self.not_mirrored, self.dropped, self.learned = Counter[str](), Counter[str](), Counter[str]()
         self.refused, self.webhook, self.labels = Counter[str](), Counter[str](), Counter[str]()
         self.judge = Judgements()
-        self.repeated = self.not_sticky = self.no_context = self.received = 0
+        self.repeated = self.not_sticky = self.no_context = self.received = self.above_ceiling = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as JSON.
@@ -197,8 +202,12 @@ class MirrorMetrics(Collector):
             yield GaugeMetricFamily(f"{prefix}judge_position", told, value=judge.position)
         for name, told in _GAUGES.items():
             yield GaugeMetricFamily(prefix + name, told, value=gauges[name])
-        for name, told in _GAUGES_BY_ARM.items():
-            gauge = GaugeMetricFamily(prefix + name, told, labels=("arm",))
+        by_arm = [(name, told, "arm") for name, told in _GAUGES_BY_ARM.items()]
+        for name, told, label in (
+            *by_arm,
+            *((name, told, "limit") for name, told in _GAUGES_BY_LIMIT.items()),
+        ):
+            gauge = GaugeMetricFamily(prefix + name, told, labels=(label,))
             for arm, state in gauges[name].items():
                 gauge.add_metric((arm,), float(state))
             yield gauge

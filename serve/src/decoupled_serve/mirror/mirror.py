@@ -51,9 +51,9 @@ class Mirror:
         self._health = ArmHealth(self._arms, self._prefetch.restrict)
         self._spending: Spending | None = None
         if config.spending_limits:
-            costs = {arm.name: arm.cost for arm in config.arms}
+            costs = {arm.name: arm.dearest for arm in config.arms}
             budget = Budget(cost=costs, **config.spending_limits)
-            ceiling = 0.0 if judge is None else judge.cost * judge.calls
+            ceiling = 0.0 if judge is None else judge.dearest
             self._spending = Spending(budget, list(costs), config.file("spent"), judge=ceiling)
         self._labeller: Labeller | None = None
         if config.labels is not None:
@@ -140,7 +140,10 @@ class Mirror:
     def _gauges(self) -> dict[str, Any]:
         up = {arm.name: self._health.up(arm.name) for arm in self._arms}
         known = self._news.known
+        money = {"spent": {}, "left": {}} if self._spending is None else self._spending.shown()
         return {
+            "budget_spent": money["spent"],
+            "budget_left": money["left"],
             "queue": len(self._copies),
             "queue_bytes": self._copies.bytes,
             "judge_warning": int(known.warning is not None),

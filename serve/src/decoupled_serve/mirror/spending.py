@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Lock
+from typing import Any
 
 from decoupled.base import write_atomically
 from decoupled.errors import ParameterError
-from decoupled.learner import Budget, Meter
+from decoupled.learner import Aside, Budget, Learner, Meter
 
 from ..nested import at, parsed
 from .exchange import Answer
@@ -66,32 +67,26 @@ def _amount(value: object) -> float | None:
     return number if number >= 0.0 and math.isfinite(number) else None
 
 
-class Aside(NamedTuple):
-    """What is set aside for a copy, and when."""
-
-    amount: Decimal
-    since: float
-
-
 class Spending:
-    """A budget that is charged what copies really cost. A file may keep it over restarts.
+    """A budget that is charged what copies really cost. A file may keep it over restarts. Any thread may use it.
 
-    What a copy may cost, at first `budget.cost`, is set aside before it is sent, and replaced by the real price when that
-    is known. It is the most that one of its arm has cost so far. So only copies that are dearer than all of their arm that
-    were answered before they began can exceed a limit, each by the difference.
+    The most that a copy and its judgement may cost, as `budget.cost` and `judge` declare it, is set aside before the copy is
+    sent, and replaced by the real price when that is known. So real prices and what is set aside never exceed a limit
+    together, as long as no price is above the declared one. One that is gets paid, and counted in `meter.above`.
 
     Args:
         budget: the limits.
         arms: the arms that copies go to.
         file: where it is kept; None if it is not.
         clock: gives the time in seconds.
-        judge: what judging a copy may cost at first, beside the copy.
+        judge: the most that judging a copy costs, beside the copy.
+        learner: the learner whose verdict a `decided_share` goes by.
 
-    >>> spending = Spending(Budget(cost=0.01, total=0.05), ["small", "large"])
-    >>> spending.allows(["small", "large"]), spending.end(spending.begin(["large"]), "large", 0.03)
-    (True, None)
-    >>> spending.meter.used(now=0.0), spending.allows(["small", "large"]), spending.allows(["small"])
-    ({'total': 0.03}, False, True)
+    >>> spending = Spending(Budget(cost=0.02, total=0.05), ["small", "large"])
+    >>> aside = spending.reserve(["small", "large"])
+    >>> spending.end(aside, "large", 0.04)
+    >>> spending.meter.used(now=0.0), spending.reserve(["small", "large"])
+    ({'total': 0.04, 'above': 1}, None)
     """
 
     def __init__(
@@ -101,8 +96,10 @@ class Spending:
         file: Path | None = None,
         clock: Callable[[], float] = time.time,
         judge: float = 0.0,
+        learner: Learner | None = None,
     ) -> None:
-        self._clock, self._file, self._saved = clock, file, True
+        self._clock, self._file, self._saved, self._learner = clock, file, True, learner
+        self._lock = Lock()
         self.on_change: Callable[[], None] = lambda: None
         before = None
         if file is not None and file.exists():
@@ -111,46 +108,56 @@ class Spending:
             except (ValueError, TypeError, KeyError, ArithmeticError):
                 raise ParameterError(f"{file}: cannot be read; remove it to count from 0") from None
         if budget.cost is not None:
-            known = before.budget.cost if before is not None else None
-            costs = known if isinstance(known, dict) else {}
-            budget = replace(
-                budget, cost={arm: max(budget.cost_of(arm) + judge, costs.get(arm, 0.0)) for arm in arms}
-            )
+            budget = replace(budget, cost={arm: budget.cost_of(arm) + judge for arm in arms})
         self.meter = Meter(budget, clock=clock) if before is None else before.following(budget)
 
-    def allows(self, arms: Iterable[str]) -> bool:
-        """Whether a request may have a copy to one of these arms; counts it as one without if not."""
-        now = self._clock()
-        if self.meter.limit(arms, now) is None:
-            return True
-        self.meter.count(None, now)
-        return False
+    def reserve(self, arms: Iterable[str]) -> Aside | None:
+        """Set aside what a copy to one of these arms may cost; None, and a request without a copy, if there is too little."""
+        with self._lock:
+            now, meter = self._clock(), self.meter
+            if meter.limit(arms, now, meter.share(self._learner)) is None:
+                return self._begin(arms, now)
+            meter.count(None, now)
+            return None
 
-    def begin(self, arms: Iterable[str]) -> Aside:
-        """Set aside what a copy to one of these arms may cost."""
-        before, now = self.meter.spent, self._clock()
-        self.meter.count(max(arms, key=self.meter.budget.cost_of), now)
+    def resume(self, arm: str) -> Aside:
+        """Set aside what a copy may cost that an earlier run has begun, whatever is left."""
+        with self._lock:
+            return self._begin([arm], self._clock())
+
+    def _begin(self, arms: Iterable[str], now: float) -> Aside:
         self._saved = False
-        return Aside(self.meter.spent - before, now)
+        return self.meter.count(max(arms, key=self.meter.budget.cost_of), now)
 
-    def end(self, aside: Aside, arm: str | None = None, cost: float = 0.0) -> None:
-        """Replace what was set aside by the real price; 0 if nothing was sent."""
-        meter, budget, now = self.meter, self.meter.budget, self._clock()
+    def end(self, aside: Aside, arm: str | None = None, cost: float = 0.0) -> bool:
+        """Replace what was set aside by the real price of a copy to this arm, 0 if nothing was sent.
+
+        Returns whether that is above the declared price.
+        """
+        budget, above = self.meter.budget, self.meter.above
         if budget.cost is None:
-            return
-        meter._begin_period(now)
-        price = Decimal(repr(cost))
-        meter.spent += price - aside.amount
-        # What was set aside in an earlier period is not given back in this one.
-        length = budget.allowance[1] if budget.allowance is not None else float("inf")
-        meter.spent_in_period += price - (aside.amount if now // length == aside.since // length else 0)
-        if arm is not None and cost > budget.cost_of(arm) and isinstance(budget.cost, dict):
-            self.meter = meter.following(replace(budget, cost={**budget.cost, arm: cost}))
-        self._saved = False
+            return False
+        with self._lock:
+            if arm is not None:  # of all arms, the dearest was set aside
+                declared = budget.cost_of(arm)
+                self.meter.charge(aside, declared)
+                aside = aside._replace(amount=Decimal(repr(declared)))
+            self.meter.charge(aside, cost)
+            self._saved = False
         self.on_change()
+        return self.meter.above > above
+
+    def shown(self) -> dict[str, dict[str, float]]:
+        """What is spent, what is set aside included, and what is left of each limit; and the copies above their ceiling."""
+        with self._lock:
+            used, budget = self.meter.used(self._clock()), self.meter.budget
+        limits = {"total": budget.total, "allowance": budget.allowance and budget.allowance[0]}
+        left = {name: limit - used[name] for name, limit in limits.items() if limit is not None}
+        return {"spent": {name: used[name] for name in left}, "left": left}
 
     def save(self) -> None:
         """Write what was spent, if it has changed, with what is set aside: that counts as spent after a crash."""
         if self._file is not None and not self._saved:
-            self._saved = True
-            write_atomically(self._file, json.dumps(self.meter.to_dict()))
+            with self._lock:
+                self._saved, content = True, json.dumps(self.meter.to_dict())
+            write_atomically(self._file, content)

@@ -1,0 +1,191 @@
+"""The alarm of a verdict that no longer holds: an e-detector.
+
+Let arm a be decided. For a rival r and each round after the verdict, the number y_n of `decoupled.inference.pairs` has the mean
+w_n d_n, where d_n is the mean loss of a minus that of r in that round. As long as a is no worse, d_n <= 0, and a bet of lam on
+y_n multiplies its stake by 1 + lam y_n, whose mean is at most 1. An e-process that starts at any round is such a product. Their
+sum over all rounds until now is
+
+    M_n(r) = (1 + M_{n-1}(r)) (1 + lam y_n),    M_0(r) = 0,
+
+so M_n(r) - n is a supermartingale, and so is the mean M_n of M_n(r) over the rivals, minus n. For any stopping time tau, the
+mean of M_tau is at most that of tau. The alarm is the first n with M_n >= A: the mean of tau is at least A, and
+
+    P(tau <= n) <= E[M_min(tau, n)] / A <= n / A.
+
+Shin, Ramdas and Rinaldo (2022, arXiv:2203.03532) call M an e-detector of Shiryaev-Roberts type. The bet must be the same for
+all the starts and known before the round. It is constant here: for losses of 0 and 1, half the money finds a difference of
+0.1 about as soon as the best bet does.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.arrays import Bools, Floats
+from ..kernels.betting import RATE
+from .sequences import Sequences
+from .sums import Observation, Sums
+
+BET = 0.5
+_EVERY = 10  # observations between two looks whether it is decided: each sums what was seen
+
+
+class Alarm(NamedTuple):
+    """What a budget with a `decided_share` goes by.
+
+    Attributes:
+        decided: the arm that exploring less relies on; None while it is open which arm is best, and after an alarm.
+        evidence: the mean M over its rivals, which raises an alarm at `alarm_every`; 0 while nothing is decided.
+        looks: how many looks were taken since it was decided.
+        raised: how many alarms there were.
+    """
+
+    decided: Any
+    evidence: float
+    looks: int
+    raised: int
+
+
+class _State(NamedTuple):
+    """Everything that a look changes. It is replaced in one step."""
+
+    taken: int = 0
+    own: int = 0  # how many of these are in the own sequences
+    decided: int | None = None
+    looks: int = 0
+    raised: int = 0
+    level: float = 0.5
+    rivals: tuple[int, ...] = ()
+    wealth: tuple[float, ...] = ()
+
+
+class Lookout:
+    """Says whether the best arm is decided, and raises an alarm when it becomes worse than a rival.
+
+    Until the first alarm it goes by the sequences of the watch. Each alarm begins sequences of its own, anew.
+
+    Args:
+        every: the mean number of looks until a false alarm, at least.
+
+    >>> sequences, lookout = Sequences(arms=2), Lookout(every=1_000)
+    >>> for n in range(600):
+    ...     better = n // 300        # arm 0 at first, then arm 1
+    ...     seen = Observation(n % 2, 2.0, 0.2 if n % 2 == better else 0.8, law=np.array([0.5, 0.5]))
+    ...     sequences.add(seen)
+    ...     lookout.take(n, seen, sequences)
+    ...     if n in (299, 599):
+    ...         print(lookout.alarm.decided, lookout.alarm.raised)
+    0 0
+    1 1
+    """
+
+    def __init__(self, every: float) -> None:
+        self.every = every
+        self.own: Sequences | None = None  # since the last alarm
+        self._now = _State()
+
+    @property
+    def alarm(self) -> Alarm:
+        """How things stand."""
+        now = self._now
+        evidence = sum(now.wealth) / max(len(now.wealth), 1)
+        return Alarm(now.decided, evidence, now.looks, now.raised)
+
+    @property
+    def taken(self) -> int:
+        """How many observations it took."""
+        return self._now.taken
+
+    def take(self, number: int, seen: Observation, sequences: Sequences) -> None:
+        """Take the observation that comes after so many others, which is in the sequences; this may be repeated."""
+        now = self._now
+        if now.taken != number:
+            return
+        if now.decided is None:
+            own = self.own
+            if own is not None:
+                own.add_once(now.own, seen)
+            self._now = now._replace(taken=number + 1, own=now.own + (own is not None))
+            if number % _EVERY == _EVERY - 1:
+                self.look(sequences)
+            return
+        level, wealth = self._bet(now, seen, sequences._now[0].width)
+        taken = now._replace(taken=number + 1, looks=now.looks + 1, level=level, wealth=wealth)
+        if sum(wealth) >= self.every * len(wealth):
+            self.own = _anew(sequences)
+            taken = taken._replace(
+                own=0, decided=None, raised=now.raised + 1, wealth=(), rivals=(), looks=0
+            )
+        self._now = taken
+
+    def look(self, sequences: Sequences) -> None:
+        """Look which arm is decided among those there are now; an arm that came is not compared yet."""
+        sums, now = (sequences if self.own is None else self.own).sums, self._now
+        left = set(sums.live) - {worse for worse, _ in sums.settled}
+        decided = left.pop() if len(left) == 1 else None
+        if decided == now.decided and set(sums.live) - {decided} <= set(now.rivals):
+            return
+        rivals = () if decided is None else tuple(arm for arm in sums.live if arm != decided)
+        self._now = now._replace(
+            decided=decided, looks=0, level=0.5, rivals=rivals, wealth=(0.0,) * len(rivals)
+        )
+
+    @staticmethod
+    def _bet(now: _State, seen: Observation, width: float) -> tuple[float, tuple[float, ...]]:
+        """The level and the sums after an observation. Rivals that it does not compare keep theirs."""
+        explore, weight, loss, _, available, law, rho = seen
+        rivals, wealth = np.array(now.rivals), np.array(now.wealth)
+        estimate = 0.5 + width * (loss - 0.5)
+        above = rho * (estimate - now.level)  # in [-1, 1], whatever the level
+        level = min(max(now.level + RATE * above, 0.0), 1.0)
+        compared: Bools
+        gain: Floats
+        if law is not None:
+            mine, theirs = law[now.decided], law[rivals]
+            compared = (theirs > 0.0) & (mine > 0.0)
+            part = theirs if explore == now.decided else -mine * (rivals == explore)
+            gain = above * part / np.where(compared, mine + theirs, 1.0)
+        elif weight is not None and weight > 1.0:
+            arms = set(now.rivals) | {now.decided} if available is None else available
+            compared = np.array([arm in arms and now.decided in arms for arm in now.rivals])
+            share = 1.0 / max(len(arms), 2)
+            seen_of = loss if explore == now.decided else (1.0 - loss) * (rivals == explore)
+            gain = np.asarray(share * (weight * seen_of - 1.0))
+        else:  # it says nothing about two arms
+            return level, now.wealth
+        changed = np.where(compared, (1.0 + wealth) * (1.0 + BET * gain), wealth)
+        return level, tuple(changed.tolist())
+
+    def copy(self) -> "Lookout":
+        """The same, which goes on independently."""
+        twin = Lookout(self.every)
+        twin.own, twin._now = None if self.own is None else self.own.copy(), self._now
+        return twin
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        since = None if self.own is None else self.own.to_dict()
+        return {"every": self.every, "since": since, **self._now._asdict()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Lookout":
+        """Restore the result of `to_dict`."""
+        found = cls(content["every"])
+        state = {name: content[name] for name in _State._fields}
+        lists = {name: tuple(state[name]) for name in ("rivals", "wealth")}
+        found._now = _State(**state | lists)
+        found.own = None if content["since"] is None else Sequences.from_dict(content["since"])
+        return found
+
+
+def _anew(sequences: Sequences) -> Sequences:
+    """Sequences of the same arms, of which nothing is known."""
+    old: Sums = sequences.sums
+    label_share = 2.0 / (1.0 + old.width)
+    new = Sequences(
+        sequences.count, old.risk, drift=old.drift, coupled=old.coupled, label_share=label_share
+    )
+    for arm in np.flatnonzero(old.retired).tolist():
+        new.retire(arm)
+    return new
