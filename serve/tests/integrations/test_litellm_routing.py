@@ -86,7 +86,9 @@ class Alternating:
         self.contexts.append(about.context)
         return Decision(f"d{len(self.drawn)}", self._exploit, self._explore if mode == "both" else None)
 
-    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
+    async def learn(
+        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
+    ) -> str:
         self.learned.append((decision, arm, loss))
         return "applied"
 

@@ -1,7 +1,11 @@
 """Guardrails, budgets and preferences in the service: logged, replayed, shared by replicas, never exceeded."""
 
 import json
+import random
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from functools import partialmethod
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import pytest
 import decoupled as dc
 from decoupled.client.errors import Conflict, Invalid
 from decoupled_serve.service.analysis.doctor import examine
+from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
@@ -204,7 +209,7 @@ def test_a_decision_beyond_the_budget_gives_an_arm_and_says_why(opened: Opened, 
     assert made[3].exploit is not None
     clock.now += 60.0
     state = service.experiments.state("me", "one").result()
-    assert dict(state.budget_used) == {"rate": 0, "total": 2.0}
+    assert dict(state.budget_used) == {"rate": 0, "total": 2.0, "above": 0}
     assert [each.limited_by for each in decide(service, count=3)] == [None, "total", "total"]
     service.experiments.set_budget("me", "one", {}).result()
     assert [each.limited_by for each in decide(service, count=3)] == [None, None, None]
@@ -215,30 +220,120 @@ def test_a_decision_beyond_the_budget_gives_an_arm_and_says_why(opened: Opened, 
 
 
 def test_replicas_share_one_budget(postgres: str) -> None:
-    """Two replicas decide at once, from several threads: the limits hold for both together."""
+    """Two replicas decide and pay at once, from several threads, in 8 runs: after every row of the log, real prices and what is
+    set aside are within the budget of both together."""
     services = [quick_service(postgres, snapshot_every=20) for _ in range(2)]
-    budget = dc.Budget(share=0.5, cost={"a": 0.1, "b": 0.2, "c": 0.4}, total=6.0)
-    services[0].experiments.put(
-        "me", "one", Settings({"name": "FTPL"}, ARMS, budget=budget), seed=7
-    ).result()
+    budget, eighths = (
+        dc.Budget(share=0.5, cost={"a": 0.125, "b": 0.25, "c": 0.5}, total=4.0),
+        {"a": 1, "b": 2, "c": 4},
+    )
+    for run in range(8):
+        name, paid = f"run-{run}", dict[str, float]()
+        settings = Settings({"name": "FTPL"}, ARMS, budget=budget)
+        services[0].experiments.put("me", name, settings, seed=run).result()
 
-    def client(place: int) -> None:
-        for _ in range(15):
-            decide(services[place % 2], count=2)
+        def client(place: int, name: str = name, paid: dict[str, float] = paid) -> None:
+            service, chance = services[place % 2], random.Random(place)
+            for _ in range(15):
+                for made in service.decisions.decide("me", name, count=2).result():
+                    if made.explore is not None and chance.random() < 0.6:
+                        paid[made.id] = chance.random() * eighths[str(made.explore)] / 8
+                        service.decisions.feedback("me", made.id, loss=0.5, cost=paid[made.id]).result()
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(client, range(4)))
-    logged = services[1].logs.read("me", "one").result()
-    explored, spent = 0, 0
-    tenths = {"a": 1, "b": 2, "c": 4}
-    for place, each in enumerate(logged, start=1):
-        allowed = explored + 1 <= 0.5 * place and spent + 4 <= 60
-        assert (each.explore is not None) == allowed
-        if each.explore is not None:
-            explored, spent = explored + 1, spent + tenths[str(each.explore)]
-    assert (len(logged), spent <= 60, explored > 15) == (120, True, True)
-    used = [dict(each.experiments.state("me", "one").result().budget_used) for each in services]
-    assert used == [{"share": explored / 120, "total": spent / 10}] * 2
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(client, range(4)))
+        events = list[tuple[int, Fraction]]()
+        logged = services[1].logs.read("me", name, limit=200).result()
+        for each in logged:
+            if each.explore is not None:
+                declared = Fraction(eighths[str(each.explore)], 8)
+                events.append((each.seq, declared))
+                if each.settled_seq is not None:
+                    events.append((each.settled_seq, Fraction(str(paid[each.id])) - declared))
+        sums = list(accumulate(change for _, change in sorted(events)))
+        assert (len(logged), max(sums) <= 4, max(sums) > 3) == (120, True, True)
+        explored = sum(each.explore is not None for each in logged) / 120
+        used = [dict(each.experiments.state("me", name).result().budget_used) for each in services]
+        assert used == [{"share": explored, "total": float(sums[-1]), "above": 0}] * 2
+        assert {each.limited_by for each in logged} == {None, "share", "total"}
+
+
+@both_stores
+def test_real_costs_are_charged_once_logged_and_replayed(opened: Opened, address: str) -> None:
+    service = opened(snapshot_every=5)
+    labels = dc.Labels(share=0.5, first=2)
+    settings = Settings({"name": "FTPL"}, ARMS, budget=dc.Budget(cost=1, total=100), labels=labels)
+    service.experiments.put("me", "one", settings, seed=7).result()
+    feedback, made = service.decisions.feedback, decide(service, count=4)
+    feedback("me", made[0].id, judged=0.5, cost=0.25).result()  # its label comes later
+    with pytest.raises(Conflict, match="has the cost"):
+        feedback("me", made[0].id, judged=0.5, cost=0.5).result()
+    service.decisions.label("me", made[0].id, loss=1.0).result()
+    feedback("me", made[1].id, judged=0.5, loss=0.5, cost=2.5).result()
+    feedback("me", made[1].id, judged=0.5, loss=0.5, cost=2.5).result()
+    with pytest.raises(Conflict, match="has the cost"):
+        feedback("me", made[1].id, judged=0.5, loss=0.5, cost=1).result()
+    with pytest.raises(Invalid, match="cost = -1"):
+        feedback("me", made[2].id, judged=0.5, cost=-1).result()
+    service.decisions.forget("me", made[2].id).result()  # costs what was declared
+    used = service.experiments.state("me", "one").result().budget_used
+    assert dict(used) == {"total": 0.25 + 2.5 + 1 + 1, "above": 1}
+    service.close()
+    again = opened()
+    assert again.experiments.state("me", "one").result().budget_used == used
+    again.close()
+    assert faults(address) == []
+
+
+def observed(service: DecisionService, better: str, count: int) -> int:
+    """How many of so many decisions explore, where one arm is better than the others."""
+    explored = 0
+    for _ in range(count):
+        [made] = decide(service)
+        if made.explore is not None:
+            explored += 1
+            loss = 0.1 if made.explore == better else 0.9
+            service.decisions.feedback("me", made.id, loss=loss).result()
+    return explored
+
+
+@both_stores
+def test_exploring_falls_when_it_is_decided_and_returns_on_an_alarm(opened: Opened, address: str) -> None:
+    service = opened(snapshot_every=70)
+    budget = dc.Budget(decided_share=0.25, alarm_every=200)
+    service.experiments.put("me", "one", Settings({"name": "Ladder"}, ARMS, budget=budget), seed=7).result()
+    assert observed(service, "a", 120) > 100 - 60
+    used = dict(service.experiments.state("me", "one").result().budget_used)
+    assert (used["decided"], used["alarms"]) == (1, 0)
+    service.close()
+    service = opened(snapshot_every=70)
+    assert 5 < observed(service, "a", 100) < 60  # 25 are expected; 4 standard deviations are 17
+    while not service.experiments.state("me", "one").result().budget_used[-1][1]:
+        observed(service, "b", 20)  # until an alarm
+    assert service.experiments.state("me", "one").result().budget_used[-1] == ("alarms", 1)
+    before = service.experiments.state("me", "one").result()
+    service.close()
+    service = opened()
+    assert service.experiments.state("me", "one").result() == before
+    service.close()
+    assert faults(address) == []
+
+
+def test_a_log_from_before_there_was_a_coin_replays(
+    opened: Opened, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = opened(snapshot_every=15)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service.experiments.set_budget("me", "one", {"share": 0.1, "cost": 1, "total": 9}).result()
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveExperiment, "draw", partialmethod(LiveExperiment.draw, by_coin=False))
+        made = decide(service, count=40)
+    assert [place for place, each in enumerate(made, 1) if each.explore is not None] == [10, 20, 30, 40]
+    service.close()
+    service = opened()
+    decide(service, count=40)
+    service.close()
+    assert faults(address) == []
 
 
 def test_preferences_are_applied_as_losses_and_not_mixed_with_them(opened: Opened) -> None:
@@ -301,13 +396,13 @@ def test_a_log_whose_guard_was_altered_does_not_replay(file: str) -> None:
     change(service, pinned="a")
     decide(service, count=6)
     service.close()
-    for damage in ("guard = NULL", "limited_by = 'rate'", "drawn = (drawn + 1) % 3"):
+    for damage in ("guard = NULL", "limited_by = 'rate'", "drawn = (drawn + 1) % 3", "share = 0.4"):
         store = SqliteStore(file)
-        row = store.run("SELECT guard, limited_by, drawn FROM decided WHERE seq = 3")[0]
+        row = store.run("SELECT guard, limited_by, drawn, share FROM decided WHERE seq = 3")[0]
         store.run(f"UPDATE decided SET {damage} WHERE seq = 3")
         store.close()
         bad = [check.name for check in examine(file) if not check.good and check.name != "disk"]
         assert bad == ["replay of 'one'"], json.dumps([damage, row])
         store = SqliteStore(file)
-        store.run("UPDATE decided SET guard = ?, limited_by = ?, drawn = ? WHERE seq = 3", row)
+        store.run("UPDATE decided SET guard = ?, limited_by = ?, drawn = ?, share = ? WHERE seq = 3", row)
         store.close()

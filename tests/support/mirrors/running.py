@@ -130,7 +130,9 @@ class Fixed(Backend):
         explore = None if mode == "exploit" else self.explore
         return [Routing(f"d-{first + number}", self.exploit, explore) for number in range(count)]
 
-    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
+    async def learn(
+        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
+    ) -> str:
         self.positions[decision] = position
         self.losses[decision] = (arm, loss)
         return "applied"

@@ -264,6 +264,9 @@ def client_feedback(
     position: Annotated[
         float | None, option("How much the judge preferred what it saw first, from -1 to 1.")
     ] = None,
+    cost: Annotated[
+        float | None, option("What the look and its judgement really cost, for a budget of money.")
+    ] = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
     from dataclasses import asdict
@@ -281,8 +284,8 @@ def client_feedback(
     with suppress(ValueError, TypeError):  # a preference, or nothing
         said = float(said)
     applied = service.feedback(
-        decision, loss=loss, reward=reward, arm=whose, preference=preferred, judged=said, position=position
-    )
+        decision, loss=loss, reward=reward, arm=whose, preference=preferred, judged=said, position=position, cost=cost
+    )  # fmt: skip
     assert applied is not None  # without an outbox it is applied, or an error
     show(asdict(applied))
 

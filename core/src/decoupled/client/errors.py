@@ -229,6 +229,7 @@ class Undelivered(NamedTuple):
         preference: which of the two arms did better, in place of a number.
         judged: what a judge said, a loss or a preference, in an experiment with labels: then the others are the label.
         position: how much the judge preferred what it saw first.
+        cost: what the look and its judgement really cost.
 
     >>> Undelivered("1f2e-7", loss=0.25).to_json()
     {'decision': '1f2e-7', 'loss': 0.25}
@@ -241,6 +242,7 @@ class Undelivered(NamedTuple):
     preference: Preference | None = None
     judged: float | Preference | None = None
     position: float | None = None
+    cost: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The item as the service takes it in a batch."""
@@ -260,7 +262,7 @@ class UndeliveredFeedback(ServiceError, status=503, title="Feedback was not deli
     ...     nobody.feedback("1f2e-7", loss=0.25)
     ... except UndeliveredFeedback as error:
     ...     print(error.items)
-    [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None, preference=None, judged=None, position=None)]
+    [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None, preference=None, judged=None, position=None, cost=None)]
     """
 
     def __init__(self, message: str, items: "list[Undelivered]") -> None:

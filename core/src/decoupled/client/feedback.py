@@ -148,6 +148,7 @@ def checked_item(
     preference: Preference | None = None,
     judged: float | Preference | None = None,
     position: float | None = None,
+    cost: float | None = None,
 ) -> Undelivered:
     """Feedback for a decision, with exactly one of loss, reward and preference, or with what a judge said and at most one.
 
@@ -165,7 +166,9 @@ def checked_item(
     if isinstance(said, str):
         one_of("judged", said, PREFERENCES)
     label = _number("loss", loss), _number("reward", reward)
-    return Undelivered(name, *label, arm, preference, said, _number("position", position))
+    return Undelivered(
+        name, *label, arm, preference, said, _number("position", position), _number("cost", cost)
+    )
 
 
 def _number(name: str, value: object) -> float | None:

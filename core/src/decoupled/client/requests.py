@@ -62,11 +62,14 @@ class BudgetLimits(TypedDict, total=False):
     """The limits of a budget for exploring; what is left out has none.
 
     Attributes:
-        share: at most this share of the decisions explores.
+        share: the probability with which a decision may explore, by a seeded coin.
         rate: (n, seconds): at most n decisions explore in any window of that many seconds.
-        cost: the price of exploring an arm: one number, or a number for each arm.
+        cost: the most that exploring an arm costs, its judgement included: one number, or a number for each arm. It is set
+            aside until feedback brings the real cost.
         total: at most this much is spent in all.
         allowance: (amount, seconds): at most this amount is spent in each period of that many seconds.
+        decided_share: the probability that takes the place of `share` once the verdict is decided, until an alarm.
+        alarm_every: the mean number of explored decisions until a false alarm, at least; 100,000 if it is left out.
 
     >>> limits: BudgetLimits = {"rate": (100, 60), "cost": {"large": 2.0}, "total": 500}
     >>> client.set_budget("models", **limits)["budget"]["rate"]
@@ -78,6 +81,8 @@ class BudgetLimits(TypedDict, total=False):
     cost: float | ByArm | None
     total: float | None
     allowance: Sequence[float] | None
+    decided_share: float | None
+    alarm_every: float | None
 
 
 def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,8 +296,9 @@ class Operations:
         preference: Preference | None = None,
         judged: float | Preference | None = None,
         position: float | None = None,
+        cost: float | None = None,
     ) -> Exchange[RemoteDecision | None]:
-        item = checked_item(decision, loss, reward, arm, preference, judged, position)
+        item = checked_item(decision, loss, reward, arm, preference, judged, position, cost)
         body = {name: value for name, value in item.to_json().items() if name != "decision"}
         # With an outbox there is no need to wait until a policy is compiled.
         endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()

@@ -363,6 +363,7 @@ class Client(BaseClient[httpx.Client]):
         preference: Preference | None = None,
         judged: float | Preference | None = None,
         position: float | None = None,
+        cost: float | None = None,
     ) -> RemoteDecision | None:
         """Send the loss, or the reward, of the arm that a decision *explored*.
 
@@ -380,6 +381,8 @@ class Client(BaseClient[httpx.Client]):
             judged: what a judge says: a loss, or a preference where these are the feedback. Only in an experiment with labels.
             position: how much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. None if
                 that is not known.
+            cost: what the look and its judgement really cost, in place of what a budget of money set aside for it. None if
+                that is not known.
 
         Returns:
             The decision, or None if the feedback went to the outbox.
@@ -394,7 +397,9 @@ class Client(BaseClient[httpx.Client]):
         >>> client.feedback(decision, loss=0.25, arm=decision.explore).status
         'applied'
         """
-        return self._run(self._calls.feedback(decision, loss, reward, arm, preference, judged, position))
+        return self._run(
+            self._calls.feedback(decision, loss, reward, arm, preference, judged, position, cost)
+        )
 
     def feedback_many(self, items: Sequence[Undelivered]) -> list[RemoteDecision | ServiceError]:
         """Send the losses of the explored arms of many decisions.

@@ -109,8 +109,15 @@ class InProcess:
         decision = self.learner.decide(**options)
         return Routing(decision.id, str(decision.exploit), str(decision.explore))
 
-    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
-        """Learn the loss of the explored arm."""
+    async def learn(
+        self,
+        decision: str,
+        arm: str,
+        loss: float,
+        position: float | None = None,
+        cost: float | None = None,
+    ) -> str:
+        """Learn the loss of the explored arm. What it cost is in the plug-in's own budget."""
         try:
             self.learner.observe(decision, loss)
         except FeedbackError:  # forgotten, because too many came after it

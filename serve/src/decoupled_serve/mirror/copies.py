@@ -41,6 +41,7 @@ class Copy:
         aside: what is set aside for it and its judge; None if there is no budget, or the price is known.
         number: how many copies began before it.
         label: whether its decision wants a label, which the judge is not told.
+        resumed: whether an earlier run began it, and paid for its answer.
     """
 
     decision: str
@@ -54,6 +55,7 @@ class Copy:
     aside: Aside | None = None
     number: int = 0
     label: bool = False
+    resumed: bool = False
 
     @property
     def size(self) -> int:
@@ -95,10 +97,18 @@ class Target(Protocol):
 class Learning(Protocol):
     """What learns the losses."""
 
-    async def learn(self, decision: str, arm: str, loss: float, position: float | None = None) -> str:
+    async def learn(
+        self,
+        decision: str,
+        arm: str,
+        loss: float,
+        position: float | None = None,
+        cost: float | None = None,
+    ) -> str:
         """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt).
 
-        `position` is how its judge preferred what it saw first, from -1 to 1; None if nobody knows.
+        `position` is how its judge preferred what it saw first, from -1 to 1, and `cost` what the copy and its judge cost; None
+        if nobody knows.
         """
 
     def forget(self, decision: str) -> None:
@@ -170,7 +180,7 @@ class Copies:
 
     def resume(self, copy: Copy) -> None:
         """Start a copy of an earlier run, whose answer is paid and whose judge is not."""
-        copy.aside = None if self._spending is None else self._spending.resume(copy.arm)
+        copy.aside, copy.resumed = None if self._spending is None else self._spending.resume(copy.arm), True
         self._begin(copy)
 
     def _begin(self, copy: Copy) -> None:
@@ -234,7 +244,8 @@ class Copies:
         self._pay(copy.aside, copy.arm, copy.cost + judged.cost)
         copy.aside = None
         if judged.loss is not None:
-            learned = await self._learn(copy, judged.loss, judged.position)
+            cost = None if copy.resumed else copy.cost + judged.cost
+            learned = await self._learn(copy, judged.loss, judged.position, cost)
             if learned and copy.label and self._labeller is not None:
                 self._labeller.begin(copy.decision, copy.shown, copy.served, mirrored)
 
@@ -262,11 +273,11 @@ class Copies:
             self.drop("no_opinion", copy.decision)
         return found
 
-    async def _learn(self, copy: Copy, loss: float, position: float | None) -> bool:
+    async def _learn(self, copy: Copy, loss: float, position: float | None, cost: float | None) -> bool:
         """Hand a loss over; returns whether it was applied."""
         for attempt in count(1):
             try:
-                outcome = await self._backend.learn(copy.decision, copy.arm, loss, position)
+                outcome = await self._backend.learn(copy.decision, copy.arm, loss, position, cost)
             except ServiceError as error:
                 if error.status < 500:
                     self._counts.dropped["refused"] += 1

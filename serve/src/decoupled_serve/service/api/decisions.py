@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from heapq import nsmallest
 from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
+from decoupled.base import as_float
 from decoupled.client import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from decoupled.decision import Arm, Mode
 from decoupled.errors import LossError, ParameterError, near_name, reworded, shown
@@ -306,17 +307,19 @@ class Decisions:
         preference: Preference | None = None,
         judged: float | Preference | None = None,
         position: float | None = None,
+        cost: float | None = None,
         permit: str | None = None,
     ) -> Reply[DecisionRecord]:
         """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused.
 
         An experiment of feedback "preference" takes a `preference` between both arms instead. One with labels takes what a
         judge said as `judged`, with its `position`, and the label as one of the others, in the same call or later.
+        `cost` is what the look and its judgement really cost; without it, a budget of money counts what it declares.
         `permit` is as in `decide`.
         """
         decision = DecisionId.parse(id)
         about = Reference("tag", tenant, decision.tag)
-        given = Feedback(id, loss, reward, arm, preference, judged, position)
+        given = Feedback(id, loss, reward, arm, preference, judged, position, cost)
         run = partial(_apply, about=about, decision=decision, given=given)
         return self._commits.submit(run, about, permit=permit)
 
@@ -393,6 +396,7 @@ class _Told(NamedTuple):
     loss: Loss | None
     judged: Loss | None = None
     position: float | None = None
+    cost: float | None = None
 
 
 def _apply(
@@ -402,7 +406,7 @@ def _apply(
     running = _running(session, about, decision)
     if given.arm is not None:
         _check_arm(running, _found(session, running, decision)[0], given.arm)
-    told = _told(session, running, decision, given, labelling)
+    told = _told(session, running, decision, given, labelling)._replace(cost=_cost(given.cost))
     now = running.now(session.clock())
     for seq in running.overdue():
         expire(session, running, seq, now)
@@ -413,16 +417,19 @@ def _apply(
     if known is None and row.expires_at is not None and now >= row.expires_at:
         expire(session, running, row.seq, now)
         raise _late(session, running, decision, now)
-    loss, judged, position = told
+    loss, judged, position, cost = told
+    if known is not None and known.cost is not None:
+        _check_cost(decision, known.cost, cost)
+        cost = None
     if running.settings.labels is not None:
         _check_labelled(decision, row, known, told)
         if known is not None:
             judged = position = None
         if loss is None and row.label:
             if judged is not None:
-                session.append(running, running.judge(decision.seq, judged, position, now))
+                session.append(running, running.judge(decision.seq, judged, position, now, cost))
             return running.record(row)
-    settled = running.settle(decision.seq, "observed", loss, now, judged, position)
+    settled = running.settle(decision.seq, "observed", loss, now, judged, position, cost)
     session.append(running, settled)
     return running.record(row, settled)
 
@@ -455,6 +462,20 @@ def _told(
     return _Told(None if alone else _loss_of(session, running, decision, given), judged, position)
 
 
+def _cost(value: object) -> float | None:
+    cost = as_float(value)
+    if value is not None and (cost is None or cost < 0.0):
+        raise Invalid.of("cost", value, "must be a number from 0 on", "it is what the look really cost")
+    return cost
+
+
+def _check_cost(decision: DecisionId, known: float | None, cost: float | None) -> None:
+    """Raise `Conflict` if feedback says another cost than before."""
+    if cost is not None and cost != known:
+        was = "no cost" if known is None else f"the cost {known}"
+        raise Conflict(f"decision '{decision}': has {was}, not {cost}; what it cost is given once")
+
+
 def _without_labels(name: str) -> Invalid:
     remedy = "send the loss alone, or create an experiment with labels"
     return Invalid(f"{name}: this experiment has no labels; {remedy}")
@@ -462,7 +483,7 @@ def _without_labels(name: str) -> Invalid:
 
 def _check_labelled(decision: DecisionId, row: Decided, known: Judgement | None, told: _Told) -> None:
     """Raise `Conflict` if feedback says something else than before, or gives a label that is not wanted."""
-    loss, judged, position = told
+    loss, judged, position, _ = told
     if judged is None and known is None:
         rule = "was not judged, and a label alone would bias what is learned"
         raise Conflict(f"decision '{decision}': {rule}; send judged first, or with it")
@@ -594,7 +615,7 @@ def _repeated(
             f"decision '{decision}': was made with mode 'exploit', which takes no feedback; "
             "send the loss of an explored arm only"
         )
-    loss, judged, position = told
+    loss, judged, position, cost = told
     again = judged is not None and (settled.judged, settled.position) == (judged.value, position)
     if again and loss is None:  # of a decision that has its label by now, or will never have it
         return row, settled
@@ -608,6 +629,7 @@ def _repeated(
         raise Conflict(
             f"decision '{decision}': has the loss {settled.loss}, not {loss.value}; feedback is given once"
         )
+    _check_cost(decision, settled.cost, cost)
     return row, settled
 
 

@@ -25,6 +25,7 @@ from ..experiment.settings import (
     as_settings,
     as_text,
     changed_guardrails,
+    check_decidable,
     checked,
     checked_budget,
     differences,
@@ -56,6 +57,7 @@ def set_budget(session: Session, about: Reference, values: Mapping[str, Any]) ->
     """Set the whole budget; without a value there is no limit of that kind."""
     running = session.get(about)
     budget = checked_budget(values, running.arms, running.coupled)
+    check_decidable(budget, running.contextual)
     now = Budget() if running.meter is None else running.meter.budget
     if budget != now:
         _log(session, running, "budget", budget.to_dict())
@@ -326,9 +328,21 @@ def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | N
         exploitation, exploration, tuple(estimates.tolist()), tuple(exploit), tuple(explore),
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
         learner.inference.regret(),
-        () if running.meter is None else tuple(running.meter.used(running.now(session.clock())).items()),
+        _used(running, running.now(session.clock())),
         running.incumbent_released,
     )  # fmt: skip
+
+
+def _used(running: LiveExperiment, now: float) -> tuple[tuple[str, float], ...]:
+    """What counts against each limit of the budget; with a share once it is decided, whether that holds, and alarms."""
+    if running.meter is None:
+        return ()
+    used = running.meter.used(now)
+    if running.meter.budget.decided_share is not None:
+        alarm = running.learner.inference.alarm
+        used["decided"] = 0 if alarm is None or alarm.decided is None else 1
+        used["alarms"] = 0 if alarm is None else alarm.raised
+    return tuple(used.items())
 
 
 # Experiments as clients see them

@@ -21,9 +21,11 @@ export const GUARDRAILS = [
   ["drift", "flag", "Losses may drift", "Off only if no arm's mean loss ever changes: then a better arm may be found sooner."],
 ];
 export const BUDGET = [
-  ["share", "number", "Share of decisions", "At most this share of the decisions explores.", { min: 0, max: 1 }],
+  ["share", "number", "Share of decisions", "Each decision may explore with this probability.", { min: 0, max: 1 }],
+  ["decided_share", "number", "Share once it is decided", "Explore so much once a verdict is decided, until an alarm. Empty: go on as before.", { min: 0, max: 1 }],
+  ["alarm_every", "number", "Looks until a false alarm", "On average, at least. Empty: 100,000.", { min: 1 }],
   ["rate", "pair", "Explorations", "At most so many explore in any window of so many seconds."],
-  ["cost", "amounts", "Cost of exploring an arm", "One number, or an arm and a number per line, such as “large: 3”. The two limits below need it."],
+  ["cost", "amounts", "Most that exploring an arm costs", "With its judgement: one number, or an arm and a number per line, such as “large: 3”. The two limits below need it."],
   ["total", "number", "Spent in all", "At most this much.", { min: 0 }],
   ["allowance", "pair", "Spent in a period", "At most this much in each period of so many seconds: 86400 for a day."],
 ];
@@ -165,18 +167,20 @@ export function guardPanel(experiment, changed) {
     return el("details", {}, el("summary", {}, `Change the ${what}`), form);
   }
 
-  const rows = limits(budget).map(([name, limit]) => [name, limit, el("td", { class: "number", "data-used": name }, "–")]);
+  const cell = (kind, name) => el("td", { class: "number", [`data-${kind}`]: name }, "–");
+  const rows = limits(budget).map(([name, limit, most]) => [name, limit, cell("used", name), cell("left", name), most]);
   const table = rows.length ? el("table", { class: "budget" },
     el("caption", { class: "hidden" }, "The budget for exploring"),
-    el("thead", {}, el("tr", {}, ...["Budget for exploring", "Limit", "Used"].map((title, i) => el("th", { scope: "col", class: i ? "number" : null }, title)))),
-    el("tbody", {}, rows.map(([name, limit, used]) => el("tr", {}, el("th", { scope: "row" }, TITLES[name]), el("td", { class: "number" }, limit), used)))) : null;
+    el("thead", {}, el("tr", {}, ...["Budget for exploring", "Limit", "Used", "Left"].map((title, i) => el("th", { scope: "col", class: i ? "number" : null }, title)))),
+    el("tbody", {}, rows.map(([name, limit, used, left]) => el("tr", {}, el("th", { scope: "row" }, TITLES[name]), el("td", { class: "number" }, limit), used, left)))) : null;
   const released = el("p", { class: "hint", id: "released" });
+  const above = el("p", { class: "problem", id: "above-cost" }), falls = el("p", { class: "hint", id: "decided-share" });
   const others = sentences(rules);
   const nothing = !others.length && !table && rules.pinned === null;
   const node = el("section", { class: "card", id: "guardrails" }, el("h2", {}, "Guardrails and budget"),
     pinned, sure.node, problem,
     others.length ? el("ul", { class: "rules" }, others.map((text) => el("li", {}, text))) : null,
-    released, table, nothing ? el("p", { class: "hint" }, "No other guardrail holds, and exploring has no budget.") : null,
+    released, table, above, falls, nothing ? el("p", { class: "hint" }, "No other guardrail holds, and exploring has no budget.") : null,
     changeable ? [
       changing("guardrails", GUARDRAILS, rules, "PATCH"), changing("budget", BUDGET, budget, "PUT"),
       el("datalist", { id: "known-arms" }, experiment.arms.slice(0, LISTED).map((arm) => el("option", { value: arm })))] : null);
@@ -185,7 +189,15 @@ export function guardPanel(experiment, changed) {
     node,
     update(state) {
       if (state.incumbent_released !== null) setText(released, state.incumbent_released ? RELEASED : "");
-      for (const [name, , cell] of rows) setText(cell, used(name, state.budget_used[name]));
+      const spent = state.budget_used;
+      for (const [name, , cell, left, most] of rows) {
+        setText(cell, used(name, spent[name]));
+        if (most !== undefined && spent[name] !== undefined) setText(left, used(name, most - spent[name]));
+      }
+      setText(above, spent.above ? `${count(spent.above)} looks cost more than declared, and so the budget may be exceeded by the difference.` : "");
+      setText(falls, spent.decided === undefined ? "" : (spent.decided
+        ? `It is decided, so ${percent(budget.decided_share)} of the decisions explore, until an alarm.`
+        : "It is not decided, so exploring has its full share.") + ` Alarms: ${count(spent.alarms)}.`);
     },
   };
 }
@@ -198,9 +210,10 @@ const used = (name, value) =>
 function limits(budget) {
   const found = [];
   if (budget.share !== null) found.push(["share", percent(budget.share)]);
-  if (budget.rate !== null) found.push(["rate", `${count(budget.rate[0])} in ${seconds(budget.rate[1])}`]);
-  if (budget.total !== null) found.push(["total", decimal(budget.total)]);
-  if (budget.allowance !== null) found.push(["allowance", `${decimal(budget.allowance[0])} in ${seconds(budget.allowance[1])}`]);
+  else if (budget.decided_share !== null) found.push(["share", percent(1)]);
+  if (budget.rate !== null) found.push(["rate", `${count(budget.rate[0])} in ${seconds(budget.rate[1])}`, budget.rate[0]]);
+  if (budget.total !== null) found.push(["total", decimal(budget.total), budget.total]);
+  if (budget.allowance !== null) found.push(["allowance", `${decimal(budget.allowance[0])} in ${seconds(budget.allowance[1])}`, budget.allowance[0]]);
   return found;
 }
 

@@ -129,7 +129,8 @@ class LiveExperiment:
         self.watch()
         if self.settings.guardrails:
             self.learner.guardrails = self.settings.guardrails
-        self.meter = Meter(self.settings.budget) if self.settings.budget else None
+        self.meter: Meter | None = None
+        self._change_budget(self.settings.budget)
         self.tallies = Tallies()
         self.tallies.widen(len(self.names))
         self.pending: dict[int, tuple[Decided, Decision]] = {}
@@ -191,8 +192,11 @@ class LiveExperiment:
         attached: Annotations = NOTHING,
         key: str | None = None,
         logged: Decided | None = None,
+        by_coin: bool = True,
     ) -> Decided:
         """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit".
+
+        Rows from before a budget tossed a coin are replayed by the rule of that time.
 
         A key draws the arm to exploit. When its row is replayed, the key is no longer known, and that arm is taken from
         the row, `logged`.
@@ -201,9 +205,12 @@ class LiveExperiment:
         if learner.guardrails.down:
             available = self.up(available)
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
-        limited_by = None
+        limited_by, share = None, None
         if self.meter is not None and mode != "exploit":
-            limited_by = self.meter.limit(self.learner.arms if arms is None else arms, at)
+            share = self.meter.share(learner) if by_coin else None
+            limited_by = self.meter.limit(learner.arms if arms is None else arms, at, share)
+            if not by_coin and self.meter.exceeds_share():
+                limited_by = "share"
             mode = "exploit" if limited_by is not None else mode
         stream = place_in_stream(learner)
         expires: float | None = None
@@ -230,10 +237,10 @@ class LiveExperiment:
         row = Decided(
             seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
             drawn, guard, limited_by, *attached, self._logged(key) if logged is None else logged.key,
-            *_asked(decision),
+            *_asked(decision), share,
         )  # fmt: skip
         if self.meter is not None:
-            self.meter.count(None if explore is None else self.names[explore], at)
+            self.meter.count(None if explore is None else self.names[explore], at, seq)
         if guard is not None:
             self.guarded += 1
         if limited_by is not None:
@@ -293,10 +300,12 @@ class LiveExperiment:
         at: float,
         judged: Loss | None = None,
         position: float | None = None,
+        cost: float | None = None,
     ) -> Settled:
         """Apply the feedback of a pending decision, or drop the decision without any, and return the row.
 
-        In an experiment with labels, the loss is the label, if it has one; `judged` is what was not known before.
+        In an experiment with labels, the loss is the label, if it has one; `judged` is what was not known before. A decision
+        whose cost never comes costs what was declared.
         """
         made, known = self.pending[decision][1], self.judged.get(decision)
         said = None if judged is None else judged.value
@@ -308,8 +317,11 @@ class LiveExperiment:
             label = None if loss is None else loss.value
             self.learner.observe(made, label, judged=said, position=position)
         del self.pending[decision]
+        if self.meter is not None:
+            self.meter.charge(decision, cost)
         if known is not None:
-            _, _, said, position, _ = self.judged.pop(decision)
+            said, position, cost = known.judged, known.position, known.cost if cost is None else cost
+            del self.judged[decision]
         self.head = seq = self.head + 1
         self.last_at = at
         if kind == "observed":
@@ -320,14 +332,18 @@ class LiveExperiment:
             self.tallies.expired += 1
         if kind == "observed" or loss is not None:
             self.version = seq
-        return Settled(seq, decision, kind, None if loss is None else loss.value, at, said, position)
+        return Settled(seq, decision, kind, None if loss is None else loss.value, at, said, position, cost)
 
-    def judge(self, decision: int, judged: Loss, position: float | None, at: float) -> Judgement:
+    def judge(
+        self, decision: int, judged: Loss, position: float | None, at: float, cost: float | None = None
+    ) -> Judgement:
         """Note what a judge said of a pending decision that wants a label, and return the row."""
         self.learner.observe(self.pending[decision][1], judged=judged.value, position=position)
+        if self.meter is not None and cost is not None:
+            self.meter.charge(decision, cost)
         self.head = seq = self.head + 1
         self.last_at = at
-        self.judged[decision] = row = Judgement(seq, decision, judged.value, position, at)
+        self.judged[decision] = row = Judgement(seq, decision, judged.value, position, at, cost)
         return row
 
     def overdue(self) -> list[int]:
@@ -388,7 +404,7 @@ class LiveExperiment:
         if self.meter is not None:
             self.meter = self.meter.following(budget)
         elif budget:
-            self.meter = Meter(budget)
+            self.meter = Meter(budget, seed=self.seed)
 
     def replay(self, row: Row) -> None:
         """Apply a row of the log."""
@@ -400,19 +416,22 @@ class LiveExperiment:
             mode: Mode = row.mode if row.limited_by is None else "both"
             attached = Annotations(row.tags, row.baseline, row.context, row.advice)
             logged = None if row.key is None else row
-            again = self.draw(mode, row.available, row.made_at, attached, logged=logged)
+            coin = row.share is not None
+            again = self.draw(mode, row.available, row.made_at, attached, logged=logged, by_coin=coin)
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise self._mismatch(row, f"settles {row.decision}, which is not pending")
-            given = row.loss, None if row.decision in self.judged else row.judged
+            known = self.judged.get(row.decision)
+            given = row.loss, None if known is not None else row.judged
             loss, judged = (None if each is None else self.measured(each) for each in given)
+            cost = None if known is not None and known.cost is not None else row.cost
             again = self.settle(
-                row.decision, row.kind, loss, row.at, judged, None if judged is None else row.position
+                row.decision, row.kind, loss, row.at, judged, None if judged is None else row.position, cost
             )
         elif isinstance(row, Judgement):
             if row.decision not in self.pending or row.decision in self.judged:
                 raise self._mismatch(row, f"judges {row.decision}, which does not wait for that")
-            again = self.judge(row.decision, self.measured(row.judged), row.position, row.at)
+            again = self.judge(row.decision, self.measured(row.judged), row.position, row.at, row.cost)
         else:
             again = self.change(row.kind, row.content, row.at)
         if again != row:

@@ -140,7 +140,8 @@ class Feedback(NamedTuple):
     """The loss, or the reward, of the arm that a decision *explored*, or which of its two arms did better.
 
     `arm` names the explored arm, as a safeguard: any other arm is refused. In an experiment with labels, `judged` is what the
-    judge said, a loss or a preference, `position` how much it preferred what it saw first, and the others are the label.
+    judge said, a loss or a preference, `position` how much it preferred what it saw first, and the others are the label. `cost`
+    is the real price of the look and its judgement, for a budget of money.
 
     >>> Feedback("1f2e-7", loss=0.25).arm is None
     True
@@ -153,6 +154,7 @@ class Feedback(NamedTuple):
     preference: Preference | None = None
     judged: float | Preference | None = None
     position: float | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,8 @@ class Decided(NamedTuple):
     chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags` and `baseline` are
     what the caller attached, and so are `context` and `advice`: see `annotations` and `context`. `key` is what is logged
     of the key that drew `exploit`, None without one: see `sticky`. In an experiment with labels, `label` is 1 if it wants one,
-    which was so with `label_probability`.
+    which was so with `label_probability`. `share` is the probability with which the budget let it explore, settled before its
+    arms were drawn; None without such a limit, and in rows from before budgets tossed a coin.
     """
 
     seq: int
@@ -287,23 +290,25 @@ class Decided(NamedTuple):
     key: str | None = None
     label: int | None = None
     label_probability: float | None = None
+    share: float | None = None
 
 
 class Judgement(NamedTuple):
-    """A pending decision that wants a label was judged, and awaits its label."""
+    """A pending decision that wants a label was judged, at this `cost` if it is known, and awaits its label."""
 
     seq: int
     decision: int
     judged: float
     position: float | None
     at: float
+    cost: float | None = None
 
 
 class Settled(NamedTuple):
     """A pending decision was settled: "observed" with its loss, "expired" (with a loss, or None), or its label is "missing".
 
     In an experiment with labels, `judged` is what the judge said, and the loss is the label: None if none was wanted, and what
-    counts in its place if it is missing. What was judged and awaited its label has `judged` and `position` again.
+    counts in its place if it is missing. What was judged and awaited its label has `judged`, `position` and `cost` again.
     """
 
     seq: int
@@ -313,6 +318,7 @@ class Settled(NamedTuple):
     at: float
     judged: float | None = None
     position: float | None = None
+    cost: float | None = None
 
 
 Outcome: TypeAlias = Settled | Judgement | None  # what became of a decision

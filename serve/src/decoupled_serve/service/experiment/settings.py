@@ -82,6 +82,13 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
     return budget
 
 
+def check_decidable(budget: Budget, contextual: bool) -> None:
+    """Raise `Invalid` if the verdict of an experiment cannot settle how much to explore."""
+    if contextual and budget.decided_share is not None:
+        rule = "goes by a verdict about all requests, and a contextual policy may still learn what is best for some"
+        raise Invalid.of("decided_share", budget.decided_share, rule, "leave it out")
+
+
 def checked_labels(values: Mapping[str, Any]) -> Labels:
     """Rules for labels from their fields; `Invalid` if they cannot be.
 
@@ -180,6 +187,7 @@ def _completed(settings: Settings) -> Settings:
     if settings.feedback == "preference" and policy.coupled:
         rule = f"needs two arms, and {type(policy).__name__} plays the standard game"
         raise Invalid.of("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
+    check_decidable(settings.budget, policy.contextual)
     arms = tuple(ArmNames.checked(settings.arms).names)
     if len(arms) > MOST_ARMS:
         raise Invalid.of("arms", len(arms), f"must not exceed {MOST_ARMS:,}", "use several experiments")

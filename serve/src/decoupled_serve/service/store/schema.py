@@ -95,6 +95,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             judged {real} NOT NULL, position {real}, at {real} NOT NULL, PRIMARY KEY (experiment, decision)){clustered}""",
         "CREATE UNIQUE INDEX judged_in_order ON judged (experiment, seq)",
     ),
+    (  # what a budget's coin is tossed with, and what a look really cost
+        "ALTER TABLE decided ADD COLUMN share {real}",
+        "ALTER TABLE settled ADD COLUMN cost {real}",
+        "ALTER TABLE judged ADD COLUMN cost {real}",
+    ),
 )
 
 # Pairs of answers that await a person's label. They may be private, so they are not among `TABLES`, which are copied to backups:

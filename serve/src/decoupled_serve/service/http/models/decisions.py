@@ -241,6 +241,11 @@ class FeedbackIn(LabelIn):
         description="How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie.",
         examples=[1],
     )
+    cost: Annotated[Number, Field(ge=0.0)] = Field(
+        default=None,  # type: ignore[assignment]
+        description="What the look and its judgement really cost. It takes the place of what the budget set aside.",
+        examples=[0.02],
+    )
 
 
 class FeedbackItem(FeedbackIn):
@@ -264,7 +269,14 @@ class FeedbackBatchIn(Model):
         """The items as the service takes them."""
         return [
             Feedback(
-                each.decision, each.loss, each.reward, each.arm, each.preference, each.judged, each.position
+                each.decision,
+                each.loss,
+                each.reward,
+                each.arm,
+                each.preference,
+                each.judged,
+                each.position,
+                each.cost,
             )
             for each in self.items
         ]

@@ -148,7 +148,9 @@ class BudgetIn(Model):
     """A budget for exploring. What is left out has no limit."""
 
     share: Share | None = Field(
-        default=None, description="At most this share of the decisions explores.", examples=[0.01]
+        default=None,
+        description="The probability with which a decision may explore, by a seeded coin.",
+        examples=[0.01],
     )
     rate: Rate | None = Field(
         default=None,
@@ -157,8 +159,8 @@ class BudgetIn(Model):
     )
     cost: Cost | None = Field(
         default=None,
-        description="The price of exploring an arm: one number, or a number for each arm. An arm that is left out "
-        "costs as much as the dearest.",
+        description="The most that exploring an arm costs, its judgement included: one number, or a number for each arm. An "
+        "arm that is left out costs as much as the dearest. It is set aside until feedback brings the real `cost`.",
         examples=[{"a": 0.2, "b": 3.0}],
     )
     total: Amount | None = Field(
@@ -168,6 +170,16 @@ class BudgetIn(Model):
         default=None,
         description="An amount and seconds: at most this much is spent in each period of that length since 1970 (UTC).",
         examples=[[50, 86400]],
+    )
+    decided_share: Annotated[Number, Field(gt=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="The probability with which a decision may explore once the verdict is decided, until an alarm.",
+        examples=[0.01],
+    )
+    alarm_every: Annotated[Number, Field(gt=1.0)] | None = Field(
+        default=None,
+        description="The mean number of explored decisions until a false alarm, at least; 100,000 if it is left out.",
+        examples=[100_000],
     )
 
     def limits(self) -> dict[str, Any]:
@@ -183,6 +195,8 @@ class BudgetOut(BaseModel):
     cost: float | dict[str, float] | None
     total: float | None
     allowance: tuple[float, float] | None
+    decided_share: float | None
+    alarm_every: float | None
 
 
 class LabelsIn(Model):
@@ -466,7 +480,9 @@ class StateOut(BaseModel):
     )
     budget_used: dict[str, float] = Field(
         description="What counts against each limit of the budget now: the share of decisions that explored, those in "
-        "the window of the rate, the money spent in all, and in this period.",
+        "the window of the rate, the money spent in all, and in this period, what is set aside included. `above` counts "
+        "looks that cost more than was declared. With a `decided_share`, `decided` is 1 while it holds, and `alarms` counts "
+        "those that ended it.",
         examples=[{"rate": 12}],
     )
     incumbent_released: bool | None = Field(

@@ -114,7 +114,7 @@ class FastRoutes:
         sent = validated(FeedbackIn, body)
         reply = self._decisions.feedback(
             access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference,
-            judged=sent.judged, position=sent.position, permit=access.permit,
+            judged=sent.judged, position=sent.position, cost=sent.cost, permit=access.permit,
         )  # fmt: skip
         return Begun(reply, 200, lambda applied: to_json(decision_out(applied)))
 
