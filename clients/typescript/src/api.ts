@@ -85,18 +85,22 @@ export interface BackupOut {
 
 /** A budget for exploring. What is left out has no limit. */
 export interface BudgetIn {
-  /** At most this share of the decisions explores. */
+  /** The probability with which a decision may explore, by a seeded coin. */
   share?: number | null;
   /** A number and seconds: at most so many decisions explore in any window of that length. */
   rate?: [number, number] | null;
   /**
-   * The price of exploring an arm: one number, or a number for each arm. An arm that is left out costs as much as the dearest.
+   * The most that exploring an arm costs, its judgement included: one number, or a number for each arm. An arm that is left out costs as much as the dearest. It is set aside until feedback brings the real `cost`.
    */
   cost?: number | Record<string, number> | null;
   /** At most this much is spent in all. */
   total?: number | null;
   /** An amount and seconds: at most this much is spent in each period of that length since 1970 (UTC). */
   allowance?: [number, number] | null;
+  /** The probability with which a decision may explore once the verdict is decided, until an alarm. */
+  decided_share?: number | null;
+  /** The mean number of explored decisions until a false alarm, at least; 100,000 if it is left out. */
+  alarm_every?: number | null;
 }
 
 /** The budget of an experiment; null where there is no limit. */
@@ -106,6 +110,8 @@ export interface BudgetOut {
   cost: number | Record<string, number> | null;
   total: number | null;
   allowance: [number, number] | null;
+  decided_share: number | null;
+  alarm_every: number | null;
 }
 
 /** What to decide; an empty body asks for one decision with both arms. */
@@ -399,6 +405,8 @@ export interface FeedbackIn {
   judged?: number | boolean | "explore" | "tie" | "exploit";
   /** How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. */
   position?: number;
+  /** What the look and its judgement really cost. It takes the place of what the budget set aside. */
+  cost?: number;
 }
 
 /** Feedback for one decision of a batch. */
@@ -419,6 +427,8 @@ export interface FeedbackItem {
   judged?: number | boolean | "explore" | "tie" | "exploit";
   /** How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. */
   position?: number;
+  /** What the look and its judgement really cost. It takes the place of what the budget set aside. */
+  cost?: number;
   /** The decision's id. */
   decision: string;
 }
@@ -842,7 +852,7 @@ export interface StateOut {
   /** Of the exploited arms against the arm that looks best now, in all; null if nothing can be compared. */
   regret: IntervalOut | null;
   /**
-   * What counts against each limit of the budget now: the share of decisions that explored, those in the window of the rate, the money spent in all, and in this period.
+   * What counts against each limit of the budget now: the share of decisions that explored, those in the window of the rate, the money spent in all, and in this period, what is set aside included. `above` counts looks that cost more than was declared. With a `decided_share`, `decided` is 1 while it holds, and `alarms` counts those that ended it.
    */
   budget_used: Record<string, number>;
   /**
