@@ -216,7 +216,7 @@ def test_the_loss_whether_a_model_served_or_had_a_shadow(
 
 @on_loop
 async def test_money_is_charged_by_real_prices_and_given_back_for_requests_that_failed() -> None:
-    group = Group(budget=dc.Budget(cost=0.1, total=0.6))
+    group = Group(budget=dc.Budget(cost=0.3, total=0.6))
     for _ in range(20):
         _, mark = await group.routing.choose({}, HI, ARMS)
         group.routing.not_served(mark)
@@ -226,7 +226,7 @@ async def test_money_is_charged_by_real_prices_and_given_back_for_requests_that_
         await group.serve()
         await group.settled()
     await group.settled()
-    # 0.1 is set aside, then 0.25 paid: 0.25, 0.5, and the next would exceed 0.6.
+    # 0.3 is set aside, then 0.25 paid: 0.25, 0.5, and the next could exceed 0.6.
     modes = [mode for mode, _ in group.decider.drawn[20:]]
     assert modes == ["both"] * 2 + ["exploit"] * 3
     assert group.routing.spent == 0.5
