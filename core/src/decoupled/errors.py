@@ -225,9 +225,9 @@ class MissingExtraError(DecoupledError, ImportError):
 
 
 class UnseenArmWarning(UserWarning):
-    """A replayed log contains no loss of some arms, and neither does the learner.
+    """Neither the replayed log nor the learner has a loss of some arms.
 
-    Nothing is known against such an arm, so the learner may exploit it at once.
+    Nothing speaks against such an arm, so the learner may exploit it at once.
 
     >>> import warnings
     >>> import decoupled as dc

@@ -70,7 +70,7 @@ class NotFound(ServiceError, status=404, title="Not found"):  # noqa: N818
 
 
 class MethodNotAllowed(ServiceError, status=405, title="Method not allowed"):  # noqa: N818
-    """The path exists, and does not take this method."""
+    """The path exists but does not support this method."""
 
 
 class TooSlow(ServiceError, status=408, title="Request timeout"):  # noqa: N818
@@ -250,7 +250,7 @@ class Undelivered(NamedTuple):
 
 
 class UndeliveredFeedback(ServiceError, status=503, title="Feedback was not delivered"):  # noqa: N818
-    """Feedback that did not arrive. It is in `items`, and nowhere else.
+    """Feedback that could not be delivered. It is in `items`, and nowhere else.
 
     Args:
         message: what happened, and what to do.

@@ -118,7 +118,7 @@ class ExperimentSettings(TypedDict, total=False):
         feedback: "loss" (the default), or "preference" for feedback that says which of the two arms did better.
         guardrails: the guardrails that it starts with: see `GuardrailChanges`.
         budget: the budget for exploring that it starts with: see `BudgetLimits`.
-        risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
+        risk: the probability that its intervals or its verdict ever fail; 0.05 by default.
         drift: whether losses may drift; True by default.
         patience: how many newer decisions wait, in its intervals and its verdict, for one without feedback; 1,000 by
             default, or the deadline of labels. After that it counts as `expired_loss` there, or is left out and counted.
@@ -127,7 +127,7 @@ class ExperimentSettings(TypedDict, total=False):
         log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
         context: the fields of the contexts of decisions, each with its type: "text", "number" or "boolean". Those that a
             contextual policy learns by need not be declared.
-        unknown_context: what becomes of a decision whose context has other fields: "refuse" (the default) or "ignore".
+        unknown_context: what happens to a decision whose context has other fields: "refuse" (the default) or "ignore".
         log_context: what the log holds of texts in contexts: "plain" (the default) or "hashed".
         learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,
             `loss_range` and `seed`. The experiment goes on from there, bit for bit; decisions that are pending there stay
@@ -171,7 +171,7 @@ class DecideOptions(TypedDict, total=False):
         baseline: the losses that you expect of the arms, by arm; stored with the decision for evaluations. They change
             nothing that is drawn or learned.
         context: what is known of the request, by the fields that the experiment declares. It is stored with the decision,
-            and a contextual policy learns by it.
+            and a contextual policy learns from it.
         advice: what the advisers that the policy names would exploit: an arm, or probabilities by arm.
         why: whether to say why a contextual policy drew `exploit`.
 

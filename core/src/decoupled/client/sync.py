@@ -51,9 +51,9 @@ class Client(BaseClient[httpx.Client]):
     Args:
         url: the address of the service, such as "http://127.0.0.1:8000".
         key: an API key; None takes the environment variable DECOUPLED_KEY, and no key if that is not set.
-        outbox: keeps feedback that cannot be delivered now: an `Outbox`, or the path of one that survives the program.
-            With None such feedback raises `UndeliveredFeedback`.
-        retries: how often to try, and how long to wait; None for `Retries()`.
+        outbox: where feedback waits while the service is unreachable: an `Outbox`, or the path of one that survives the
+            program. With None, such feedback raises `UndeliveredFeedback`.
+        retries: how often to retry, and how long to wait; None for `Retries()`.
         notify: called with the reason when a call has to wait for a policy to be compiled; None logs the reason as a
             warning.
         timeout: seconds for one attempt.
@@ -74,7 +74,7 @@ class Client(BaseClient[httpx.Client]):
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
 
-        An experiment that exists with the same settings is returned as it is.
+        If the experiment exists with the same settings, it is returned as it is.
 
         Args:
             name: the name of the experiment: 1 to 100 letters, digits, dots, dashes and underscores, a letter or a
@@ -87,7 +87,7 @@ class Client(BaseClient[httpx.Client]):
 
         Raises:
             Conflict: if it exists with other settings.
-            Invalid: if the service refuses a setting; the message names it.
+            Invalid: if the service rejects a setting; the message names it.
 
         >>> import decoupled as dc
         >>> client.create("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
@@ -374,8 +374,8 @@ class Client(BaseClient[httpx.Client]):
             decision: the decision, or its id.
             loss: the loss of the explored arm, within the experiment's loss range.
             reward: its reward, in place of the loss: the mirror image of the loss within that range.
-            arm: the arm whose loss it is, as a safeguard: the service refuses any but the explored arm. None names
-                none.
+            arm: the arm whose loss it is, as a safeguard: the service rejects any but the explored arm. None for no
+                check.
             preference: which of the two arms did better, in place of a number; for an experiment that was created with
                 feedback="preference".
             judged: what a judge says: a loss, or a preference where these are the feedback. Only in an experiment with labels.
@@ -529,8 +529,8 @@ class Client(BaseClient[httpx.Client]):
 
         Args:
             name: the name of the experiment.
-            context: the context of the decision whose probabilities to return, for a contextual policy; None for a
-                request of which nothing is known.
+            context: return the probabilities in this context, for a contextual policy; None if nothing is known of the
+                request.
 
         >>> [round(probability, 3) for probability in client.state("models")["exploration"]]
         [0.333, 0.333, 0.333]
@@ -541,7 +541,7 @@ class Client(BaseClient[httpx.Client]):
     def verdict(self, name: str) -> dict[str, Any]:
         """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
 
-        All of it holds at every moment at once: look as often as you like, and stop when you like.
+        Everything holds at every moment at once, so look as often as you like, and stop whenever you like.
 
         Args:
             name: the name of the experiment.
@@ -552,7 +552,7 @@ class Client(BaseClient[httpx.Client]):
         return self._json("GET", f"{path_of(name)}/verdict")
 
     def segments(self, name: str, *, by: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
-        """Return a verdict for each segment: for which requests which arm is best.
+        """Return a verdict for each segment: which arm is best for which requests.
 
         The verdicts of all segments hold together, at every moment at once.
 
@@ -582,8 +582,8 @@ class Client(BaseClient[httpx.Client]):
     ) -> dict[str, Any]:
         """Return whether an arm is shown to be no worse than others by more than a margin.
 
-        The probability that it is ever wrong, as of the moment at which you ask, is at most the risk of the experiment: look
-        as often as you like.
+        The probability that it is ever wrong at a moment when you ask is at most the risk of the experiment, so look as
+        often as you like.
 
         Args:
             name: the name of the experiment.

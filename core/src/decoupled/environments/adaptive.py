@@ -44,7 +44,7 @@ class AdaptiveAlternating(Adversary):
     Regret is against that arm, which is always the best fixed arm.
 
     Args:
-        arms: how many arms, two at least.
+        arms: the number of arms, at least two.
         gap: how much worse every other arm is, in (0, 1).
         best: the number of the best arm.
 
@@ -121,7 +121,7 @@ class PunishLast(Adversary):
     Regret is against the best fixed arm on the losses of the run.
 
     Args:
-        arms: how many arms, two at least.
+        arms: the number of arms, at least two.
         window: how many past rounds count; 1 is only the last one.
         gap: how much better the arm `best` is when it is not punished, in (0, level].
         level: the loss of an arm that is not punished, in (0, 1).

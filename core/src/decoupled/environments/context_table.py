@@ -35,7 +35,7 @@ class ContextTable(Environment):
         losses: losses, rounds x arms, each in [0, 1]; or the name of a .csv or .parquet file with a column for each arm
             and for each name in `context`.
         context: a mapping of names to columns, one value for each round: text, numbers, True, False, or None if unknown.
-            For a file, the names of its columns that are no arms.
+            For a file, the names of the columns that are not arms.
         segments: the columns whose values make a segment; by default, those without numbers. Policies have segments of
             their own: these are the ones that regret is measured against.
         order: "given", or "shuffled": another order in every run, which depends on the seed alone. If the horizon is longer
@@ -142,9 +142,9 @@ class ContextTable(Environment):
         return _segment_at(self, tuple(segments))
 
     def available(self, row_at: Ints) -> float:
-        """What the best arm for each segment gains over the best single arm, over these rows.
+        """How much the best arm for each segment gains over the best single arm, over these rows.
 
-        Both are known in hindsight only, so no policy can be sure to gain as much.
+        Both are known only in hindsight, so no policy can be sure to gain as much.
 
         Args:
             row_at: the row of each round.

@@ -63,7 +63,7 @@ class Drifting(Environment):
     it lost to the moving best arm.
 
     Args:
-        arms: how many arms, two at least.
+        arms: the number of arms, at least two.
         gap: how much better the best arm is, above 0 and at most `level`.
         period: how many rounds an arm stays the best.
         level: the mean loss of every other arm, in (0, 1).
@@ -104,7 +104,7 @@ class Alternating(Environment):
     bandits. JMLR 22.
 
     Args:
-        arms: how many arms, two at least.
+        arms: the number of arms, at least two.
         gap: how much worse every other arm is, in (0, 1).
         growth: the factor by which phases grow, above 1.
 

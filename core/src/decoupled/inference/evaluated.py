@@ -57,7 +57,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a log tells about its arms, about what was served, and about a candidate.
+    """What a log says about its arms, about what was served, and about a candidate.
 
     `print` it for a table.
 
@@ -65,7 +65,7 @@ class Evaluation:
         decisions: the rows of the log.
         observed: the decisions that the values are about: those with a loss, that could explore every arm.
         left_out: decisions with a loss that could not explore every arm.
-        risk: the probability with which an interval may fail.
+        risk: the probability that an interval fails.
         drift: whether the intervals allow for losses that drift.
         arms: the value of each arm.
         served: the value of what was exploited; None if nothing was.

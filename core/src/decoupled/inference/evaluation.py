@@ -36,7 +36,8 @@ def evaluate(
     segments: str | Sequence[str] | None = None,
     least_propensity: float | None = None,
 ) -> Evaluation:
-    """Estimate from a log what every arm would have cost, what was served did cost, and a candidate would have.
+    """Estimate from a log what every arm would have cost, what the served arms did cost, and what a candidate would
+    have cost.
 
     All values are mean losses over the decisions of the log whose loss was observed and that could explore every arm.
     There are three estimates of each: by *importance weighting*, which is unbiased; *self-normalised*, which divides by
@@ -52,7 +53,8 @@ def evaluate(
             `context` has what was known of each request: a mapping of names to texts, numbers, booleans or None, or its JSON.
             With `judged`, what a judge said, and `label_probability`, `decision.asked.rho`, a loss is a label, and empty where none was
             wanted: then everything is about labels, for any judge.
-        policy: the candidate; None judges none. An arm; a mapping from arms to shares; an array with a law over `arms` for each row of the
+        policy: the candidate; None for none. An arm; a mapping from arms to shares; an array with a law over `arms` for
+        each row of the
             log; a function that gives an arm or a law for the context of a row, or for its number if the log has no contexts; with `segments`,
             a mapping; or a policy, which is replayed: in each row, its law of exploitation given the losses known by then.
         loss_range: the lowest and highest possible loss.
@@ -60,7 +62,7 @@ def evaluate(
         drift: whether losses may drift. If no mean ever changes, False mostly gives narrower intervals, and needs no
             propensities for the arms.
         arms: the names of the arms in order; None for those that the log has, sorted.
-        coupled: whether the arm exploited is the arm explored; if None, the log tells.
+        coupled: whether the arm exploited is the arm explored; None reads it from the log.
         tags: evaluate only the decisions that have all these tags; None for all decisions. The intervals hold for each choice of tags; if you
             look at many, some will be wrong by chance.
         segments: the fields of the context whose values are the keys of the mapping `policy`, which gives an arm or a law for each

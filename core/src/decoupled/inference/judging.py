@@ -24,14 +24,14 @@ _COLUMNS = 5
 class JudgeReport:
     """What labels say about a judge. Every interval holds at every moment; together they fail with the risk of `watch`.
 
-    They are over the decisions that were labelled, `position_bias` over all that were judged and told it.
+    They are over the labelled decisions. `position_bias` is over all judged decisions whose position is known.
 
     Attributes:
         agreement: the mean of 1 - |judged - label|. For losses of 0 and 1 it is how often the judge is right.
         bias: for each arm, the mean of judged loss minus label: above 0 if the judge is too harsh on the arm. It is in
             the units of `loss_range`.
-        position_bias: how often the judge preferred what it saw first, minus how often the second; None if nothing is known
-            of it.
+        position_bias: how often the judge preferred what it saw first, minus how often it preferred the second; None if
+            that is not known.
         labels: how many labels were used.
         missing: how many never came, and counted as `Labels.missing`.
         awaiting: how many decisions await their label now.

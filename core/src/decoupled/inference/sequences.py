@@ -39,7 +39,7 @@ _RISK = "the default is 0.05"
 
 
 class Sequences:
-    """Intervals that hold at every moment at once, so you may watch them and stop when you like.
+    """Intervals that hold at every moment at once, so you can watch them and stop whenever you like.
 
     They are for losses in [0, 1] and for arms numbered 0, 1, 2, ... in the order in which they came. Update them with
     every loss that is observed, in the order of the decisions: `Learner.watch` does, and says what is right if some are late.
@@ -59,7 +59,7 @@ class Sequences:
 
     Args:
         arms: the number of arms.
-        risk: the probability with which an interval of a family may ever fail.
+        risk: the probability that any interval of a family ever fails.
         drift: which intervals the methods give unless you say otherwise.
         coupled: whether the arm exploited is the arm explored, as in the standard game.
         label_share: the share of decisions that want a label, if losses are estimates by labels on the map of

@@ -28,12 +28,12 @@ _LEAST = 30  # observations; from fewer, a forecast would be noise
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What may be said about the best arm, now or at any other moment that you choose while watching.
+    """What can be said about the best arm, at whatever moment you choose to look.
 
     An arm is out once it is shown to be worse than another one, and stays out while the arms are the same. With
-    probability 1 - risk, none is out that was not worse at the moment at which it was shown: by its mean loss, if no mean
-    ever changes; if losses may drift, by the mean difference until then, over rounds weighted by the chance to explore
-    both arms. What losses do after that moment, a verdict does not say.
+    probability 1 - risk, every arm that is out was worse at the moment at which this was shown: by its mean loss, if no
+    mean ever changes; if losses may drift, by the mean difference until then, over rounds weighted by the chance to explore
+    both arms. A verdict says nothing about losses after that moment.
 
     Attributes:
         text: the verdict as a sentence.
@@ -46,11 +46,11 @@ class Verdict:
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
             explored as often as until now; None if it is decided, if nobody can tell, and before 30 observations.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
-            to explore both; "running": the same, if that chance is known in no round; "stationary": the losses seen of
-            each arm, if no mean changes.
+            to explore both; "running": the same, if that chance is not known in any round; "stationary": the losses
+            seen of each arm, if no mean changes.
         decided_at: after how many observations the last arm that is out was shown to be worse; None while it is open, with
             another risk than that of the sequences, and if an earlier version did not note it.
-        left_out: how many decisions are left out, because no loss of them came in time.
+        left_out: how many decisions are left out because their loss did not arrive in time.
         waiting: how many losses wait for those of earlier decisions.
         remark: what is assumed about decisions that are left out, and what the losses wait for; None if there are none.
         judge: with labels, what the judge alone would say; None without.

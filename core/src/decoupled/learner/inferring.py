@@ -48,7 +48,7 @@ def not_watched() -> UnsupportedError:
 class Inference:
     """Always-valid statements about the arms of a learner; `Learner.watch` makes them, and `Learner.inference` has them.
 
-    They hold at every moment at once, so you may look as often as you like and stop when you have seen enough. Losses are
+    They hold at every moment at once, so you can look as often as you like and stop whenever you like. Losses are
     in the learner's own range, and arms have their names.
 
     >>> import decoupled as dc
@@ -110,7 +110,7 @@ class Inference:
         """Say which arm is best, as far as that is decided; see `decoupled.inference.Verdict`.
 
         Args:
-            risk: another risk than that of `watch`; None for that of `watch`. Choose it before you look.
+            risk: a risk other than the one given to `watch`; None for that one. Choose it before you look.
             drift: whether losses may drift; None for what `watch` was told.
         """
         return self._learner._asked(lambda watch, parts: _verdict(watch, parts, risk, drift))
@@ -177,7 +177,8 @@ class Inference:
         )
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
-        """How much more was lost in all than by always exploiting the arm that looks best now, with its interval.
+        """The total loss of what was exploited, less that of always exploiting the arm that looks best now, with its
+        interval.
 
         None if nothing can be compared yet; see `decoupled.inference.regret`.
 

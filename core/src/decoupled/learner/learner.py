@@ -90,8 +90,9 @@ class Learner(Guarded):
     decisions. So you can call them any number of times between two observations, and feedback may come late, out of
     order, or never. Use `add_arms` and `retire_arms` to change the arms at any time.
 
-    A learner is thread-safe: calls from several threads run one after another. An interrupt, such as Ctrl-C, loses at most
-    the call in progress: either it has done all that it does, or nothing. In a forked process a learner has a random stream
+    A learner is thread-safe: calls from several threads run one after another. An interrupt, such as Ctrl-C, affects at
+    most the call in progress, which has then done everything or nothing. In a forked process a learner has a random
+    stream
     of its own, and the ids of its decisions differ from those of the parent.
 
     Args:
@@ -99,7 +100,7 @@ class Learner(Guarded):
         arms: the number of arms, which are then called 0, 1, 2 and so on, or their names in a list; two or more.
         seed: the seed of the random stream, a whole number of any size or a `numpy.random.SeedSequence`; None draws
             fresh randomness.
-        loss_range: the lowest and the highest possible loss. A loss outside it is refused.
+        loss_range: the lowest and the highest possible loss. A loss outside it is rejected.
         max_pending: how many decisions may await feedback. One more, and the oldest is forgotten. The same goes for
             decisions that would keep more than 100 million numbers, one for each arm: 10,000 decisions with 10,000 arms.
         guardrails: rules about the arm that is served; None for no rules.
@@ -341,11 +342,11 @@ class Learner(Guarded):
             context: what is known of the request, for a `ContextualLadder`: values by the names of fields, each a string, a
                 boolean, a number, or None if it is missing. Fields that the policy does not name are ignored.
             advice: what advisers of the policy would exploit: an arm, or a mapping from arms to probabilities, by the
-                adviser's name. One who says nothing counts as the policy's ladder of all rounds.
+                adviser's name. An adviser who says nothing counts as the policy's pooled ladder.
             key: a session, a user or anything else that should keep its arm; None draws afresh. The key decides the
                 draw of the arm to exploit, and nothing else: the same key exploits the same arm until what is learned
-                moves it, here, after saving and loading, and on every replica. Nobody can foresee that arm who does not
-                know the seed; a seed that can be guessed protects nothing. A string of 1 to 1,024 bytes in UTF-8, or a
+                moves it, here, after saving and loading, and on every replica. Without the seed, nobody can predict
+                that arm. A seed that can be guessed protects nothing. A string of 1 to 1,024 bytes in UTF-8, or a
                 whole number, which is the same key as its digits.
             available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
                 the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
@@ -645,8 +646,8 @@ class Learner(Guarded):
                 if you do not know. It changes nothing but `inference.judge()`.
 
         Raises:
-            FeedbackError: if the decision is not pending: its feedback has come already, it was forgotten, or it is of
-                another learner. Or if a label comes for a decision that wants none or was not judged.
+            FeedbackError: if the decision is not pending: its feedback has arrived already, it was forgotten, or it
+                belongs to another learner. Also if a decision gets a label that wants none or was not judged.
             LossError: if the loss is missing, given twice, not a number, or outside `loss_range`.
             UnsupportedError: if a policy of the standard game is given a preference.
 
@@ -861,7 +862,7 @@ class Learner(Guarded):
 
     @in_turn
     def forget(self, decision: Decision | str) -> None:
-        """Stop waiting for the feedback of a pending decision; the estimates stay unbiased if that depends on no loss.
+        """Give up on the feedback of a pending decision. Estimates stay unbiased if your choice depends on no loss.
 
         A watched learner counts it as `expired_loss`, or leaves it out; see `watch`. If it was judged and awaits its label, that
         counts as `Labels.missing`.
@@ -1042,14 +1043,14 @@ class Learner(Guarded):
     ) -> None:
         """Keep confidence sequences from now on, for `inference`.
 
-        Call this before the first decision: decisions made before it do not count. Feedback takes about 25
-        microseconds longer then.
+        Call this before the first decision: decisions made before it do not count. Each feedback then takes about 25
+        microseconds longer.
 
-        Losses count in the order of decisions, whenever they come: one waits until all earlier decisions are settled. So
-        it does no harm if delays depend on the arm, or on the loss. The policy learns from every loss at once.
+        Losses count in the order of decisions, whenever they come: one waits until all earlier decisions are settled.
+        So delays may depend on the arm or on the loss. The policy learns from every loss at once.
 
         Args:
-            risk: the probability with which an interval of a family may ever fail; see `decoupled.inference.Sequences`.
+            risk: the probability that any interval of a family ever fails; see `decoupled.inference.Sequences`.
             drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False mostly gives narrower
                 intervals.
             patience: how many newer decisions wait for one without feedback, up to 10,000; None for 1,000, or the deadline of

@@ -27,10 +27,10 @@ _NAMES = ("pooled", "segments", "shrunk", "linear")
 
 @dataclass(frozen=True, repr=False)
 class ContextualLadder(Policy):
-    r"""A ladder that knows who asks: it learns which arm is best for a request from the request's *context*.
+    r"""A ladder that learns which arm is best for each request, from the request's *context*.
 
     A context is a flat mapping of names to values, known before the decision. What is exploited does not change what is
-    seen, so rules that map a context to an arm can all be judged by one exploration. Each is a *rung*:
+    seen, so one exploration can judge any number of rules that map a context to an arm. Each rule is a *rung*:
 
     - "pooled": the `Ladder`, blind to the context;
     - "segments": a `Ladder` for each value (or combination of values) of the fields in `segments`;
@@ -40,22 +40,22 @@ class ContextualLadder(Policy):
     - an adviser of your own, each time you pass its choice to `decide(advice=...)`.
 
     AdaHedge learns how often to play each rung, from the same observations. Rounds in which all rungs agree teach it
-    nothing and cost nothing. With two arms, exploration has an even share $\gamma$, and the rest is in equal parts that of
-    the pooled ladder and that of the segment's. With $K$ arms, the even share and the segment's are $2 / K$ of that, and
-    grow up to all of it as rungs that know the context earn weight. The propensity is exact; see `least_propensity`.
+    nothing and cost nothing. With two arms, a share $\gamma$ of the exploration is even, and the pooled ladder and the
+    segment's ladder share the rest equally. With $K$ arms, the even share and the segment's start at $2 / K$ of that,
+    and grow up to all of it as contextual rungs earn weight. The propensity is exact; see `least_propensity`.
 
     docs/context.md shows what it gains and what it costs where the context tells nothing.
 
     Args:
         segments: the names of fields whose values, together, tell segments apart. Their values are strings, booleans or
             whole numbers; a missing one is a value too. Empty for no segments.
-        numbers: the names of fields for the regression, at most 32. They are scaled by their last values, so that a few
-            that are far out cost little; a missing one counts as its mean. Empty for no regression.
-        advisers: the names of those whose advice `decide` may be given, at most 8.
+        numbers: the names of fields for the regression, at most 32. They are scaled by their recent values, so outliers
+            cost little. A missing number counts as the mean. Empty for no regression.
+        advisers: the names of the advisers whose advice you may pass to `decide`, at most 8.
         max_segments: how many segments are told apart, in order of appearance; all later ones are one segment.
         uniform_share: the largest share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at
             most 1.
-        hedge_rate: what is divided by AdaHedge's regret to give its learning rate, above 0.
+        hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0.
 
     >>> import decoupled as dc
     >>> learner = dc.ContextualLadder(segments=("language",)).start(arms=["small", "large"], seed=1)
@@ -107,7 +107,7 @@ class ContextualLadder(Policy):
         return tuple(_NAMES[kind] for kind in self._own_kinds) + self.advisers
 
     def least_propensity(self, arms: int) -> float:
-        """The least probability with which an arm is explored, if there are so many.
+        """The smallest probability with which any arm is explored, given the number of arms.
 
         Args:
             arms: the number of arms.

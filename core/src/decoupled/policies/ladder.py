@@ -52,17 +52,19 @@ class Ladder(Policy):
             that of exploration.
         prior: how much each rung is trusted at first: a number above 0 for each, the last for the rung on means if
             there is one. Empty for equal ones. The rung with a memory has `memory_prior`.
-        hedge_rate: what is divided by AdaHedge's regret to give its learning rate, above 0. The larger, the sooner the
-            weights follow the rungs' estimated losses.
+        hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0. The larger it is, the sooner
+            the weights follow the rungs' estimated losses.
         mean_rate: how fast the running mean of the losses moves, from 0 to below 1. At first it is a plain mean.
-        least_spread: what a round adds to the spread at least, as a share of its unit, from 0 to below 1.
+        least_spread: the least that a round adds to the spread, as a share of its unit, from 0 to below 1.
         top_two_share: the largest share $g$ of the exploration for the leaders and their challengers, from 0 to below
             1; their share grows with the weight of the rungs on means. 0: no such rungs.
         top_two_floor: which part of that share they have at least, from 0 to below 1.
         uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, from 0 to below 1. With 0,
             an arm that was bad for long and becomes good may never be seen again, and there is no bound.
-        memory: so many losses, of all arms, the recent means remember, at least 2. None for no rung with a memory.
-        memory_prior: how much that rung is trusted at first, where all others together count as 1; above 0.
+        memory: how many losses, of all arms together, the recent means remember, at least 2. None for no rung with a
+        memory.
+        memory_prior: how much the rung with a memory is trusted at first, where all others together count as 1; above
+        0.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=4, seed=1)

@@ -46,7 +46,7 @@ def simulate(
 ) -> Results:
     """Run every policy `runs` times for `horizon` rounds.
 
-    All policies meet the same losses, unless the environment is an adversary that answers what they do.
+    All policies meet the same losses, unless the environment is an adversary that reacts to them.
 
     The results depend on the first five arguments, the checkpoints and the traffic alone: any number of
     workers, any executor and any block size give the same bits. The traffic has random numbers of its own,
@@ -71,7 +71,7 @@ def simulate(
         device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`).
             Losses and draws are the same, and results are equal up to the rounding of functions such as
             exp; any number of devices and any block size give the same bits there, too.
-        traffic: what happens to feedback on its way: it may be late, lost, rare or altered; and the keys that come.
+        traffic: whether feedback is late, lost, rare or altered, and which keys arrive.
         report: called with the rounds of each finished block and the seconds they took.
 
     >>> import decoupled as dc

@@ -203,7 +203,7 @@ class Results:
         return self._has("switches")
 
     def switches(self, policy: Policy | str) -> Floats:
-        """How often a key was moved to another arm until the horizon, as a mean over the keys of each run.
+        """How often a key moved to another arm up to the horizon, as a mean over the keys of each run.
 
         Args:
             policy: the policy, or its label.

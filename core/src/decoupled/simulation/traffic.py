@@ -44,8 +44,8 @@ _REPORTS = '("flip", probability), ("noise", standard deviation) or ("scale", fa
 
 @dataclass(frozen=True)
 class Traffic:
-    """How feedback reaches the policy, and who comes. The defaults are the game itself: at once, always, in every round,
-    exactly, and nobody comes twice.
+    """How feedback reaches the policy, and which keys arrive. By default it arrives at once, always, in every round and
+    exactly, and there are no keys.
 
     Args:
         delay: the feedback of round t arrives after the decision of round t + delay. A number of rounds, or a law from
