@@ -12,7 +12,11 @@ from support.pages import ROOT, blocks
 
 GUIDE = ROOT / "CONTRIBUTING.md"
 # The files of the guide's policy, by the number of the block that shows them.
-FILES = {0: "core/src/decoupled/policies/inverse_gap.py", 2: "tests/support/twins/inverse_gap.py"}
+FILES = {
+    0: "core/src/decoupled/policies/inverse_gap.py",
+    2: "tests/support/twins/inverse_gap.py",
+    3: "core/tests/policies/test_inverse_gap.py",
+}
 LIST = "core/src/decoupled/policies/__init__.pyi"
 LINE = "from .inverse_gap import InverseGap as InverseGap"
 
@@ -44,6 +48,7 @@ def test_the_guide_names_these_places() -> None:
     text = GUIDE.read_text()
     assert f"`{LIST}`: `{LINE}`" in text
     assert f"`{FILES[2]}`" in text
+    assert f"`{FILES[3]}`" in text
     assert not any((ROOT / file).exists() for file in FILES.values())
 
 
@@ -61,7 +66,9 @@ assert "::: decoupled.InverseGap" in page.splitlines(), page
 
 @pytest.mark.slow
 def test_it_is_held_against_its_twin(copy: Path) -> None:
-    wanted = "names_have_an_example or InverseGap and (under_contract or laws_are_the_twins_at)"
-    files = ("core/tests/test_public.py", "core/tests/policies/test_contract.py")
+    wanted = (
+        "names_have_an_example or InverseGap and (under_contract or laws_are_the_twins_at) or inverse_gap"
+    )
+    files = ("core/tests/test_public.py", "core/tests/policies/test_contract.py", FILES[3])
     out = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files, "-k", wanted)
-    assert "3 passed" in out, "an example in its docstring, a twin, and its laws"
+    assert "5 passed" in out, "an example in its docstring, a twin, its laws, and the two tests of its file"

@@ -5,6 +5,18 @@
 (1, 3)
 """
 
+from .base.arrays import Floats as Floats
+from .base.arrays import Ints as Ints
+from .base.arrays import Words as Words
+from .base.validation import number_in as number_in
+from .base.validation import one_of as one_of
+from .base.validation import set_number as set_number
+from .kernels.argmin import SCALARS as _SCALARS
+from .kernels.argmin import fill_gaps as fill_gaps
+from .kernels.argmin import find_lowest as find_lowest
+from .kernels.argmin import lowest_law as lowest_law
+from .kernels.argmin import pick_lowest as pick_lowest
+from .kernels.argmin import sample_mean as sample_mean
 from .kernels.dispatch import AdversaryFunctions as AdversaryFunctions
 from .kernels.dispatch import Functions as Functions
 from .kernels.dispatch import Memory as Memory
@@ -33,4 +45,5 @@ from .kernels.state import Layout as Layout
 from .kernels.state import State as State
 from .learner.portable import diagnostics as diagnostics
 
+LOWEST_SCALARS = _SCALARS
 NOISE_KINDS = _KINDS

@@ -14,7 +14,8 @@ class Description:
     """The base of policies and environments, which are frozen dataclasses.
 
     The JSON is the name of the class and its parameters, `{"name": "FTPL", "alpha": 3.0, ...}`. Every concrete
-    subclass is registered by name when it is defined.
+    subclass is registered by name when it is defined. Of two with one name, the package's own has it, so that a file means
+    the same everywhere; the other is called by its module, too: `{"name": "mine.FTPL"}`.
     """
 
     kind: ClassVar[str]
@@ -37,11 +38,20 @@ class Description:
             return
         cls._load(cls.__name__)  # so that the package's own class comes first
         before = cls._known.get(cls.__name__)
+        if before is not None and before.__module__ == cls.homes.get(cls.__name__) != cls.__module__:
+            cls._known[f"{cls.__module__}.{cls.__name__}"] = cls
+            return
         if before is not None and before.__module__ != cls.__module__:
             raise ParameterError(
                 f"class {cls.__name__}: {before.__module__} has a {cls.kind} of that name; choose another"
             )
         cls._known[cls.__name__] = cls
+
+    @classmethod
+    def _name(cls) -> str:
+        """The name in files and tables."""
+        whole = f"{cls.__module__}.{cls.__name__}"
+        return whole if whole in cls._known else cls.__name__
 
     @property
     def label(self) -> str:
@@ -56,7 +66,7 @@ class Description:
             for field in fields(self)  # type: ignore[arg-type]
             if (value := getattr(self, field.name)) != field.default
         ]
-        return type(self).__name__ + (f"({', '.join(shown_values)})" if shown_values else "")
+        return self._name() + (f"({', '.join(shown_values)})" if shown_values else "")
 
     def to_dict(self) -> dict[str, Any]:
         """The name and every parameter, also those at their defaults, which `print` may leave out, as plain values.
@@ -70,7 +80,7 @@ class Description:
             for field in fields(self)  # type: ignore[arg-type]
             if isinstance(value := getattr(self, field.name), (Description, tuple))  # JSON has no tuples
         }
-        return {"name": type(self).__name__, **asdict(self), **plain}  # type: ignore[call-overload]
+        return {"name": self._name(), **asdict(self), **plain}  # type: ignore[call-overload]
 
     def _short_repr(self, always: tuple[str, ...] = ()) -> str:
         """The call with the parameters that are not at their defaults, and those named."""
@@ -168,7 +178,7 @@ class Description:
 
     @classmethod
     def find(cls, name: object) -> type[Self] | None:
-        """The class with this name; None if there is none."""
+        """The class with this name, or with its module before it (`mine.FTPL`) if it is defined; None if there is none."""
         if not isinstance(name, str):
             return None
         cls._load(name)
@@ -176,6 +186,9 @@ class Description:
             for entry in entry_points(group=f"decoupled.{cls.kind}s", name=name):
                 import_module(entry.value)
         known = cls._known.get(name)
+        module, _, last = name.rpartition(".")
+        if known is None and module and (found := cls._known.get(last)) and found.__module__ == module:
+            known = found
         # A class that is not itself a dataclass is a base for others.
         if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):
             return None

@@ -77,6 +77,13 @@ def number_in(
 ) -> float:
     """A finite number strictly between `low` and `high`.
 
+    Args:
+        name: the parameter, for the error.
+        value: what was given.
+        low: a number below every allowed one.
+        high: a number above every allowed one.
+        remedy: what the error advises.
+
     >>> number_in("rate", 0.5, low=0.0, high=1.0)
     0.5
     """
@@ -152,6 +159,13 @@ def loss_ends(ends: object) -> tuple[float, float]:
 def set_number(spec: object, name: str, low: float, high: float, remedy: str) -> float:
     """Check a field of a frozen dataclass with `number_in`, and store it as a float.
 
+    Args:
+        spec: the dataclass.
+        name: the field.
+        low: a number below every allowed one.
+        high: a number above every allowed one.
+        remedy: what the error advises.
+
     >>> from types import SimpleNamespace
     >>> set_number(SimpleNamespace(rate=1), "rate", 0.0, 2.0, "the default is 1")
     1.0
@@ -182,6 +196,11 @@ def known_horizon(horizon: object) -> int | None:
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     """One of the given strings.
+
+    Args:
+        name: the parameter, for the error.
+        value: what was given.
+        choices: the strings.
 
     >>> one_of("noise", "beta", ("beta", "none"))
     'beta'

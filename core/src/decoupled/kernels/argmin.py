@@ -25,7 +25,19 @@ def lowest_of(values: Floats) -> float:
 
 @compiled
 def fill_gaps(estimates: Floats, rate: float, gaps: Floats) -> None:
-    """Fill `rate` times the distance of each estimate from the lowest."""
+    """Fill `rate` times the distance of each estimate from the lowest.
+
+    Args:
+        estimates: a number for each arm.
+        rate: the factor.
+        gaps: where the result goes.
+
+    >>> import numpy as np
+    >>> gaps = np.zeros(2)
+    >>> fill_gaps(np.array([3.0, 1.0]), 0.5, gaps)
+    >>> gaps.tolist()
+    [1.0, 0.0]
+    """
     lowest = lowest_of(estimates)
     for i in range(len(estimates)):
         gaps[i] = rate * (estimates[i] - lowest)
@@ -33,13 +45,35 @@ def fill_gaps(estimates: Floats, rate: float, gaps: Floats) -> None:
 
 @compiled
 def sample_mean(loss_sum: float, count: float) -> float:
-    """The mean of an arm's losses; -1, below every loss, for an arm not yet seen."""
+    """The mean of an arm's losses; -1, below every loss, for an arm not yet seen.
+
+    Args:
+        loss_sum: the sum of its losses.
+        count: how many there were.
+
+    >>> sample_mean(3.0, 4.0), sample_mean(0.0, 0.0)
+    (0.75, -1.0)
+    """
     return loss_sum / count if count > 0 else -1.0
 
 
 @compiled
 def find_lowest(state: State, row: int) -> None:
-    """Store the lowest value of a row, the first arm that has it, and how many arms have it."""
+    """Store the lowest value of a row, the first arm that has it, and how many arms have it.
+
+    It stores them in the scalars `LOWEST_SCALARS`, which come first among the policy's own in its `Layout`.
+
+    Args:
+        state: the state.
+        row: the row of `state.floats` to search.
+
+    >>> from decoupled.extend import LOWEST_SCALARS, Layout
+    >>> state = Layout(LOWEST_SCALARS, floats=("means",), learned=("means",)).new_state(3)
+    >>> state.floats[0] = 0.5, 0.25, 0.25
+    >>> find_lowest(state, 0)
+    >>> lowest_law(state, 0).tolist()
+    [0.0, 0.5, 0.5]
+    """
     values = state.floats[row]
     lowest, first, tied = math.inf, 0, 0
     for i in range(len(values)):
@@ -54,7 +88,16 @@ def find_lowest(state: State, row: int) -> None:
 
 @compiled
 def pick_lowest(state: State, row: int, stream: Words) -> int:
-    """Draw one of the arms that `find_lowest` found. Without a tie this uses no random number."""
+    """Draw one of the arms that `find_lowest` found. Without a tie this uses no random number.
+
+    Args:
+        state: the state.
+        row: the row that `find_lowest` searched.
+        stream: the random stream.
+
+    Returns:
+        The number of the arm.
+    """
     lowest, place, tied = state.scalars[LOWEST], int(state.scalars[LEADER]), int(state.scalars[TIED])
     if tied > 1:
         skip = below(tied, stream)
@@ -66,7 +109,12 @@ def pick_lowest(state: State, row: int, stream: Words) -> int:
 
 
 def lowest_law(state: State, row: int) -> Floats:
-    """The law of `pick_lowest`: uniform over the arms with the lowest value."""
+    """The law of `pick_lowest`: uniform over the arms with the lowest value; `find_lowest` has an example.
+
+    Args:
+        state: the state.
+        row: the row that `find_lowest` searched.
+    """
     leads = state.floats[row] == state.scalars[LOWEST]
     law: Floats = leads / leads.sum()
     return law
