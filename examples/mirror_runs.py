@@ -101,7 +101,11 @@ async def _sent(console: str, url: str, requests: Sequence[httpx.Request]) -> Ru
         while (status := (await http.get(f"{console}/mirror")).json())["queue"]:
             await asyncio.sleep(0.01)
         experiment = f"{console}/v1/experiments/{status['experiment']}"
-        verdict = (await http.get(f"{experiment}/verdict")).json()
+        for _ in range(600):  # labels come later, and some may be missing
+            verdict = (await http.get(f"{experiment}/verdict")).json()
+            if not verdict["waiting"]:
+                break
+            await asyncio.sleep(0.05)
         log = (await http.get(f"{experiment}/log?format=csv")).text
     rows = [row for row in csv.DictReader(io.StringIO(log)) if row["loss"]]
     copies = [(row["explore"], float(row["loss"])) for row in rows]
