@@ -122,8 +122,8 @@ def surrogate() -> Any:
     axes.plot([], [], color="black", label="from the exact w, by integrals")
     axes.plot([], [], "o", color="black", markersize=4, label="from q, by ranks and gaps")
     axes.set(xlabel="arm, from the leader to the last", ylabel="chance to be explored, p")
-    axes.set_ylim(1e-6, 1.0)
-    axes.legend(frameon=False, fontsize=SMALL, loc="lower left")
+    axes.set_ylim(5e-4, 1.0)
+    figure.legend(frameon=False, fontsize=SMALL, loc="outside upper left", ncols=2)
     return figure
 
 
@@ -184,7 +184,7 @@ def constant_regret() -> Any:
         error = results.data["regret_std"].sel(policy=policy.label) / np.sqrt(60)
         below.semilogx(curve["round"], curve, DASHES[style], color=COLOURS[style], label=label)
         below.fill_between(curve["round"], curve - 1.96 * error, curve + 1.96 * error,
-                           color=COLOURS[style], alpha=0.2, linewidth=0)  # fmt: skip
+                           facecolor=(COLOURS[style], 0.2), edgecolor=COLOURS[style], linewidth=0.6)  # fmt: skip
     below.set(xlabel="round t", ylabel="regret", ylim=(0, None), xlim=(10, 1e5))
     below.legend(frameon=False, fontsize=SMALL, loc="upper left")
     return figure
@@ -247,7 +247,7 @@ def slices() -> Any:
             regret[at, run] = paid
     figure, axes = canvas(3.2)
     half = 1.96 * regret.std(axis=1, ddof=1) / runs**0.5
-    axes.errorbar(shares, regret.mean(axis=1), half, fmt="o-", color=BLUE, capsize=3, label="Ladder()")
+    axes.errorbar(shares, regret.mean(axis=1), half, fmt="o-", color=ORANGE, capsize=3, label="Ladder()")
     axes.axhline(users * sum(gap) / arms, color=GREY, linestyle="--", label="guessing")
     axes.set_xscale("log")
     axes.set_xticks(shares, [f"{share:.0%}" for share in shares])
@@ -276,11 +276,11 @@ def regret_shares() -> Any:
     places = np.arange(len(names))
     figure, axes = canvas(4.6)
     labels = ("centred FTPL", "Ladder()", "follow the leader")
-    for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, BLUE, RED), strict=True)):
+    for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, ORANGE, PINK), strict=True)):
         axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
     for place in places[means[:, 2] < 0.0]:
         axes.annotate(
-            "below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=SMALL, color=BLUE
+            "below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=SMALL, color=ORANGE
         )
     axes.axvline(1.0, color="black", linewidth=1.0)
     together = [re.sub(r" = |gap ", lambda found: found[0].replace(" ", "\u00a0"), name) for name in names]
@@ -316,7 +316,7 @@ def context_gains() -> Any:
                 [mean - low, high - mean],
                 fmt="os^v"[at],
                 linestyle=DASHES[at],
-                color=(BLUE, GREEN, RED, GREY)[at],
+                color=(BLUE, GREEN, GREY, ORANGE)[at],
                 capsize=3,
                 markersize=5,
                 label=label,
@@ -406,7 +406,7 @@ def _lighten(figure: Any) -> None:
     for band in [
         each for axes in figure.axes for each in axes.collections if len(each.get_facecolor()) == 1
     ]:
-        band.set_facecolor(lighter(band.get_facecolor()[0]))
+        band.set_facecolor((lighter(band.get_facecolor()[0]), band.get_facecolor()[0][3]))
 
 
 def main() -> None:

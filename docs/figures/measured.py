@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import decoupled as dc
-from decoupled.plots import Panel, Picture, Series, draw
+from decoupled.plots import Panel, Picture, Series, draw, styles
 
 DATA = Path(__file__).parents[1] / "data/figures"
+GUIDE = 13  # the style of a line to compare with: grey and dashed
 HEAD = ("panel", "series", "kind", "x", "y", "low", "high")
 
 
@@ -27,18 +28,24 @@ class Measured(NamedTuple):
 
 FIGURES = {
     "readme-regret": Measured(
-        "Alternating losses, K = 8, gap 0.125, 1,000 runs", "round", ("mean regret, 95 % interval",)
+        "Ladder() has the least regret on alternating losses (K = 8, gap 0.125, 1,000 runs)",
+        "round",
+        ("mean regret, 95 % interval",),
     ),
     "paper-adversarial": Measured(
-        "Alternating losses, K = 8, gap 0.125, 1,000 runs", "round", ("mean regret ± standard deviation",)
+        "At c = 2, FTPL has the least regret of three (K = 8, gap 0.125, 1,000 runs)",
+        "round",
+        ("mean regret ± standard deviation",),
     ),
     # The curves of the report that docs/how-to/compare.md writes.
     "how-to-compare": Measured(
         "An idea beside the paper's policy, 20 runs", "round", ("mean regret, 95 % interval",)
     ),
-    "paper-tuned": Measured("Regret by c", "c", ("mean regret, 95 % interval",), True, True),
+    "paper-tuned": Measured(
+        "FTPL does best at a lower c than the others", "c", ("mean regret, 95 % interval",), True, True
+    ),
     "beyond-time": Measured(
-        "Time of a round by the number of arms", "K", ("microseconds per round",), True, True
+        "Time of a round by the number of arms", "arms, K", ("microseconds per round",), True, True
     ),
     "beyond-watched": Measured(
         "Regret against adaptive adversaries, and $\\sqrt{KT}$",
@@ -46,6 +53,7 @@ FIGURES = {
         ("mean regret, 95 % interval",),
         True,
         True,
+        2,
     ),
     # Of the experiment `sticky`.
     "sticky": Measured(
@@ -78,8 +86,10 @@ def figure(name: str) -> Any:
     for place, title in enumerate(dict.fromkeys(row["panel"] for row in rows)):
         here = [row for row in rows if row["panel"] == title]
         series: list[Series] = []
-        for style, label in enumerate(dict.fromkeys(row["series"] for row in here)):
-            series += curves(label, [row for row in here if row["series"] == label], style)
+        labels = list(dict.fromkeys(row["series"] for row in here))
+        for style, label in zip(styles(labels), labels, strict=True):
+            chosen = GUIDE if label.startswith("√") else style
+            series += curves(label, [row for row in here if row["series"] == label], chosen)
         x_label = about.x_label or title[-1]  # "..., by T"
         y_label = about.y_labels[place % len(about.y_labels)]
         panels.append(Panel(title, tuple(series), x_label, y_label, about.log_x, about.log_y))

@@ -18,7 +18,9 @@ def games() -> Any:
     world = dc.environments.Bernoulli(rewards=[0.55, 0.6, 0.45, 0.3, 0.2])
     policies = [dc.Ladder(), dc.ThompsonSampling()]
     results = dc.simulate(policies, world, horizon=2_000, runs=200, seed=0)
-    return results.plot(labels=["decoupled", "standard"])
+    return results.plot(
+        labels=["decoupled", "standard"], title="The standard game loses twice as much (200 runs)"
+    )
 
 
 def models(canvas: Canvas) -> Any:

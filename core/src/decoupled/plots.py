@@ -4,6 +4,7 @@ A `Picture` describes a figure; `draw` makes a static version of it, and the rep
 """
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from itertools import count
@@ -75,14 +76,20 @@ class Series(NamedTuple):
 
 
 def styles(labels: Sequence[str]) -> list[int]:
-    """The number of each policy's colour, by its label: the same in every figure for those in `NAMES`.
+    """The number of each policy's colour, by its label or name: the same in every figure for those in `NAMES`.
 
-    >>> styles(["FTPL(c=4)", "Exp3", "Ladder"])
-    [0, 2, 4]
+    A variant has the colour of its policy, unless the policy or another variant before it is there too.
+
+    >>> styles(["FTPL(c=4)", "EXP3", "Ladder", "Ladder(memory=None)"])
+    [0, 2, 4, 1]
     """
-    known = {label: style for style, label in enumerate(NAMES)}
-    free = (style for style in count() if style not in {known.get(label) for label in labels})
-    return [known[label] if label in known else next(free) for label in labels]
+    known = {name: style for style, names in enumerate(NAMES.items()) for name in names}
+    found = [known.get(label) for label in labels]
+    for at, label in enumerate(labels):
+        if found[at] is None and (style := known.get(re.split(r"[(,]", label)[0].strip())) not in found:
+            found[at] = style
+    free = (style for style in count() if style not in found)
+    return [next(free) if style is None else style for style in found]
 
 
 class Panel(NamedTuple):
@@ -135,7 +142,7 @@ def draw(picture: Picture) -> "Figure":
     title = textwrap.fill(drawable(picture.title), int(width / 0.09))
     lines = title.count("\n") + any(panel.title for panel in picture.panels)
     head = 0.45 + 0.19 * lines + (0.0 if inside else 0.1 + 0.22 * -(-len(names) // beside))
-    height = 2.9 * rows + head
+    height = {1: 2.9, 2: 2.6}.get(rows, 2.1) * rows + head  # no taller than a screen
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
     left, right, bottom, top = 0.75 / width, 0.3 / width, 0.55 / height, head / height
@@ -236,12 +243,13 @@ def _label_logs(axis: Any) -> None:
     low, high = axis.get_view_interval()
     crowded = high / low > (2_000 if high < 5_000 else 50)  # long numbers need more room
     axis.set_major_locator(LogLocator(subs=(1.0,) if crowded else (1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+    powers = crowded and high >= 1e5
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value) if powers else f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
-def _plain(value: float) -> str:
-    return f"{value:,.10g}" if value < 1e5 else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
+def _power(value: float) -> str:
+    return f"$10^{{{round(math.log10(value))}}}$"
 
 
 def _lowest(series: Series) -> float:
@@ -264,4 +272,8 @@ def _plot(axes: Any, series: Series, floor: float) -> None:
     axes.plot(series.x, series.y, dash, color=colour, label=label, linewidth=0.9 if thin else 1.6)
     if series.band is not None:
         low, high = series.ends
-        axes.fill_between(series.x, np.maximum(low, floor), high, color=colour, alpha=0.15, linewidth=0)
+        # The edge shows where a band ends that lies below another.
+        axes.fill_between(
+            series.x, np.maximum(low, floor), high,
+            facecolor=(colour, 0.15), edgecolor=(colour, 0.6), linewidth=0.6,
+        )  # fmt: skip

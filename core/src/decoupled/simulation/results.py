@@ -355,6 +355,7 @@ class Results:
         of: str = "regret",
         ax: "Axes | None" = None,
         labels: Labels | None = None,
+        title: str | None = None,
     ) -> "Figure":
         """Plot the mean regret by round with a band around it; the label of the axis says what the band is.
 
@@ -367,6 +368,7 @@ class Results:
             of: "regret", or "switches" for how often a key was moved to another arm so far.
             ax: Matplotlib axes to draw into. Their title is left alone.
             labels: names for the legend, one for each policy in order or by policy. Others have their `short_labels`.
+            title: the title; None for the environment and the number of runs. With `ax`, it is not used.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -382,8 +384,9 @@ class Results:
         what = described(checked_band(band), self.runs, of)
         panel = Panel(traffic, series, y_label=what, log_x=log)
         if ax is None:
-            title = f"{self.environment}, {self.runs:,} runs"  # without traffic: both together are too wide
-            figure = draw(Picture(of, title, "", (panel,)))
+            # Without traffic: both together are too wide.
+            heading = f"{self.environment}, {self.runs:,} runs" if title is None else title
+            figure = draw(Picture(of, heading, "", (panel,)))
         else:
             fill(ax, panel)
             ax.legend(frameon=False)

@@ -312,5 +312,5 @@ def adaptive_panel(world: str, axis: str, regrets: Regrets) -> Panel:
         at = np.array(list(known), float)
         points = mean_series(CONTENDER_NAMES[label], at, known.values(), style, "points")
         series += [points, points._replace(band=None, kind="fit")]
-    series.append(Series("sqrt(KT)", at, np.sqrt(at * other), None, GREY_DASHED))
+    series.append(Series("√(KT)", at, np.sqrt(at * other), None, GREY_DASHED))
     return Panel(f"{world}, by {axis}", tuple(series), axis, "regret", log_x=True, log_y=True)

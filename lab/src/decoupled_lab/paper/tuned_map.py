@@ -158,13 +158,13 @@ def maps(points: list[MapPoint]) -> tuple[Maps, ...]:
             for p in here:
                 values[alphas.index(p.alpha), rates.index(p.c)] = p.mean / best[place]
             labels = tuple("EXP3" if alpha == INFINITE else f"{alpha:g}" for alpha in alphas)
-            title = f"K = {place[0]}, gap {place[1]:g}, least {best[place]:.0f}"
-            panels.append(Heat(title, tuple(f"{c:g}" for c in rates), labels, values, "c", "alpha"))
+            title = f"K = {place[0]}, gap {place[1]:g}, lowest {best[place]:.0f}"
+            panels.append(Heat(title, tuple(f"{c:g}" for c in rates), labels, values, "c", "α"))  # noqa: RUF001
         caption = (
-            f"Mean regret after {HORIZON:,} rounds, {runs:,} runs per point, as a multiple of the lowest regret of any policy, alpha and c "
+            f"Mean regret after {HORIZON:,} rounds, {runs:,} runs per point, as a multiple of the lowest regret of any policy, $\\alpha$ and $c$ "
             "of this map on the instance. The standard errors are in the data."
         )
-        file, title = f"tuned-map-{policies[0].lower()}", f"{name} over c and alpha"
+        file, title = f"tuned-map-{policies[0].lower()}", f"Regret of {name} over the lowest, by c and α"  # noqa: RUF001
         pictures.append(Maps(file, title, caption, tuple(panels), columns=len(GAPS)))
     return tuple(pictures)
 

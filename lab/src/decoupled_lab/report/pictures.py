@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import os
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,29 +90,32 @@ def _draw_maps(picture: Maps) -> "Figure":
 
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)
-    figure = Figure(figsize=(max(WIDTH, 1.2 * columns), 1.55 * rows + 1.2), layout="constrained")
+    figure = Figure(figsize=(max(WIDTH, 1.2 * columns), 1.35 * rows + 1.2), layout="constrained")
     grid: Any = figure.subplots(rows, columns, squeeze=False)
+    common = [row for row in picture.panels[0].rows if all(row in heat.rows for heat in picture.panels)]
     for number, (axes, heat) in enumerate(zip(grid.flat, picture.panels, strict=False)):
-        painted = _paint(axes, heat, outer=(number % columns == 0, number >= len(picture.panels) - columns))
+        painted = _paint(
+            axes, heat, common, outer=(number % columns == 0, number >= len(picture.panels) - columns)
+        )
     bar = figure.colorbar(painted, ax=grid, location="bottom", aspect=40, shrink=0.95)
     ticks = (1.0, 1.5, 2.0, 3.0, 5.0, WORST)
     bar.set_ticks([math.log(value) for value in ticks], labels=[f"{value:g}" for value in ticks])
     bar.ax.tick_params(labelsize=SMALL)
     bar.set_label(f"times the lowest (dark: {WORST:g} times or more)", fontsize=SMALL)
-    figure.suptitle(picture.title, fontsize=11)
+    figure.suptitle(textwrap.fill(picture.title, 52), fontsize=11)
     return figure
 
 
-def _paint(axes: Any, heat: Heat, outer: tuple[bool, bool]) -> Any:
-    """One map, with a dot at its lowest value; labels only if it is in the outer column or the last row."""
+def _paint(axes: Any, heat: Heat, common: list[str], outer: tuple[bool, bool]) -> Any:
+    """One map, with a dot at its lowest value; labels, of rows that all have, in the outer column and the last row."""
     scale = {"cmap": "viridis_r", "vmin": 0.0, "vmax": math.log(WORST)}
     painted = axes.imshow(np.log(heat.values), origin="lower", aspect="auto", **scale)
     row, column = np.unravel_index(np.nanargmin(heat.values), heat.values.shape)
     axes.plot(column, row, "o", color="white", markeredgecolor="black", markersize=5)
     axes.set_title(heat.title.replace(", ", "\n"), fontsize=SMALL)
-    across, up = 3 if len(heat.columns) > 8 else 1, 1 + len(heat.rows) // 6  # labels side by side
+    across, up = 3 if len(heat.columns) > 8 else 1, 1 + len(common) // 6  # labels side by side
     axes.set_xticks(range(0, len(heat.columns), across), heat.columns[::across])
-    axes.set_yticks(range(0, len(heat.rows), up), heat.rows[::up])
+    axes.set_yticks([heat.rows.index(row) for row in common[::up]], common[::up])
     axes.tick_params(labelsize=SMALL)
     axes.tick_params(labelleft=outer[0], labelbottom=outer[1])
     if outer[0]:

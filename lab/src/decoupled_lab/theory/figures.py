@@ -1,5 +1,7 @@
 """Figures of the argument; every function takes a path to save to, or None."""
 
+# ruff: noqa: RUF001 - Greek letters and signs are meant as such
+
 import math
 import os
 import re
@@ -96,9 +98,9 @@ def plot_tuning(path: Target = None) -> Figure:
     first = [leading_constant(c) for c in scales]
     corrected = [leading_constant(c, corrected=True) for c in scales]
     second = [gap_constant(3.0, c) for c in scales]
-    axes.loglog(scales, first, color=BLUE, label="leading constant, zeta = 0.1")
+    axes.loglog(scales, first, color=BLUE, label="leading constant, ζ = 0.1")
     axes.loglog(scales, corrected, ":", color=SKY, label="the same, corrected")
-    axes.loglog(scales, second, "--", color=GREEN, label="constant of K / gap_min")
+    axes.loglog(scales, second, "--", color=GREEN, label=r"constant of $K / \Delta_{\min}$")
     best = optimal_c()
     axes.plot(best.c, best.leading_constant, "o", color=RED)
     axes.annotate(
@@ -110,7 +112,7 @@ def plot_tuning(path: Target = None) -> Figure:
     )
     axes.axvline(2.0, color="grey", linewidth=0.8, label="c = 2, as in the experiments")
     axes.set(xlabel="c", ylabel="constant", ylim=(1.5e4, None))
-    explain(axes, "The constants of the corollary by c", columns=2)
+    explain(axes, "The leading constant is least at c = 0.128; the experiments have c = 2", columns=2)
     return save(figure, path)
 
 
@@ -144,7 +146,7 @@ def plot_bounds(
     )
     axes.loglog(rounds, [theorem1(int(t), arms) for t in rounds], color=BLUE, label="theorem 3.1, c = 2")
     axes.loglog(
-        rounds, [theorem_a(int(t), arms) for t in rounds], color=RED, label="theorem A, c = 2 (ours)"
+        rounds, [theorem_a(int(t), arms) for t in rounds], color=GREEN, label="theorem A, c = 2 (ours)"
     )
     ladder = [theorem_e2(int(t), arms) for t in rounds]
     axes.loglog(rounds, ladder, "--", color=SKY, label="theorem E2, the ladder (ours)")
@@ -153,15 +155,19 @@ def plot_bounds(
         rounds,
         [rouyer_seldin(int(t), arms) for t in rounds],
         "--",
-        color=GREEN,
+        color=RED,
         label="Tsallis-INF, our constants",
     )
     axes.loglog(
-        rounds, [lower_bound_order(int(t), arms) for t in rounds], "-.", color=ORANGE, label="sqrt(K t)"
+        rounds, [lower_bound_order(int(t), arms) for t in rounds], "-.", color=ORANGE, label="√(Kt)"
     )
-    axes.loglog(rounds, np.maximum(curve, 1e-3), color="black", label=f"FTPL, mean of {runs} runs")
+    axes.loglog(rounds, np.maximum(curve, 1e-3), color="black", label=f"FTPL, mean of {runs:,} runs")
     axes.set(xlabel="round", ylabel="regret", ylim=(0.003, None))
-    explain(axes, f"Alternating, K = {arms}, gap {gap:g}: bounds and regret", columns=2)
+    explain(
+        axes,
+        f"The bounds lie far above the regret (alternating losses, K = {arms}, gap {gap:g})",
+        columns=2,
+    )
     return save(figure, path)
 
 
@@ -179,10 +185,12 @@ def plot_event(path: Target = None) -> Figure:
     lead = np.geomspace(0.01, 100.0, 80)
     for colour, dash, alpha in ((BLUE, "-", 3.0), (GREEN, "--", 2.0), (PURPLE, "-.", 1.2)):
         exact = [weights([x, 0.0], 1.0, alpha)[0] for x in lead]
-        axes.loglog(lead, exact, dash, color=colour, label=f"w of the best arm, alpha = {alpha:g}")
-    axes.axhline(LEAST_BEST, color=RED, label="1 / (2e): the lemma's bound on D_t as printed")
-    axes.set(xlabel="eta times the rival's lead", ylabel="probability of exploiting the best arm")
-    explain(axes, "K = 2, the rival leads: the sum is exactly 1/2, so D_t holds as printed")
+        axes.loglog(lead, exact, dash, color=colour, label=f"w of the best arm, α = {alpha:g}")
+    axes.axhline(LEAST_BEST, color=RED, label="1 / (2e): the lemma's bound on $D_t$ as printed")
+    axes.set(xlabel="η times the rival's lead", ylabel="probability of exploiting the best arm")
+    explain(
+        axes, "With two arms and the rival ahead, $D_t$ holds as printed, but the lemma's bound on w fails"
+    )
     return save(figure, path)
 
 
@@ -208,17 +216,24 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     level = 1.0 + shifts
     rank_bound = np.full_like(shifts, math.e / (alpha * rank ** (1.0 + 1.0 / alpha)))
     q = np.minimum(1.0 / level, rank ** (-1.0 / alpha)) ** (0.5 * (alpha + 1.0))
-    axes.loglog(shifts, math.e / alpha * q**2, color="black", label="what the lemma needs: e q^2 / alpha")
-    axes.loglog(shifts, rank_bound, "--", color=GREEN, label="(13): e / (alpha i^(1 + 1/alpha))")
+    axes.loglog(
+        shifts, math.e / alpha * q**2, color="black", label="what the lemma needs: $e q^2 / \\alpha$"
+    )
+    axes.loglog(shifts, rank_bound, "--", color=GREEN, label=r"(13): $e / (\alpha\, i^{1 + 1/\alpha})$")
     printed = math.e / ((alpha + 1.0) * level * rank)
-    axes.loglog(shifts, printed, "-.", color=RED, label="(14) as printed: e / ((alpha + 1)(1 + eta u) i)")
+    axes.loglog(
+        shifts, printed, "-.", color=RED, label=r"(14) as printed: $e / ((\alpha + 1)(1 + \eta u)\, i)$"
+    )
     corrected = math.e / ((alpha + 1.0) * level ** (alpha + 1.0))
-    label = "(14) corrected: e / ((alpha + 1)(1 + eta u)^(alpha + 1))"
+    label = r"(14) corrected: $e / ((\alpha + 1)(1 + \eta u)^{\alpha + 1})$"
     axes.loglog(shifts, corrected, ":", color=BLUE, label=label)
     axes.loglog(shifts, integral, color=ORANGE, label="I itself")
     axes.axvline(rank ** (1.0 / alpha) - 1.0, color="grey", linewidth=0.8)
-    axes.set(xlabel="eta u", ylabel="I and its bounds", ylim=(1e-9, 10.0))
-    explain(axes, f"An arm of rank {rank}, alpha = {alpha:g}: right of the line its gap binds")
+    axes.set(xlabel="ηu", ylabel="I and its bounds", ylim=(1e-7, 3.0))
+    explain(
+        axes,
+        f"Right of the line, the printed (14) is above what the lemma needs (rank {rank}, α = {alpha:g})",
+    )
     return save(figure, path)
 
 
@@ -232,22 +247,25 @@ def plot_tail(path: Target = None) -> Figure:
     >>> len(theory.figures.plot_tail().axes)
     2
     """
-    figure, (bound, cost) = canvas(panels=2)
+    figure, (bound, cost) = canvas(3.0, panels=2)
     arms = np.unique(np.geomspace(4, 10_000, 60).round()).astype(int)
     for colour, dash, alpha in ((GREEN, "--", 2.0), (BLUE, "-", 3.0), (PURPLE, "-.", 5.0)):
         tails = [resampling_tail(edge_of_event(int(count), alpha).surrogate_sum) for count in arms]
-        bound.loglog(arms, tails, dash, color=colour, label=f"borrowed bound, alpha = {alpha:g}")
+        bound.loglog(arms, tails, dash, color=colour, label=f"borrowed bound, α = {alpha:g}")
     bound.axhline(1.0, color=RED, label="what it must exceed: a loss of 1")
     bound.set(xlabel="arms", ylabel="the bound at its worst")
     arms = arms[::10]
     corrected = [early_rounds(int(count)) for count in arms]
     borrowed = [borrowed_sum(int(count)) for count in arms]
     cost.loglog(arms, borrowed, "--", color=RED, label="as printed: the sum in (37)")
-    cost.loglog(arms, corrected, color=BLUE, label="corrected: early_rounds")
+    cost.loglog(arms, corrected, color=BLUE, label="corrected: the number of early rounds")
     whole = gap_constant() * arms / 0.125
-    cost.loglog(arms, whole, "-.", color="grey", label="gap_constant K / gap_min, gap 0.125")
+    cost.loglog(arms, whole, "-.", color="grey", label=r"the term in $K / \Delta_{\min}$, gap 0.125")
     cost.set(xlabel="arms", ylabel="added to the regret")
-    titles = ("Case (ii) of lemma D.1 at its worst", "What it adds (alpha = 3, c = 2, zeta = 0.1)")
+    titles = (
+        "With many arms, the borrowed bound is below 1",
+        "The correction adds little (α = 3, c = 2, ζ = 0.1)",
+    )
     for axes, title in zip((bound, cost), titles, strict=True):
         axes.set_title(title, fontsize=10, loc="left")
         axes.legend(frameon=False, fontsize=SMALL)
@@ -288,11 +306,11 @@ def plot_exponent(path: Target = None) -> Figure:
         (BLUE, "-", 3.0),
     ):
         ratio = base ** (0.5 + 0.5 / alpha - 1.0 + 1.0 / alpha)
-        axes.loglog(law, ratio, dash, color=colour, label=f"alpha = {alpha:g}")
+        axes.loglog(law, ratio, dash, color=colour, label=f"α = {alpha:g}")
     axes.axhline(1.0, color=RED, linewidth=0.8)
     axes.axvline(0.5 / math.e**2, color="grey", linewidth=0.8)
     axes.set(xlabel="w", ylabel="left side over right side")
-    explain(axes, "The middle step of (21) fails where w > 1/(2e^2) and alpha < 3")
+    explain(axes, "The middle step of (21) fails above the red line: where w > 1/(2e²) and α < 3")
     return save(figure, path)
 
 
@@ -310,11 +328,13 @@ def plot_slope(path: Target = None) -> Figure:
     place = np.linspace(-3.0, 3.0, 241)
     true = [-slopes([x, 0.0], 1.0)[0] for x in place]
     printed = [4.0 * Moment(np.array([x, 0.0]), 1.0, 3.0).moments.inverses[0] for x in place]
-    axes.plot(place, printed, "--", color=RED, label="alpha (alpha + 1) I, as printed")
-    axes.plot(place, true, color=BLUE, label="-phi', the derivative")
+    axes.plot(place, printed, "--", color=RED, label="α(α + 1) I, as printed")
+    axes.plot(place, true, color=BLUE, label="−φ′, the derivative")
     axes.axvline(0.0, color="grey", linewidth=0.8)
-    axes.set(xlabel="eta times (its estimate less the rival's)", ylabel="how fast its probability falls")
-    explain(axes, "K = 2, alpha = 3: left of the line the arm leads alone")
+    axes.set(xlabel="η times (its estimate less the rival's)", ylabel="how fast its probability falls")
+    explain(
+        axes, "Left of the line, where the arm leads alone, the printed derivative is wrong (K = 2, α = 3)"
+    )
     return save(figure, path)
 
 
@@ -332,8 +352,8 @@ _BRACKETED = re.compile(r"\^(?:(-\([^()]*\))|\(((?:[^()]|\([^()]*\))*)\))")  # b
 _EXPONENT = re.compile(r"\^(-?[\w.]*\w)")
 _INDEX = re.compile(r"(?<=\w)_(\w+)")
 _SIGNS = {
-    "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",  # noqa: RUF001
-    "rho": "ρ", "lam": "λ", "phi": "φ", "sqrt": "√", "sum": "Σ", "delta": "δ", "kappa": "κ", "pi": "π",  # noqa: RUF001
+    "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",
+    "rho": "ρ", "lam": "λ", "phi": "φ", "sqrt": "√", "sum": "Σ", "delta": "δ", "kappa": "κ", "pi": "π",
 }  # fmt: skip
 
 
@@ -430,15 +450,21 @@ def plot_steps(found: Sequence[Step], title: str = "", path: Target = None) -> F
         ("penalty", ORANGE, [step.penalty or np.nan for step in found]),
         ("total", "black", [step.total for step in found]),
     )
+    alone = np.array([not step.penalty for step in found])  # a bar by itself stands over its name
     for offset, (label, colour, heights) in zip((-width, 0.0, width), parts, strict=True):
-        axes.bar(places + offset, heights, width, color=colour, label=label)
+        axes.bar(places + np.where(alone, 0.0, offset), heights, width, color=colour, label=label)
     for place, step in zip(places, found, strict=True):
         axes.annotate(
-            f"{step.total:,.0f}", (place + width, step.total), ha="center", va="bottom", fontsize=SMALL
+            f"{step.total:,.0f}",
+            (place + width * (step.penalty > 0.0), step.total),
+            ha="center",
+            va="bottom",
+            fontsize=SMALL,
         )
     axes.set_yscale("log")
     axes.set_xticks(places, [textwrap.fill(step.name, 11) for step in found])
-    axes.set(ylabel="regret, or a bound on it")
+    axes.tick_params(axis="x", length=0)
+    axes.set(ylabel="regret, or a bound on it", ylim=(None, 3.0 * max(step.total for step in found)))
     explain(axes, title, columns=3)
     return save(figure, path)
 
@@ -463,7 +489,7 @@ def draw_all(folder: str | os.PathLike[str]) -> None:
         plot(place / f"theory-{plot.__name__.removeprefix('plot_')}.png")
     plot_stability_step(place / "theory-stability.png")
     found = steps(Alternating(8, 0.125), horizon=10_000, seed=0)
-    title = "Alternating, K = 8, gap 0.125, T = 10,000: from the regret to theorem 3.1"
+    title = "Each step raises the bound on the regret of one run (alternating losses, K = 8, gap 0.125)"
     plot_steps(found, title, place / "theory-ladder.png")
     report = survey()
     papers = [line for line in report.lines if line.inequality.status != OURS]
