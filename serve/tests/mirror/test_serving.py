@@ -32,8 +32,17 @@ def test_headers_that_an_arm_names_as_its_own_end_at_the_proxy(start: Start) -> 
     with start(ALL) as running:
         answer = running.http.get("/hop")
         running.settled()
-    assert not {"x-private", "keep-alive", "server", "date"} & answer.headers.keys()
+    assert not {"x-private", "keep-alive", "server", "date", "x-decoupled-arm"} & answer.headers.keys()
     assert answer.headers.get_list("set-cookie") == ["a=1", "b=2"]
+
+
+def test_an_answer_names_its_arm_if_that_is_wanted(tmp_path: Path) -> None:
+    header = 'arm_header = "X-Decoupled-Arm"\n'
+    with upstreams("stable", "next") as arms, Start(arms, tmp_path)(ALL + header) as running:
+        assert running.http.get("/echo").headers.get_list("x-decoupled-arm") == ["stable"]
+        running.settled()
+        arms["stable"].kill()
+        assert running.http.get("/echo").headers.get_list("x-decoupled-arm") == ["next"], "who answered"
 
 
 def test_events_arrive_one_by_one(start: Start) -> None:

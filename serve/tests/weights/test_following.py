@@ -17,6 +17,7 @@ from decoupled.client.errors import NotFound, Unreachable
 from decoupled.errors import ParameterError, UnsupportedError
 from decoupled_serve.weights.shares import (
     PARTS,
+    AiGatewayRoute,
     Document,
     HttpRoute,
     Json,
@@ -30,7 +31,12 @@ from decoupled_serve.weights.targets import FileTarget, Follower, HaProxy, NotTa
 from support.http_service import Service, served
 from support.pages import ROOT
 
-DOCUMENTS: list[Document] = [Json(), Nginx("$request_id"), HttpRoute("front", 80)]
+DOCUMENTS: list[Document] = [
+    Json(),
+    Nginx("$request_id"),
+    HttpRoute("front", 80),
+    AiGatewayRoute("front", 80),
+]
 probabilities = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(lambda each: sum(each) > 0.01)
 
 
@@ -54,6 +60,61 @@ def test_the_route_is_one_by_the_schema_of_the_gateway_api() -> None:
     assert [each["weight"] for each in route["spec"]["rules"][0]["backendRefs"]] == [2500, 7500]
     route["spec"]["rules"][0]["backendRefs"][0]["weight"] = -1
     assert list(validator.iter_errors(route))
+
+
+# The part of the CRD that routes use: group, version and kind, and what its schema and its rules ask of backends.
+AI_ROUTE = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": "aigateway.envoyproxy.io/v1alpha1"},
+        "kind": {"const": "AIGatewayRoute"},
+        "spec": {
+            "type": "object",
+            "required": ["rules"],
+            "additionalProperties": False,
+            "properties": {
+                "parentRefs": {"type": "array", "maxItems": 16, "items": {"required": ["name"]}},
+                "rules": {
+                    "type": "array",
+                    "maxItems": 128,
+                    "items": {
+                        "properties": {
+                            "backendRefs": {
+                                "maxItems": 128,
+                                "items": {
+                                    "required": ["name"],
+                                    "additionalProperties": False,
+                                    "properties": {
+                                        "name": {"type": "string", "minLength": 1},
+                                        "modelNameOverride": {"type": "string"},
+                                        "weight": {"type": "integer", "minimum": 0},
+                                    },
+                                },
+                            }
+                        }
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+def test_the_ai_route_is_one_by_its_crd_and_asks_each_backend_for_its_model() -> None:
+    shares = Shares("chat", {"small": 0.25, "large": 0.75})
+    text = AiGatewayRoute("front", 80, {"large": "gpt-5"}).text(shares)
+    validator = jsonschema_rs.Draft7Validator(AI_ROUTE)
+    assert [error.message for error in validator.iter_errors(json.loads(text))] == []
+    assert list(validator.iter_errors(json.loads(HttpRoute("front", 80).text(shares)))), (
+        "no other kind fits"
+    )
+    refs = json.loads(text)["spec"]["rules"][0]["backendRefs"]
+    assert refs == [
+        {"name": "small", "weight": 2500}, {"name": "large", "modelNameOverride": "gpt-5", "weight": 7500},
+    ]  # fmt: skip
+    with pytest.raises(ParameterError, match="--model = 'big': is not an upstream"):
+        AiGatewayRoute("front", 80, {"big": "gpt-5"}).text(shares)
 
 
 def test_names_that_mean_something_in_a_configuration_are_refused() -> None:
@@ -239,6 +300,8 @@ def test_the_command_prints_or_writes_by_the_guardrails(run: Callable[..., Any],
     assert "75.00% v1;" in run("--to", "nginx", "--upstream", "small=v1").stdout
     route = json.loads(run("--to", "httproute", "--gateway", "front").stdout)
     assert route["spec"]["parentRefs"] == [{"name": "front"}]
+    asked = run("--to", "aigatewayroute", "--gateway", "front", "--model", "large=gpt-5").stdout
+    assert json.loads(asked)["spec"]["rules"][0]["backendRefs"][1]["modelNameOverride"] == "gpt-5"
     out = tmp_path / "weights.json"
     said = run("--out", str(out))
     assert (said.exit_code, said.stdout) == (0, "chat: small 75.00%, large 25.00%\n")
@@ -251,6 +314,9 @@ def test_the_command_says_what_is_missing(run: Callable[..., Any], tmp_path: Pat
         (["--to", "apache"], "--to = 'apache': is not known"),
         (["--to", "haproxy"], "--socket: is missing"),
         (["--to", "httproute"], "--gateway: is missing"),
+        (["--to", "aigatewayroute"], "--gateway: is missing"),
+        (["--to", "aigatewayroute", "--gateway", "front", "--model", "gpt-5"], "must be NAME=MODEL"),
+        (["--model", "small=gpt-5"], "is for --to aigatewayroute"),
         (["--watch"], "--watch: needs a file"),
         (["--upstream", "small"], "--upstream = 'small': must be ARM=NAME"),
     ):

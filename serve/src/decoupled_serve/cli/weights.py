@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..weights.shares import Document, Shares
     from ..weights.targets import Target
 
-KINDS = ("nginx", "haproxy", "httproute", "json")
+KINDS = ("nginx", "haproxy", "httproute", "aigatewayroute", "json")
 _RELOAD = "nginx -s reload"
 
 
@@ -45,9 +45,15 @@ def weights(
         typer.Option(help="haproxy: the backend, whose servers are the arms, if not EXPERIMENT."),
     ] = None,
     gateway: Annotated[
-        str | None, typer.Option(help="httproute: the Gateway that the route belongs to.")
+        str | None, typer.Option(help="httproute, aigatewayroute: the Gateway that the route belongs to.")
     ] = None,
     service_port: Annotated[int, typer.Option(help="httproute: the port of the Services.")] = 80,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=MODEL", help="aigatewayroute: the model to ask an upstream for; repeat it."
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on: write whenever a share has moved.")
     ] = False,
@@ -72,7 +78,7 @@ def weights(
         from ..weights.shares import all_to, shares_of
         from ..weights.targets import Follower
 
-        names = _names(upstream)
+        names = _names("--upstream", upstream)
 
         def look() -> "Shares":
             state = service.state(experiment)
@@ -82,7 +88,7 @@ def weights(
 
         if to not in KINDS:
             raise ParameterError.of("--to", to, "is not known", f"choose one of {', '.join(KINDS)}")
-        target = None if to == "haproxy" else _document(to, by, gateway, service_port)
+        target = None if to == "haproxy" else _document(to, by, gateway, service_port, model)
         if target is not None and out is None:
             if watch:
                 raise ParameterError("--watch: needs a file to write; name it with --out")
@@ -102,16 +108,21 @@ def weights(
             follower.once()
 
 
-def _names(upstreams: list[str] | None) -> dict[str, str]:
-    for text in upstreams or ():
+def _names(option: str, pairs: list[str] | None) -> dict[str, str]:
+    for text in pairs or ():
         if "=" not in text:
-            rule, remedy = "must be ARM=NAME", "for example next=checkout-v2"
-            raise ParameterError.of("--upstream", text, rule, remedy)
-    return {arm: name for arm, _, name in (text.rpartition("=") for text in upstreams or ())}
+            shape, example = {"--upstream": ("ARM=NAME", "next=checkout-v2")}.get(
+                option, ("NAME=MODEL", "large=gpt-5")
+            )
+            raise ParameterError.of(option, text, f"must be {shape}", f"for example {example}")
+    return {first: second for first, _, second in (text.rpartition("=") for text in pairs or ())}
 
 
-def _document(to: str, by: str, gateway: str | None, port: int) -> "Document":
-    from ..weights.shares import HttpRoute, Json, Nginx
+def _document(to: str, by: str, gateway: str | None, port: int, models: list[str] | None) -> "Document":
+    from ..weights.shares import AiGatewayRoute, HttpRoute, Json, Nginx
+
+    if models and to != "aigatewayroute":
+        raise ParameterError.of("--model", models[0], "is for --to aigatewayroute", "leave it out")
 
     if to == "nginx":
         return Nginx(by)
@@ -119,6 +130,8 @@ def _document(to: str, by: str, gateway: str | None, port: int) -> "Document":
         return Json()
     if gateway is None:
         raise ParameterError("--gateway: is missing; name the Gateway that the route belongs to")
+    if to == "aigatewayroute":
+        return AiGatewayRoute(gateway, port, _names("--model", models))
     return HttpRoute(gateway, port)
 
 

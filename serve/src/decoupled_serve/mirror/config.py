@@ -179,6 +179,7 @@ class CopyConfig(TableConfig):
         dry_run_header: a request with this header may be sent twice, whatever its method, unless it says 0, false, no,
             off or nothing.
         headers: headers to add to the copies, such as one that marks a dry run.
+        arm_header: a header of served answers that names the arm that gave it, such as "X-Decoupled-Arm"; none by default.
         credentials: further headers that are credentials.
         body_limit: bytes of a request; a longer one is served and not mirrored.
         answer_limit: bytes kept of an answer; the copy of a longer one is cut there.
@@ -193,6 +194,7 @@ class CopyConfig(TableConfig):
     skip: tuple[Text, ...] = ()
     dry_run_header: Token | None = None
     headers: Headers = {}
+    arm_header: Annotated[Token, Field(pattern="^[Xx]-")] | None = None
     credentials: tuple[Token, ...] = ()
     body_limit: Natural = MIB
     answer_limit: Natural = MIB
@@ -612,6 +614,8 @@ class MirrorConfig(TableConfig):
         if self.labels is not None and self.labels.to == "console":
             rule = "a person compares with the served answer, which a sink does not see"
             raise ParameterError.of("labels.to", self.labels.to, rule, "give an address or a function")
+        if self.mirror.arm_header is not None:
+            raise ParameterError("mirror.arm_header: a sink serves nobody; leave it out")
         if self.sticky is not None:
             raise ParameterError("sticky: a sink serves nobody; leave it out")
 

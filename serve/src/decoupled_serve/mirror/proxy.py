@@ -6,6 +6,7 @@ import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 from starlette.types import Receive, Send
 
@@ -56,6 +57,7 @@ class Proxy(Front):
         self._keys = None if config.sticky is None else KeyFinder(config.sticky)
         self._finds_in_body |= self._keys is not None and self._keys.in_body
         self._reads_body = self._sets_json or self._finds_in_body
+        self._arm_header = (config.mirror.arm_header or "").lower().encode()
         self._warned: set[tuple[str, bytes]] = set()
 
     async def _respond(self, request: Arrived, receive: Receive, send: Send) -> None:
@@ -154,6 +156,9 @@ class Proxy(Front):
         recording = serving.recording
         try:
             headers, serving.begun = for_client(response.headers), True
+            if self._arm_header:  # an arm cannot speak for another
+                headers = [each for each in headers if each[0].lower() != self._arm_header]
+                headers.append((self._arm_header, quote(arm.name, safe=" /:@+").encode()))
             await send({"type": "http.response.start", "status": response.status, "headers": headers})
             async for part in response.parts():
                 if recording is not None and recording.size <= self._answer_limit:  # where a copy is cut

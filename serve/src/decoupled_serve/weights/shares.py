@@ -7,7 +7,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from decoupled.errors import ParameterError, near_name
@@ -192,16 +192,22 @@ class HttpRoute(Document):
     gateway: str
     port: int
 
+    api = "gateway.networking.k8s.io/v1"
+    kind = "HTTPRoute"
+
+    def _backend(self, name: str) -> dict[str, Any]:
+        return {"name": name, "port": self.port}
+
     def text(self, shares: Shares) -> str:
         if _ROUTE_NAME.fullmatch(shares.experiment) is None:
             rule = "must be small letters, digits and '-' to be the name of a route"
             remedy = "use --to json, and write your own"
             raise ParameterError.of("EXPERIMENT", shares.experiment, rule, remedy)
         weights = in_parts(shares, PARTS).items()
-        refs = [{"name": name, "port": self.port, "weight": parts} for name, parts in weights]
+        refs = [{**self._backend(name), "weight": parts} for name, parts in weights]
         route = {
-            "apiVersion": "gateway.networking.k8s.io/v1",
-            "kind": "HTTPRoute",
+            "apiVersion": self.api,
+            "kind": self.kind,
             "metadata": {"name": shares.experiment},
             "spec": {"parentRefs": [{"name": self.gateway}], "rules": [{"backendRefs": refs}]},
         }
@@ -210,3 +216,26 @@ class HttpRoute(Document):
     def read(self, text: str) -> dict[str, float]:
         [rule] = json.loads(text)["spec"]["rules"]
         return {str(each["name"]): each["weight"] / PARTS for each in rule["backendRefs"]}
+
+
+@dataclass(frozen=True)
+class AiGatewayRoute(HttpRoute):
+    """A route of Envoy AI Gateway, whose backends are AIServiceBackends; each may be asked for a model of its own.
+
+    >>> route = AiGatewayRoute("front", 0, {"large": "gpt-5"}).text(Shares("chat", {"small": 0.25, "large": 0.75}))
+    >>> json.loads(route)["spec"]["rules"][0]["backendRefs"][1]
+    {'name': 'large', 'modelNameOverride': 'gpt-5', 'weight': 7500}
+    """
+
+    models: Mapping[str, str] = field(default_factory=dict)
+    api = "aigateway.envoyproxy.io/v1alpha1"
+    kind = "AIGatewayRoute"
+
+    def _backend(self, name: str) -> dict[str, Any]:
+        return {"name": name} | ({"modelNameOverride": self.models[name]} if name in self.models else {})
+
+    def text(self, shares: Shares) -> str:
+        for name in self.models:
+            if name not in shares.of:
+                raise ParameterError.of("--model", name, "is not an upstream", near_name(name, shares.of))
+        return super().text(shares)
