@@ -18,10 +18,10 @@ with needed_for("decoupled_lab.sklearn"):
 
 
 class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """Learns from a log, as an estimator of scikit-learn does, by `Learner.replay`.
+    """Learns from a log like an estimator of scikit-learn, by `Learner.replay`.
 
     A row of the log is an arm that was explored, its loss, and the probability with which it was explored. `clone`,
-    `set_params` and pickling work as with any estimator. What raises an error has changed nothing.
+    `set_params` and pickling work as with any estimator. A call that raises an error changes nothing.
 
     After `fit`, `learner_` is the learner, which can go on live with `decide` and `observe`, and `arms_` are its arms.
 

@@ -25,7 +25,7 @@ class Inequality:
     """Left side <= right side, with its place in the paper or in the proofs of the ladder, and its status.
 
     Attributes:
-        name: the inequality in short.
+        name: a short form of the inequality.
         source: its place in the paper, or in the proofs of the ladder.
         status: "claimed", "as printed", "corrected", "ours" or "not claimed".
     """

@@ -31,7 +31,7 @@ _numbers = count()
 
 
 class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when types are checked
-    """Serves each request of a model group by the arm that is exploited, and learns from a shadow to the one explored.
+    """Serves each request of a model group from the exploited arm, and learns from a shadow sent to the explored one.
 
     Name it under `litellm_settings.callbacks`, and nowhere else. Whatever goes wrong here, the request is served.
 
