@@ -66,6 +66,10 @@ FIGURES = {
         ("mean regret, 95 % interval",),
         columns=2,
     ),
+    # Of `docs/tools/guarding_table.py budgets`.
+    "guardrails-budget": Measured(
+        "Ladder() by its budget, 12 runs", "looks", ("mean regret, 95 % interval",), True, True
+    ),
     # Of examples/llm_judge/run.py.
     "how-to-judge": Measured(
         "A judge that likes long answers, 8 runs", "request", ("right answers served",)

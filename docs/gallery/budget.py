@@ -1,10 +1,10 @@
 """How much exploration is enough?
 
-Exploring may cost money, so a meter keeps a budget: at most this share of the decisions
-explores, and all others use what is known. Each point is the mean regret after 1,000
+Exploring may cost money, so a meter keeps a budget: each decision explores with this
+probability, and all others use what is known. Each point is the mean regret after 1,000
 decisions, over 20 runs, with its 95 % interval. The first observations are worth most.
-With 30 % of the exploration, regret is about twice that with all of it, and about an
-eighth of that of guessing.
+With 30 % of the exploration, regret is about 2.4 times that with all of it, and about a
+seventh of that of guessing.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ for place, share in enumerate(shares):
     for run in range(runs):
         luck = np.random.default_rng(run).random(decisions)
         learner = dc.Ladder().start(arms=4, seed=run)
-        meter = dc.Meter(dc.Budget(share=share))
+        meter = dc.Meter(dc.Budget(share=share), seed=run)
         for t in range(decisions):
             decision = meter.decide(learner)
             regret[place, run] += means[decision.exploit] - min(means)

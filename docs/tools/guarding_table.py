@@ -4,6 +4,8 @@
     python docs/tools/guarding_table.py preferences
     python docs/tools/guarding_table.py cheapest
     python docs/tools/guarding_table.py switching
+    python docs/tools/guarding_table.py budgets 0 12     # runs 0 to 11, for docs/data/figures/guardrails-budget.csv
+    python docs/tools/guarding_table.py saved 0 64
 
 Regret is that of the arms served, by their true means.
 """
@@ -131,12 +133,77 @@ def switching() -> Iterator[str]:
                 yield f"{task.name}, {policy.label}, {margin}: {found}"
 
 
+WORLDS: dict[str, tuple[int, list[list[float]]]] = {
+    "nothing changes": (20_000, [[0.2, 0.5]]),
+    "one change": (20_000, [[0.2, 0.5], [0.5, 0.2]]),
+    "drift-4": (8_000, [[0.25 if arm == best else 0.5 for arm in range(4)] for best in range(4)]),
+}
+BUDGETS = {
+    "fixed share": [dc.Budget(share=share) for share in (0.01, 0.03, 0.1, 0.3)],
+    "0.1, then decided_share": [dc.Budget(share=0.1, decided_share=share) for share in (0.01, 0.03)],
+}
+
+
+def budgeted(
+    policy: dc.Policy, budget: dc.Budget, rounds: int, phases: list[list[float]], run: int
+) -> tuple[int, float, int]:
+    """The looks, the regret against the best arm of each round, and the alarms, in a run of a world."""
+    learner, meter, luck = (
+        policy.start(len(phases[0]), seed=run),
+        dc.Meter(budget, seed=run),
+        random.Random(run),
+    )
+    learner.watch()
+    regret = 0.0
+    for turn in range(rounds):
+        means, uniform, decision = (
+            phases[turn * len(phases) // rounds],
+            luck.random(),
+            meter.decide(learner),
+        )
+        regret += means[int(decision.exploit)] - min(means)  # type: ignore[arg-type]
+        if isinstance(decision, dc.Decision):
+            learner.observe(decision, loss=float(uniform < means[int(decision.explore)]))
+    alarm = learner.inference.alarm
+    return meter.explored, regret, 0 if alarm is None else alarm.raised
+
+
+def runs_of(default: int) -> range:
+    """The runs that the command line names."""
+    first, last = (int(each) for each in sys.argv[2:4]) if len(sys.argv) > 3 else (0, default)
+    return range(first, last)
+
+
+def budgets() -> Iterator[str]:
+    """Looks and regret by budget, in a table that a figure is drawn from."""
+    yield "panel,series,kind,x,y,low,high"
+    for world, (rounds, phases) in WORLDS.items():
+        for series, those in BUDGETS.items():
+            for budget in those:
+                found = [budgeted(dc.Ladder(), budget, rounds, phases, run) for run in runs_of(12)]
+                looks, regrets = mean(each[0] for each in found), [each[1] for each in found]
+                half = 2.2 * stdev(regrets) / len(regrets) ** 0.5  # Student's t of 12 runs, 95 %
+                ends = f"{mean(regrets):.6g},{mean(regrets) - half:.6g},{mean(regrets) + half:.6g}"
+                yield f'"{world}, {rounds:,} requests","{series}",points,{looks:.6g},{ends}'
+                print(budget, mean(each[2] for each in found), "alarms a run", file=sys.stderr)
+
+
+def saved() -> Iterator[str]:
+    """What a share of a hundredth, once it is decided, saves of a tenth with two close arms; paired by run."""
+    for run in runs_of(64):
+        both = [dc.Budget(share=0.1), dc.Budget(share=0.1, decided_share=0.01)]
+        found = [budgeted(dc.Ladder(), budget, 50_000, [[0.3, 0.2]], run) for budget in both]
+        yield f"run {run}: looks {found[0][0]} and {found[1][0]}, regret {found[0][1]:.1f} and {found[1][1]:.1f}"
+
+
 if __name__ == "__main__":
     parts = {
         "incumbent": incumbents,
         "preferences": preferences,
         "cheapest": cheapest,
         "switching": switching,
+        "budgets": budgets,
+        "saved": saved,
     }
     for line in parts[sys.argv[1]]():
         print(line, flush=True)

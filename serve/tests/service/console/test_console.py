@@ -232,6 +232,7 @@ def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Serv
     rules = page.locator("#guardrails .rules li").all_inner_texts()
     assert rules == ["At least 10.0% of the decisions use 7.", "Down: red."]
     tab.until(lambda: page.locator("[data-used=allowance]").inner_text() == "2.00")
+    tab.until(lambda: page.locator("[data-left=allowance]").inner_text() == "0.00")
     assert "2.00 in a day" in page.locator("#guardrails table").inner_text()
     page.locator("nav a, .list a", has_text="pinned").wait_for()
     # Another visitor's change shows up by itself.
