@@ -174,7 +174,7 @@ export function guardPanel(experiment, changed) {
     el("thead", {}, el("tr", {}, ...["Budget for exploring", "Limit", "Used", "Left"].map((title, i) => el("th", { scope: "col", class: i ? "number" : null }, title)))),
     el("tbody", {}, rows.map(([name, limit, used, left]) => el("tr", {}, el("th", { scope: "row" }, TITLES[name]), el("td", { class: "number" }, limit), used, left)))) : null;
   const released = el("p", { class: "hint", id: "released" });
-  const above = el("p", { class: "problem", id: "above-cost" }), falls = el("p", { class: "hint", id: "decided-share" });
+  const above = el("p", { class: "problem", id: "above-cost", hidden: true }), falls = el("p", { class: "hint", id: "decided-share" });
   const others = sentences(rules);
   const nothing = !others.length && !table && rules.pinned === null;
   const node = el("section", { class: "card", id: "guardrails" }, el("h2", {}, "Guardrails and budget"),
@@ -194,7 +194,8 @@ export function guardPanel(experiment, changed) {
         setText(cell, used(name, spent[name]));
         if (most !== undefined && spent[name] !== undefined) setText(left, used(name, most - spent[name]));
       }
-      setText(above, spent.above ? `${count(spent.above)} looks cost more than declared, and so the budget may be exceeded by the difference.` : "");
+      above.hidden = !spent.above;
+      setText(above, `Looks that cost more than declared: ${count(spent.above ?? 0)}. The budget may be exceeded by the difference.`);
       setText(falls, spent.decided === undefined ? "" : (spent.decided
         ? `It is decided, so ${percent(budget.decided_share)} of the decisions explore, until an alarm.`
         : "It is not decided, so exploring has its full share.") + ` Alarms: ${count(spent.alarms)}.`);
