@@ -90,12 +90,12 @@ def first_served(means: Mapping[str, float], prices: Mapping[str, float], drift:
 
 def cheapest() -> Iterator[str]:
     """In how many runs the cheapest arm is served as good enough, and from when on, by how much it is worse."""
-    for gap in (0.0, 0.05, 0.11):
+    for gap in (0.0, 0.05):
         for drift in (True, False):
             means, prices = {"a": 0.3 + gap, "b": 0.3, "c": 0.5}, {"a": 1.0, "b": 2.0, "c": 3.0}
-            rounds = [first_served(means, prices, drift, seed) for seed in range(WATCHED)]
+            rounds = [first_served(means, prices, drift, seed) for seed in range(WATCHED // 2)]
             often = sum(each <= ROUNDS for each in rounds)
-            yield f"worse by {gap}, drift={drift}: in {often} of {WATCHED} runs, median round {median(rounds)}"
+            yield f"worse by {gap}, drift={drift}: in {often} of {WATCHED // 2} runs, median round {median(rounds)}"
 
 
 SWITCHING_RUNS = 32

@@ -37,7 +37,8 @@ from support.mirrors.running import (
 from support.waiting import wait_for
 
 HALF = '[mirror]\nshare = 0.5\n[experiment]\nname = "releases"\nseed = 5\npolicy = "FTPL"\n'
-RULES = "[guardrails]\nfloors = { next = 0.1 }\n[budget]\nrate = [5, 3600]\ncost = { next = 2.0 }\ntotal = 100\n"
+CHEAPEST = "cheapest_within = 0.1\nprices = { stable = 2.0, next = 1.0 }\nswitch_margin = 0.02\n"
+RULES = f"[guardrails]\nfloors = {{ next = 0.1 }}\n{CHEAPEST}[budget]\nrate = [5, 3600]\ncost = {{ next = 2.0 }}\ntotal = 100\n"
 
 
 @contextmanager
@@ -187,6 +188,8 @@ def test_the_file_sets_rules_at_every_start_and_leaves_others_alone(start: Start
     first = prepared(config, store)
     assert first.guardrails.floors == {"next": 0.1}
     assert first.budget.to_dict()["rate"] == [5, 3600]
+    assert (first.guardrails.cheapest_within, first.guardrails.switch_margin) == (0.1, 0.02)
+    assert first.guardrails.prices == {"stable": 2.0, "next": 1.0}
     again = prepared(config, store, {"pinned": "stable", "floors": {}})
     assert again.guardrails.pinned == "stable", "the kill switch holds over a restart"
     assert again.guardrails.floors == {"next": 0.1}, "the file names floors"
