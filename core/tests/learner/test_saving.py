@@ -52,6 +52,11 @@ def guarded(learner: dc.Learner) -> None:
     learner.guardrails = dc.Guardrails(floors={0: 0.2, 3: 0.1}, holdout=0.15, control=2)
 
 
+STAYING = dc.Guardrails(
+    cheapest_within=0.9, prices=dict.fromkeys(range(5), 1.0), risk=0.9, drift=False, switch_margin=0.01
+)
+
+
 def regrouped(learner: dc.Learner) -> None:
     learner.retire_arms([1])
     learner.add_arms(["new", 1])
@@ -61,6 +66,7 @@ FEATURES: list[Callable[[dc.Learner], None]] = [
     dc.Learner.watch,
     guarded,
     lambda learner: setattr(learner, "guardrails", dc.Guardrails(incumbent=1)),
+    lambda learner: setattr(learner, "guardrails", STAYING),
     regrouped,
 ]
 
@@ -222,9 +228,11 @@ def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> Non
     """With a good checksum, as from a program that edits states; never another error, and no round before the first."""
     learner = policy.start(["a", "b", "c", "d"], seed=7)
     learner.watch()
-    learner.guardrails = dc.Guardrails(incumbent="a", floors={"b": 0.1}, down=["d"])
+    priced = {"cheapest_within": 0.9, "prices": dict.fromkeys("abcd", 1.0), "risk": 0.9, "drift": False}
+    learner.guardrails = dc.Guardrails(floors={"b": 0.1}, down=["d"], switch_margin=0.1, **priced)
     for loss in (0.25, 0.75):
         learner.observe(learner.decide(), loss)
+    learner.guardrails = learner.guardrails.updated(incumbent="a")
     learner.decide(available=["a", "b"])
     learner.retire_arms(["c"])
     learner.decide()
@@ -248,7 +256,7 @@ def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> Non
             refused += 1
             continue
         assert changed.round >= 1, path
-        changed.decide()
+        changed.decide(key="k")
         for decision in changed.pending:
             changed.observe(decision, 0.5)
         changed.to_json()

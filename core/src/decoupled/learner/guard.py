@@ -272,8 +272,8 @@ class Guarded(TakesTurns):
         rules.check_fits(self._arms, self._losses, self._guard.rules, contexts is not None)
         if (rules.incumbent is not None or rules.cheapest_within is not None) and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
-        by_segment = rules.cheapest_within is not None and contexts is not None and contexts.policy.segments
-        if watch is not None and bool(by_segment) != (watch.segments is not None):
+        by_segment = self._by_segment(rules)
+        if watch is not None and by_segment != (watch.segments is not None):
             watch.keep_drawn(self._waiting, self._running)
             watch = watch.copy()
             watch.segments = {} if by_segment else None
@@ -325,6 +325,11 @@ class Guarded(TakesTurns):
         guard, stream = self._guard, self._running.stream.tobytes()
         serials = self._running.serials.of(np.arange(len(self._arms))) if guard.frozen is not None else None
         return guard.serve(drawn, self._arms, part, stream, word, self._good_enough(), serials)
+
+    def _by_segment(self, rules: Guardrails) -> bool:
+        """Whether the rules ask for the evidence of each segment."""
+        contexts = self._running.contexts
+        return rules.cheapest_within is not None and contexts is not None and len(contexts.policy.segments) > 0
 
     def _keep_evidence(self) -> None:
         """Keep what is watched of new decisions, if what is served depends on the evidence of now.

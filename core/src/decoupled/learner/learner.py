@@ -1122,6 +1122,7 @@ class Learner(Guarded):
         if rules is not None:
             watch = watch.with_labels(rules)
         watch = watch.following(serials)
+        watch.segments = {} if self._by_segment(self._guard.rules) else None
         watch.made = self._waiting.made  # nothing is kept of decisions that are made already
         return watch
 

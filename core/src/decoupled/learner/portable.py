@@ -77,6 +77,7 @@ def without_pending(text: str | bytes, max_pending: int, *, renumbered: bool = F
     content["max_pending"] = max_pending
     if renumbered and content.pop("serials", None) is not None:
         content.pop("watch", None)
+        content.get("guard", {}).pop("shown", None)
     return seal(FORMAT, VERSION, content)
 
 

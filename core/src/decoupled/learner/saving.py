@@ -132,6 +132,11 @@ def _restored(content: dict[str, Any], policy: Policy) -> Parts:
     for name in ("draws", "next_look"):
         _whole(name, getattr(guard, name), 0)
     _check("released", guard.released, isinstance(guard.released, bool))
+    numbers = [each for segment, (until, found) in guard.shown.items() for each in (segment, until, *found)]
+    _check("shown", numbers, all(type(each) is int for each in numbers))
+    law = guard.frozen
+    if law is not None:
+        _check("frozen", law, law.shape == (len(arms),) and bool(((law >= 0.0) & (law <= 1.0)).all()))
     running = Running(policy, state, stream, serials)
     if running.contexts is not None:
         running.contexts.restore(content["context"])
