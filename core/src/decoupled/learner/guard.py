@@ -329,7 +329,9 @@ class Guarded(TakesTurns):
     def _by_segment(self, rules: Guardrails) -> bool:
         """Whether the rules ask for the evidence of each segment."""
         contexts = self._running.contexts
-        return rules.cheapest_within is not None and contexts is not None and len(contexts.policy.segments) > 0
+        return (
+            rules.cheapest_within is not None and contexts is not None and len(contexts.policy.segments) > 0
+        )
 
     def _keep_evidence(self) -> None:
         """Keep what is watched of new decisions, if what is served depends on the evidence of now.
