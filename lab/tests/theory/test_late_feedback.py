@@ -118,7 +118,9 @@ def test_a_coin_divides_the_regret_of_the_looks_by_the_share() -> None:
     world, share, rounds = dc.environments.Bernoulli(rewards=[0.7, 0.4, 0.4]), 0.2, 1_000
     coin = dc.Traffic(slice=share)
     sliced = dc.simulate(dc.FTPL(), world, rounds, 2_000, seed=1, traffic=coin).final_regret("FTPL")
-    curve = dc.simulate(dc.FTPL(), world, 400, 2_000, seed=2, checkpoints=np.arange(1, 401), curves="runs")
+    curve = dc.simulate(
+        dc.FTPL(), world, 400, 2_000, seed=2, checkpoints=list(range(1, 401)), curves="runs"
+    )
     looks = np.random.default_rng(3).binomial(rounds, share, 2_000)
     direct = curve.data.regret.sel(policy="FTPL").values[np.arange(2_000), looks - 1]
     error = math.hypot(sliced.std(), direct.std() / share) / math.sqrt(2_000)

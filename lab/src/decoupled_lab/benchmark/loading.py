@@ -12,9 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from decoupled import PythonPolicy
+from decoupled import PythonPolicy, baselines
 from decoupled.errors import ContractError, DecoupledError, ParameterError, near_name
 from decoupled.policies import Policy
+
+from .peers import Peer
 
 MODULE = "decoupled_entry"  # the name of the file's module
 VARIABLE = "policy"
@@ -43,7 +45,7 @@ class Source(NamedTuple):
             if self.name is not None:
                 rule = "chooses among the policies of a file"
                 raise ParameterError.of("--policy", self.name, rule, "leave it out")
-            return _from_call("policy", self.given, None, Policy.find)
+            return _from_call("policy", self.given, None, _find)
         module = _imported(self.file)
         own = {name: each for name, each in vars(module).items() if _is_policy_of(module, each)}
         if self.name is not None:
@@ -54,12 +56,18 @@ class Source(NamedTuple):
 
     def described(self, policy: Policy) -> dict[str, Any]:
         """What an entry says of its policy."""
+        label = repr(policy) if isinstance(policy, baselines.Baseline | Peer) else policy.label
         return {
-            "name": policy.label if "(" in policy.label else f"{policy.label}()",
+            "name": label if "(" in label else f"{label}()",
             "kind": "python" if policy.in_python else "compiled",
             "file": None if self.file is None else self.file.name,
             "sha256": self.sha256,
         }
+
+
+def _find(name: str) -> "type[Policy] | None":
+    """The policy, baseline or peer of that name."""
+    return Policy.find(name) or baselines.Baseline.find(name) or Peer.find(name)
 
 
 def _imported(file: Path) -> ModuleType:
@@ -104,7 +112,7 @@ def _named(file: Path, module: ModuleType, own: dict[str, Any], name: str) -> Po
     if name in own:
         return _made(file, own[name], [], {})
     if "(" in name:
-        return _from_call("--policy", name, file, lambda wanted: own.get(wanted) or Policy.find(wanted))
+        return _from_call("--policy", name, file, lambda wanted: own.get(wanted) or _find(wanted))
     raise ParameterError.of("--policy", name, f"is not in {file.name}", near_name(name, own))
 
 

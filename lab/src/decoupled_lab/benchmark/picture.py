@@ -12,15 +12,14 @@ from decoupled.plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
 from ..report.pictures import REPRODUCIBLE
 from . import statistics
 from .statistics import YARDSTICK
-from .suite import REFERENCES
+from .suite import suite_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, RED, *_, GREY = COLOURS
 VERDICTS = {"better": BLUE, "worse": RED, "even": "#4D4D4D"}
-# The other references are told apart by their shapes.
-MARKERS = dict(zip((name for name in REFERENCES if name != YARDSTICK), ("s", "^", "D"), strict=True))
+MARKERS = ("s", "^", "D", "v")  # the other references are told apart by their shapes
 HOLLOW = {"color": "black", "markerfacecolor": "white", "markeredgewidth": 0.8}
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 LINE = 17  # letters of a group's name beside its row
@@ -51,25 +50,35 @@ def figure(entry: Mapping[str, Any]) -> "Figure":
     axes: Any = made.add_axes(place)
     _prepare(axes, [each["title"] for each in groups], *_span(entry))
     for row, group in enumerate(groups):
-        _fill_row(axes, row, group, statistics.tasks_of(entry, group["name"]))
+        _fill_row(axes, row, group, statistics.tasks_of(entry, group["name"]), _markers(entry))
     left = 0.1 / WIDTH
     made.text(left, 1.0 - 0.12 / height, title, fontsize=11, fontweight="bold", va="top")
     rest = f"How many times the regret of {YARDSTICK}? ({entry['suite']}"
     rest += ")" if entry["size"] == "standard" else f", {entry['size']} size)"
     made.text(left, 1.0 - (head - 0.46) / height, rest, fontsize=SMALL, va="top")
     made.legend(
-        *zip(*_explained(), strict=True),
+        *zip(*_explained(_markers(entry)), strict=True),
         loc="lower left", bbox_to_anchor=(left, 0.0), ncols=2, frameon=False,
         fontsize=SMALL, handletextpad=0.4, columnspacing=1.2, borderaxespad=0.4,
     )  # fmt: skip
     return made
 
 
+def _markers(entry: Mapping[str, Any]) -> dict[str, str]:
+    """The shape of each reference but the yardstick."""
+    return dict(
+        zip((name for name in suite_of(entry).references if name != YARDSTICK), MARKERS, strict=False)
+    )
+
+
 def _span(entry: Mapping[str, Any]) -> tuple[float, float]:
     """The ends of the axis: ticks that everything lies between."""
     seen = [statistics.of_task(task) for task in entry["tasks"]]
     for group in entry["groups"]:
-        seen += [*statistics.of_group(group), *(statistics.of_reference(group, name) for name in MARKERS)]
+        seen += [
+            *statistics.of_group(group),
+            *(statistics.of_reference(group, name) for name in _markers(entry)),
+        ]
     low = max((tick for tick in TICKS[:6] if tick <= 0.95 * min(seen)), default=0.95 * min(seen))
     high = min((tick for tick in TICKS[7:] if tick >= 1.05 * max(seen)), default=1.05 * max(seen))
     return low, high
@@ -98,14 +107,20 @@ def _prepare(axes: Any, titles: Sequence[str], low: float, high: float) -> None:
         axes.text(x, 1.005, word, transform=axes.get_xaxis_transform(), **told)
 
 
-def _fill_row(axes: Any, row: int, group: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> None:
+def _fill_row(
+    axes: Any,
+    row: int,
+    group: Mapping[str, Any],
+    tasks: Sequence[Mapping[str, Any]],
+    markers: Mapping[str, str],
+) -> None:
     """Tasks as small dots, below them the policy with its interval, then the references; and the number beside them."""
     found = statistics.of_group(group)
     colour = VERDICTS[found.verdict]
     each = [statistics.of_task(task) for task in tasks]
     dots = {"alpha": 0.55, "markersize": 2.8, "markeredgewidth": 0}
     axes.plot(each, [row - 0.22] * len(each), "o", color=colour, **dots)
-    for name, marker in MARKERS.items():
+    for name, marker in markers.items():
         axes.plot(
             statistics.of_reference(group, name), row + 0.3, marker, markersize=3.8, zorder=4, **HOLLOW
         )
@@ -117,7 +132,7 @@ def _fill_row(axes: Any, row: int, group: Mapping[str, Any], tasks: Sequence[Map
     axes.text(*place, f"{number} ×", transform=axes.get_yaxis_transform(), **told)  # noqa: RUF001
 
 
-def _explained() -> list[tuple[Any, str]]:
+def _explained(markers: Mapping[str, str]) -> list[tuple[Any, str]]:
     """The legend."""
     from matplotlib.lines import Line2D
 
@@ -128,5 +143,5 @@ def _explained() -> list[tuple[Any, str]]:
         (mark("o", 6.5, color=BLUE), "this policy, 95 % interval"),
         (mark("o", 6.5, color=VERDICTS["even"]), "the same, may be chance"),
         (mark("o", 2.8, color=VERDICTS["even"]), "its single tasks"),
-        *((mark(marker, 4.5, **HOLLOW), name) for name, marker in MARKERS.items()),
+        *((mark(marker, 4.5, **HOLLOW), name) for name, marker in markers.items()),
     ]

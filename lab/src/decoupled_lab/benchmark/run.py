@@ -28,7 +28,7 @@ from .entry import FILE, assembled, write
 from .loading import Source
 from .processes import Command, Pool
 from .statistics import played, task_line
-from .suite import REFERENCES, SIZES, SUITE, Size
+from .suite import SIZES, SUITES, Size
 from .task import Task
 
 BLOCKS = "blocks"
@@ -47,6 +47,7 @@ def run(
     data: str | os.PathLike[str] | None = None,
     time_limit: float = TIME_LIMIT,
     quiet: bool = True,
+    suite: str = "decoupled-1",
 ) -> dict[str, Any]:
     """Run the suite with a policy and with the references, and write `entry.json` into the folder `out`.
 
@@ -62,6 +63,7 @@ def run(
         data: a folder with recorded tables (`real/NAME.npz`) and MMLU (`context/mmlu.npz`); None leaves out their tasks.
         time_limit: the most seconds that all runs of one task may take; a policy that takes longer is refused.
         quiet: whether to show no progress.
+        suite: "decoupled-1" or "decoupled-2".
 
     Raises:
         ContractError: if the policy is refused; nothing but finished work was written.
@@ -72,12 +74,13 @@ def run(
     ...     print(error)
     policy = 'Lader()': calls Lader, which is no policy; did you mean 'Ladder'?
     """
+    suited = SUITES[one_of("suite", suite, tuple(SUITES))]
     source = _source(policy, name)
     chosen = size if isinstance(size, Size) else SIZES[one_of("size", size, tuple(SIZES))]
     count = whole_number("workers", workers or os.cpu_count() or 1, 1, "leave it out for all cores")
     limit = number_in("time_limit", time_limit, 0.0, 1e6, remedy=f"the default is {TIME_LIMIT:g}")
     folder, extra = Path(out), None if data is None else Path(data)
-    tasks = SUITE.tasks(chosen, extra)
+    tasks = suited.tasks(chosen, extra)
     first: Command = {
         "given": source.given,
         "name": source.name,
@@ -85,9 +88,10 @@ def run(
         "size": list(chosen),
         "data": None if extra is None else str(extra.resolve()),
         "limit": limit,
+        "suite": suite,
     }
     versions = [source_digest(), platform.python_version(), np.__version__]
-    keys = [SUITE.name, SUITE.digest(), list(chosen), *versions]
+    keys = [suite, suited.digest(), list(chosen), *versions]
     trusted = {**first, "given": REFERENCE_POLICY, "name": None, "sha256": None, "limit": NO_LIMIT}
     with (
         explained(folder),
@@ -101,17 +105,17 @@ def run(
         for task in own.fill(tasks, pool):
             report(task.rounds * task.runs, 0.0)
     # In processes that have not run the entry's code.
-    theirs, rounds = _Blocks(folder, "references", keys), len(REFERENCES) * _rounds(tasks)
+    theirs, count_of = _Blocks(folder, "references", keys), len(suited.references)
     with (
         explained(folder),
         Pool(trusted, count) as pool,
-        progress_bar(rounds, quiet, "references") as report,
+        progress_bar(count_of * _rounds(tasks), quiet, "references") as report,
     ):
         for task in theirs.fill(tasks, pool):
-            report(len(REFERENCES) * task.rounds * task.runs, 0.0)
+            report(count_of * task.rounds * task.runs, 0.0)
     seconds = sum(each["seconds"] for blocks in (own, theirs) for each in blocks.found.values())
     lines = [_line(task, own, theirs) for task in tasks]
-    entry = assembled(chosen, described, lines, seconds)
+    entry = assembled(chosen, described, lines, seconds, suited)
     with explained(folder):
         write(folder / FILE, entry)
     return entry

@@ -1,17 +1,19 @@
-"""The suite `decoupled-1`: its groups and tasks, at two sizes. It never changes; a change is another suite."""
+"""The suites `decoupled-1` and `decoupled-2`: groups and tasks, at two sizes. They never change; a change is another suite."""
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import decoupled as dc
 from decoupled.base import one_of
 from decoupled.environments import AdaptiveAlternating, Environment, PunishLast
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo, TsallisINF
 from decoupled.simulation import DIRECT, Traffic
 
-from . import worlds
+from . import requests, worlds
+from .peers import ParetoBandit
 from .task import REGRET, SEGMENTS, SWITCHING, TRACKING, Task
 
 GROUPS = {
@@ -51,10 +53,13 @@ SIZES = {size.name: size for size in (Size("standard", 16, 1, 64), Size("quick",
 
 
 class Suite(NamedTuple):
-    """A frozen set of tasks."""
+    """A frozen set of tasks, with its groups and what everyone is compared with there."""
 
     name: str
     seed: int
+    groups: Mapping[str, str]
+    references: Mapping[str, Policy]
+    make: Callable[[Size, Path | None], Iterator[Task]]
 
     def tasks(self, size: str | Size, data: Path | None = None) -> tuple[Task, ...]:
         """All tasks of a size, in the order of the groups; those of the data only where the folder `data` has it.
@@ -65,15 +70,14 @@ class Suite(NamedTuple):
         """
         if isinstance(size, str):
             size = SIZES[one_of("size", size, tuple(SIZES))]
-        return tuple(_tasks(size, data))
+        return tuple(self.make(size, data))
 
     def digest(self) -> str:
         """A name for the definition of every task that needs no data, at every size."""
         tasks = [task.to_dict() for size in SIZES for task in self.tasks(size)]
-        return hashlib.sha256(json.dumps([self, tasks], sort_keys=True).encode()).hexdigest()
-
-
-SUITE = Suite("decoupled-1", 0)
+        return hashlib.sha256(
+            json.dumps([[self.name, self.seed], tasks], sort_keys=True).encode()
+        ).hexdigest()
 
 
 def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
@@ -121,3 +125,29 @@ def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
             yield task(f"recorded-{name}", "recorded", world, part(rounds), of=name)
         if (questions := worlds.mmlu(data)) is not None:
             yield task("mmlu-2", "mmlu", questions, part(6_000), SEGMENTS, of="mmlu")
+
+
+def _requests(size: Size, data: Path | None) -> Iterator[Task]:
+    return requests.tasks(size.runs, size.part)
+
+
+SUITE = Suite("decoupled-1", 0, GROUPS, REFERENCES, _tasks)
+SECOND = Suite(
+    "decoupled-2",
+    0,
+    requests.GROUPS,
+    {
+        "FTPL()": FTPL(),
+        "Ladder()": Ladder(),
+        "LinUCB": dc.baselines.LinUCB(["segment"], ["x"]),
+        "Thompson": dc.baselines.PerSegment(dc.ThompsonSampling(), ["segment"]),
+        "ParetoBandit()": ParetoBandit(),
+    },
+    _requests,
+)
+SUITES = {suite.name: suite for suite in (SUITE, SECOND)}
+
+
+def suite_of(entry: Mapping[str, Any]) -> Suite:
+    """The suite of an entry."""
+    return SUITES[entry["suite"]]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..report.text import latex_table
 from . import statistics
 from .statistics import SMOOTHING
-from .suite import REFERENCES
+from .suite import suite_of
 
 RATIOS = f"geometric means over the tasks of a group, after {SMOOTHING} sqrt(K T) is added to every mean"
 BOLD = "bold: its 95 % interval lies below {} (not corrected for the number of cells)"
@@ -53,7 +53,17 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 def tasks_to_markdown(entry: Mapping[str, Any]) -> str:
     """The second table alone."""
-    rows = [("task", "K", "T", "runs", "unit", "mean", *(f"minus `{name}`" for name in REFERENCES))]
+    rows = [
+        (
+            "task",
+            "K",
+            "T",
+            "runs",
+            "unit",
+            "mean",
+            *(f"minus `{name}`" for name in suite_of(entry).references),
+        )
+    ]
     for head, (own, *found) in _tasks(entry):
         rows.append((*head, own.number, *(each.markdown() for each in found)))
     return aligned(rows)
@@ -61,7 +71,7 @@ def tasks_to_markdown(entry: Mapping[str, Any]) -> str:
 
 def groups_to_markdown(entry: Mapping[str, Any], *, intervals: bool = True) -> str:
     """The first table alone; without intervals it fits into a terminal."""
-    rows = [("group", *(f"`{name}`" for name in REFERENCES))]
+    rows = [("group", *(f"`{name}`" for name in suite_of(entry).references))]
     for title, found in _groups(entry):
         rows.append((title, *(each.markdown() if intervals else each.number for each in found)))
     return aligned(rows)
@@ -120,7 +130,10 @@ def decimals_for(error: float) -> int:
 
 def _groups(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     for group in entry["groups"]:
-        yield group["title"], [ratio_shown(statistics.of_group(group, name)) for name in REFERENCES]
+        yield (
+            group["title"],
+            [ratio_shown(statistics.of_group(group, name)) for name in suite_of(entry).references],
+        )
 
 
 def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Shown]]]:
@@ -130,7 +143,7 @@ def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Sho
         sizes = (f"{task[name]:,}" for name in ("arms", "rounds", "runs"))
         mean, error = task["regret"]["mean"], task["regret"]["standard_error"]
         own = Shown(mean, mean, mean, decimals_for(error), bold=False)
-        differences = (difference_shown(task["differences"][name]) for name in REFERENCES)
+        differences = (difference_shown(task["differences"][name]) for name in suite_of(entry).references)
         yield (task["name"], *sizes, units[task["unit"]]), [own, *differences]
 
 
@@ -166,8 +179,8 @@ def to_latex(entry: Mapping[str, Any]) -> str:
         f"Means of {name} over runs, and by how much they differ from the references', run by run, with half the width of "
         f"their 95 % intervals. Below 0 is better; {BOLD.format(0)}. Units: {_units_told(entry)}. {made}"
     )
-    first = latex_table(("group", *REFERENCES), groups, of_groups, "tab:benchmark-groups")
-    return f"{first}\n{latex_table(('task', 'mean', *REFERENCES), tasks, of_tasks, 'tab:benchmark-tasks')}"
+    first = latex_table(("group", *suite_of(entry).references), groups, of_groups, "tab:benchmark-groups")
+    return f"{first}\n{latex_table(('task', 'mean', *suite_of(entry).references), tasks, of_tasks, 'tab:benchmark-tasks')}"
 
 
 def _made(entry: Mapping[str, Any]) -> str:

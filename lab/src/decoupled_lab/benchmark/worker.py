@@ -15,10 +15,13 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TextIO
 
+from decoupled import baselines
 from decoupled.errors import ContractError, DecoupledError
 
 from .loading import Source, told
-from .suite import REFERENCES, SUITE, Size
+from .peers import Peer
+from .requests import RequestTask
+from .suite import SUITES, Size
 from .task import Played, check_entry
 
 REFUSED = "refused"
@@ -29,19 +32,25 @@ class Worker:
     """What a process has loaded."""
 
     def __init__(
-        self, source: Source, sha256: str | None, size: list[Any], data: str | None, limit: float
-    ) -> None:
+        self, source: Source, sha256: str | None, size: list[Any], data: str | None, limit: float,
+        suite: str = "decoupled-1",
+    ) -> None:  # fmt: skip
         self.source, self.limit = source, limit
         if source.sha256 != sha256:
             raise ContractError("was changed while the benchmark ran; run the same command again")
         self.policy = self.source.load()
-        self.tasks = {task.name: task for task in SUITE.tasks(Size(*size), Path(data) if data else None)}
+        self.references = SUITES[suite].references
+        tasks = SUITES[suite].tasks(Size(*size), Path(data) if data else None)
+        self.tasks = {task.name: task for task in tasks}
 
     def check(self) -> dict[str, Any]:
         """Try the policy, and say what it is."""
         first, *others = self.tasks.values()
+        if isinstance(self.policy, Peer) and not isinstance(first, RequestTask):
+            self.policy.start()  # an error that says where it plays
         first.plan(self.policy)  # an error if it cannot be simulated at all
-        check_entry(self.policy)
+        if not isinstance(self.policy, baselines.Baseline | Peer):
+            check_entry(self.policy)
         for task in others:
             task.plan(self.policy)
         # A policy may have a label of its own, which tells nothing of its parameters.
@@ -50,7 +59,7 @@ class Worker:
     def play(self, name: str, references: bool) -> dict[str, Any]:
         """The runs of a task, of the references or of the entry, and the seconds that a processor took for them."""
         task, start = self.tasks[name], time.process_time()
-        policies = REFERENCES if references else {"": self.policy}
+        policies = self.references if references else {"": self.policy}
         found = {label: _as_lists(task.play(policy)) for label, policy in policies.items()}
         return {"found": found, "seconds": time.process_time() - start}
 

@@ -25,6 +25,10 @@ def benchmark(
             "--policy", metavar="NAME", help="Which policy of the file: a name, or a call with its values."
         ),
     ] = None,
+    suite: Annotated[
+        str,
+        typer.Option(metavar="SUITE", help="decoupled-1, or decoupled-2: requests, and what goes wrong."),
+    ] = "decoupled-1",
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute.")] = False,
     out: Annotated[
         Path | None,
@@ -42,7 +46,7 @@ def benchmark(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")] = False,
 ) -> None:
-    """Run the frozen suite with a policy, of your own or of the package, and compare it with four references."""
+    """Run the frozen suite with a policy, of your own or of the package, and compare it with references."""
     from ..benchmark.entry import FILE
     from ..benchmark.run import run
     from ..benchmark.table import BOLD, groups_to_markdown
@@ -51,10 +55,11 @@ def benchmark(
     folder = out or Path("out/benchmark") / default_folder(policy, name)
     known, size = data or os.environ.get(FOLDER_VARIABLE) or None, "quick" if quick else "standard"
     kept = "finished tasks are kept; run the same command to continue"
-    with report_errors(kept, arguments=("policy", "time_limit")):
+    with report_errors(kept, arguments=("policy", "time_limit", "suite")):
         entry = run(
-            policy, size, folder, name=name, workers=workers, data=known, time_limit=time_limit, quiet=quiet
-        )
+            policy, size, folder, name=name, workers=workers, data=known, time_limit=time_limit, quiet=quiet,
+            suite=suite,
+        )  # fmt: skip
         print(
             f"{entry['policy']['name']} on {entry['suite']}, {entry['size']}: regret as a multiple of each reference's\n"
         )
