@@ -6,19 +6,21 @@ An entry that cannot be taken is named with the reason, the tables are made of t
 """
 
 import math
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from decoupled_lab.benchmark import statistics
 from decoupled_lab.benchmark.statistics import Ratio
-from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA
+from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SECOND, suite_of
 from decoupled_lab.benchmark.table import aligned
 
 sys.path.insert(0, str(Path(__file__).parent))
 from leaderboard_entries import Entry, take
 
 RECOMMENDED = "Ladder()"
+WITH_CONTEXT = "ContextualLadder(segments=('segment',), numbers=('x',))"
 SEEN = "contexts"  # a group whose fields only a contextual policy sees
 LETTERS = 30  # of a policy in a table
 DASH = "\N{EN DASH}"  # "to" would break the cells into two lines
@@ -28,18 +30,22 @@ NOT_RUN = Ratio(math.nan, math.nan, math.nan)
 def row_of(entry: Entry) -> list[Ratio]:
     """The ratios of an entry: overall, and in every group of the suite; NaN in one that did not run."""
     here = {each["name"]: statistics.of_group(each) for each in entry["groups"]}
-    return [statistics.overall(entry), *(here.get(group, NOT_RUN) for group in GROUPS)]
+    return [statistics.overall(entry), *(here.get(group, NOT_RUN) for group in suite_of(entry).groups)]
 
 
 def label(entry: Entry) -> str:
-    """The policy as the tables name it, with as many parameters as they have room for.
+    """The policy as the tables name it, with as many parameters as they have room for; a wrapper names what it holds.
 
     >>> label({"policy": {"name": "FTPL(c=0.5, ranking='auto', estimator='centred')"}})
     '`FTPL(c=0.5, …)`'
     >>> label({"policy": {"name": "ContextualLadder(segments=('segment',), numbers=('x',))"}})
     '`ContextualLadder(…)`'
+    >>> label({"policy": {"name": "Looking(policy=PerSegment(policy=ThompsonSampling(), segments=('segment',)))"}})
+    '`Looking(PerSegment(…))`'
     """
     name = entry["policy"]["name"]
+    if len(name) > LETTERS and (inner := re.fullmatch(r"(\w+)\(policy=(\w+)\(.+", name)):
+        name = f"{inner[1]}({inner[2]}(…))"
     if len(name) > LETTERS:
         first = f"{name.partition(',')[0]}, …)"
         name = first if len(first) <= LETTERS else f"{name.partition('(')[0]}(…)"
@@ -61,7 +67,7 @@ def main_table(board: Sequence[Entry]) -> str:
     lowest = [
         min(column, key=lambda value: (math.isnan(value), value)) for column in zip(*rows, strict=True)
     ]
-    lines = [("policy", "rank", "overall", *GROUPS, "architecture", "version")]
+    lines = [("policy", "rank", "overall", *suite_of(board[0]).groups, "architecture", "version")]
     for rank, entry, row in zip(ranks(board), board, rows, strict=True):
         cells = (
             f"**{number(value)}**" if number(value) == number(best) else number(value)
@@ -86,7 +92,7 @@ def interval_table(board: Sequence[Entry]) -> str:
     rows = (
         (label(entry), *(interval(each).replace(" to ", DASH) for each in row_of(entry))) for entry in board
     )
-    return aligned([("policy", "overall", *GROUPS), *rows])
+    return aligned([("policy", "overall", *suite_of(board[0]).groups), *rows])
 
 
 def interval(found: Ratio) -> str:
@@ -94,9 +100,11 @@ def interval(found: Ratio) -> str:
     return "-" if math.isnan(found.low) else f"{number(found.low)} to {number(found.high)}"
 
 
-def compared(board: Sequence[Entry], group: str) -> Iterator[tuple[Ratio, Entry]]:
+def compared(
+    board: Sequence[Entry], group: str, recommended: str = RECOMMENDED
+) -> Iterator[tuple[Ratio, Entry]]:
     """Every policy's ratio to the recommended one in a group that both have played, run by run."""
-    ours = [entry for entry in board if entry["policy"]["name"] == RECOMMENDED][:1]
+    ours = [entry for entry in board if entry["policy"]["name"] == recommended][:1]
     tasks = [task for entry in ours for task in statistics.tasks_of(entry, group)]
     for entry in board:
         theirs = statistics.tasks_of(entry, group)
@@ -108,11 +116,12 @@ def compared(board: Sequence[Entry], group: str) -> Iterator[tuple[Ratio, Entry]
             yield statistics.paired(theirs, tasks), entry
 
 
-def better_ones(board: Sequence[Entry]) -> Iterator[str]:
+def better_ones(board: Sequence[Entry], recommended: str = RECOMMENDED) -> Iterator[str]:
     """The groups in which other policies have less regret than the recommended one, and how sure that is; lowest first."""
-    for group, title in GROUPS.items():
+    for group, title in suite_of(board[0]).groups.items():
         less = sorted(
-            (each for each in compared(board, group) if each[0].ratio < 1.0), key=lambda each: each[0]
+            (each for each in compared(board, group, recommended) if each[0].ratio < 1.0),
+            key=lambda each: each[0],
         )
         if less:
             found = (f"{label(entry)} {number(ratio.ratio)} ({interval(ratio)})" for ratio, entry in less)
@@ -153,9 +162,24 @@ def tables() -> str:
     )
 
 
+def second_tables() -> str:
+    """What the page shows of the entries of the second suite."""
+    board = take(suite=SECOND).entries
+    long = [(label(entry), f"`{entry['policy']['name']}`") for entry in board]
+    better = f"A ratio to {label({'policy': {'name': WITH_CONTEXT}})} below 1, run by run:"
+    return "\n\n".join(
+        (
+            main_table(board),
+            " ".join(f"{short} stands for {name}." for short, name in long if short != name),
+            interval_table(board),
+            "\n".join((better, "", *better_ones(board, WITH_CONTEXT))),
+        )
+    )
+
+
 def main() -> int:
     """Say which entries are taken and which are refused."""
-    board, refused = take()
+    board, refused = (first + second for first, second in zip(take(), take(suite=SECOND), strict=True))
     for each in refused:
         print(f"refused: {each}", file=sys.stderr)
     print(f"{len(board)} entries")
