@@ -684,6 +684,37 @@ export interface LeasedOut {
   second: string;
 }
 
+/** An attribute of a log record. */
+export interface LogAttribute {
+  key: string;
+  /** Its value, by its type. */
+  value?: Record<string, unknown>;
+}
+
+/** A log record; those that are no evaluation are ignored. */
+export interface LogRecord {
+  eventName?: string;
+  /**
+   * `gen_ai.evaluation.score.value`, and the decision: `decoupled.decision`, or `gen_ai.response.id` if your program gave the completion the id of its decision.
+   */
+  attributes?: LogAttribute[];
+}
+
+/** Who wrote the records of a scope. */
+export interface LogScope {
+  name?: string;
+}
+
+/** Log records as OTLP over HTTP sends them, in JSON. Other fields are ignored. */
+export interface LogsIn {
+  resourceLogs?: ResourceLogs[];
+}
+
+/** OTLP's response: what was not taken must not be sent again. */
+export interface LogsOut {
+  partialSuccess: PartialSuccess;
+}
+
 /** The answers of the two arms of a decision, without anything private. */
 export interface PairIn {
   /** What the person reads first. */
@@ -710,6 +741,14 @@ export interface PairKeptOut {
 export interface PairLabelIn {
   lease: string;
   choice: "first" | "second" | "tie";
+}
+
+/** What was not taken. */
+export interface PartialSuccess {
+  /** How many, as text. */
+  rejectedLogRecords?: string;
+  /** Why, for the first of them. */
+  errorMessage?: string;
 }
 
 /** An error (RFC 9457): every error of the service has this shape. */
@@ -741,6 +780,11 @@ export interface Replayed {
   warnings: string[];
 }
 
+/** Log records of one program. */
+export interface ResourceLogs {
+  scopeLogs?: ScopeLogs[];
+}
+
 /** Which part of a log to drop. */
 export interface RetentionIn {
   /** Rows before this moment are dropped. */
@@ -750,6 +794,13 @@ export interface RetentionIn {
 /** How many rows were dropped. */
 export interface RetentionOut {
   dropped: number;
+}
+
+/** Log records of one scope. */
+export interface ScopeLogs {
+  /** What `decoupled` itself wrote is ignored. */
+  scope?: LogScope;
+  logRecords?: LogRecord[];
 }
 
 /** What is known of one segment. */
@@ -1209,5 +1260,12 @@ export interface Operations {
     query: object;
     body: FeedbackBatchIn;
     response: FeedbackBatchOut;
+  };
+  /** Send evaluations as OpenTelemetry's `gen_ai.evaluation.result` events, by OTLP over HTTP with JSON */
+  "POST /v1/logs": {
+    path: object;
+    query: { evaluation?: string | null; score?: "reward" | "loss" | "judged" };
+    body: LogsIn;
+    response: LogsOut;
   };
 }

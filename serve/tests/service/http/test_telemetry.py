@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -37,7 +42,9 @@ class Collected:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
         tracers = TracerProvider()
         tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.telemetry = Telemetry(tracers, MeterProvider([self.reader]))
+        self.events, loggers = InMemoryLogRecordExporter(), LoggerProvider()
+        loggers.add_log_record_processor(SimpleLogRecordProcessor(self.events))
+        self.telemetry = Telemetry(tracers, MeterProvider([self.reader]), loggers)
 
     def spans(self, service: Service) -> dict[str, list[ReadableSpan]]:
         """The spans that ended, by name. Those of a commit end after its answers, but before the next commit."""
@@ -96,6 +103,72 @@ def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(service: 
     spans = COLLECTED.spans(service)
     assert len(spans[FEEDBACK]) == len(spans["feedback"]) == len(spans["commit"]) == 1
     assert (spans[FEEDBACK][0].attributes or {})["decoupled.request_id"] == sent.headers["x-request-id"]
+
+
+def evaluations(*told: dict[str, Any], scope: str = "evaluator") -> dict[str, Any]:
+    """OTLP's JSON, as the SDK and protobuf write it."""
+    exporter, provider = InMemoryLogRecordExporter(), LoggerProvider()
+    provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    for attributes in told:
+        provider.get_logger(scope).emit(event_name="gen_ai.evaluation.result", attributes=attributes)
+    provider.get_logger(scope).emit(event_name="another", body="not an evaluation")
+    found: dict[str, Any] = MessageToDict(encode_logs(exporter.get_finished_logs()))
+    return found
+
+
+def scored(decision: str, score: object, name: str = "Relevance") -> dict[str, Any]:
+    return {
+        "gen_ai.evaluation.name": name,
+        "gen_ai.evaluation.score.value": score,
+        "gen_ai.response.id": decision,
+    }
+
+
+def test_evaluations_are_feedback_and_feedback_is_an_evaluation(service: Service) -> None:
+    """Scores are rewards unless the address says otherwise; other evaluations and what decoupled wrote do not count."""
+    made = service.decide("models", count=3)["decisions"]
+    one, two, three = (each["id"] for each in made)
+    COLLECTED.events.clear()
+    body = evaluations(scored(one, 0.75), scored(two, 1), scored(three, 0.5, "Toxicity"))
+    answer = service.http.post("/v1/logs?evaluation=Relevance", json=body)
+    assert (answer.status_code, answer.json()) == (200, {"partialSuccess": {}})
+    assert service.http.post("/v1/logs?evaluation=Relevance", json=body).json() == {"partialSuccess": {}}
+    losses = [service.http.get(f"/v1/decisions/{each}").json()["loss"] for each in (one, two, three)]
+    assert losses == [0.25, 0.0, None]
+    spoken = [each.log_record for each in COLLECTED.events.get_finished_logs()]
+    assert [each.event_name for each in spoken[:2]] == ["gen_ai.evaluation.result"] * 2
+    attributes = dict(spoken[0].attributes or {})
+    assert attributes == {
+        "decoupled.experiment": "models", "decoupled.arm": made[0]["explore"], "decoupled.decision": one,
+        "gen_ai.response.id": one, "gen_ai.evaluation.name": "decoupled.loss", "gen_ai.evaluation.score.value": 0.25,
+    }  # fmt: skip
+    assert spoken[0].trace_id, "in the trace of its request"
+    ours = evaluations(scored(three, 0.5), scope="decoupled")
+    assert service.http.post("/v1/logs", json=ours).json() == {"partialSuccess": {}}
+    assert service.http.get(f"/v1/decisions/{three}").json()["status"] == "pending"
+    assert service.http.post("/v1/logs?score=loss", json=evaluations(scored(three, 0.5))).status_code == 200
+    assert service.http.get(f"/v1/decisions/{three}").json()["loss"] == 0.5
+
+
+def test_evaluations_that_cannot_count_are_rejected_one_by_one(service: Service) -> None:
+    made = service.decide("models")["id"]
+    told = [
+        scored(made, 0.5),
+        scored(made, "good"),
+        scored("nothing-1", 0.5),
+        {"gen_ai.evaluation.score.value": 1.0},
+    ]
+    found = service.http.post("/v1/logs", json=evaluations(*told)).json()["partialSuccess"]
+    assert (found["rejectedLogRecords"], "is not a number" in found["errorMessage"]) == ("3", True)
+    assert service.http.get(f"/v1/decisions/{made}").json()["status"] == "applied"
+    other = service.decide("models")["id"]
+    with full_disk(service.direct):
+        body = evaluations(scored(other, 0.5))
+        assert service.http.post("/v1/logs", json=body).status_code == 503, "so that it is sent again"
+    assert service.http.post("/v1/logs", json=body).json() == {"partialSuccess": {}}
+    many = evaluations(*[scored(other, 0.5)] * 1_001)
+    assert service.http.post("/v1/logs", json=many).status_code == 413
+    assert service.http.post("/v1/logs?score=other", json=body).status_code == 422
 
 
 def test_a_commit_links_to_every_request_that_it_answers(service: Service) -> None:
@@ -215,7 +288,8 @@ def test_it_is_sent_to_a_collector_as_the_variables_say(
         telemetry = Telemetry.from_environment()
         with served(tmp_path, telemetry=telemetry) as service:
             service.create("models")
-            service.decide("models")
+            decided = service.decide("models")
+            service.http.put(f"/v1/decisions/{decided['id']}/feedback", json={"loss": 0.5})
         telemetry.close()
         server.shutdown()
     traces = [ExportTraceServiceRequest.FromString(each) for each in Collector.received["/v1/traces"]]
@@ -230,6 +304,9 @@ def test_it_is_sent_to_a_collector_as_the_variables_say(
     about = {item.key: item.value.string_value for item in traces[0].resource_spans[0].resource.attributes}
     assert about["service.name"] == "decoupled"
     assert about["deployment.environment.name"] == "test"
+    [logs] = [ExportLogsServiceRequest.FromString(each) for each in Collector.received["/v1/logs"]]
+    [event] = logs.resource_logs[0].scope_logs[0].log_records
+    assert event.event_name == "gen_ai.evaluation.result"
     [metrics] = [ExportMetricsServiceRequest.FromString(each) for each in Collector.received["/v1/metrics"]]
     sent = {metric.name for metric in metrics.resource_metrics[0].scope_metrics[0].metrics}
     assert {"http.server.request.duration", "decoupled.decisions_made"} <= sent

@@ -1,7 +1,9 @@
 """Decisions and feedback as JSON: the models of their bodies."""
 
+import math
+from contextlib import suppress
 from operator import attrgetter
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 from pydantic.config import JsonDict
@@ -26,6 +28,8 @@ from .fields import (
     one_rule,
 )
 
+LONGEST_ID = 200
+ScoreKind: TypeAlias = Literal["reward", "loss", "judged"]
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
 
 
@@ -253,7 +257,7 @@ class FeedbackItem(FeedbackIn):
 
     decision: Annotated[
         StrictStr,
-        Field(min_length=1, max_length=200, description="The decision's id.", examples=["1f2e-7"]),
+        Field(min_length=1, max_length=LONGEST_ID, description="The decision's id.", examples=["1f2e-7"]),
     ]
 
 
@@ -322,3 +326,107 @@ def decision_out(record: DecisionRecord, *, why: bool = False) -> dict[str, Any]
     if why:
         found["why"] = None if record.why is None else record.why._asdict()
     return found
+
+
+# Evaluations, as OpenTelemetry sends them: OTLP's JSON for logs, of which these fields count
+
+EVALUATION = "gen_ai.evaluation.result"
+SCORE = "gen_ai.evaluation.score.value"
+
+
+class LogAttribute(BaseModel):
+    """An attribute of a log record."""
+
+    key: StrictStr
+    value: dict[str, Any] = Field(
+        default={}, description="Its value, by its type.", examples=[{"doubleValue": 0.75}]
+    )
+
+    @property
+    def plain(self) -> Any:
+        """The value; OTLP writes whole numbers as texts."""
+        number = self.value.get("doubleValue", self.value.get("intValue"))
+        with suppress(TypeError, ValueError, OverflowError):
+            return float(number)  # type: ignore[arg-type]
+        return self.value.get("stringValue")
+
+
+class LogRecord(BaseModel):
+    """A log record; those that are no evaluation are ignored."""
+
+    eventName: StrictStr = Field(default="", examples=[EVALUATION])  # noqa: N815
+    attributes: list[LogAttribute] = Field(
+        default=[],
+        description=f"`{SCORE}`, and the decision: `decoupled.decision`, or `gen_ai.response.id` if your program gave the "
+        "completion the id of its decision.",
+        examples=[[{"key": "decoupled.decision", "value": {"stringValue": "1f2e-7"}}]],
+    )
+
+
+class LogScope(BaseModel):
+    """Who wrote the records of a scope."""
+
+    name: StrictStr = ""
+
+
+class ScopeLogs(BaseModel):
+    """Log records of one scope."""
+
+    scope: LogScope = Field(default=LogScope(), description="What `decoupled` itself wrote is ignored.")
+    logRecords: list[LogRecord] = []  # noqa: N815
+
+
+class ResourceLogs(BaseModel):
+    """Log records of one program."""
+
+    scopeLogs: list[ScopeLogs] = []  # noqa: N815
+
+
+class LogsIn(BaseModel):
+    """Log records as OTLP over HTTP sends them, in JSON. Other fields are ignored."""
+
+    resourceLogs: list[ResourceLogs] = []  # noqa: N815
+
+    def given(self, evaluation: str | None, kind: ScoreKind) -> tuple[list[Feedback], list[str]]:
+        """The feedback that the evaluations are, and what is wrong with the others."""
+        given, wrong = list[Feedback](), list[str]()
+        scopes = [
+            scope
+            for each in self.resourceLogs
+            for scope in each.scopeLogs
+            if scope.scope.name != "decoupled"
+        ]
+        for record in (each for scope in scopes for each in scope.logRecords):
+            found = {each.key: each.plain for each in record.attributes}
+            name = found.get("gen_ai.evaluation.name")
+            if EVALUATION not in (record.eventName, found.get("event.name")) or evaluation not in (
+                None,
+                name,
+            ):
+                continue
+            decision, score = (
+                found.get("decoupled.decision") or found.get("gen_ai.response.id"),
+                found.get(SCORE),
+            )
+            if not isinstance(decision, str) or not 1 <= len(decision) <= LONGEST_ID:
+                wrong.append(
+                    "decoupled.decision: is missing; set it, or gen_ai.response.id, to the id of the decision"
+                )
+            elif not isinstance(score, float) or not math.isfinite(score):
+                wrong.append(f"decision {decision}: {SCORE} is not a number; have the evaluator send one")
+            else:
+                given.append(Feedback(decision, **{kind: score}))  # type: ignore[arg-type]
+        return given, wrong
+
+
+class PartialSuccess(BaseModel):
+    """What was not taken."""
+
+    rejectedLogRecords: str = Field(default="0", description="How many, as text.", examples=["1"])  # noqa: N815
+    errorMessage: str = Field(default="", description="Why, for the first of them.")  # noqa: N815
+
+
+class LogsOut(BaseModel):
+    """OTLP's response: what was not taken must not be sent again."""
+
+    partialSuccess: PartialSuccess  # noqa: N815

@@ -1,4 +1,4 @@
-"""OpenTelemetry: a span for each request, decision, feedback and commit, and the metrics of the service.
+"""OpenTelemetry: a span for each request, decision, feedback and commit, an event for each loss, and the metrics of the service.
 
 Nothing here is loaded unless it is asked for, and the routes that carry the traffic do not test for it: they are
 replaced by others that trace. Names follow OpenTelemetry's semantic conventions; the rest begins with "decoupled.".
@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from opentelemetry import propagate
+from opentelemetry._logs import Logger, LoggerProvider, NoOpLoggerProvider, SeverityNumber
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.trace import (
     Link,
@@ -37,10 +38,12 @@ from decoupled import __version__
 from decoupled.client import ServiceError
 
 from ...commits.queue import Command
-from ...experiment.records import Feedback
+from ...commits.replies import Reply
+from ...experiment.records import DecisionRecord, Feedback
 from ...experiment.request_context import Trace
 from ...service import DecisionService
 from ..admission import Access, Admission
+from ..models.decisions import EVALUATION, SCORE
 from ..routes.decisions import Begun, FastRoutes, Headers
 from .metrics import BUCKETS, METHODS, SIZES, UNKNOWN, Metrics
 from .telemetry_settings import check_protocol, exports
@@ -54,10 +57,15 @@ class Telemetry:
     Args:
         tracers: where spans go.
         meters: where metrics go.
+        loggers: where events go, one for each feedback; None for nowhere.
     """
 
-    def __init__(self, tracers: TracerProvider, meters: MeterProvider) -> None:
-        self._providers = (tracers, meters)
+    def __init__(
+        self, tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider | None = None
+    ) -> None:
+        loggers = loggers or NoOpLoggerProvider()
+        self._providers = (tracers, meters, loggers)
+        self._logger = loggers.get_logger("decoupled", __version__)
         self._tracer = tracers.get_tracer("decoupled", __version__)
         self._meter = meters.get_meter("decoupled", __version__)
         self._commit_seconds = self._meter.create_histogram(
@@ -76,9 +84,12 @@ class Telemetry:
 
     @classmethod
     def from_environment(cls) -> "Telemetry":
-        """Spans and metrics over OTLP and HTTP, as the standard variables (OTEL_...) say."""
+        """Spans, metrics and events over OTLP and HTTP, as the standard variables (OTEL_...) say."""
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk._logs import LoggerProvider as SdkLoggerProvider
+        from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
         from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
         from opentelemetry.sdk.resources import Resource
@@ -98,7 +109,10 @@ class Telemetry:
             [PeriodicExportingMetricReader(OTLPMetricExporter())] if exports("metrics", os.environ) else []
         )
         meters = SdkMeterProvider(readers, resource, shutdown_on_exit=False)
-        return cls(tracers, meters)
+        loggers = SdkLoggerProvider(resource, shutdown_on_exit=False)
+        if exports("logs", os.environ):
+            loggers.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+        return cls(tracers, meters, loggers)
 
     def traced(self, app: ASGIApp) -> ASGIApp:
         """An application that traces and measures each request to another."""
@@ -106,7 +120,7 @@ class Telemetry:
 
     def routes(self, service: DecisionService, admission: Admission) -> FastRoutes:
         """The routes that carry the traffic, with a span for each decision and feedback."""
-        return _TracedRoutes(service, admission, self._tracer)
+        return _TracedRoutes(service, admission, self._tracer, self._logger)
 
     def watch(self, service: DecisionService, metrics: Metrics) -> None:
         """Trace every commit, and export the metrics that Prometheus gets when it asks."""
@@ -238,9 +252,11 @@ def _continued(headers: Iterable[tuple[bytes, bytes]], context: SpanContext) -> 
 class _TracedRoutes(FastRoutes):
     """The routes that carry the traffic, each call in a span of its own."""
 
-    def __init__(self, service: DecisionService, admission: Admission, tracer: Tracer) -> None:
+    def __init__(
+        self, service: DecisionService, admission: Admission, tracer: Tracer, logger: Logger
+    ) -> None:
         super().__init__(service, admission)
-        self._tracer = tracer
+        self._tracer, self._logger = tracer, logger
 
     def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> Begun:
         begin = partial(super().decide, access, name, headers, body)
@@ -264,8 +280,33 @@ class _TracedRoutes(FastRoutes):
         except ServiceError as error:
             _end(span, error)
             raise
-        begun.reply.when_done(asyncio.get_running_loop(), lambda reply: _end(span, reply.exception()))
+
+        def done(reply: Reply[Any]) -> None:
+            error = reply.exception()
+            if name == "feedback" and error is None:
+                self._evaluated(span, reply.result())
+            _end(span, error)
+
+        begun.reply.when_done(asyncio.get_running_loop(), done)
         return begun
+
+    def _evaluated(
+        self, span: Span, outcomes: DecisionRecord | Sequence[DecisionRecord | ServiceError]
+    ) -> None:
+        """An event for each loss that was applied, and for each that a judge gave."""
+        for each in [outcomes] if isinstance(outcomes, DecisionRecord) else outcomes:
+            if isinstance(each, ServiceError):
+                continue
+            about = {"decoupled.experiment": each.experiment, "decoupled.arm": str(each.explore)}
+            about |= {"decoupled.decision": each.id, "gen_ai.response.id": each.id}
+            for kind, score in (("loss", each.loss), ("judged", each.judged)):
+                if score is not None:
+                    self._logger.emit(
+                        event_name=EVALUATION,
+                        context=set_span_in_context(span),
+                        severity_number=SeverityNumber.INFO,
+                        attributes={**about, "gen_ai.evaluation.name": f"decoupled.{kind}", SCORE: score},
+                    )
 
 
 def _end(span: Span, error: BaseException | None) -> None:

@@ -4,8 +4,17 @@ from collections.abc import Mapping
 
 from decoupled.errors import ParameterError
 
-_OTLP = ("OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_METRICS_")
-EXPORTERS = {"traces": "OTEL_TRACES_EXPORTER", "metrics": "OTEL_METRICS_EXPORTER"}
+_OTLP = (
+    "OTEL_EXPORTER_OTLP_",
+    "OTEL_EXPORTER_OTLP_TRACES_",
+    "OTEL_EXPORTER_OTLP_METRICS_",
+    "OTEL_EXPORTER_OTLP_LOGS_",
+)
+EXPORTERS = {
+    "traces": "OTEL_TRACES_EXPORTER",
+    "metrics": "OTEL_METRICS_EXPORTER",
+    "logs": "OTEL_LOGS_EXPORTER",
+}
 
 
 def is_wanted(option: bool | None, variables: Mapping[str, str]) -> bool:
@@ -20,7 +29,7 @@ def is_wanted(option: bool | None, variables: Mapping[str, str]) -> bool:
 
 
 def exports(signal: str, variables: Mapping[str, str]) -> bool:
-    """Whether to export "traces" or "metrics".
+    """Whether to export "traces", "metrics" or "logs".
 
     >>> exports("traces", {}), exports("metrics", {"OTEL_METRICS_EXPORTER": "none"})
     (True, False)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from decoupled.base import is_name
-from decoupled.client import BadRequest, NotFound, ServiceError
+from decoupled.client import BadRequest, NotFound, ServiceError, TooLarge
 from decoupled.decision import Mode
 from decoupled.errors import shown
 
@@ -24,8 +24,8 @@ from ...commits.replies import Reply
 from ...experiment.context import tag_filter
 from ...experiment.records import DecisionRecord, Feedback, Status
 from ...service import DecisionService
-from ..admission import LONGEST_KEY, Access, Admission
-from ..framework import Reader, StrictRoute, access_of, body_of, refusals
+from ..admission import LONGEST_KEY, MOST_FEEDBACK, Access, Admission
+from ..framework import Decider, Reader, StrictRoute, access_of, body_of, refusals
 from ..models.decisions import (
     DecideIn,
     DecisionList,
@@ -36,6 +36,9 @@ from ..models.decisions import (
     FeedbackIn,
     LabelIn,
     LabelQueueOut,
+    LogsIn,
+    LogsOut,
+    ScoreKind,
     decision_out,
 )
 from ..models.fields import TagFilter, json_of, parsed
@@ -285,5 +288,32 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
         The answer comes when all of them are on disk.
         """
         return await answered(fast.feedback_batch, request)
+
+    @router.post("/logs", response_model=LogsOut, responses=refusals(400), openapi_extra=body_of(LogsIn))
+    async def post_logs(
+        access: Decider,
+        request: Request,
+        evaluation: Annotated[
+            str | None, Query(description="Take only evaluations with this `gen_ai.evaluation.name`.")
+        ] = None,
+        score: Annotated[
+            ScoreKind, Query(description="What a score is, in the experiment's loss range.")
+        ] = "reward",
+    ) -> Response:
+        """Send evaluations as OpenTelemetry's `gen_ai.evaluation.result` events, by OTLP over HTTP with JSON.
+
+        Each is the feedback of its decision. Other records are ignored.
+        """
+        given, wrong = validated(LogsIn, await request.body()).given(evaluation, score)
+        if len(given) > MOST_FEEDBACK:
+            rule = f"resourceLogs: has {len(given):,} evaluations, and at most {MOST_FEEDBACK:,} fit one request"
+            raise TooLarge(f"{rule}; send smaller batches")
+        for each in await fast.give(access, given).reply if given else ():
+            if isinstance(each, ServiceError):
+                if each.status == 503:  # all of it may come again, and counts once
+                    raise each
+                wrong.append(str(each))
+        told = {"rejectedLogRecords": str(len(wrong)), "errorMessage": wrong[0]} if wrong else {}
+        return JSONResponse({"partialSuccess": told})
 
     return router
