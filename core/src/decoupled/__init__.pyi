@@ -2,6 +2,8 @@
 from . import environments as environments
 from . import inference as inference
 from . import testing as testing
+from .base.vectors import hash_text as hash_text
+from .base.vectors import project as project
 from .client import Client as Client  # needs httpx
 from .decision import Decision as Decision
 from .decision import Served as Served

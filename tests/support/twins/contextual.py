@@ -111,7 +111,7 @@ class ContextualTwin(Twin):
 
     def enter(self, context: dict[str, Any], advice: dict[str, Floats]) -> None:
         self.segment_name = tuple(context.get(name) for name in self.policy.segments)
-        self.numbers = [context.get(name) for name in self.policy.numbers]
+        self.numbers = [context.get(name) for name in self.policy.all_numbers]
         self.advice = advice
 
     def follow(self, learner: Any) -> None:
@@ -260,7 +260,7 @@ class ContextualTwin(Twin):
                 self.prior, self.losses, steps, self.weights(), self.regret, self.policy.hedge_rate
             )
             self.losses = self.losses + steps
-        if self.policy.numbers:
+        if self.policy.all_numbers:
             level, count = self.level() if self.policy.segments else (0.0, 0)
             target = loss - level * count / (count + 2) - float(self.starting()[arm])
             self.rows.append((arm, self.coordinates(), target))

@@ -4,7 +4,7 @@ The compiled functions read a context from the state, where `Contexts` writes it
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from .arms import ArmNames, Serials
 from .pending import LAW, Baseline
 from .policy_types import ContextualLadder, Policy
 
-Value: TypeAlias = str | bool | int | float | None
+Value: TypeAlias = str | bool | int | float | Sequence[float] | Floats | None
 """What a field of a context may be; None for a field that is missing."""
 Context: TypeAlias = Mapping[str, Value]
 """A request's fields, by name."""
@@ -41,7 +41,7 @@ class Encoder:
     """
 
     def __init__(self, policy: ContextualLadder, segments: list[Segment] | None = None) -> None:
-        self._fields, self._numbers = policy.segments, policy.numbers
+        self._fields, self._numbers, self._policy = policy.segments, policy.all_numbers, policy
         self._most = policy.max_segments
         self.segments = segments or []
         self._places = {each: place for place, each in enumerate(self.segments)}
@@ -53,6 +53,10 @@ class Encoder:
             rule = "must be a mapping from the names of fields to their values"
             raise ParameterError.of("context", given, rule, "for example {'subject': 'law'}")
         get: Any = given.get
+        for name in self._policy.vectors:
+            if (value := get(name)) is not None:
+                given = {**given, **self._policy.spread(name, value)}
+                get = given.get
         numbers = [_number(name, get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
@@ -105,7 +109,7 @@ class Contexts:
             None  # the record of the decision whose context the state has; None for any other
         )
         self._rungs, self._scalars = policy.rung_names, state.scalars
-        self._given = at_place.given(state, len(policy.numbers))
+        self._given = at_place.given(state, len(policy.all_numbers))
         self._chances = at_place.chances(state, len(self._rungs))
         self._weights = state.scalars[at_place.WEIGHT : at_place.WEIGHT + len(self._rungs)]
         self._advice = _advice_rows(policy, state)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats
 from ..base.validation import number_from, set_number, set_whole
+from ..base.vectors import LONGEST_VECTOR, hash_text, project
 from ..errors import ParameterError
 from ..kernels.laws import contextual as kernels
 from ..kernels.laws import contextual_state as at_place
@@ -56,6 +57,11 @@ class ContextualLadder(Policy):
         uniform_share: the largest share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at
             most 1.
         hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0.
+        vectors: the names of fields with a text or an embedding each, such as a prompt. A text is hashed (`hash_text`), an
+            embedding is projected (`project`), and the regression learns from the few numbers that come out, which count
+            towards its 32.
+        vector_length: how many numbers each embedding has, at most 4,096; 0 for texts.
+        vector_numbers: how many numbers each text or embedding becomes, 1 to 32.
 
     >>> import decoupled as dc
     >>> learner = dc.ContextualLadder(segments=("language",)).start(arms=["small", "large"], seed=1)
@@ -74,6 +80,9 @@ class ContextualLadder(Policy):
     max_segments: int = 1000
     uniform_share: float = 0.5
     hedge_rate: float = 1.0
+    vectors: tuple[str, ...] = field(default=(), metadata={"depth": 1})
+    vector_length: int = 0
+    vector_numbers: int = 16
 
     params_type = at_place.Params
     functions = kernels.FUNCTIONS
@@ -84,6 +93,7 @@ class ContextualLadder(Policy):
 
     def __post_init__(self) -> None:
         most = {"segments": 32, "numbers": at_place.MOST_NUMBERS, "advisers": at_place.MOST_ADVISERS}
+        most["vectors"] = at_place.MOST_NUMBERS
         for name, limit in most.items():
             object.__setattr__(self, name, _names(name, getattr(self, name), limit))
         if reserved := set(self.advisers) & set(_NAMES):
@@ -93,6 +103,14 @@ class ContextualLadder(Policy):
         share = number_from("uniform_share", self.uniform_share, 1e-6, 1.0 + 1e-9, "the default is 0.5")
         object.__setattr__(self, "uniform_share", min(share, 1.0))
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")
+        set_whole(self, "vector_length", 0, "0 is for texts", LONGEST_VECTOR)
+        set_whole(self, "vector_numbers", 1, "the default is 16", at_place.MOST_NUMBERS)
+        if (
+            len(set(self.all_numbers)) != len(self.all_numbers)
+            or len(self.all_numbers) > at_place.MOST_NUMBERS
+        ):
+            rule = f"become {self.vector_numbers} numbers each, and with numbers there may be {at_place.MOST_NUMBERS} different"
+            raise ParameterError.of("vectors", self.vectors, rule, "lower vector_numbers, or drop a field")
 
     def __repr__(self) -> str:
         return self._short_repr()
@@ -105,6 +123,42 @@ class ContextualLadder(Policy):
     def rung_names(self) -> tuple[str, ...]:
         """The names of the rungs, in order."""
         return tuple(_NAMES[kind] for kind in self._own_kinds) + self.advisers
+
+    @cached_property
+    def all_numbers(self) -> tuple[str, ...]:
+        """The names of all numbers that the regression learns from; those of the field "prompt" are "prompt.0" and so on.
+
+        >>> import decoupled as dc
+        >>> dc.ContextualLadder(numbers=("tokens",), vectors=("prompt",), vector_numbers=2).all_numbers
+        ('tokens', 'prompt.0', 'prompt.1')
+        """
+        return (*self.numbers, *(key for name in self.vectors for key in self._keys(name)))
+
+    def spread(self, name: str, value: object) -> dict[str, float]:
+        """The numbers that a text or an embedding becomes, by name. Contexts and logs may have these in its place.
+
+        Args:
+            name: the name of the field.
+            value: its value: a text if `vector_length` is 0, else that many numbers.
+
+        >>> import decoupled as dc
+        >>> dc.ContextualLadder(vectors=("e",), vector_length=3, vector_numbers=2).spread("e", [0, 3, 4])
+        {'e.0': 1.4, 'e.1': 1.4}
+        """
+        try:
+            if self.vector_length == 0:
+                found = hash_text(value, self.vector_numbers)  # type: ignore[arg-type]
+            else:
+                found = project(value, self.vector_numbers)
+        except ParameterError as error:
+            raise ParameterError(f"context[{name!r}], a {error}") from None
+        if self.vector_length and len(value) != self.vector_length:  # type: ignore[arg-type]
+            rule = f"has {len(value)} numbers, and vector_length = {self.vector_length}"  # type: ignore[arg-type]
+            raise ParameterError(f"context[{name!r}]: {rule}; use one embedding for all requests")
+        return dict(zip(self._keys(name), found, strict=True))
+
+    def _keys(self, name: str) -> list[str]:
+        return [f"{name}.{each}" for each in range(self.vector_numbers)]
 
     def least_propensity(self, arms: int) -> float:
         """The smallest probability with which any arm is explored, given the number of arms.
@@ -122,18 +176,18 @@ class ContextualLadder(Policy):
     @property
     def _own_kinds(self) -> tuple[int, ...]:
         segmented = (at_place.SEGMENTS, at_place.SHRUNK) if self.segments else ()
-        return (at_place.POOLED, *segmented, *((at_place.LINEAR,) if self.numbers else ()))
+        return (at_place.POOLED, *segmented, *((at_place.LINEAR,) if self.all_numbers else ()))
 
     @property
     def layout(self) -> Layout:
-        return at_place.layout(len(self.numbers), len(self.advisers))
+        return at_place.layout(len(self.all_numbers), len(self.advisers))
 
     def params(self) -> Any:
         kinds = [*self._own_kinds, *(at_place.ADVICE + each for each in range(len(self.advisers)))]
         priors = [_PRIORS[min(kind, at_place.ADVICE)] for kind in kinds]  # the kernel scales them
         empty = [0.0] * (at_place.MOST_RUNGS - len(kinds))
         own = (
-            *(self.uniform_share, self.hedge_rate, len(kinds), bool(self.segments), len(self.numbers)),
+            *(self.uniform_share, self.hedge_rate, len(kinds), bool(self.segments), len(self.all_numbers)),
             len(self.advisers),
             *priors,
             *empty,

@@ -132,7 +132,7 @@ def _check_columns(policy: Policy, table: ContextTable) -> None:
         policy.check(table)
         return
     declared: Any = policy  # which fields it reads is not part of every policy
-    check_columns(table.context, declared.segments, declared.numbers)
+    check_columns(table.context, declared.segments, declared.all_numbers)
     if declared.advisers:
         rule = "cannot give advice in a simulation"
         remedy = "leave them out, or call decide(advice=...) of a learner"
@@ -182,7 +182,7 @@ def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
     segments = table.segment_at(policy.segments)[row_at]
     _, firsts, places = np.unique(segments, return_index=True, return_inverse=True)
     segment_at = np.minimum(firsts.argsort().argsort()[places], policy.max_segments)
-    columns = [np.nan_to_num(table.numbers(name), nan=at_place.MISSING) for name in policy.numbers]
+    columns = [np.nan_to_num(table.numbers(name), nan=at_place.MISSING) for name in policy.all_numbers]
     numbers = np.stack(columns, axis=1) if columns else np.zeros((len(table.losses), 0))
     return RoundContexts(segment_at, numbers, at_place.WANTED, at_place.NUMBERS_AT, at_place.ENTERING)
 

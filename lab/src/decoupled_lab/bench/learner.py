@@ -54,7 +54,7 @@ def requests(policy: ContextualLadder, segments: int) -> list[dict[str, Any]]:
     return [
         {
             "segment": str(luck.randrange(segments)),
-            **{name: luck.gauss(0.0, 1.0) for name in policy.numbers},
+            **{name: luck.gauss(0.0, 1.0) for name in policy.all_numbers},
         }
         for _ in range(1_000)
     ]
