@@ -29,7 +29,7 @@ RELEASE_STAMP := $(RELEASE_VENV)/.installed
 PACKAGES := core serve lab
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --custom-compile-command "make lock" $(PACKAGES:%=--no-emit-package decoupled-bandits-%) --no-emit-package decoupled-bandits
-LOCKED_EXTRAS := --extra dask --extra otel --extra parquet --extra postgres --extra sklearn
+LOCKED_EXTRAS := --extra dask --extra mcp --extra otel --extra parquet --extra postgres --extra sklearn
 IMAGE_EXTRAS := --extra otel --extra postgres
 CORE_EXTRAS := --extra cli --extra client --extra conic --extra dask --extra jit --extra parquet --extra plots --extra simulate
 

@@ -16,6 +16,7 @@ _MODULES = {
     "jit": ("numba", "llvmlite"),
     "lab": ("jinja2", "markupsafe"),
     "litellm": ("litellm",),
+    "mcp": ("mcp", "mcp_types"),
     "otel": ("opentelemetry",),
     "parquet": ("pyarrow",),
     "plots": ("matplotlib", "plotly"),

@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = attach(__name__)
 ELSEWHERE = {
     "serve": (
         *("serve", "mirror", "weights", "health", "config", "init", "keys", "migrate", "doctor", "backup"),
-        *("restore", "audit"),
+        *("restore", "audit", "mcp"),
     ),
     "lab": ("reproduce", "report", "benchmark", "bench"),
 }

@@ -6,11 +6,12 @@ import typer
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
     from . import service
+    from .mcp import mcp
     from .mirror import config, init, mirror, rejudge
     from .weights import weights
 
     managing = (service.migrate, service.doctor, service.backup, service.restore, service.audit)
-    for command in (service.serve, *managing, mirror, rejudge, weights, service.health):
+    for command in (service.serve, *managing, mirror, rejudge, weights, mcp, service.health):
         app.command()(command)
     app.add_typer(service.keys, name="keys")
     app.add_typer(config, name="config")
