@@ -77,35 +77,33 @@ def test_an_assistant_can_tell_whether_it_is_safe_to_switch(service: Service) ->
     assert replay["candidate_minus_served"]["high"] <= 0.1
 
 
-def test_a_file_is_replayed_from_the_folder_of_logs_alone(service: Service, tmp_path: Path) -> None:
+def test_files_come_from_the_folder_of_logs_and_the_assistant_reads_what_is_wrong(
+    service: Service, tmp_path: Path
+) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
-    rows = "explore,exploit,propensity,loss\n" + "a,a,0.5,20\nb,a,0.5,80\n" * 500
     for folder in (logs, tmp_path):
+        rows = "explore,exploit,propensity,loss\n" + "a,a,0.5,20\nb,a,0.5,80\n" * 500
         (folder / "log.csv").write_text(rows)
     (logs / "linked.csv").symlink_to(tmp_path / "log.csv")
     given = {"policy": {"a": 0.5, "b": 0.5}, "loss_range": [0, 100]}
-    names = ("log.csv", "../log.csv", "linked.csv", str(tmp_path / "log.csv"))
-    _, inside, *outside = told(service, *(("replay", {**given, "file": each}) for each in names), logs=logs)
-    assert inside.structured_content["candidate"]["doubly_robust"] == pytest.approx(50.0, abs=1.0)
-    assert all(each.is_error and "folder of --logs" in each.content[0].text for each in outside)
-
-
-def test_the_assistant_reads_what_is_wrong(service: Service) -> None:
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("verdict", {"experiment": "modles"}),
-        ("gate", {"experiment": "models", "arm": "god"}),
-        ("replay", {"policy": "good"}),
-        ("replay", {"policy": "good", "file": "log.csv"}),
-        ("replay", {**REPLAY, "policy": {"name": "FTLP"}}),
-        ("verdict", {"experiment": "models"}),
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("replay", {**given, "file": "../log.csv"}, "folder of logs"),
+        ("replay", {**given, "file": "linked.csv"}, "folder of logs"),
+        ("replay", {**given, "file": str(tmp_path / "log.csv")}, "folder of logs"),
+        ("replay", given, "give either experiment or file"),
+        ("replay", {**REPLAY, "policy": {"name": "FTLP"}}, "FTPL"),
+        ("verdict", {"experiment": "modles"}, "modles"),
+        ("gate", {"experiment": "models", "arm": "god"}, "god"),
     ]
-    _, *wrong, works = told(service, *calls)
-    texts = [each.content[0].text for each in wrong]
-    assert all(each.is_error for each in wrong)
-    assert not works.is_error
-    parts = ("modles", "god", "give either experiment or file", "start the server with --logs", "FTPL")
-    assert [part in text for part, text in zip(parts, texts, strict=True)] == [True] * 5, texts
+    good = ("replay", {**given, "file": "log.csv"})
+    _, *refused, inside = told(service, *((name, given) for name, given, _ in wrong), good, logs=logs)
+    for answer, (_, _, part) in zip(refused, wrong, strict=True):
+        assert answer.is_error
+        assert part in answer.content[0].text
+    assert inside.structured_content["candidate"]["doubly_robust"] == pytest.approx(50.0, abs=1.0)
+    [away] = told(service, ("replay", {**given, "file": "log.csv"}))[1:]
+    assert "the option --logs" in away.content[0].text
 
 
 def test_without_the_sdk_the_command_says_what_to_install() -> None:
