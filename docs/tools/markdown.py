@@ -5,7 +5,7 @@ name's signature and docstring, and an included file its text, so that each file
 """
 
 import ast
-import importlib
+import importlib.util
 import inspect
 import re
 from collections.abc import Iterator
@@ -97,6 +97,12 @@ def assigned(path: str) -> str:
                 ast.Expr(value=ast.Constant(value=str(text))),
             ) if target == name:
                 return f"## `{path} = {ast.unparse(value)}`\n\n{text}\n"
+    for statement in body:  # or the name comes from another module
+        if isinstance(statement, ast.ImportFrom) and name in {each.asname or each.name for each in statement.names}:
+            source = "." * statement.level + (statement.module or "")
+            package = module.rpartition(".")[0] if statement.level else None
+            text = assigned(f"{importlib.util.resolve_name(source, package)}.{name}")
+            return text.replace(text[4 : text.index(" = ")], path, 1)
     raise LookupError(f"{path} is not assigned with a docstring")
 
 

@@ -47,16 +47,16 @@ def evaluate(
     it has grown.
 
     Args:
-        log: what `export` wrote, as the path of a CSV or Parquet file; a data frame; columns by name; or a list of rows.
-            It needs the columns `explore`, `propensity` and `loss`. If it has `baseline`, losses that were predicted for
-            the arms when a decision was made (a mapping, or its JSON), they are the model of the doubly robust estimate.
-            `context` has what was known of each request: a mapping of names to texts, numbers, booleans or None, or its JSON.
-            With `judged`, what a judge said, and `label_probability`, `decision.asked.rho`, a loss is a label, and empty where none was
-            wanted: then everything is about labels, for any judge.
+        log: the path of a CSV or Parquet file, a data frame, columns by name, or a list of rows. It needs the columns
+            `explore`, `propensity` and `loss`. `baseline` (a mapping, or its JSON) has the losses predicted for the arms
+            when the decision was made: they are the model of the doubly robust estimate. `context` (a mapping of names to
+            texts, numbers, booleans or None, or its JSON) has what was known of the request. With `judged`, the judge's
+            loss, and `label_probability`, `decision.asked.rho`, a loss is a label, empty where none was asked for. All
+            estimates are then of the labels, for any judge.
         policy: the candidate; None for none. An arm; a mapping from arms to shares; an array with a law over `arms` for
-        each row of the
-            log; a function that gives an arm or a law for the context of a row, or for its number if the log has no contexts; with `segments`,
-            a mapping; or a policy, which is replayed: in each row, its law of exploitation given the losses known by then.
+            each row of the log; a function that returns an arm or a law for the context of a row, or for its number if the
+            log has no contexts; with `segments`, a mapping from segments to arms; or a policy, which is replayed: in each
+            row, its law of exploitation given the losses known by then.
         loss_range: the lowest and highest possible loss.
         risk: the probability with which an interval may fail.
         drift: whether losses may drift. If no mean ever changes, False mostly gives narrower intervals, and needs no

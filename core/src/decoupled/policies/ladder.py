@@ -61,10 +61,8 @@ class Ladder(Policy):
         top_two_floor: which part of that share they have at least, from 0 to below 1.
         uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, from 0 to below 1. With 0,
             an arm that was bad for long and becomes good may never be seen again, and there is no bound.
-        memory: how many losses, of all arms together, the recent means remember, at least 2. None for no rung with a
-        memory.
-        memory_prior: how much the rung with a memory is trusted at first, where all others together count as 1; above
-        0.
+        memory: how many losses, of all arms together, the recent means remember, at least 2. None: no rung with a memory.
+        memory_prior: how much the rung with a memory is trusted at first, relative to all others together; above 0.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=4, seed=1)
