@@ -98,7 +98,9 @@ def assigned(path: str) -> str:
             ) if target == name:
                 return f"## `{path} = {ast.unparse(value)}`\n\n{text}\n"
     for statement in body:  # or the name comes from another module
-        if isinstance(statement, ast.ImportFrom) and name in {each.asname or each.name for each in statement.names}:
+        if isinstance(statement, ast.ImportFrom) and name in {
+            each.asname or each.name for each in statement.names
+        }:
             source = "." * statement.level + (statement.module or "")
             package = module.rpartition(".")[0] if statement.level else None
             text = assigned(f"{importlib.util.resolve_name(source, package)}.{name}")
