@@ -64,8 +64,8 @@ def test_it_is_a_sum_of_e_processes_that_start_at_every_round() -> None:
         means.append(lookout.alarm.evidence)
     rings = lookout_for(1, 3, every=20.0)
     while rings.alarm.raised == 0:
-        rings.take(rings.taken, seen[rings.taken], sequences)
-    assert rings.taken == 1 + next(n for n, mean in enumerate(means) if mean >= 20.0)
+        rings.take(rings._now.taken, seen[rings._now.taken], sequences)
+    assert rings._now.taken == 1 + next(n for n, mean in enumerate(means) if mean >= 20.0)
     again = Lookout.from_dict(json.loads(json.dumps(lookout.to_dict())))
     assert again.to_dict() == lookout.to_dict()
 

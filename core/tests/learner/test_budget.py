@@ -89,19 +89,6 @@ def test_a_changed_share_counts_from_its_change() -> None:
     assert 880 < sum(looks(meter, 10_000)) < 1_120
 
 
-def test_a_meter_of_a_version_without_a_coin_goes_on() -> None:
-    content = dc.Meter(dc.Budget(share=0.25, cost=1, total=9)).to_dict() | {
-        "decisions": 40,
-        "explored": 10,
-        "spent": "3",
-    }
-    for name in ("coin", "tosses", "above", "asides"):
-        del content[name]
-    meters = [dc.Meter.from_dict(content, seed=seed) for seed in (7, 7, 8)]
-    assert meters[0].used(0.0) == {"share": 0.25, "total": 3.0, "above": 0}
-    assert looks(meters[0], 30) == looks(meters[1], 30) != looks(meters[2], 30)
-
-
 @settings(max_examples=30, deadline=None)
 @given(steps, st.integers(0, 4), st.sampled_from([0.5, 1.0, 10.0]))
 def test_no_window_has_more_than_the_rate(course: list[Step], most: int, seconds: float) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.base.packed import pack_ints, seal, unseal
 from decoupled.inference import Sequences
 from decoupled.inference.sums import Observation
 from decoupled.learner.portable import as_text, from_columns, to_columns
@@ -208,25 +207,6 @@ def test_a_verdict_says_that_losses_wait() -> None:
     assert (verdict.waiting, verdict.left_out, learner.inference.sequences.observed) == (0, 1, 3)
 
 
-def test_a_state_of_a_version_without_a_queue_is_read() -> None:
-    """Its pending decisions are in the queue, in their order."""
-    learner = dc.Ladder().start(3, seed=7)
-    learner.watch()
-    learner.observe(learner.decide(), 0.5)
-    made = learner.decide(count=3)
-    content = unseal(learner.to_json(), "decoupled-learner", 1, "the test")
-    watch = content["watch"]
-    watch["drawn"] = {entry[0]: [entry[4], entry[6]] for entry in watch.pop("queue")}
-    del watch["patience"]
-    old = dc.Learner.from_json(seal("decoupled-learner", 1, content))
-    for each in (learner, old):
-        each.observe(made[1], 0.25)
-        assert each.inference.sequences.observed == 1
-        each.observe(made[0], 0.75)
-        assert each.inference.sequences.observed == 3
-    assert old.to_json() == learner.to_json()
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -241,24 +221,3 @@ def test_what_cannot_be_is_refused_and_changes_nothing(given: dict[str, Any], sa
     with pytest.raises(dc.DecoupledError, match=said):
         learner.watch(**given)
     learner.watch()
-
-
-def test_columns_of_a_version_without_a_queue_are_read() -> None:
-    """As snapshots of the service have them."""
-    learner = dc.Ladder().start(3, seed=7)
-    learner.watch()
-    learner.observe(learner.decide(), 0.5)
-    made = [learner.explore(), *learner.decide(count=2)]
-    content, made_columns = to_columns(learner)
-    columns = made_columns()
-    watch = content["watch"]
-    entries = watch.pop("queue")
-    watch["drawn"] = {}
-    packed = {
-        "exploit": [-1 if each[4] is None else each[4] for each in entries],
-        "law": [each[6] for each in entries],
-    }
-    columns |= {name: pack_ints(np.array(values)) for name, values in packed.items()}
-    columns["laws"], watch["laws"] = watch["laws"], []
-    old = from_columns(as_text(content), columns, [each[1:] for each in made])
-    assert old.to_json() == learner.to_json()

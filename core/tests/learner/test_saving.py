@@ -228,7 +228,12 @@ def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> Non
     """With a good checksum, as from a program that edits states; never another error, and no round before the first."""
     learner = policy.start(["a", "b", "c", "d"], seed=7)
     learner.watch()
-    priced = {"cheapest_within": 0.9, "prices": dict.fromkeys("abcd", 1.0), "risk": 0.9, "drift": False}
+    priced: Any = {
+        "cheapest_within": 0.9,
+        "prices": dict.fromkeys("abcd", 1.0),
+        "risk": 0.9,
+        "drift": False,
+    }
     learner.guardrails = dc.Guardrails(floors={"b": 0.1}, down=["d"], switch_margin=0.1, **priced)
     for loss in (0.25, 0.75):
         learner.observe(learner.decide(), loss)

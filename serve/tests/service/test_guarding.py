@@ -4,7 +4,6 @@ import json
 import random
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import partialmethod
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 import decoupled as dc
 from decoupled.client.errors import Conflict, Invalid
 from decoupled_serve.service.analysis.doctor import examine
-from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
@@ -315,23 +313,6 @@ def test_exploring_falls_when_it_is_decided_and_returns_on_an_alarm(opened: Open
     service.close()
     service = opened()
     assert service.experiments.state("me", "one").result() == before
-    service.close()
-    assert faults(address) == []
-
-
-def test_a_log_from_before_there_was_a_coin_replays(
-    opened: Opened, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service = opened(snapshot_every=15)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
-    service.experiments.set_budget("me", "one", {"share": 0.1, "cost": 1, "total": 9}).result()
-    with monkeypatch.context() as patch:
-        patch.setattr(LiveExperiment, "draw", partialmethod(LiveExperiment.draw, by_coin=False))
-        made = decide(service, count=40)
-    assert [place for place, each in enumerate(made, 1) if each.explore is not None] == [10, 20, 30, 40]
-    service.close()
-    service = opened()
-    decide(service, count=40)
     service.close()
     assert faults(address) == []
 

@@ -109,6 +109,18 @@ def number_from(name: str, value: object, low: float, high: float, remedy: str) 
     return number + 0.0  # normalise -0.0
 
 
+def amount_of(name: str, value: object, remedy: str) -> float:
+    """Check a number of at least 0, such as a price.
+
+    >>> amount_of("cost", 2, "it is an amount of money")
+    2.0
+    """
+    number = as_float(value)
+    if number is None or number < 0.0:
+        raise ParameterError.of(name, value, "must be a finite number of at least 0", remedy)
+    return number + 0.0  # normalise -0.0
+
+
 def share_of(name: str, value: object, remedy: str) -> float:
     """A number from 0 to 1.
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from ..base.spec import Description
 from ..decision import Arm, ByArm, Mode
 from ..errors import ParameterError
+from ..learner.guardrails import GuardrailChanges as GuardrailChanges
 from ..learner.losses import Preference
 from ..learner.seeds import Key, key_text
 from .errors import TEMPORARY, ServiceError, Undelivered, UndeliveredFeedback, identified
@@ -20,42 +21,7 @@ if TYPE_CHECKING:
     from ..learner.learner import Learner
     from ..policies import Policy
 
-# The guardrails and budgets that clients send
-
-
-class GuardrailChanges(TypedDict, total=False):
-    """Guardrails to change; those that are left out stay as they are, and None removes a rule.
-
-    Attributes:
-        pinned: the arm that every decision exploits.
-        floors: the least probability of exploiting each of these arms.
-        holdout: the share of decisions that exploit `control`.
-        control: the arm of the hold-out; None draws one of all arms.
-        incumbent: the arm to exploit until another is known to be better.
-        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment; and
-            that `cheapest_within` ever serves an arm that is worse by more than that.
-        drift: whether losses may drift; False may find a better arm sooner, if no arm's mean loss ever changes.
-        down: the arms that are not available.
-        cheapest_within: the margin of loss within which the cheapest arm is good enough.
-        prices: the price of each arm.
-        switch_margin: the margin of loss beyond which keys move to other arms.
-
-    >>> changes: GuardrailChanges = {"floors": {"small": 0.1}, "holdout": 0.05, "control": "medium"}
-    >>> client.change_guardrails("models", **changes)["guardrails"]["floors"]
-    {'small': 0.1}
-    """
-
-    pinned: Arm | None
-    floors: ByArm | None
-    holdout: float | None
-    control: Arm | None
-    incumbent: Arm | None
-    risk: float | None
-    drift: bool | None
-    down: Sequence[Arm] | None
-    cheapest_within: float | None
-    prices: ByArm | None
-    switch_margin: float | None
+# The budgets that clients send
 
 
 class BudgetLimits(TypedDict, total=False):

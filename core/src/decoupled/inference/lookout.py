@@ -24,8 +24,8 @@ import numpy as np
 
 from ..base.arrays import Bools, Floats
 from ..kernels.betting import RATE
-from .sequences import Sequences
-from .sums import Observation, Sums
+from .sequences import Sequences, anew
+from .sums import Observation
 
 BET = 0.5
 _EVERY = 10  # observations between two looks whether it is decided: each sums what was seen
@@ -51,7 +51,7 @@ class _State(NamedTuple):
     """Everything that a look changes. It is replaced in one step."""
 
     taken: int = 0
-    own: int = 0  # how many of these are in the own sequences
+    own: int = 0  # how many are in the own sequences
     decided: int | None = None
     looks: int = 0
     raised: int = 0
@@ -92,15 +92,10 @@ class Lookout:
         evidence = sum(now.wealth) / max(len(now.wealth), 1)
         return Alarm(now.decided, evidence, now.looks, now.raised)
 
-    @property
-    def taken(self) -> int:
-        """How many observations it took."""
-        return self._now.taken
-
     def take(self, number: int, seen: Observation, sequences: Sequences) -> None:
         """Take the observation that comes after so many others, which is in the sequences; this may be repeated."""
         now = self._now
-        if now.taken != number:
+        if number < now.taken:
             return
         if now.decided is None:
             own = self.own
@@ -113,7 +108,7 @@ class Lookout:
         level, wealth = self._bet(now, seen, sequences._now[0].width)
         taken = now._replace(taken=number + 1, looks=now.looks + 1, level=level, wealth=wealth)
         if sum(wealth) >= self.every * len(wealth):
-            self.own = _anew(sequences)
+            self.own = anew(sequences, drift=sequences.drift)
             taken = taken._replace(
                 own=0, decided=None, raised=now.raised + 1, wealth=(), rivals=(), looks=0
             )
@@ -177,15 +172,3 @@ class Lookout:
         found._now = _State(**state | lists)
         found.own = None if content["since"] is None else Sequences.from_dict(content["since"])
         return found
-
-
-def _anew(sequences: Sequences) -> Sequences:
-    """Sequences of the same arms, of which nothing is known."""
-    old: Sums = sequences.sums
-    label_share = 2.0 / (1.0 + old.width)
-    new = Sequences(
-        sequences.count, old.risk, drift=old.drift, coupled=old.coupled, label_share=label_share
-    )
-    for arm in np.flatnonzero(old.retired).tolist():
-        new.retire(arm)
-    return new

@@ -473,6 +473,16 @@ class Sequences:
         return sequences
 
 
+def anew(sequences: Sequences, drift: bool) -> Sequences:
+    """Sequences of the same arms and the same kind of losses, of which nothing is known."""
+    old = sequences.sums
+    share = 2.0 / (1.0 + old.width)
+    new = Sequences(sequences.count, old.risk, drift=drift, coupled=old.coupled, label_share=share)
+    for arm in np.flatnonzero(old.retired).tolist():
+        new.retire(arm)
+    return new
+
+
 def _checked_loss(loss: object) -> float:
     number = as_float(loss)
     if number is None or not 0.0 <= number <= 1.0:

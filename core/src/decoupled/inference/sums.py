@@ -323,10 +323,8 @@ def share_of_segment(number: int) -> float:
     return 6.0 / (math.pi * number) ** 2
 
 
-_SEGMENTS = (
-    10,
-    1_000,
-)  # at least and at most; with many arms fewer, since each keeps numbers for every pair of them
+# At least and at most; with many arms fewer, since each keeps numbers for every pair of them.
+_SEGMENTS = 10, 1_000
 _SEGMENT_PAIRS = 100_000  # of arms, in all segments together
 
 

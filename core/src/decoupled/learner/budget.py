@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from ..base.turns import TakesTurns, in_turn
-from ..base.validation import as_float, number_in, share_of, whole_number
+from ..base.validation import amount_of, number_in, share_of, whole_number
 from ..decision import Arm, ByArm, Decision, Served
 from ..errors import ParameterError, UnsupportedError
 
@@ -71,10 +71,7 @@ class Budget:
             rule, remedy = f"must not exceed share, {full:g}", "lower it"
             raise ParameterError.of("decided_share", self.decided_share, rule, remedy)
         if self.alarm_every is not None and self.decided_share is None:
-            rule, remedy = (
-                "needs a decided_share",
-                "set decided_share, the share to explore once it is decided",
-            )
+            rule, remedy = "needs a decided_share", "set the share to explore once it is decided"
             raise ParameterError.of("alarm_every", self.alarm_every, rule, remedy)
 
     def __hash__(self) -> int:
@@ -103,17 +100,10 @@ class Budget:
 
     def to_dict(self) -> dict[str, Any]:
         """The limits as plain values, without those that are None. Costs are pairs: an arm may be a number."""
-        costs = [list(pair) for pair in self.cost.items()] if isinstance(self.cost, Mapping) else self.cost
-        values = {
-            "share": self.share,
-            "rate": None if self.rate is None else list(self.rate),
-            "cost": costs,
-            "total": self.total,
-            "allowance": None if self.allowance is None else list(self.allowance),
-            "decided_share": self.decided_share,
-            "alarm_every": self.alarm_every,
-        }
-        return {name: value for name, value in values.items() if value is not None}
+        values = {name: value for name, value in vars(self).items() if value is not None}
+        if isinstance(self.cost, Mapping):
+            values["cost"] = tuple(list(pair) for pair in self.cost.items())
+        return {name: list(each) if isinstance(each, tuple) else each for name, each in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -152,10 +142,7 @@ def _rate(name: str, value: object) -> tuple[int, float]:
 
 
 def _amount(name: str, value: object) -> float:
-    number = as_float(value)
-    if number is None or number < 0.0:
-        raise ParameterError.of(name, value, "must be a number from 0 on", "it is an amount of money")
-    return number + 0.0
+    return amount_of(name, value, "it is an amount of money")
 
 
 def _cost(name: str, value: object) -> float | dict[Arm, float]:
@@ -284,10 +271,8 @@ class Meter(TakesTurns):
         budget = self.budget
         if budget.decided_share is None:
             return budget.share
-        if learner is not None:
-            learner._look_out(budget.alarm_every or ALARM_EVERY)
-            if learner._is_decided:
-                return budget.decided_share
+        if learner is not None and learner._is_decided(budget.alarm_every or ALARM_EVERY):
+            return budget.decided_share
         return 1.0 if budget.share is None else budget.share
 
     def limit(self, arms: Iterable[Arm], now: float, share: float | None = None) -> str | None:
@@ -324,11 +309,6 @@ class Meter(TakesTurns):
 
         return hashed(f"coin-{self._coin}-{self._tosses}")
 
-    def exceeds_share(self) -> bool:
-        """Whether one more look would be more than the share of the decisions until now, the rule before there was a coin."""
-        share = self.budget.share
-        return share is not None and self.explored + 1 > _exact(share) * (self.decisions + 1)
-
     def count(self, explored: Arm | None, now: float, key: str | int | None = None) -> Aside:
         """Count a decision, and set aside the declared price of the arm that it explores, if any.
 
@@ -340,35 +320,35 @@ class Meter(TakesTurns):
         Returns:
             What is set aside.
         """
-        if explored is None:
-            self._tosses += 1
-            self.decisions += 1
-            return Aside(Decimal(0), None)
-        cost = Decimal(0) if self.budget.cost is None else _exact(self.budget.cost_of(explored))
-        self._begin_period(now)
-        aside = Aside(cost, self._period)
-        if self.budget.rate is not None:
-            self._times.append(
-                now
-            )  # first: if there is an interrupt, one too many is counted rather than one too few
+        aside = Aside(Decimal(0), None)
+        if explored is not None:
+            self._begin_period(now)
+            aside = Aside(_exact(self.budget.cost_of(explored)), self._period)
+            if self.budget.rate is not None:
+                # First: if there is an interrupt, one too many is counted rather than one too few.
+                self._times.append(now)
+            self.explored += 1
+            self.spent += aside.amount
+            self.spent_in_period += aside.amount
+            if key is not None and self.budget.cost is not None:
+                self._asides[key] = aside
         self._tosses += 1
         self.decisions += 1
-        self.explored += 1
-        self.spent += cost
-        self.spent_in_period += cost
-        if key is not None and self.budget.cost is not None:
-            self._asides[key] = aside
         return aside
 
-    def charge(self, look: Decision | Aside | str | int, cost: float | None) -> None:
+    @in_turn
+    def charge(
+        self, look: Decision | Aside | str | int, cost: float | None, declared: float | None = None
+    ) -> None:
         """Replace what was set aside for a look by what it really cost, in the period in which it was decided.
 
-        A look that is charged already, or for which nothing was set aside, changes nothing. One that is dearer than declared
-        is paid and counted in `above`.
+        A decision or a key that is charged already, or for which nothing was set aside, changes nothing. A look that is dearer
+        than declared is paid and counted in `above`.
 
         Args:
-            look: the decision, its id or its key, or what `count` returned.
+            look: the decision, its id or its key, or what `count` returned, which you must charge once.
             cost: the real price of the look and its judgement; None if it stays at what was declared.
+            declared: the declared price, if more was set aside; None if not.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(cost=0.5, total=3))
@@ -378,17 +358,14 @@ class Meter(TakesTurns):
         {'total': 0.75, 'above': 1}
         """
         price = None if cost is None else _exact(_amount("cost", cost))
-        if not isinstance(look, Aside):
-            found = self._asides.pop(look.id if isinstance(look, Decision) else look, None)
-            if found is None:
-                return
-            look = found
-        if price is None:
+        key = look.id if isinstance(look, Decision) else look
+        aside = key if isinstance(key, Aside) else self._asides.pop(key, None)
+        if aside is None or price is None:
             return
-        self.spent += price - look.amount
-        if look.period == self._period:
-            self.spent_in_period += price - look.amount
-        self.above += price > look.amount
+        self.spent += price - aside.amount
+        if aside.period == self._period:
+            self.spent_in_period += price - aside.amount
+        self.above += price > (aside.amount if declared is None else _exact(declared))
 
     def _in_window(self, now: float) -> int:
         """How many explorations are in the window that ends now."""
@@ -405,6 +382,7 @@ class Meter(TakesTurns):
         if self._period is None or period > self._period:  # a clock that goes back begins no period
             self._period, self.spent_in_period = period, Decimal(0)
 
+    @in_turn
     def used(self, now: float) -> dict[str, float]:
         """What counts against each limit now, by its name, and how many looks were above their declared price.
 
@@ -445,9 +423,8 @@ class Meter(TakesTurns):
             later.decisions, later.explored = self.decisions, self.explored
         if budget.rate is not None and self.budget.rate is not None:
             later._times.extend(self._times)
-        same = (
-            budget.allowance and self.budget.allowance and budget.allowance[1] == self.budget.allowance[1]
-        )
+        old, new = self.budget.allowance, budget.allowance
+        same = old is not None and new is not None and old[1] == new[1]
         if same:
             later._period, later.spent_in_period = self._period, self.spent_in_period
         if budget.cost is not None:
@@ -456,6 +433,7 @@ class Meter(TakesTurns):
                 later._asides[key] = each if same else each._replace(period=-1)
         return later
 
+    @in_turn
     def to_dict(self) -> dict[str, Any]:
         """The budget and what was spent, as plain values."""
         return {
@@ -473,19 +451,12 @@ class Meter(TakesTurns):
         }
 
     @classmethod
-    def from_dict(
-        cls,
-        values: Mapping[str, Any],
-        *,
-        clock: Callable[[], float] = time.time,
-        seed: int | str | None = None,
-    ) -> "Meter":
+    def from_dict(cls, values: Mapping[str, Any], *, clock: Callable[[], float] = time.time) -> "Meter":
         """Restore what `to_dict` wrote.
 
         Args:
             values: what `to_dict` returned.
             clock: gives the time in seconds.
-            seed: of the coin, if `values` are of a version without one.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(cost=0.1, total=3))
@@ -493,12 +464,11 @@ class Meter(TakesTurns):
         >>> dc.Meter.from_dict(meter.to_dict()).used(now=1.0)
         {'total': 0.1, 'above': 0}
         """
-        meter = cls(Budget.from_dict(values["budget"]), clock=clock, seed=values.get("coin", seed))
+        meter = cls(Budget.from_dict(values["budget"]), clock=clock, seed=values["coin"])
         meter.decisions, meter.explored = values["decisions"], values["explored"]
-        meter._tosses = values.get("tosses", meter.decisions)
+        meter._tosses, meter.above, meter._period = values["tosses"], values["above"], values["period"]
         meter.spent, meter.spent_in_period = Decimal(values["spent"]), Decimal(values["spent_in_period"])
-        meter.above, meter._period = values.get("above", 0), values["period"]
-        for key, amount, period in values.get("asides", ()):
+        for key, amount, period in values["asides"]:
             meter._asides[key] = Aside(Decimal(amount), period)
         meter._times.extend(values["times"])
         return meter

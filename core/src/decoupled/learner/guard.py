@@ -1,6 +1,7 @@
 """Guardrails at work: from the arm that the policy drew to the arm that is served, and a learner's calls about them."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 WHOLE = -1  # in place of a segment, where none are told apart
 
 
+@dataclass(slots=True, eq=False)
 class Guard:
     """The guardrails of one learner, and the state of their own draws.
 
@@ -42,21 +44,20 @@ class Guard:
         frozen: the law that keys draw from, by the arms' places; None without a margin for switches.
     """
 
-    __slots__ = ("draws", "frozen", "next_look", "released", "rules", "shown")
-
-    def __init__(
-        self, rules: Guardrails, draws: int = 0, released: bool = False, next_look: int = 0
-    ) -> None:
-        self.rules, self.draws, self.released, self.next_look = rules, draws, released, next_look
-        self.shown: dict[int, tuple[int, list[int]]] = {}
-        self.frozen: Floats | None = None
+    rules: Guardrails
+    draws: int = 0
+    released: bool = False
+    next_look: int = 0
+    shown: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
+    frozen: Floats | None = None
 
     def following(self, rules: Guardrails) -> "Guard":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
         same = rules.incumbent == self.rules.incumbent
-        guard = Guard(rules, self.draws, self.released and same, self.next_look if same else 0)
-        guard.frozen = None if rules.switch_margin is None else self.frozen
-        return guard
+        frozen = None if rules.switch_margin is None else self.frozen
+        return Guard(
+            rules, self.draws, self.released and same, self.next_look if same else 0, frozen=frozen
+        )
 
     def with_arms(self, count: int) -> "Guard":
         """The guard for so many arms: keys do not draw those that came until the frozen law is replaced."""
@@ -64,17 +65,6 @@ class Guard:
         if guard.frozen is not None:
             guard.frozen = np.pad(guard.frozen, (0, count - len(guard.frozen)))
         return guard
-
-    def is_due(self, observed: int) -> bool:
-        """Whether to look, after so many observations, if another arm is better than the incumbent.
-
-        A look costs more than an observation, so looks become rarer: the last one is ten observations old, or 5 %.
-        """
-        return self.rules.incumbent is not None and not self.released and observed >= self.next_look
-
-    def looked(self, observed: int, released: bool) -> None:
-        """Remember what a look found after so many observations."""
-        self.released, self.next_look = released, observed + max(10, observed // 20)
 
     def available(self, part: Ints | None, arms: ArmNames) -> Ints | None:
         """The places of the available arms, without those that are down; None for all."""
@@ -178,28 +168,23 @@ class Guard:
         """Everything as plain values; nothing if there never was a rule."""
         if not self.rules and self.draws == 0:
             return {}
-        state: dict[str, Any] = {
-            "draws": self.draws,
-            "released": self.released,
-            "next_look": self.next_look,
-        }
+        state: dict[str, Any] = {"rules": self.rules.to_dict()}
+        state |= {name: getattr(self, name) for name in ("draws", "released", "next_look")}
         if self.shown and not self.rules.drift:  # else it follows from the evidence of now
             state["shown"] = [[segment, *seen] for segment, seen in self.shown.items()]
         if self.frozen is not None:
             state["frozen"] = self.frozen.tolist()
-        return {"guard": {"rules": self.rules.to_dict(), **state}}
+        return {"guard": state}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Guard":
         """Restore the result of `to_json`."""
         if "guard" not in content:
             return cls(Guardrails())
-        saved = content["guard"]
-        state = (saved["draws"], saved["released"], saved["next_look"])
-        guard = cls(Guardrails.from_dict(saved["rules"]), *state)
-        guard.shown = {segment: (until, serials) for segment, until, serials in saved.get("shown", ())}
-        guard.frozen = np.array(saved["frozen"], np.float64) if "frozen" in saved else None
-        return guard
+        saved = dict(content["guard"])
+        shown = {segment: (until, serials) for segment, until, serials in saved.pop("shown", ())}
+        frozen = np.array(saved.pop("frozen"), np.float64) if "frozen" in saved else None
+        return cls(Guardrails.from_dict(saved.pop("rules")), **saved, shown=shown, frozen=frozen)
 
 
 def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
@@ -279,7 +264,7 @@ class Guarded(TakesTurns):
             watch.segments = {} if by_segment else None
         if watch is not None and rules.incumbent != self._guard.rules.incumbent:
             watch.keep_drawn(self._waiting, self._running)
-            watch = watch.with_trial(self._running.serials, tried=rules.incumbent is not None)
+            watch = watch.with_trial(tried=rules.incumbent is not None)
         self._replace(guard=self._guard.following(rules), watch=watch)
         self._keep_evidence()
         self._judge()
@@ -373,7 +358,7 @@ class Guarded(TakesTurns):
         margin = (rules.cheapest_within or 0.0) / (self._losses.high - self._losses.low)
         found = within(sequences.sums, margin, rules.risk * share, rules.drift).tolist()
         observed = sequences.observed
-        guard.shown[segment] = observed + (1 if rules.drift else max(10, observed // 20)), found
+        guard.shown[segment] = observed + 1 if rules.drift else _rarer(observed), found
 
     def _judge(self) -> None:
         """Judge by what was observed which arms are good enough, and the law that keys draw from."""
@@ -396,14 +381,18 @@ class Guarded(TakesTurns):
 
     def _judge_incumbent(self, watch: "Watch") -> None:
         """Release the incumbent once what was observed since it was set shows that another arm is better."""
-        guard = self._guard
-        if guard.rules.incumbent is not None and guard.is_due(watch.judges.observed):
+        guard, rules, observed = self._guard, self._guard.rules, watch.judges.observed
+        if rules.incumbent is not None and not guard.released and observed >= guard.next_look:
             from ..inference.verdicts import is_beaten
 
-            rules = guard.rules
             serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
-            released = is_beaten(watch.judges, serial, rules.risk, rules.drift)
-            guard.looked(watch.judges.observed, released)
+            guard.released = is_beaten(watch.judges, serial, rules.risk, rules.drift)
+            guard.next_look = _rarer(observed)
+
+
+def _rarer(observed: int) -> int:
+    """When to look next. A look costs more than an observation, so the last one is ten observations old, or 5 %."""
+    return observed + max(10, observed // 20)
 
 
 def _check_type(rules: object) -> None:

@@ -1,10 +1,10 @@
 """Guardrails: rules about the arm that is served, whatever the policy has drawn."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict, Unpack
 
-from ..base.validation import LEAST_RISK, as_float, number_in, share_of
+from ..base.validation import LEAST_RISK, amount_of, number_in, share_of
 from ..decision import Arm, ByArm
 from ..errors import ArmError, ParameterError, UnsupportedError, near_name
 from .arms import ArmNames, listed
@@ -13,39 +13,39 @@ MOST_PRICED = 100  # arms, those that confidence sequences compare two by two
 _NO_RISK = "the default is 0.05"
 
 
-class GuardrailFields(TypedDict, total=False):
-    """Guardrails to set; those that are left out stay as they are. `Guardrails` explains each in full.
+class GuardrailChanges(TypedDict, total=False):
+    """Guardrails to change; those that are left out stay as they are, and None removes a rule. `Guardrails` explains each.
 
     Attributes:
-        pinned: the arm to exploit in every decision; None for no pin.
+        pinned: the arm that every decision exploits.
         floors: the least probability of exploiting each of these arms.
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of the available arms.
-        incumbent: the arm to exploit until another is known to be better; None for none.
+        incumbent: the arm to exploit until another is known to be better.
         risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment; and
             that `cheapest_within` ever serves an arm that is worse by more than the margin.
-        drift: whether losses may drift.
-        down: arms that are not available.
-        cheapest_within: the margin of loss within which the cheapest arm is good enough; None for no such rule.
+        drift: whether losses may drift; False may find a better arm sooner, if no arm's mean loss ever changes.
+        down: the arms that are not available.
+        cheapest_within: the margin of loss within which the cheapest arm is good enough.
         prices: the price of each arm, for `cheapest_within`.
-        switch_margin: the margin of loss beyond which keys move to other arms; None for as soon as the policy says.
+        switch_margin: the margin of loss beyond which keys move to other arms.
 
     >>> import decoupled as dc
-    >>> changes: GuardrailFields = {"pinned": "a", "holdout": 0.05}
-    >>> dc.Guardrails().updated(**changes).holdout
+    >>> changes: GuardrailChanges = {"pinned": None, "holdout": 0.05}
+    >>> dc.Guardrails(pinned="a").updated(**changes).holdout
     0.05
     """
 
     pinned: Arm | None
-    floors: ByArm
-    holdout: float
+    floors: ByArm | None
+    holdout: float | None
     control: Arm | None
     incumbent: Arm | None
-    risk: float
-    drift: bool
-    down: Sequence[Arm]
+    risk: float | None
+    drift: bool | None
+    down: Sequence[Arm] | None
     cheapest_within: float | None
-    prices: ByArm
+    prices: ByArm | None
     switch_margin: float | None
 
 
@@ -119,9 +119,9 @@ class Guardrails:
         set_field = object.__setattr__
         for name in ("cheapest_within", "switch_margin"):
             if getattr(self, name) is not None:
-                set_field(self, name, _checked_amount(name, getattr(self, name), "None for no such rule"))
-        set_field(self, "prices", _checked_prices(self.prices))
-        set_field(self, "floors", _checked_floors(self.floors))
+                set_field(self, name, amount_of(name, getattr(self, name), "None for no such rule"))
+        set_field(self, "prices", _by_arm("prices", self.prices, amount_of, "in any unit"))
+        set_field(self, "floors", _by_arm("floors", self.floors, share_of, "it is a probability"))
         set_field(self, "down", _checked_down(self.down))
         set_field(self, "holdout", share_of("holdout", self.holdout, "it is a probability"))
         set_field(self, "risk", number_in("risk", self.risk, LEAST_RISK, 1.0, _NO_RISK))
@@ -162,19 +162,21 @@ class Guardrails:
         """Whether a rule may serve another arm than the policy drew; `down` does not."""
         return bool(self.updated(down=()))
 
-    def updated(self, **changes: Unpack[GuardrailFields]) -> Self:
+    def updated(self, **changes: Unpack[GuardrailChanges]) -> Self:
         """The same rules with some of them changed.
 
         Args:
-            **changes: the rules to change, by name: see `GuardrailFields`.
+            **changes: the rules to change, by name; None removes a rule: see `GuardrailChanges`.
 
         >>> import decoupled as dc
         >>> dc.Guardrails(pinned="a", floors={"b": 0.1}).updated(pinned=None)
         Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, drift=True, down=(), cheapest_within=None, prices={}, switch_margin=None)
         """
         if "cheapest_within" in changes and changes["cheapest_within"] is None:
-            changes.setdefault("prices", {})  # they belong to that rule
-        return replace(self, **changes)
+            changes.setdefault("prices", None)  # they belong to that rule
+        none, given = vars(Guardrails()), dict[str, Any](changes)
+        given |= {name: none.get(name) for name, value in given.items() if value is None}
+        return replace(self, **given)
 
     def check_arms(self, arms: ArmNames) -> None:
         """Raise an error if a rule names something that is not an arm, or leaves no arm available.
@@ -255,10 +257,11 @@ class Guardrails:
 
     def to_dict(self) -> dict[str, Any]:
         """The rules as plain values, without those that have their defaults. Floors are pairs: an arm may be a number."""
-        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        values |= {name: [list(pair) for pair in values[name].items()] for name in ("floors", "prices")}
-        values["down"] = list(self.down)
-        return {name: value for name, value in values.items() if value != _PLAIN.get(name)}
+        none = vars(Guardrails())
+        values = {name: value for name, value in vars(self).items() if value != none[name]}
+        for name in values.keys() & {"floors", "prices"}:
+            values[name] = [list(pair) for pair in values[name].items()]
+        return values if not self.down else {**values, "down": list(self.down)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -275,37 +278,14 @@ class Guardrails:
         return cls(**{**values, **{name: dict(values.get(name, [])) for name in ("floors", "prices")}})
 
 
-_PLAIN: dict[str, Any] = {
-    "holdout": 0.0,
-    "risk": 0.05,
-    "drift": True,
-    "floors": [],
-    "prices": [],
-    "down": [],
-}
-
-
-def _checked_floors(floors: object) -> dict[Arm, float]:
-    if not isinstance(floors, Mapping):
-        rule = "must be a mapping from arms to probabilities"
-        raise ParameterError.of("floors", floors, rule, "for example {'a': 0.1}")
-    return {
-        arm: share_of(f"floors[{arm!r}]", least, "it is a probability") for arm, least in floors.items()
-    }
-
-
-def _checked_prices(prices: object) -> dict[Arm, float]:
-    if not isinstance(prices, Mapping):
-        rule = "must be a mapping from arms to prices"
-        raise ParameterError.of("prices", prices, rule, "for example {'small': 0.2, 'large': 3.0}")
-    return {arm: _checked_amount(f"prices[{arm!r}]", price, "in any unit") for arm, price in prices.items()}
-
-
-def _checked_amount(name: str, value: object, remedy: str) -> float:
-    number = as_float(value)
-    if number is None or number < 0.0:
-        raise ParameterError.of(name, value, "must be a finite number of at least 0", remedy)
-    return number + 0.0  # normalise -0.0
+def _by_arm(
+    name: str, given: object, check: Callable[[str, object, str], float], remedy: str
+) -> dict[Arm, float]:
+    if not isinstance(given, Mapping):
+        raise ParameterError.of(
+            name, given, "must be a mapping from arms to numbers", "for example {'a': 0.1}"
+        )
+    return {arm: check(f"{name}[{arm!r}]", each, remedy) for arm, each in given.items()}
 
 
 def _checked_down(down: object) -> tuple[Arm, ...]:

@@ -1012,9 +1012,8 @@ class Learner(Guarded):
         part = self._part(some)
         self._keep_evidence()
         self._enter(told, new=False)
-        good = (
-            self._good_enough() if guarded else ()
-        )  # before the law, whose copy of some arms may leave the context
+        # Before the law, whose copy of some arms may leave the context.
+        good = self._good_enough() if guarded else ()
         law = self._running.law(name, part)
         return self._guard.law(law, self._arms, part, good) if guarded and self._guard.rules else law
 
@@ -1069,8 +1068,9 @@ class Learner(Guarded):
         expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
         self._replace(watch=self._new_watch(risk, drift, wait, expired))
 
-    def _look_out(self, every: float) -> None:
-        """Look out for a change of the verdict, for a budget with a `decided_share`."""
+    @in_turn
+    def _is_decided(self, every: float) -> bool:
+        """Whether an arm is decided to be the best, without an alarm since, for a budget with a `decided_share`."""
         if self._watch is None:
             raise UnsupportedError(
                 "budget.decided_share: this learner is not watched, so nothing is ever decided; call watch() first"
@@ -1081,18 +1081,8 @@ class Learner(Guarded):
                 "best for some; leave it out"
             )
         if self._watch.lookout is None or self._watch.lookout.every != every:
-            self._replace_lookout(every)
-
-    @in_turn
-    def _replace_lookout(self, every: float) -> None:
-        assert self._watch is not None
-        self._replace(watch=self._watch.looking_out(every))
-
-    @property
-    def _is_decided(self) -> bool:
-        """Whether an arm is decided to be the best, and no alarm was raised since."""
-        lookout = None if self._watch is None else self._watch.lookout
-        return lookout is not None and lookout.alarm.decided is not None
+            self._replace(watch=self._watch.looking_out(every))
+        return self._watch.lookout is not None and self._watch.lookout.alarm.decided is not None
 
     @in_turn
     def _unwatch(self) -> None:

@@ -181,7 +181,7 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
 
 
 def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> None:
-    waiting, watch = learner._waiting, learner._watch
+    waiting = learner._waiting
     shared: list[Any] = [baseline_from_json(each) for each in columns["baselines"]]
     shared.append(None)  # the place of _NONE
     tag, pending = waiting.tag, waiting.decisions
@@ -206,9 +206,6 @@ def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[A
         if learner._running.contexts is not None:
             learner._running.contexts.check(one[3])
         pending[name] = one
-    if watch is not None and "laws" in columns:  # of a version without a queue
-        drawn = zip(*(unpack_ints(columns[name]).tolist() for name in ("exploit", "law")), strict=True)
-        watch.adopt(waiting, drawn, columns["laws"])
 
 
 # A look inside a running policy, for whoever writes one

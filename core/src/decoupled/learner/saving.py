@@ -212,19 +212,14 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
-    own = None if watch.lookout is None else watch.lookout.own
-    for each in (watch.sequences, watch.trial, watch.judged, own, *(watch.segments or {}).values()):
-        if each is not None:
-            _check("watch", each, each.count == born)
+    for each in watch.all_sequences():
+        _check("watch", each, each.count == born)
     # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
     _check("watch", "its segments", all(type(place) is int for place in (watch.segments or {})))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
     checked_patience(watch.patience)
     watch.made = waiting.made
-    if "drawn" in content["watch"]:  # of a version without a queue
-        drawn = (content["watch"]["drawn"][key] for key in waiting.decisions)
-        watch.adopt(waiting, drawn, content["watch"]["laws"])
     _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
     for key, seen in watch.queue.items():
         _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, born)))

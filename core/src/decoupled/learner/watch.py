@@ -6,7 +6,6 @@ late in a way that depends on the arm or its loss: what has come by some moment 
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..decision import Arm
 from ..inference.judging import JudgeSums
 from ..inference.lookout import Lookout
 from ..inference.ordering import PATIENCE
-from ..inference.sequences import Sequences
+from ..inference.sequences import Sequences, anew
 from ..inference.sums import Observation, most_segments
 from .arms import Serials
 from .labels import Judged, Judgement, Labels
@@ -45,9 +44,9 @@ class Watch:
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
         self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
-        # The decision on its way from the queue to the sequences, and how many they, the trial, those left out, those judged,
-        # those of its segment and those that the lookout took were.
-        self._place: tuple[str, int, int | None, int, int, int, int] | None = None
+        # The decision on its way from the queue to the sequences, how many each of these had before, and how many were left
+        # out and judged.
+        self._place: tuple[str, list[int], int, int] | None = None
         # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
@@ -65,12 +64,12 @@ class Watch:
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
-    def with_trial(self, serials: Serials, tried: bool) -> "Watch":
+    def with_trial(self, tried: bool) -> "Watch":
         """A copy that judges an incumbent by decisions that are made from now on; or by none, if there is no incumbent."""
         copy = self.copy()
         copy.before, copy.trial = set(self.queue) if tried else set(), None
         if tried and (copy.before or copy.sequences.observed > 0):
-            copy.trial = copy._beside(serials)
+            copy.trial = anew(copy.sequences, drift=True)
         return copy
 
     @property
@@ -107,7 +106,7 @@ class Watch:
                 running.contexts.recall(baseline, running.serials)
                 running.contexts.derive()
                 self._law = None
-                self._note_segment(decision.id, running.contexts.segment, running.serials)
+                self._note_segment(decision.id, running.contexts.segment)
             born, law = running.serials.born, None
             # Whether there is room must not depend on the arm drawn: a round with a law is bet on otherwise.
             room = (len(self.queue) + 1) * born <= MOST_NUMBERS
@@ -121,22 +120,13 @@ class Watch:
             self._release()
         self._release()
 
-    def _note_segment(self, key: str, place: int, serials: Serials) -> None:
+    def _note_segment(self, key: str, place: int) -> None:
         """Count a decision for its segment, if there is room for that."""
         known = self.segments
-        if known is None or (place not in known and len(known) >= most_segments(serials.born)):
-            return
-        if place not in known:
-            known[place] = self._beside(serials)
-        self.segment_of[key] = place
-
-    def _beside(self, serials: Serials) -> Sequences:
-        """Sequences that begin now, of the same losses."""
-        sums = self.sequences.sums
-        share = 2.0 / (1.0 + sums.width)
-        return _followed(
-            Sequences(serials.born, sums.risk, coupled=sums.coupled, label_share=share), serials
-        )
+        if known is not None and (place in known or len(known) < most_segments(self.sequences.count)):
+            if place not in known:
+                known[place] = anew(self.sequences, drift=True)
+            self.segment_of[key] = place
 
     def _law_of(self, pending: Pending, running: Running) -> Floats:
         """The law of exploration by serial."""
@@ -161,13 +151,6 @@ class Watch:
             available = tuple(np.flatnonzero(law).tolist())
         rho = decision.asked.rho if decision.asked is not None else 1.0
         self.queue[decision.id] = Observation(serial, weight, math.nan, exploit, available, law, rho)
-
-    def adopt(self, waiting: Waiting, drawn: Iterable[Any], laws: list[Any]) -> None:
-        """Put pending decisions into the queue, given their exploited arms and laws as versions without one wrote them."""
-        known = [np.array(law, np.float64) for law in laws]
-        for pending, (exploit, law) in zip(waiting.decisions.values(), drawn, strict=True):
-            served = None if exploit is None or exploit < 0 else exploit
-            self.put(pending, served, None if law is None or law < 0 else known[law], self.sequences.count)
 
     # Learning
 
@@ -215,25 +198,18 @@ class Watch:
     def _add(self, key: str, seen: Observation | None) -> None:
         sequences, trial = self.sequences, None if key in self.before else self.trial
         segment = (self.segments or {}).get(self.segment_of.get(key, -1))
+        kept = [each for each in (sequences, trial, segment) if each is not None]
         if self._place is None or self._place[0] != key:
-            tried = None if trial is None else trial.observed
             judged = 0 if self.judge is None else self.judge.count
-            own = 0 if segment is None else segment.observed
-            looked = 0 if self.lookout is None else self.lookout.taken
-            self._place = key, sequences.observed, tried, sequences.left_out, judged, own, looked
-        _, number, tried, left_out, judged, own, looked = self._place
+            self._place = key, [each.observed for each in kept], sequences.left_out, judged
+        _, numbers, left_out, judged = self._place
         if seen is None and sequences.left_out == left_out:
             sequences.leave_out()
         elif seen is not None:
-            if (
-                seen.law is not None and len(seen.law) < sequences.count
-            ):  # arms that came later had no chance
+            if seen.law is not None and len(seen.law) < sequences.count:  # arms that came later: no chance
                 seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
-            sequences.add_once(number, seen)
-            if trial is not None and tried is not None:
-                trial.add_once(tried, seen)
-            if segment is not None:
-                segment.add_once(own, seen)
+            for each, number in zip(kept, numbers, strict=True):
+                each.add_once(number, seen)
             if self.judged is not None and self.judge is not None and key in self.judgements:
                 (loss, position), label, fallback = self.judgements[key]
                 arm, weight, _, exploit, available, law, _ = seen
@@ -241,7 +217,7 @@ class Watch:
                 missing = label is None and fallback is not None
                 self.judge.add_once(judged, seen.explore, loss, label, position, missing)
             if self.lookout is not None:
-                self.lookout.take(looked, seen, sequences)
+                self.lookout.take(numbers[0], seen, sequences)
         if self.released is not None:
             self.released[key] = seen
 
@@ -252,6 +228,12 @@ class Watch:
         self.sequences.add(Observation(serial, weight, loss, rho=rho))
 
     # Arms
+
+    def all_sequences(self) -> list[Sequences]:
+        """All that are kept."""
+        since = None if self.lookout is None else self.lookout.own
+        some = self.sequences, self.trial, self.judged, since, *(self.segments or {}).values()
+        return [each for each in some if each is not None]
 
     def copy(self) -> "Watch":
         """The same, with sequences that go on independently; the queue is shared."""
@@ -279,10 +261,12 @@ class Watch:
     def following(self, serials: Serials) -> "Watch":
         """A copy with arms added and retired, so that those left are those of the learner."""
         copy = self.copy()
-        since = None if copy.lookout is None else copy.lookout.own
-        for each in (copy.sequences, copy.trial, copy.judged, since, *(copy.segments or {}).values()):
-            if each is not None:
-                _followed(each, serials)
+        live = range(serials.born) if serials.kept is None else serials.kept.tolist()
+        for each in copy.all_sequences():
+            if serials.born > each.count:
+                each.add_arms(serials.born - each.count)
+            for gone in set(each.live).difference(live):
+                each.retire(gone)
         if copy.lookout is not None:
             copy.lookout.look(copy.sequences)
         return copy
@@ -291,9 +275,8 @@ class Watch:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values. Equal laws are there once."""
-        laws: dict[
-            bytes, int
-        ] = {}  # by value: decisions share objects, but not with those that were restored
+        # By value: decisions share objects, but not with those that were restored.
+        laws: dict[bytes, int] = {}
         queue = [[key, *_entry_to_json(seen, laws)] for key, seen in self.queue.items()]
         return {
             "sequences": self.sequences.to_dict(),
@@ -324,12 +307,11 @@ class Watch:
     def from_json(cls, content: dict[str, Any]) -> "Watch":
         """Restore the result of `to_json`."""
         sequences = Sequences.from_dict(content["sequences"])
-        patience = content.get("patience", PATIENCE)
-        watch = cls(sequences, content["weighs"], patience, content.get("expired_loss"))
+        watch = cls(sequences, content["weighs"], content["patience"], content["expired_loss"])
         if "trial" in content:
             watch.trial, watch.before = Sequences.from_dict(content["trial"]), set(content["before"])
         laws = [np.array(law, np.float64) for law in content["laws"]]
-        for key, *entry in content.get("queue", ()):
+        for key, *entry in content["queue"]:
             watch.queue[key] = _entry_from_json(entry, laws) if entry else None
         if "segments" in content:
             known, segment_of = content["segments"]
@@ -368,16 +350,3 @@ def _entry_from_json(entry: list[Any], laws: list[Floats]) -> Observation:
         None if law is None else laws[law],
         *rho,
     )
-
-
-def _followed(sequences: Sequences, serials: Serials) -> Sequences:
-    """The sequences, with arms added and retired so that those left are these."""
-    if serials.born > sequences.count:
-        sequences.add_arms(serials.born - sequences.count)
-    for gone in set(sequences.live) - set(_live(serials)):
-        sequences.retire(gone)
-    return sequences
-
-
-def _live(serials: Serials) -> list[int]:
-    return list(range(serials.born)) if serials.kept is None else serials.kept.tolist()

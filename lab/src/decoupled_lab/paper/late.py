@@ -150,12 +150,8 @@ class Looks(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        return Section(
-            told("looks"),
-            tuple(looks_claims(cells)),
-            (looks_picture(cells),),
-            (regret_table(cells, NAMES),),
-        )
+        tables = (regret_table(cells, NAMES),)
+        return Section(told("looks"), tuple(looks_claims(cells)), (looks_picture(cells),), tables)
 
 
 def looks_picture(cells: dict[str, Results]) -> Picture:
@@ -163,27 +159,16 @@ def looks_picture(cells: dict[str, Results]) -> Picture:
     at, first = np.array(SHARES), next(iter(cells.values()))
     panels = []
     for title, world in BENCHMARKS.items():
+        here = [cells[by_share(title, share)] for share in SHARES]
         series = [
-            mean_series(
-                NAMES[policy.label],
-                at,
-                [cells[by_share(title, share)].final_regret(policy) for share in SHARES],
-                style,
-            )
+            mean_series(NAMES[policy.label], at, [each.final_regret(policy) for each in here], style)
             for style, policy in enumerate((PAPER, OURS))
         ]
-        lines = {
-            f"theorem H1, for {NAMES[PAPER.label]}": [
-                bounds.theorem_h(first.horizon, world.arms, share, PAPER) for share in SHARES
-            ],
-            "theorem H2, for any policy and its worst losses": [
-                bounds.looks_lower_bound(first.horizon, world.arms, share * first.horizon)
-                for share in SHARES
-            ],
-        }
+        most = [bounds.theorem_h(first.horizon, world.arms, share, PAPER) for share in SHARES]
+        least = [bounds.looks_lower_bound(first.horizon, world.arms, s * first.horizon) for s in SHARES]
         series += [
-            Series(name, at, np.array(line), None, style)
-            for style, (name, line) in enumerate(lines.items(), 2)
+            Series(f"theorem H1, for {NAMES[PAPER.label]}", at, np.array(most), None, 2),
+            Series("theorem H2, for any policy and its worst losses", at, np.array(least), None, 3),
         ]
         panels.append(Panel(title, tuple(series), "share that explores", "regret", log_x=True, log_y=True))
     caption = f"Mean regret at T = {first.horizon:,} over {first.runs:,} runs, with 95 % intervals."

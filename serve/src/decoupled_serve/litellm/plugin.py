@@ -95,10 +95,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             rule = "is forgotten when the proxy is started again"
             raise ParameterError.of("budget.total", limits.total, rule, "give a file, save")
         if limits.decided_share is not None and service is not None:
-            rule, remedy = (
-                "goes by the verdict of a learner in this process",
-                "set it on the experiment there",
-            )
+            rule, remedy = "goes by a verdict in this process", "set it on the experiment there"
             raise ParameterError.of("budget.decided_share", limits.decided_share, rule, remedy)
         self.learner = None
         decider: Decider
@@ -113,9 +110,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             decider = OnService(client, experiment, create)
         ceiling = 0.0 if config.judge is None else config.judge.dearest
         spending = Spending(limits, arms, spent, judge=ceiling, learner=self.learner)
-        spending.meter.share(
-            self.learner
-        )  # an error of a `decided_share` comes now, and not with a request
+        spending.meter.share(self.learner)  # an error comes now, and not with a request
         if spent is not None:
             spending.on_change = SavedSoon(spending.save).changed
         self.routing = Routing(

@@ -51,14 +51,15 @@ _GAUGES = {
     "queue_bytes": "Bytes that they hold.",
     "judge_warning": "1 if the judge alone would decide for another arm than labels do, else 0.",
 }
-_GAUGES_BY_LIMIT = {
-    "budget_spent": "What is spent of the money of the budget, what is set aside included, by limit.",
-    "budget_left": "What is left of it, by limit.",
-}
-_GAUGES_BY_ARM = {
-    "up": "1 if an arm is up, 0 if it is down.",
-    "decided": "1 for the arm that was found to be the best, 0 for others.",
-    "released": "1 if another arm was found to be better than this one, the incumbent, else 0.",
+_LABELLED_GAUGES = {
+    "up": ("arm", "1 if an arm is up, 0 if it is down."),
+    "decided": ("arm", "1 for the arm that was found to be the best, 0 for others."),
+    "released": ("arm", "1 if another arm was found to be better than this one, the incumbent, else 0."),
+    "budget_spent": (
+        "limit",
+        "What is spent of the money of the budget, what is set aside included, by limit.",
+    ),
+    "budget_left": ("limit", "What is left of it, by limit."),
 }
 
 
@@ -202,12 +203,8 @@ class MirrorMetrics(Collector):
             yield GaugeMetricFamily(f"{prefix}judge_position", told, value=judge.position)
         for name, told in _GAUGES.items():
             yield GaugeMetricFamily(prefix + name, told, value=gauges[name])
-        by_arm = [(name, told, "arm") for name, told in _GAUGES_BY_ARM.items()]
-        for name, told, label in (
-            *by_arm,
-            *((name, told, "limit") for name, told in _GAUGES_BY_LIMIT.items()),
-        ):
+        for name, (label, told) in _LABELLED_GAUGES.items():
             gauge = GaugeMetricFamily(prefix + name, told, labels=(label,))
-            for arm, state in gauges[name].items():
-                gauge.add_metric((arm,), float(state))
+            for labelled, state in gauges[name].items():
+                gauge.add_metric((labelled,), float(state))
             yield gauge

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -85,6 +84,7 @@ class Spending:
     >>> spending = Spending(Budget(cost=0.02, total=0.05), ["small", "large"])
     >>> aside = spending.reserve(["small", "large"])
     >>> spending.end(aside, "large", 0.04)
+    True
     >>> spending.meter.used(now=0.0), spending.reserve(["small", "large"])
     ({'total': 0.04, 'above': 1}, None)
     """
@@ -134,18 +134,16 @@ class Spending:
 
         Returns whether that is above the declared price.
         """
-        budget, above = self.meter.budget, self.meter.above
+        budget = self.meter.budget
         if budget.cost is None:
             return False
+        # Of all arms, the dearest was set aside.
+        declared = None if arm is None else budget.cost_of(arm)
         with self._lock:
-            if arm is not None:  # of all arms, the dearest was set aside
-                declared = budget.cost_of(arm)
-                self.meter.charge(aside, declared)
-                aside = aside._replace(amount=Decimal(repr(declared)))
-            self.meter.charge(aside, cost)
+            self.meter.charge(aside, cost, declared)
             self._saved = False
         self.on_change()
-        return self.meter.above > above
+        return declared is not None and cost > declared
 
     def shown(self) -> dict[str, dict[str, float]]:
         """What is spent, what is set aside included, and what is left of each limit; and the copies above their ceiling."""

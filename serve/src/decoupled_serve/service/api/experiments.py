@@ -25,7 +25,6 @@ from ..experiment.settings import (
     as_settings,
     as_text,
     changed_guardrails,
-    check_decidable,
     checked,
     checked_budget,
     differences,
@@ -56,8 +55,7 @@ def change_guardrails(session: Session, about: Reference, changes: Mapping[str, 
 def set_budget(session: Session, about: Reference, values: Mapping[str, Any]) -> LiveExperiment:
     """Set the whole budget; without a value there is no limit of that kind."""
     running = session.get(about)
-    budget = checked_budget(values, running.arms, running.coupled)
-    check_decidable(budget, running.contextual)
+    budget = checked_budget(values, running.arms, running.coupled, running.contextual)
     now = Budget() if running.meter is None else running.meter.budget
     if budget != now:
         _log(session, running, "budget", budget.to_dict())

@@ -192,11 +192,8 @@ class LiveExperiment:
         attached: Annotations = NOTHING,
         key: str | None = None,
         logged: Decided | None = None,
-        by_coin: bool = True,
     ) -> Decided:
         """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit".
-
-        Rows from before a budget tossed a coin are replayed by the rule of that time.
 
         A key draws the arm to exploit. When its row is replayed, the key is no longer known, and that arm is taken from
         the row, `logged`.
@@ -207,10 +204,8 @@ class LiveExperiment:
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
         limited_by, share = None, None
         if self.meter is not None and mode != "exploit":
-            share = self.meter.share(learner) if by_coin else None
+            share = self.meter.share(learner)
             limited_by = self.meter.limit(learner.arms if arms is None else arms, at, share)
-            if not by_coin and self.meter.exceeds_share():
-                limited_by = "share"
             mode = "exploit" if limited_by is not None else mode
         stream = place_in_stream(learner)
         expires: float | None = None
@@ -416,8 +411,7 @@ class LiveExperiment:
             mode: Mode = row.mode if row.limited_by is None else "both"
             attached = Annotations(row.tags, row.baseline, row.context, row.advice)
             logged = None if row.key is None else row
-            coin = row.share is not None
-            again = self.draw(mode, row.available, row.made_at, attached, logged=logged, by_coin=coin)
+            again = self.draw(mode, row.available, row.made_at, attached, logged=logged)
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise self._mismatch(row, f"settles {row.decision}, which is not pending")

@@ -265,7 +265,7 @@ class Decided(NamedTuple):
     what the caller attached, and so are `context` and `advice`: see `annotations` and `context`. `key` is what is logged
     of the key that drew `exploit`, None without one: see `sticky`. In an experiment with labels, `label` is 1 if it wants one,
     which was so with `label_probability`. `share` is the probability with which the budget let it explore, settled before its
-    arms were drawn; None without such a limit, and in rows from before budgets tossed a coin.
+    arms were drawn; None without such a limit.
     """
 
     seq: int

@@ -64,7 +64,9 @@ def changed_guardrails(
     return rules
 
 
-def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bool) -> Budget:
+def checked_budget(
+    values: Mapping[str, Any], arms: Collection[Arm], coupled: bool, contextual: bool = False
+) -> Budget:
     """A budget from its fields; `Invalid` if the experiment cannot have it."""
     given = dict(values)
     if isinstance(given.get("cost"), Mapping):
@@ -79,14 +81,10 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
                 raise Invalid.of("cost", name, "is not an arm", near_name(name, arms))
     if coupled and budget:
         raise Invalid(f"budget: the policy plays the standard game, {_REDUCES}; {_OTHER_POLICY}")
-    return budget
-
-
-def check_decidable(budget: Budget, contextual: bool) -> None:
-    """Raise `Invalid` if the verdict of an experiment cannot settle how much to explore."""
     if contextual and budget.decided_share is not None:
         rule = "goes by a verdict about all requests, and a contextual policy may still learn what is best for some"
         raise Invalid.of("decided_share", budget.decided_share, rule, "leave it out")
+    return budget
 
 
 def checked_labels(values: Mapping[str, Any]) -> Labels:
@@ -187,7 +185,6 @@ def _completed(settings: Settings) -> Settings:
     if settings.feedback == "preference" and policy.coupled:
         rule = f"needs two arms, and {type(policy).__name__} plays the standard game"
         raise Invalid.of("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
-    check_decidable(settings.budget, policy.contextual)
     arms = tuple(ArmNames.checked(settings.arms).names)
     if len(arms) > MOST_ARMS:
         raise Invalid.of("arms", len(arms), f"must not exceed {MOST_ARMS:,}", "use several experiments")
@@ -202,7 +199,7 @@ def _completed(settings: Settings) -> Settings:
         guardrails=changed_guardrails(
             Guardrails(), vars(settings.guardrails), arms, policy.coupled, (low, high), policy.contextual
         ),
-        budget=checked_budget(vars(settings.budget), arms, policy.coupled),
+        budget=checked_budget(vars(settings.budget), arms, policy.coupled, policy.contextual),
         risk=number_in("risk", settings.risk, LEAST_RISK, 1.0, f"the default is {RISK}"),
         drift=_flag("drift", settings.drift, "true"),
         context=with_fields_of(settings.context, policy),

@@ -85,7 +85,7 @@ def restore(
     running.learner = _learner(running, content, rows)
     running.watched_since = content.get("watched_since")
     running.replayed = content.get("replayed", {})
-    running.meter = Meter.from_dict(content["meter"], seed=running.seed) if "meter" in content else None
+    running.meter = Meter.from_dict(content["meter"]) if "meter" in content else None
     pending = running.learner.pending
     if len(rows) != len(pending):
         raise ReplayError(f"experiment {row.name!r}: its snapshot and its log disagree; {REMEDY}")

@@ -92,13 +92,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE settled ADD COLUMN position {real}",
         """CREATE TABLE judged (
             experiment {integer} NOT NULL, seq {integer} NOT NULL, decision {integer} NOT NULL,
-            judged {real} NOT NULL, position {real}, at {real} NOT NULL, PRIMARY KEY (experiment, decision)){clustered}""",
+            judged {real} NOT NULL, position {real}, at {real} NOT NULL, cost {real},
+            PRIMARY KEY (experiment, decision)){clustered}""",
         "CREATE UNIQUE INDEX judged_in_order ON judged (experiment, seq)",
-    ),
-    (  # what a budget's coin is tossed with, and what a look really cost
+        # What a budget's coin is tossed with, and what a look really cost.
         "ALTER TABLE decided ADD COLUMN share {real}",
         "ALTER TABLE settled ADD COLUMN cost {real}",
-        "ALTER TABLE judged ADD COLUMN cost {real}",
     ),
 )
 

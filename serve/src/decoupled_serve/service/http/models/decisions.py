@@ -271,19 +271,7 @@ class FeedbackBatchIn(Model):
 
     def given(self) -> list[Feedback]:
         """The items as the service takes them."""
-        return [
-            Feedback(
-                each.decision,
-                each.loss,
-                each.reward,
-                each.arm,
-                each.preference,
-                each.judged,
-                each.position,
-                each.cost,
-            )
-            for each in self.items
-        ]
+        return [Feedback(each.decision, **each.model_dump(exclude={"decision"})) for each in self.items]
 
 
 class LabelQueueOut(BaseModel):

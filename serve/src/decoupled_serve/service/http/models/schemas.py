@@ -24,7 +24,7 @@ from decoupled.base import NAME_SHAPE, short_labels
 from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
 from decoupled.inference import MOST_PATIENCE, PATIENCE
-from decoupled.learner import LEAST_SHARE, MOST_IN_A_WINDOW, Guardrails, Labels
+from decoupled.learner import LEAST_SHARE, MOST_IN_A_WINDOW, Labels
 from decoupled.policies import Ladder, Policy
 
 from ...experiment.context import MOST_FIELDS
@@ -115,11 +115,7 @@ class GuardrailsIn(Model):
 
     def changes(self) -> dict[str, Any]:
         """What to change, by the names of `Guardrails`; null means its default."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        return {name: _DEFAULTS[name] if value is None else value for name, value in given.items()}
-
-
-_DEFAULTS: dict[str, Any] = {name: getattr(Guardrails(), name) for name in Guardrails.__dataclass_fields__}
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class GuardrailsOut(BaseModel):
