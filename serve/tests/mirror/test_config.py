@@ -162,6 +162,7 @@ def test_the_first_file_for_models_passes_the_check(
     assert config.labels.to == "console"
     assert config.labels.redact
     assert config.arms[1].prices == {"prompt_tokens": 0.15, "completion_tokens": 0.6}
+    assert [arm.dearest for arm in config.arms] == pytest.approx([0.01, 0.0036])
 
 
 def test_the_environment_tells_where_models_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +200,7 @@ def test_the_files_of_the_plug_in_are_valid(tmp_path: Path, monkeypatch: pytest.
     deployments = re.findall(r"litellm_params: (.*)", files["config.yaml"])
     assert [json.loads(each)["model"] for each in deployments] == ["openai/large", "openai/small"]
     names: dict[str, object] = {}
-    exec(re.findall(r"(?s)ARMS = .*?(?=BUDGET)", files["plugin.py"])[0], names)
+    exec(re.findall(r"(?s)ARMS = .*?(?=COST)", files["plugin.py"])[0], names)
     assert names["ARMS"] == ["openai/large", "openai/small"]
     assert JudgeConfig.model_validate(names["JUDGE"]).url == "http://127.0.0.1:9103/v1"
 

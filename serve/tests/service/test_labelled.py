@@ -211,7 +211,7 @@ def test_a_store_from_before_labels_goes_on(file: str) -> None:
     service.close()
     store = SqliteStore(file)
     store.begin()
-    added = {"decided": ("label", "label_probability"), "settled": ("judged", "position")}
+    added = {"decided": ("label", "label_probability", "share"), "settled": ("judged", "position", "cost")}
     for table, columns in added.items():
         for column in columns:
             store.run(f"ALTER TABLE {table} DROP COLUMN {column}")

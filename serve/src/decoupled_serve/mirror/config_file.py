@@ -233,7 +233,9 @@ class Model(NamedTuple):
         """What its calls cost, as a table of the file has it; a cent if no prices are known."""
         if self.prices is None:
             return {"cost": 0.01}
-        return {"prices": dict(zip(("prompt_tokens", "completion_tokens"), self.prices, strict=True))}
+        prices = dict(zip(("prompt_tokens", "completion_tokens"), self.prices, strict=True))
+        # The ceiling is that of 8,000 tokens in and 4,000 out.
+        return {"prices": prices, "ceiling": round(0.008 * self.prices[0] + 0.004 * self.prices[1], 6)}
 
     def as_judge(self) -> dict[str, Any]:
         """The table of a judge."""
@@ -268,7 +270,7 @@ timeout = 120
 incumbent = {_toml(models[0].name)}
 
 [budget]
-allowance = [{dollars!r}, 86400]    # dollars a day, for copies and their judge
+allowance = [{dollars!r}, 86400]    # dollars a day, for copies and their judge, by the ceiling of a call until its price is known
 
 [loss.judge]    # prices are of a million tokens; cost is that of a call, until you give prices
 {_lines(judge.as_judge())}
@@ -322,6 +324,7 @@ def litellm_files(models: Sequence[Model], judge: Model, dollars: float, share: 
             names = ("input_cost_per_token", "output_cost_per_token")
             given |= {name: price / 1e6 for name, price in zip(names, each.prices, strict=True)}
         deployments += f"  - model_name: chat\n    litellm_params: {json.dumps(given)}\n"
+    costs = {arm: each.price.get("ceiling", 0.01) for arm, each in zip(arms, models, strict=True)}
     code = f'''\
 """The plug-in for LiteLLM's proxy: see config.yaml beside it."""
 
@@ -333,7 +336,8 @@ from decoupled_serve.litellm import Plugin
 HERE = Path(__file__).parent
 ARMS = {arms!r}  # the first serves until another is known to be better
 JUDGE = {table!r}
-BUDGET = dc.Budget(share={share!r}, cost=0.01, allowance=({dollars!r}, 86_400))  # dollars a day
+COST = {costs!r}  # the most that a call costs
+BUDGET = dc.Budget(share={share!r}, cost=COST, allowance=({dollars!r}, 86_400))  # dollars a day
 
 plugin = Plugin(
     "chat", ARMS, {{"judge": JUDGE}}, save=HERE / "chat.json", folder=HERE,
