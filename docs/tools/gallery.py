@@ -85,7 +85,6 @@ class Part(NamedTuple):
     """Examples under one heading."""
 
     title: str
-    about: str
     examples: tuple[Example, ...]
 
 
@@ -93,8 +92,7 @@ def contents() -> list[Part]:
     """What the gallery shows, in order."""
     read = tomllib.loads((GALLERY / "contents.toml").read_text())
     return [
-        Part(part["title"], part["about"], tuple(Example(**each) for each in part["example"]))
-        for part in read["part"]
+        Part(part["title"], tuple(Example(**each) for each in part["example"])) for part in read["part"]
     ]
 
 
@@ -157,17 +155,15 @@ def index_page() -> str:
             for each in part.examples
         )
         listed = "\n".join(cards)
-        parts.append(
-            f'## {part.title}\n\n{part.about}\n\n<div class="gallery" markdown>\n\n{listed}\n\n</div>\n'
-        )
+        parts.append(f'## {part.title}\n\n<div class="gallery" markdown>\n\n{listed}\n\n</div>\n')
     return "\n".join(parts)
 
 
 INTRODUCTION = """# Gallery
 
-Short programs, each with the picture that it draws. Choose a picture to see its program: it uses public names only, and runs as it stands if the package is installed with the extras `simulate` and `plots`.
-Everything is seeded, so you get the same curves, in Matplotlib's own style. The programs have few runs, so that you need not wait, and each page says how many.
-[The reproduction](../reproduce.md) and [beyond the paper](../beyond.md) have such comparisons with far more runs.
+Choose a picture to see the short program that draws it. It uses public names only, and runs as it is with the extras `simulate` and `plots`.
+Everything is seeded, so you get the same curves, in Matplotlib's own style. The programs have few runs, so that you need not wait.
+[The reproduction](../reproduce.md) and [beyond the paper](../beyond.md) have far more.
 """
 
 
