@@ -143,6 +143,8 @@ def test_every_page_is_there_as_markdown_and_in_the_index_for_language_models(si
     pages |= {f"gallery/{path.stem}.md" for path in (ROOT / "docs" / "gallery").glob("*.py")}
     index, whole = ((site / name).read_text() for name in ("llms.txt", "llms-full.txt"))
     assert index.startswith("# decoupled\n\n> Decoupled bandits")
+    home = (site / "index.html").read_text()
+    assert all(f'<a href="{name}">' in home for name in ("llms.txt", "llms-full.txt"))
     lines = re.findall(r"^- \[.+\]\((.+?)\): \S.*$", index, re.MULTILINE)
     assert sorted(lines) == sorted(pages)
     for name in pages:
