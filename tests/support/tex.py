@@ -24,9 +24,15 @@ def compiled(folder: Path, body: str, packages: str = PACKAGES) -> str:
     return subprocess.run(page, capture_output=True, text=True, check=True).stdout
 
 
+def latex_has(file: str) -> bool:
+    """Whether there is a LaTeX that finds this file of a package."""
+    finder = shutil.which("kpsewhich")
+    return finder is not None and subprocess.run([finder, file], capture_output=True).returncode == 0
+
+
 def pdflatex_or_skip() -> str:
     """The body of a fixture: the path of pdflatex."""
-    program, finder = shutil.which("pdflatex"), shutil.which("kpsewhich")
-    if program and finder and subprocess.run([finder, "siunitx.sty"], capture_output=True).returncode == 0:
+    program = shutil.which("pdflatex")
+    if program and latex_has("siunitx.sty"):
         return program
     pytest.skip("no LaTeX here, so tables were NOT compiled: apt-get install texlive-science")

@@ -23,6 +23,7 @@ from decoupled_lab.paper.runner import rebuild
 from decoupled_lab.report.claims import Claim, Measure, judged_above, not_judged
 from decoupled_lab.report.page import ReportTable, Section, counted
 from support.quick_run import Quick, quick_run
+from support.tex import latex_has
 
 NASTY = r"a_b & 5 % of #1 {x} ~ ^ \ < > | * $"
 
@@ -241,7 +242,11 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     return quick_run(tmp_path_factory)
 
 
-def test_a_real_run_becomes_a_document(quick: Quick, tmp_path: Path) -> None:
+def test_a_real_run_becomes_a_document(
+    quick: Quick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not latex_has("lmodern.sty"):  # pandoc's LaTeX needs it, and Debian's pandoc does not bring it along
+        monkeypatch.setattr("shutil.which", {}.get)
     folder = tmp_path / "results"
     shutil.copytree(quick.folder, folder)
     done = CliRunner().invoke(app, ["report", str(folder), "--replication"])

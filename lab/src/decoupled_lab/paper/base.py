@@ -1,12 +1,16 @@
-"""The base classes of experiments: each measures once, and draws its section from saved results."""
+"""The base classes of experiments: each measures once, and draws its section from saved results. Its texts are in
+`sections.toml`; claims, and the numbers that decide them, in `claims.toml`.
+"""
 
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -17,6 +21,7 @@ from decoupled.environments import Adversary, Alternating
 from decoupled.policies.warmup import form
 from decoupled.simulation import BLOCKS, PLAN_FILE, RESULTS_FILE, Plan, Results, run_block, run_plan
 
+from ..report.claims import Claim, Measure, judged_above, judged_below, judged_within, not_judged
 from ..report.page import Section
 
 Advance: TypeAlias = Callable[[int], None]  # takes the number of finished units of work
@@ -228,3 +233,47 @@ class Timed(Recorded):
     unit = "timings"
     times = True
     file = TIMES_FILE
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
+
+
+def sheet() -> dict[str, dict[str, Any]]:
+    """Every claim by its name."""
+    return _read("claims.toml")
+
+
+def told(name: str) -> str:
+    """The text of an experiment's section."""
+    return " ".join(_read("sections.toml")[name].split())
+
+
+def judge(name: str, parts: Sequence[Measure], ending: str = "", **filled: str) -> Claim:
+    """The verdict on a claim. `filled` are its words that a run decides; `ending` is added to its name.
+
+    >>> judge("horizon-constant", [Measure("easy", 0.02, 0.01, 0.03)], last="100", logarithm="0.50").verdict
+    'holds'
+    """
+    said, words = sheet()[name], _words(name, filled)
+    if "between" in said:
+        return judged_within(name + ending, *words, parts, *said["between"])
+    if "above" in said:
+        return judged_above(name + ending, *words, parts, said["above"])
+    return judged_below(name + ending, *words, parts, said["below"])
+
+
+def unmeasured(name: str, reason: str) -> Claim:
+    """A claim for which nothing could be measured."""
+    return not_judged(Claim(name, *_words(name, {}), "", (), ""), reason)
+
+
+def _words(name: str, filled: Mapping[str, str]) -> tuple[str, str, str]:
+    """The place, the statement and the statistic."""
+    said = {"place": "ours", **sheet()[name]}
+    place, statement, statistic = (
+        re.sub(r"<<(\w+)>>", lambda found: filled[found[1]], said[part])
+        for part in ("place", "statement", "statistic")
+    )
+    return place, statement, statistic

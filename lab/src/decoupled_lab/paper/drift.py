@@ -13,9 +13,8 @@ from decoupled.simulation import Plan, Results, described, make_plan, world
 
 from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import ReportTable, Section
-from .base import HORIZON, Scale, Simulated
+from .base import HORIZON, Scale, Simulated, judge, told
 from .setup import WITHOUT_MEMORY
-from .words import judge, told
 
 SEED = 4501  # of the walks; no value of a policy was chosen on any world here
 STEPS = 1_000  # of a walk

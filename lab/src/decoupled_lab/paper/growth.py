@@ -18,7 +18,7 @@ from decoupled.simulation import Plan, Results, make_plan
 from ..report.claims import LEVEL, Claim, Measure, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory import bounds
-from .base import HORIZON, Scale, Simulated
+from .base import HORIZON, Scale, Simulated, judge, told
 from .held_out import smoothed
 from .setup import (
     CONTENDER_NAMES,
@@ -34,7 +34,6 @@ from .setup import (
     mean_series,
     regret_picture,
 )
-from .words import judge, told
 
 LONG = 1_000_000
 ARMS = (4, 16, 64, 256)

@@ -20,9 +20,8 @@ from decoupled.simulation import Plan, make_plan, run_plan, simulate
 
 from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import ReportTable, Section
-from .base import HORIZON, Advance, Recorded, Scale, code_of, formatted_extent
+from .base import HORIZON, Advance, Recorded, Scale, code_of, formatted_extent, judge, told
 from .setup import CENTRED_FTPL, CONTENDERS, TWO_RUNGS
-from .words import judge, told
 
 ARMS = (2, 3, 5, 6, 7, 10, 12, 20, 24, 40, 48, 96)  # none of the paper's 4, 8, 16, 32, 64
 HORIZONS = (1_000, 3_000, 10_000, 30_000)

@@ -18,9 +18,8 @@ from decoupled.simulation import Plan, Results, Traffic, make_plan
 
 from ..report.claims import LEVEL, Claim, Measure, mean_of
 from ..report.page import ReportTable, Section
-from .base import Scale, Simulated
+from .base import Scale, Simulated, judge, told
 from .setup import regret_table
-from .words import judge, told
 
 HORIZON, LONGEST = 8_000, 12_000  # rounds of a simulation, and at most until a verdict
 ASK = 50  # rounds between two questions: every observation is tested, and a verdict notes which one decided

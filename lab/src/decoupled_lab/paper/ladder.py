@@ -16,9 +16,8 @@ from decoupled.simulation import Plan, Results, make_plan
 
 from ..report.claims import Claim, mean_of
 from ..report.page import Section
-from .base import Advance, Recorded, Scale, Simulated
+from .base import Advance, Recorded, Scale, Simulated, judge, told
 from .setup import regret_picture, regret_table
-from .words import judge, told
 
 # The names of the rungs here, and in what the learner tells of itself.
 RUNGS = {

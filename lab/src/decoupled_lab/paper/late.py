@@ -13,9 +13,8 @@ from decoupled.simulation import Plan, Results, Traffic, make_plan
 from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import Section
 from ..theory import bounds
-from .base import HORIZON, Scale, Simulated
+from .base import HORIZON, Scale, Simulated, judge, told
 from .setup import BENCHMARKS, WITHOUT_MEMORY, mean_series, regret_picture, regret_table
-from .words import judge, told
 
 ARMS, GAP = 8, 0.125
 DELAYS = (0, 10, 40, 200)

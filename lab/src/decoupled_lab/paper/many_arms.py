@@ -18,10 +18,9 @@ from ..movielens.environment import MovieLens
 from ..movielens.ratings import MOVIES
 from ..report.claims import Claim, mean_of
 from ..report.page import ReportTable, Section
-from .base import TIMES_FILE, Scale, Simulated
+from .base import TIMES_FILE, Scale, Simulated, judge, told
 from .movielens import source, stand_in_warnings
 from .setup import named_panel, named_series, regret_table
-from .words import judge, told
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()

@@ -13,7 +13,7 @@ from ..movielens import find
 from ..movielens.environment import MovieLens
 from ..report.claims import not_judged
 from ..report.page import ReportTable, Section
-from .base import HORIZON, Scale, Simulated
+from .base import HORIZON, Scale, Simulated, judge, told
 from .setup import (
     CONTENDER_NAMES,
     CONTENDERS,
@@ -24,7 +24,6 @@ from .setup import (
     regret_table,
     tail_leads,
 )
-from .words import judge, told
 
 ARMS = (32, 64, 128, 256)
 STAND_IN = "stand-in"

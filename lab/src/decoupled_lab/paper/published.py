@@ -9,7 +9,7 @@ from decoupled.policies import FTPL, FollowTheLeader
 from decoupled.simulation import Plan, make_plan
 
 from ..report.page import Section
-from .base import HORIZON, Scale, Simulated
+from .base import HORIZON, Scale, Simulated, judge, told
 from .setup import (
     ADVERSARIAL,
     ADVERSARIES,
@@ -23,7 +23,6 @@ from .setup import (
     regret_ratio,
     regret_table,
 )
-from .words import judge, told
 
 
 class Adversarial(Simulated):

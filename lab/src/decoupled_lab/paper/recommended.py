@@ -13,7 +13,7 @@ from decoupled.simulation import Plan, Results, make_plan
 from ..movielens.environment import MovieLens
 from ..report.claims import Claim, Measure, mean_of, not_judged, quantile_gap, ratio_of
 from ..report.page import ReportTable, Section
-from .base import HORIZON, Scale, Simulated
+from .base import HORIZON, Scale, Simulated, judge, told
 from .movielens import ARMS as MOVIES
 from .movielens import MISSING, STAND_IN, source, stand_in_warnings
 from .published import ARMS, GAPS
@@ -30,7 +30,6 @@ from .setup import (
     regret_ratio,
     tail_leads,
 )
-from .words import judge, told
 
 PAPER, CENTRED, OURS, SIMPLEST = FTPL(), CENTRED_FTPL, Ladder(), FollowTheLeader()
 # "punish last" itself has 8 arms.

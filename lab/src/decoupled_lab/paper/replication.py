@@ -26,9 +26,8 @@ from ..report.claims import HOLDS, LEAST_RUNS, UNDECIDED, Claim
 from ..report.page import KINDS, ReportTable, Section, counted, formatted, needed_runs
 from ..report.text import markdown, markdown_table
 from . import EXPERIMENTS, GROUPS
-from .base import Scale
+from .base import Scale, sheet
 from .runner import FULL_RUNS, facts, load
-from .words import sheet
 
 NAME = "replication"
 LARGEST = (5, 20)  # columns and rows of a table that is shown here

@@ -14,8 +14,7 @@ from decoupled.simulation import Plan, Results, Traffic, make_plan
 from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory.bounds import switches as bound_on_switches
-from .base import Scale, Simulated
-from .words import judge, told
+from .base import Scale, Simulated, judge, told
 
 STICKY: tuple[Policy, ...] = (FTPL(), TsallisINF(), Ladder())
 COUPLED = CoupledTsallisINF()

@@ -29,10 +29,9 @@ from decoupled.simulation import Plan, Results, draws_per_round, make_plan, run_
 from ..movielens.environment import MovieLens
 from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section, short
-from .base import HORIZON, TIMES_FILE, Scale, Simulated
+from .base import HORIZON, TIMES_FILE, Scale, Simulated, judge, told
 from .movielens import source, stand_in_warnings
 from .setup import ADVERSARIES, BENCHMARKS, regret_ratio
-from .words import judge, told
 
 # Each policy with a short name, and what its theory requires you to know before the first round.
 SYSTEMS: dict[Policy, tuple[str, str]] = {

@@ -18,8 +18,7 @@ from decoupled.policies import FTPL, Policy, TsallisINF
 from ..bench.steps import TextbookFTPL, TextbookTsallis, compiled_step, textbook_step
 from ..report.claims import Claim, Measure, mean_of, quotient_of
 from ..report.page import ReportTable, Section
-from .base import HORIZON, Advance, Scale, Timed
-from .words import judge, told, unmeasured
+from .base import HORIZON, Advance, Scale, Timed, judge, told, unmeasured
 
 ARMS = tuple(4 * x + 2 for x in range(64))
 SERIES = ("FTPL (improved)", "FTPL (sorting)", "Tsallis-INF (Newton)")

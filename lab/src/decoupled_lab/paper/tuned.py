@@ -15,10 +15,9 @@ from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..report.pictures import Maps
 from . import tuned_map
-from .base import HORIZON, Advance, Scale, Simulated, device_code, simulated
+from .base import HORIZON, Advance, Scale, Simulated, device_code, judge, simulated, told
 from .setup import BENCHMARKS as INSTANCES
 from .setup import named_panel
-from .words import judge, told
 
 RATES = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 QUICK_RATES = (0.5, 2.0, 4.0, 6.0, 8.0, 16.0, 32.0)

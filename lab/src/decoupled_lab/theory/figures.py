@@ -352,7 +352,7 @@ _BRACKETED = re.compile(r"\^(?:(-\([^()]*\))|\(((?:[^()]|\([^()]*\))*)\))")  # b
 _EXPONENT = re.compile(r"\^(-?[\w.]*\w)")
 _INDEX = re.compile(r"(?<=\w)_(\w+)")
 _SIGNS = {
-    "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",
+    " - ": " − ", "-phi": "−φ", "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",
     "rho": "ρ", "lam": "λ", "phi": "φ", "sqrt": "√", "sum": "Σ", "delta": "δ", "kappa": "κ", "pi": "π",
 }  # fmt: skip
 
@@ -360,7 +360,8 @@ _SIGNS = {
 def plot_tightness(report: Report, path: Target = None) -> Figure:
     """The tightest ratio of every inequality in a report; right of the line, the inequality failed.
 
-    Each inequality is written above its ratio, so that the figure is as narrow as a phone and as tall as it must be.
+    Each inequality is written above its ratio, so that the figure is narrow enough for a phone. `draw_all` splits a long
+    report into figures that fit on a screen.
 
     Args:
         report: what `decoupled_lab.theory.check` or `inspect` returned.
@@ -374,7 +375,7 @@ def plot_tightness(report: Report, path: Target = None) -> Figure:
     lines = [line for line in report.lines if line.ratio > 0.0 and "1e-12" not in line.inequality.name]
     texts = [_written(line.inequality) for line in lines]
     # In lines of text; ratios are on the last of each.
-    bottoms = np.cumsum([text.count("\n") + 2.5 for text in texts])
+    bottoms = np.cumsum([text.count("\n") + 2.2 for text in texts])
     figure, axes = canvas(1.4 + 0.165 * float(bottoms[-1]))
     for status, (colour, marker) in _LOOKS.items():
         chosen = [number for number, line in enumerate(lines) if line.inequality.status == status]
@@ -498,5 +499,7 @@ def draw_all(folder: str | os.PathLike[str]) -> None:
         for line in report.lines
         if line.inequality.source.startswith("ladder") and "T2" not in line.inequality.source
     ]
-    plot_tightness(Report(tuple(papers)), place / "theory-tightness.png")
-    plot_tightness(Report(tuple(ours)), place / "ladder-tightness.png")
+    for name, lines, figures in (("theory", papers, 3), ("ladder", ours, 4)):
+        for part, numbers in enumerate(np.array_split(np.arange(len(lines)), figures), start=1):
+            some = Report(tuple(lines[number] for number in numbers))
+            plot_tightness(some, place / f"{name}-tightness-{part}.png")

@@ -8,7 +8,7 @@ import numpy as np
 
 from decoupled.base import Bools, Floats, Ints
 
-from .integrals import Moments, moved_law, winner_moments
+from .probabilities import Moments, moved_law, winner_moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from decoupled.base import Floats
 from decoupled.extend import winner_law
 
 from ..inequality import OURS, Inequality, Sides
-from ..integrals import winner_moments
 from ..moment import divergence, potential
+from ..probabilities import winner_moments
 from ..trajectory import Trajectory
 from . import switches
 
