@@ -276,7 +276,7 @@ def regret_shares() -> Any:
     places = np.arange(len(names))
     figure, axes = canvas(4.6)
     labels = ("centred FTPL", "Ladder()", "follow the leader")
-    for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, ORANGE, PINK), strict=True)):
+    for at, (label, marker, colour) in enumerate(zip(labels, "sov", (SKY, ORANGE, PINK), strict=True)):
         axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
     for place in places[means[:, 2] < 0.0]:
         axes.annotate(

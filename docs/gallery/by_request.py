@@ -31,7 +31,9 @@ results = dc.simulate(
     list(policies.values()), world, rounds, runs=20, seed=3, checkpoints=60
 )
 figure, axes = plt.subplots()
-for style, (name, policy) in zip(("-", "--", "-.", ":"), policies.items(), strict=True):
+for style, (name, policy) in zip(
+    ("C0-", "C2--", "C6-.", "C4:"), policies.items(), strict=True
+):
     curve = -results.data["regret_mean"].sel(policy=policy.label)
     axes.plot(curve["round"], curve, style, label=name)
 axes.axhline(0, color="black", linewidth=0.8)
