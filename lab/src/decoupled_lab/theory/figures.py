@@ -352,7 +352,7 @@ _BRACKETED = re.compile(r"\^(?:(-\([^()]*\))|\(((?:[^()]|\([^()]*\))*)\))")  # b
 _EXPONENT = re.compile(r"\^(-?[\w.]*\w)")
 _INDEX = re.compile(r"(?<=\w)_(\w+)")
 _SIGNS = {
-    " - ": " − ", "-phi": "−φ", "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",
+    " - ": " − ", "-phi": "−φ", "gamma": "γ", "tau": "τ", "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",
     "rho": "ρ", "lam": "λ", "phi": "φ", "sqrt": "√", "sum": "Σ", "delta": "δ", "kappa": "κ", "pi": "π",
 }  # fmt: skip
 
