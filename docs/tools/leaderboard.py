@@ -40,6 +40,8 @@ def label(entry: Entry) -> str:
     '`FTPL(c=0.5, …)`'
     >>> label({"policy": {"name": "ContextualLadder(segments=('segment',), numbers=('x',))"}})
     '`ContextualLadder(…)`'
+    >>> label({"policy": {"name": "LinUCB(segments=('segment',), numbers=('x',), alpha=1.0)"}})
+    '`LinUCB(…)`'
     >>> label({"policy": {"name": "Looking(policy=PerSegment(policy=ThompsonSampling(), segments=('segment',)))"}})
     '`Looking(PerSegment(…))`'
     """
@@ -48,7 +50,8 @@ def label(entry: Entry) -> str:
         name = f"{inner[1]}({inner[2]}(…))"
     if len(name) > LETTERS:
         first = f"{name.partition(',')[0]}, …)"
-        name = first if len(first) <= LETTERS else f"{name.partition('(')[0]}(…)"
+        whole = len(first) <= LETTERS and first.count("(") == 1
+        name = first if whole else f"{name.partition('(')[0]}(…)"
     return f"`{name}`"
 
 

@@ -22,7 +22,7 @@ import leaderboard
 import measurements
 import program_lists
 
-MARKER = re.compile(r"^<!-- list: (\w+) -->$", re.MULTILINE)
+MARKER = re.compile(r"^<!-- list: ([\w-]+) -->$", re.MULTILINE)
 
 
 def references(package: str, homes: dict[str, str], page: str) -> str:
