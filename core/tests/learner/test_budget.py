@@ -202,8 +202,9 @@ def test_another_budget_keeps_what_is_set_aside() -> None:
     other.charge("one", 0.5)  # a period of another length
     assert other.used(5.0) == {"total": 4.5, "allowance": 3.0, "above": 0}
     none = other.following(dc.Budget(share=0.5)).following(dc.Budget(cost=1, total=9))
+    assert none.used(5.0) == {"total": 4.5, "above": 0}, "also under one that counts no money"
     none.charge("two", 0.25)
-    assert none.used(5.0) == {"total": 0.0, "above": 0}
+    assert none.used(5.0) == {"total": 3.75, "above": 0}
 
 
 def play(learner: dc.Learner, meter: dc.Meter, better: str, decisions: int) -> int:

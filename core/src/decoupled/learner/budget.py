@@ -289,8 +289,12 @@ class Meter(TakesTurns):
             "share", "rate", "total" or "allowance"; None if it may explore.
         """
         budget = self.budget
-        if share is not None and self._toss() >= share:
-            return "share"
+        if share is not None:
+            from .seeds import hashed  # loads compiled code, which a budget without a share does not need
+
+            # A hash, uniform on [0, 1), so that the stream of the learner does not move.
+            if hashed(f"coin-{self._coin}-{self._tosses}") >= share:
+                return "share"
         if budget.rate is not None and self._in_window(now) >= budget.rate[0]:
             return "rate"
         if budget.cost is not None:
@@ -302,12 +306,6 @@ class Meter(TakesTurns):
                 if self.spent_in_period + dearest > _exact(budget.allowance[0]):
                     return "allowance"
         return None
-
-    def _toss(self) -> float:
-        """A number uniform on [0, 1): a hash, so that the stream of the learner does not move."""
-        from .seeds import hashed  # loads compiled code, which a budget without a share does not need
-
-        return hashed(f"coin-{self._coin}-{self._tosses}")
 
     def count(self, explored: Arm | None, now: float, key: str | int | None = None) -> Aside:
         """Count a decision, and set aside the declared price of the arm that it explores, if any.
@@ -418,7 +416,7 @@ class Meter(TakesTurns):
             budget: the new limits.
         """
         later = Meter(budget, clock=self._clock, seed=self._coin)
-        later._tosses, later.above = self._tosses, self.above
+        later._tosses, later.spent, later.above = self._tosses, self.spent, self.above
         if (budget.share, budget.decided_share) == (self.budget.share, self.budget.decided_share):
             later.decisions, later.explored = self.decisions, self.explored
         if budget.rate is not None and self.budget.rate is not None:
@@ -427,10 +425,8 @@ class Meter(TakesTurns):
         same = old is not None and new is not None and old[1] == new[1]
         if same:
             later._period, later.spent_in_period = self._period, self.spent_in_period
-        if budget.cost is not None:
-            later.spent = self.spent
-            for key, each in self._asides.items():  # -1 is a period that has ended
-                later._asides[key] = each if same else each._replace(period=-1)
+        for key, each in self._asides.items():  # -1 is a period that has ended
+            later._asides[key] = each if same else each._replace(period=-1)
         return later
 
     @in_turn

@@ -333,8 +333,8 @@ class Guarded(TakesTurns):
         waiting = guard.rules.incumbent is not None and not guard.released
         if guard.rules.cheapest_within is None or watch is None or waiting:
             return ()
-        by_segment = watch.segments is not None and running.contexts is not None
-        segment = running.contexts.segment if by_segment and running.contexts is not None else WHOLE
+        by_segment = None if watch.segments is None else running.contexts
+        segment = WHOLE if by_segment is None else by_segment.segment
         if guard.rules.drift:
             self._look(watch, segment)
         serials = np.array(guard.shown.get(segment, (0, []))[1], np.int64)

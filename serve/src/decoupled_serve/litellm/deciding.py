@@ -110,12 +110,7 @@ class InProcess:
         return Routing(decision.id, str(decision.exploit), str(decision.explore))
 
     async def learn(
-        self,
-        decision: str,
-        arm: str,
-        loss: float,
-        position: float | None = None,
-        cost: float | None = None,
+        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
     ) -> str:
         """Learn the loss of the explored arm. What it cost is in the plug-in's own budget."""
         try:

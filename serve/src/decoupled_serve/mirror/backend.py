@@ -156,21 +156,15 @@ class ServiceCalls:
         return [Routing(each.id, str(each.exploit), _name_of(each.explore), each.label) for each in found]
 
     async def learn(
-        self,
-        decision: str,
-        arm: str,
-        loss: float,
-        position: float | None = None,
-        cost: float | None = None,
+        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
     ) -> str:
         """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
         try:
             if self._labelled:
-                applied = await self._service.feedback(
-                    decision, judged=loss, position=position, arm=arm, cost=cost
-                )
+                said: dict[str, Any] = {"judged": loss, "position": position}
             else:
-                applied = await self._service.feedback(decision, loss=loss, arm=arm, cost=cost)
+                said = {"loss": loss}
+            applied = await self._service.feedback(decision, **said, arm=arm, cost=cost)
         except (Gone, NotFound):  # retention drops old decisions
             return "late"
         return "kept" if applied is None else "applied"

@@ -577,16 +577,14 @@ class MirrorConfig(TableConfig):
 
     def _has_costs_for_its_budget(self) -> None:
         if self.spending_limits:
-            for arm in self.arms:
-                if not arm.dearest:
-                    rule = f"needs the most that a copy costs, and the arm {arm.name!r} has neither ceiling nor cost"
-                    remedy = "give the arm ceiling, beside its prices or cost_header, or cost"
-                    [(name, value), *_] = self.spending_limits.items()
-                    raise ParameterError.of(f"budget.{name}", value, rule, remedy)
-            judge = self.loss.judge
+            judge, lacking = self.loss.judge, [f"arm {arm.name!r}" for arm in self.arms if not arm.dearest]
             if judge is not None and judge.model is not None and not judge.dearest:
-                rule, remedy = "needs the most that the judge costs", "give loss.judge.ceiling or cost"
-                raise ParameterError.of("budget", dict(self.spending_limits), rule, remedy)
+                lacking.append("judge")
+            for each in lacking:
+                rule = f"needs the most that a copy and its judgement cost, and the {each} has neither ceiling nor cost"
+                remedy = "give it ceiling, beside its prices or cost_header, or cost"
+                [(name, value), *_] = self.spending_limits.items()
+                raise ParameterError.of(f"budget.{name}", value, rule, remedy)
             try:
                 Budget(cost=0.0, **self.spending_limits)
             except ParameterError as error:

@@ -36,12 +36,11 @@ class Copy:
         shown: the request as a judge sees it, without credentials.
         served: what the client got; None in a sink, which does not see it.
         mirrored: what the arm answered; None as long as it has not.
-        sent: whether the arm was asked.
+        sent: whether the arm was asked, and not by an earlier run.
         cost: what its answer cost, 0 if nothing was sent; None as long as that is not known.
         aside: what is set aside for it and its judge; None if there is no budget, or the price is known.
         number: how many copies began before it.
         label: whether its decision wants a label, which the judge is not told.
-        resumed: whether an earlier run began it, and paid for its answer.
     """
 
     decision: str
@@ -55,7 +54,6 @@ class Copy:
     aside: Aside | None = None
     number: int = 0
     label: bool = False
-    resumed: bool = False
 
     @property
     def size(self) -> int:
@@ -98,12 +96,7 @@ class Learning(Protocol):
     """What learns the losses."""
 
     async def learn(
-        self,
-        decision: str,
-        arm: str,
-        loss: float,
-        position: float | None = None,
-        cost: float | None = None,
+        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
     ) -> str:
         """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt).
 
@@ -180,7 +173,7 @@ class Copies:
 
     def resume(self, copy: Copy) -> None:
         """Start a copy of an earlier run, whose answer is paid and whose judge is not."""
-        copy.aside, copy.resumed = None if self._spending is None else self._spending.resume(copy.arm), True
+        copy.aside = None if self._spending is None else self._spending.resume(copy.arm)
         self._begin(copy)
 
     def _begin(self, copy: Copy) -> None:
@@ -244,7 +237,7 @@ class Copies:
         self._pay(copy.aside, copy.arm, copy.cost + judged.cost)
         copy.aside = None
         if judged.loss is not None:
-            cost = None if copy.resumed else copy.cost + judged.cost
+            cost = copy.cost + judged.cost if copy.sent else None
             learned = await self._learn(copy, judged.loss, judged.position, cost)
             if learned and copy.label and self._labeller is not None:
                 self._labeller.begin(copy.decision, copy.shown, copy.served, mirrored)
