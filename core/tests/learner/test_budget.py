@@ -1,5 +1,10 @@
 """Budgets: no limit is ever exceeded, and whether a decision explores does not depend on the arm it would explore."""
 
+import random
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -77,6 +82,25 @@ def test_a_share_is_a_coin_of_its_own_seed() -> None:
     assert looks(dc.Meter(dc.Budget(share=0.5), seed=8), 64) != made[:64]
     assert not any(looks(dc.Meter(dc.Budget(share=0)), 50))
     assert all(looks(dc.Meter(dc.Budget(share=1)), 50))
+
+
+def test_losses_with_a_period_of_ten_do_not_deceive_the_coin() -> None:
+    """A rule that explores every tenth request would only see the free ones of arm "a", and have a regret of 1,600."""
+
+    def regret(explores: Callable[[int, dc.Learner], Any]) -> float:
+        learner, total = dc.Ladder().start(["a", "b"], seed=3), 0.0
+        for turn in range(20_000):
+            losses = {"a": 0.0 if turn % 10 == 9 else 0.3, "b": 0.19}
+            decision = explores(turn, learner)
+            total += losses[decision.exploit] - 0.19
+            if isinstance(decision, dc.Decision):
+                learner.observe(decision, loss=losses[str(decision.explore)])
+        return total
+
+    meter = dc.Meter(dc.Budget(share=0.1), seed=3)
+    assert abs(regret(lambda turn, learner: meter.decide(learner))) < 50
+    tenth = regret(lambda turn, learner: learner.decide() if turn % 10 == 9 else learner.exploit())
+    assert tenth > 1_500
 
 
 def test_a_changed_share_counts_from_its_change() -> None:
@@ -193,6 +217,34 @@ def test_a_real_price_takes_the_place_of_the_declared_one() -> None:
         meter.charge(third, -1)
 
 
+def test_threads_that_decide_and_pay_at_once_never_exceed_the_total() -> None:
+    """200 runs of eight threads. Everything is paid in the end, so the sum is that of the real prices, to the last digit."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads take turns in the middle of calls
+    try:
+        for run in range(200):
+            learner, paid, highest = dc.FTPL().start(ARMS, seed=run), list[Decimal](), list[Decimal]()
+            meter = dc.Meter(dc.Budget(cost=COSTS, total=9), seed=run)
+
+            def client(number: int, known: Any = (learner, meter, paid, highest)) -> None:
+                learner, meter, paid, highest = known
+                chance = random.Random(number)
+                for _ in range(6):
+                    decision = meter.decide(learner)
+                    highest.append(meter.spent)
+                    if isinstance(decision, dc.Decision):
+                        price = chance.random() * COSTS[str(decision.explore)]
+                        meter.charge(decision, price)
+                        paid.append(Decimal(repr(price)))
+
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(client, range(8)))
+            assert max(highest) <= 9
+            assert meter.spent == sum(paid) > 5
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_another_budget_keeps_what_is_set_aside() -> None:
     meter = dc.Meter(dc.Budget(cost=1, allowance=(9, 10)))
     meter.count("a", 5.0, "one")
@@ -246,6 +298,32 @@ def test_exploring_falls_when_it_is_decided_and_returns_on_an_alarm() -> None:
         play(two, meters[1], "b", 100)
         two = dc.Learner.from_json(two.to_json())
     assert one.to_json() == two.to_json()
+
+
+@pytest.mark.slow
+def test_a_share_that_falls_saves_money_and_keeps_the_regret() -> None:
+    """Two arms, a tenth explored and a hundredth once it is decided, in paired runs of 50,000 requests.
+
+    In 64 runs, 22 % of the money (20 to 25) at 0.97 of the regret (0.92 to 1.02): `docs/tools/guarding_table.py saved`.
+    """
+    money, regret = [0.0, 0.0], [0.0, 0.0]
+    for run in range(4):
+        for place, decided in enumerate((None, 0.01)):
+            learner, luck = dc.Ladder().start(["a", "b"], seed=run), random.Random(run)
+            learner.watch()
+            budget = dc.Budget(share=0.1, decided_share=decided, cost=1, total=1e9)
+            meter = dc.Meter(budget, seed=run)
+            for _ in range(50_000):
+                decision, uniform = meter.decide(learner), luck.random()
+                regret[place] += 0.1 * (decision.exploit == "a")
+                if isinstance(decision, dc.Decision):
+                    learner.observe(
+                        decision, loss=float(uniform < (0.3 if decision.explore == "a" else 0.2))
+                    )
+                    meter.charge(decision, 1)
+            money[place] += float(meter.spent)
+    assert money[1] <= 0.3 * money[0]
+    assert regret[1] <= 1.1 * regret[0]
 
 
 def test_what_a_decided_share_needs() -> None:
