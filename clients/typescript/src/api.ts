@@ -135,9 +135,9 @@ export interface DecideIn {
    */
   baseline?: Record<string, number> | null;
   /**
-   * What is known of the request before it is decided, by the fields that the experiment declares. It is stored with the decision, and a contextual policy learns by it.
+   * What is known of the request before it is decided, by the fields that the experiment declares. It is stored with the decision, and a contextual policy learns by it. A vector is a text of any length or a list of numbers; what is stored of it is its projection, `prompt.0` and so on.
    */
-  context?: Record<string, string | number | boolean | null> | null;
+  context?: Record<string, string | number | boolean | null | number[]> | null;
   /** What the advisers that the policy names would exploit: an arm, or probabilities by arm. */
   advice?: Record<string, string | number | Record<string, number>> | null;
   /** Answer with why a contextual policy drew `exploit`, as well. */
@@ -307,9 +307,9 @@ export interface ExperimentIn {
    */
   log_keys?: "hashed" | "plain" | "off";
   /**
-   * The fields of the contexts of decisions, and their types: text (also for whole numbers), number or boolean. Fields that a contextual policy learns by need not be declared: they are text and number.
+   * The fields of the contexts of decisions, and their types: text (also for whole numbers), number, boolean or vector. Fields that a contextual policy learns by need not be declared: they are text, number and vector.
    */
-  context?: Record<string, "text" | "number" | "boolean">;
+  context?: Record<string, "text" | "number" | "boolean" | "vector">;
   /** What becomes of a decision whose context has other fields. refuse: 422. ignore: they are dropped. */
   unknown_context?: "refuse" | "ignore";
   /**
@@ -366,7 +366,7 @@ export interface ExperimentOut {
   problem: string | null;
   log_keys: "hashed" | "plain" | "off";
   /** The fields of contexts, and their types. */
-  context: Record<string, "text" | "number" | "boolean">;
+  context: Record<string, "text" | "number" | "boolean" | "vector">;
   unknown_context: "refuse" | "ignore";
   log_context: "plain" | "hashed";
   /** The SHA-256 digest of the saved learner that it started from; null if it started anew. */

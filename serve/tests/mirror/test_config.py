@@ -64,7 +64,7 @@ def refusal(folder: Path, text: str) -> str:
         ("[sticky]\n" + ARMS, "sticky: must have exactly one of header, cookie and json"),
         ("[sticky]\nheader = 'a'\ncookie = 'b'\n" + ARMS, "sticky: must have exactly one of header, cookie and json"),
         ("[sticky]\njson = 'user..id'\n" + ARMS, "sticky.json: "),
-        ("[context]\na = {}\n" + ARMS, "context.a: must have exactly one of header, json, path and method"),
+        ("[context]\na = {}\n" + ARMS, "context.a: must have exactly one of header, json, path, method and python"),
         ('[context]\na = { header = "X", method = true }\n' + ARMS, "context.a: must have exactly one of"),
         ('[context]\n"a b" = { method = true }\n' + ARMS, "the name of a field must be"),
         ("[budget]\ntotal = 5\n" + ARMS, "budget.total = 5: needs the most that a copy and its judgement cost, and the arm 'stable' has"),

@@ -9,7 +9,7 @@ import pytest
 
 from decoupled.client.errors import Conflict, StoreError
 from decoupled_serve.mirror.backend import Embedded
-from decoupled_serve.mirror.config import FieldConfig, StickyConfig
+from decoupled_serve.mirror.config import MirrorConfig, StickyConfig
 from decoupled_serve.mirror.config_file import explained
 from decoupled_serve.mirror.finders import ContextFinder, KeyFinder
 from decoupled_serve.nested import parsed
@@ -134,7 +134,8 @@ def test_a_decision_knows_the_context_of_its_request(start: Start, kind: str) ->
 
 
 def finder(**fields: dict[str, Any]) -> ContextFinder:
-    return ContextFinder({name: FieldConfig.model_validate(field) for name, field in fields.items()})
+    arms = [{"name": name, "url": f"http://{name}"} for name in "ab"]
+    return ContextFinder(MirrorConfig.model_validate({"arm": arms, "context": fields}))
 
 
 def test_values_are_bounded_and_what_does_not_fit_is_missing() -> None:

@@ -34,3 +34,4 @@ from .validation import set_number as set_number
 from .validation import set_whole as set_whole
 from .validation import share_of as share_of
 from .validation import whole_number as whole_number
+from .vectors import LONGEST_VECTOR as LONGEST_VECTOR

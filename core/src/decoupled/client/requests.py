@@ -91,7 +91,7 @@ class ExperimentSettings(TypedDict, total=False):
         labels: how many decisions want a label, if losses come from a judge: `dc.Labels(share=0.1)`, or its fields. By default
             losses are true.
         log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
-        context: the fields of the contexts of decisions, each with its type: "text", "number" or "boolean". Those that a
+        context: the fields of the contexts of decisions, each with its type: "text", "number", "boolean" or "vector". Those that a
             contextual policy learns by need not be declared.
         unknown_context: what happens to a decision whose context has other fields: "refuse" (the default) or "ignore".
         log_context: what the log holds of texts in contexts: "plain" (the default) or "hashed".
@@ -119,7 +119,7 @@ class ExperimentSettings(TypedDict, total=False):
     patience: int | None
     labels: Union["Labels", Mapping[str, float], None]
     log_keys: Literal["hashed", "plain", "off"]
-    context: Mapping[str, Literal["text", "number", "boolean"]] | None
+    context: Mapping[str, Literal["text", "number", "boolean", "vector"]] | None
     unknown_context: Literal["refuse", "ignore"]
     log_context: Literal["plain", "hashed"]
     learner: Union["Learner", str, None]
@@ -154,7 +154,7 @@ class DecideOptions(TypedDict, total=False):
     idempotency_key: str | None
     tags: Mapping[str, str] | None
     baseline: ByArm | None
-    context: Mapping[str, str | float | bool | None] | None
+    context: Mapping[str, str | float | bool | Sequence[float] | None] | None
     advice: Mapping[str, Arm | Mapping[Any, float]] | None
     why: bool
 

@@ -523,7 +523,7 @@ class Client(BaseClient[httpx.Client]):
     # Results
 
     def state(
-        self, name: str, *, context: Mapping[str, str | float | bool | None] | None = None
+        self, name: str, *, context: Mapping[str, str | float | bool | Sequence[float] | None] | None = None
     ) -> dict[str, Any]:
         """Return what an experiment has learned: probabilities, estimates, counts and the regret.
 

@@ -151,7 +151,7 @@ class ContextualLadder(Policy):
             else:
                 found = project(value, self.vector_numbers)
         except ParameterError as error:
-            raise ParameterError(f"context[{name!r}], a {error}") from None
+            raise ParameterError(f"context[{name!r}]: {str(error).partition(': ')[2]}") from None
         if self.vector_length and len(value) != self.vector_length:  # type: ignore[arg-type]
             rule = f"has {len(value)} numbers, and vector_length = {self.vector_length}"  # type: ignore[arg-type]
             raise ParameterError(f"context[{name!r}]: {rule}; use one embedding for all requests")

@@ -120,7 +120,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             None if config.judge is None else judge_of(config.judge, Path(folder)),
             spending,
             session_header=session_header,
-            context=(*chosen.segments, *chosen.numbers) if chosen.contextual else (),
+            context=(*chosen.segments, *chosen.numbers, *chosen.vectors) if chosen.contextual else (),
             forward_headers=forward_headers,
             copy_fields=copy_fields,
             concurrency=concurrency,

@@ -25,7 +25,7 @@ from decoupled.learner import Budget, Labels
 from decoupled.policies import Policy
 
 from ..options import kinds
-from ..service.experiment.context import checked_fields
+from ..service.experiment.context import checked_fields, with_fields_of
 from ..service.experiment.records import FieldType
 from ..service.http.observe.log_format import LogFormat
 from .headers import CREDENTIALS
@@ -259,19 +259,24 @@ class FieldConfig(TableConfig):
             not looked at.
         path: a part of the path, 1 for the first; 0 for all of it.
         method: true for the method.
-        type: "text", "number" or "boolean".
+        python: "module:function", a function of the request that returns the value; the module may be beside the
+            configuration.
+        timeout: seconds for which a request waits for that function; then the field is missing.
+        type: "text", "number", "boolean", or "vector": a text or an embedding, by a policy with `vectors`.
     """
 
     header: Token | None = None
     body: Dotted | None = Field(default=None, alias="json")
     path: Natural | None = None
     method: StrictBool = False
+    python: Text | None = None
+    timeout: Seconds = 0.05
     type: FieldType = "text"
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        places = (self.header, self.body, self.path, self.method or None)
-        _check_place(places, "header, json, path and method", "X-Subject")
+        places = (self.header, self.body, self.path, self.method or None, self.python)
+        _check_place(places, "header, json, path, method and python", "X-Subject")
         return self
 
 
@@ -569,6 +574,9 @@ class MirrorConfig(TableConfig):
             rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
             remedy = "lower it, or raise the limit"
             raise ParameterError.of("loss.bytes.high", size.high, rule, remedy)
+        if any(field.type == "vector" for field in self.context.values()):
+            types = {name: field.type for name, field in self.context.items()}
+            with_fields_of(types, Policy.from_dict(self.experiment.policy))
         self._has_costs_for_its_budget()
         self._has_no_arm_that_judges()
         if self.sink:

@@ -20,6 +20,7 @@ from ..options.definitions import MIRROR
 from ..options.kinds import STORE, shown, shown_store
 from ..options.sources import FILE, OptionValues, read_file, resolved
 from .config import NOT_ITS_OWN, FieldConfig, JudgeConfig, LossConfig, MirrorConfig, first_problem
+from .finders import ContextFinder
 from .judge_worker import function_named
 
 
@@ -94,6 +95,7 @@ def explained(config: MirrorConfig) -> str:
     judge = config.loss.judge
     if judge is not None and judge.python is not None:
         function_named(judge.python, config.folder, alone=judge.alone)
+    ContextFinder(config)
     does, store = "takes copies" if config.sink else "listens", config.service or shown_store(config.store)
     lines = [
         f"{does} on {listen}, " + ("no console" if console is None else f"console on {shown(console)}"),
@@ -147,7 +149,9 @@ def doubts(config: MirrorConfig) -> list[str]:
 
 def _shown_field(named: tuple[str, FieldConfig]) -> str:
     name, field = named
-    [(place, where)] = field.model_dump(by_alias=True, exclude_defaults=True, exclude={"type"}).items()
+    [(place, where)] = field.model_dump(
+        by_alias=True, exclude_defaults=True, exclude={"type", "timeout"}
+    ).items()
     return f"{name} ({field.type} of {place}{'' if where is True else f' {where!r}'})"
 
 

@@ -33,6 +33,10 @@ _BY_REASON = {
     "dropped": ("Copies that were given up, by reason.", DROPPED),
     "learned": ("Losses of copies, by what became of them.", LEARNED),
     "refused": ("Requests that the mirror answered itself, by reason.", ("busy", "websocket")),
+    "fields_missing": (
+        "Fields of contexts whose function raised an error or took too long.",
+        ("failed", "late"),
+    ),
     "labels": ("Answers whose decisions want a label, by what became of them.", LABELS),
     "webhook": (
         "Events that the webhook was told, or could not be told in all attempts.",
@@ -127,6 +131,7 @@ class MirrorCounts:
         self.reused, self.unchanged = Counter[str](), Counter[str]()
         self.spent: defaultdict[str, float] = defaultdict(float)
         self.not_mirrored, self.dropped, self.learned = Counter[str](), Counter[str](), Counter[str]()
+        self.fields_missing = Counter[str]()
         self.refused, self.webhook, self.labels = Counter[str](), Counter[str](), Counter[str]()
         self.judge = Judgements()
         self.repeated = self.not_sticky = self.no_context = self.received = self.above_ceiling = 0

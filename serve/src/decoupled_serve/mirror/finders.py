@@ -5,17 +5,27 @@ without. Keys are never logged. A context has the fields by which a contextual p
 segment. Clients send these values, so they are bounded: a text is cut, and what does not fit its type counts as missing.
 """
 
-from collections.abc import Mapping
+import asyncio
+import logging
+import threading
+from concurrent.futures import Future
 from typing import Any
 
 from decoupled.errors import ParameterError
 from decoupled.learner import LARGEST_NUMBER, key_text
+from decoupled.policies import Policy
 
 from ..nested import at
 from ..service.experiment.context import LONGEST_VALUE, Value
 from ..service.experiment.records import FieldType
-from .config import FieldConfig, StickyConfig
+from .config import MirrorConfig, StickyConfig
+from .counts import MirrorCounts
+from .exchange import Request
 from .headers import Raw
+from .judge_worker import function_named
+
+_AT_A_TIME = 8  # calls of a function; while so many are late, the field is missing
+_log = logging.getLogger("decoupled.mirror")
 
 
 class KeyFinder:
@@ -67,21 +77,30 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 class ContextFinder:
     """Finds contexts where the configuration says. `in_body` is whether it has to read the body for that."""
 
-    def __init__(self, fields: Mapping[str, FieldConfig]) -> None:
-        self._fields = fields
-        named = {name: field.header for name, field in fields.items()}
+    def __init__(self, config: MirrorConfig, counts: MirrorCounts | None = None) -> None:
+        self._config, self._counts = config.context, counts or MirrorCounts()
+        self._policy: Any = Policy.from_dict(config.experiment.policy)
+        self._functions = {
+            name: (function_named(field.python, config.folder, field=name), threading.Semaphore(_AT_A_TIME))
+            for name, field in self._config.items()
+            if field.python is not None
+        }
+        self._fields = {name: field for name, field in self._config.items() if field.python is None}
+        named = {name: field.header for name, field in self._fields.items()}
         self._headers = {name: each.lower().encode() for name, each in named.items() if each is not None}
-        self.in_body = any(field.body is not None for field in fields.values())
+        self.computes = bool(self._functions)
+        self.in_body = self.computes or any(field.body is not None for field in self._fields.values())
 
     def find(self, method: str, path: bytes, headers: Raw, content: Any) -> dict[str, Value]:
         """What is known of a request, whose body is read as JSON.
 
         >>> fields = {"subject": {"header": "X-Subject"}, "tokens": {"json": "max_tokens", "type": "number"}, "api": {"path": 2}}
-        >>> finder = ContextFinder({name: FieldConfig.model_validate(field) for name, field in fields.items()})
+        >>> arms = [{"name": "a", "url": "http://a"}, {"name": "b", "url": "http://b"}]
+        >>> finder = ContextFinder(MirrorConfig.model_validate({"arm": arms, "context": fields}))
         >>> finder.find("POST", b"/v1/chat", [(b"x-subject", b"law")], {"max_tokens": 312})
         {'subject': 'law', 'tokens': 312.0, 'api': 'chat'}
         """
-        found = {}
+        found: dict[str, Value] = {}
         for name, field in self._fields.items():
             value: Any = None
             if field.header is not None:
@@ -92,10 +111,59 @@ class ContextFinder:
                 value = path if field.path == 0 else _part(path, field.path)
             else:
                 value = method
-            fitted = _fitted(value, field.type)
-            if fitted is not None:
-                found[name] = fitted
+            found |= self._fitted(name, value, field.type)
         return found
+
+    async def compute(self, request: Request) -> dict[str, Value]:
+        """What functions say of a request, each within its time limit.
+
+        They run in threads of their own, so one that never ends delays nothing, not even the end of the mirror.
+        """
+        found: dict[str, Value] = {}
+        for each in await asyncio.gather(*(self._computed(name, request) for name in self._functions)):
+            found |= each
+        return found
+
+    async def _computed(self, name: str, request: Request) -> dict[str, Value]:
+        (function, free), field = self._functions[name], self._config[name]
+        done: Future[dict[str, Value]] = Future()
+
+        def work() -> None:
+            try:
+                if done.set_running_or_notify_cancel():
+                    done.set_result(self._fitted(name, function(request), field.type))
+            except BaseException as error:  # someone else's code, which may call sys.exit
+                done.set_exception(_FunctionFailed(type(error).__name__))
+            finally:
+                free.release()
+
+        try:
+            if not free.acquire(blocking=False):
+                raise TimeoutError
+            threading.Thread(target=work, daemon=True).start()
+            return await asyncio.wait_for(asyncio.wrap_future(done), field.timeout)
+        except TimeoutError:
+            self._counts.fields_missing["late"] += 1
+        except _FunctionFailed as error:
+            if self._counts.fields_missing["failed"] == 0:
+                _log.warning("context.%s: its function failed with %s; the field is missing", name, error)
+            self._counts.fields_missing["failed"] += 1
+        return {}
+
+    def _fitted(self, name: str, value: Any, kind: FieldType) -> dict[str, Value]:
+        """A value as its type takes it, by name; nothing if it does not fit."""
+        if kind != "vector":
+            fitted = _fitted(value, kind)
+            return {} if fitted is None else {name: fitted}
+        try:
+            text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else value
+            return dict(self._policy.spread(name, text))
+        except ParameterError:
+            return {}
+
+
+class _FunctionFailed(Exception):  # noqa: N818
+    """A function of a request raised an error; its text may be a user's, so only its kind is known."""
 
 
 def _part(path: bytes, number: int) -> bytes | None:

@@ -107,7 +107,7 @@ class Front(ABC):
         self._rules, self._chance = config.mirror.rules(), random.Random(config.experiment.seed)
         self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
         self._sets_json = any(arm.fields for arm in config.arms)
-        self._context = ContextFinder(config.context)
+        self._context = ContextFinder(config, self._counts)
         self._finds_in_body = self._context.in_body
         self.in_flight = 0
 
@@ -152,9 +152,14 @@ class Front(ABC):
             return fields, fields
         return None, parsed(body)
 
-    def _known(self, request: Arrived, content: Any) -> dict[str, Value] | None:
+    async def _known(self, request: Arrived, body: bytes | None, content: Any) -> dict[str, Value] | None:
         """The context of a request; None if nothing is known."""
-        return self._context.find(request.method, request.path, request.headers, content) or None
+        found = self._context.find(request.method, request.path, request.headers, content)
+        if self._context.computes:
+            headers = as_text(request.headers, self._credentials)
+            shown = Request(request.method, request.target.decode("latin-1"), headers, body or b"")
+            found |= await self._context.compute(shown)
+        return found or None
 
     def _copy(
         self, request: Arrived, body: bytes, decision: Routing, explore: str, served: Answer | None

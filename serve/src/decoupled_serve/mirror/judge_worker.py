@@ -28,9 +28,11 @@ _A_JUDGE = 'for example "judge:compare", with def compare(request, served, mirro
 
 
 def function_named(
-    name: str, folder: Path, *, alone: bool = False, redacts: bool = False
+    name: str, folder: Path, *, alone: bool = False, redacts: bool = False, field: str | None = None
 ) -> Callable[..., Any]:
     """The function that "module:function" names, of the arguments of a judge; the module may be in `folder`.
+
+    With `redacts` it is one of a text, with `field` one of a request, which finds that field of a context.
 
     >>> function_named("math:hypot", Path()).__name__
     'hypot'
@@ -39,7 +41,9 @@ def function_named(
         ...
     decoupled.errors.ParameterError: loss.judge.python = 'math:hypotenuse': the module math has no function hypotenuse; for example "judge:compare", with def compare(request, served, mirrored) in judge.py
     """
-    place = "labels.redact" if redacts else "loss.judge.python"
+    place = (
+        "labels.redact" if redacts else "loss.judge.python" if field is None else f"context.{field}.python"
+    )
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
         raise ParameterError.of(place, name, "must be a module and a function", _A_JUDGE)
@@ -56,9 +60,8 @@ def function_named(
     if not callable(found):
         rule = f"the module {module} has no function {attribute}"
         raise ParameterError.of(place, name, rule, _A_JUDGE)
-    takes = (
-        ("text",) if redacts else ("request", "mirrored") if alone else ("request", "served", "mirrored")
-    )
+    takes = ["request", "mirrored"] if alone else ["request", "served", "mirrored"]
+    takes = ["text"] if redacts else ["request"] if field is not None else takes
     try:
         inspect.signature(found).bind(*takes)
     except TypeError:
@@ -66,6 +69,8 @@ def function_named(
         remedy = "loss.judge.alone says whether it sees the served answer"
         if redacts:
             remedy = "give a function of a text that returns a text"
+        elif field is not None:
+            remedy = "give a function of a request that returns the value of the field"
         raise ParameterError.of(place, name, rule, remedy) from None
     except ValueError:  # of a function in C, whose arguments nobody knows
         pass

@@ -68,7 +68,7 @@ class Proxy(Front):
             content = await ahead.read_ahead()
         fields, read = self._read(content)
         key = None if self._keys is None else self._keys.find(request.headers, read)
-        about = Traits(key, self._known(request, read))
+        about = Traits(key, await self._known(request, content, read))
         unset: str | None = None
         if self._sets_json and request.has_body:
             unset = "too_large" if content is None else "not_json" if fields is None else None

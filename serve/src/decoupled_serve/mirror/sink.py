@@ -61,7 +61,7 @@ class Sink(Front):
 
     async def _explore(self, request: Arrived, body: bytes, content: Any) -> None:
         """Hand the copy on to the arm that is explored, or count why not."""
-        about = Traits(context=self._known(request, content))
+        about = Traits(context=await self._known(request, body, content))
         decision = await self._prefetch.draw_for(about, "explore", _PATIENCE)
         if decision is None or decision.explore is None:
             self._leave("no_decision" if decision is None else "budget")

@@ -194,12 +194,12 @@ def checked_by(by: Sequence[str], settings: Settings, learned_by: Sequence[str])
     """The fields to tell segments by: those asked for, those that the policy has segments of, or all but numbers."""
     fields = settings.context
     if not by:
-        by = learned_by or [name for name, kind in fields.items() if kind != "number"]
+        by = learned_by or [name for name, kind in fields.items() if kind not in ("number", "vector")]
     for name in by:
         if name not in fields:
             rule = "is not a field of this experiment"
             raise Invalid.of("by", name, rule, near_name(name, fields))
-        if fields[name] == "number":
+        if fields[name] in ("number", "vector"):
             rule = "is a number, and each would be a segment of its own"
             raise Invalid.of("by", name, rule, "choose a text or a boolean")
     if not by:

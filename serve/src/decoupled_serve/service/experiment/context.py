@@ -226,12 +226,13 @@ _LEAVE_OUT = "leave it out if it is not known"
 
 
 class Declared(NamedTuple):
-    """What an experiment says of contexts: its fields, what becomes of others, and what is logged of texts."""
+    """What an experiment says of contexts: its fields, what becomes of others, what is logged of texts, and its policy."""
 
     fields: Mapping[str, FieldType]
     unknown: UnknownFields
     log: ContextLog
     secret: str
+    policy: Any = None
 
 
 def checked_fields(fields: object) -> dict[str, FieldType]:
@@ -242,7 +243,7 @@ def checked_fields(fields: object) -> dict[str, FieldType]:
     >>> checked_fields({"tokens": "int"})
     Traceback (most recent call last):
         ...
-    decoupled.client.errors.Invalid: context.tokens = 'int': must be 'text', 'number' or 'boolean'; for example {'subject': 'text'}
+    decoupled.client.errors.Invalid: context.tokens = 'int': must be 'text', 'number', 'boolean' or 'vector'; for example {'subject': 'text'}
     """
     example = "for example {'subject': 'text'}"
     if not isinstance(fields, Mapping):
@@ -255,7 +256,7 @@ def checked_fields(fields: object) -> dict[str, FieldType]:
             rule = f"the name of a field {name_rule(LONGEST_FIELD)}"
             raise Invalid.of("context", name, rule, example)
         if kind not in FIELD_TYPES:
-            rule = "must be 'text', 'number' or 'boolean'"
+            rule = "must be 'text', 'number', 'boolean' or 'vector'"
             raise Invalid.of(f"context.{name}", kind, rule, example)
     return dict(sorted(fields.items()))
 
@@ -263,19 +264,27 @@ def checked_fields(fields: object) -> dict[str, FieldType]:
 def with_fields_of(fields: Mapping[str, FieldType], policy: Any) -> dict[str, FieldType]:
     """The fields with those that a policy learns by; `Invalid` for one of another type than it takes."""
     found = checked_fields(fields)
+    vectors = policy.vectors if policy.contextual else ()
+    for name in (name for name, kind in found.items() if kind == "vector" and name not in vectors):
+        rule = "needs a policy that learns from it"
+        raise Invalid.of(f"context.{name}", "vector", rule, f"use ContextualLadder(vectors=[{name!r}])")
     if not policy.contextual:
         return found
-    learned: list[tuple[Sequence[str], FieldType]] = [(policy.segments, "text"), (policy.numbers, "number")]
+    learned: list[tuple[Sequence[str], FieldType]] = [
+        (policy.segments, "text"), (policy.all_numbers, "number"), (vectors, "vector"),
+    ]  # fmt: skip
     for names, kind in learned:
+        other = "vector" if kind == "vector" else "boolean"
         for name in names:
-            if found.setdefault(name, kind) not in (kind, "boolean"):
-                rule = f"must be '{kind}' or 'boolean', as {type(policy).__name__} takes it"
+            if found.setdefault(name, kind) not in (kind, other):
+                rule = f"must be '{kind}' or '{other}', as {type(policy).__name__} takes it"
                 raise Invalid.of(f"context.{name}", found[name], rule, "or leave it out")
     return checked_fields(found)
 
 
 def stored_context(context: object, declared: Declared) -> str | None:
-    """A context as text: its fields in the order of their names. None if nothing is known.
+    """A context as text: its fields in the order of their names, and of vectors what the policy makes of them. None if
+    nothing is known.
 
     >>> fields = {"subject": "text", "tokens": "number", "beta": "boolean"}
     >>> declared = Declared(fields, "refuse", "plain", "")
@@ -295,6 +304,11 @@ def stored_context(context: object, declared: Declared) -> str | None:
         if kind is None:
             if declared.unknown == "refuse":
                 raise Invalid(_undeclared(name, declared.fields))
+        elif value is not None and kind == "vector":
+            try:
+                found |= declared.policy.spread(name, value)
+            except ParameterError as error:
+                raise Invalid(f"context.{name}: {str(error).partition(': ')[2]}") from None
         elif value is not None:
             found[name] = _checked(name, value, kind)
     if declared.log == "hashed":

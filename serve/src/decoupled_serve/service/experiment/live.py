@@ -113,7 +113,11 @@ class LiveExperiment:
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
         self.declared = Declared(
-            self.settings.context, self.settings.unknown_context, self.settings.log_context, self.key_secret
+            self.settings.context,
+            self.settings.unknown_context,
+            self.settings.log_context,
+            self.key_secret,
+            policy,
         )
         self.contextual = policy.contextual
         self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())

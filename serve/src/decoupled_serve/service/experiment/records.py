@@ -20,7 +20,7 @@ from .request_context import Origin
 MODES: tuple[Mode, ...] = get_args(Mode)
 FeedbackKind: TypeAlias = Literal["loss", "preference"]
 KeyLog: TypeAlias = Literal["hashed", "plain", "off"]
-FieldType: TypeAlias = Literal["text", "number", "boolean"]
+FieldType: TypeAlias = Literal["text", "number", "boolean", "vector"]
 FIELD_TYPES: tuple[FieldType, ...] = get_args(FieldType)
 UnknownFields: TypeAlias = Literal["refuse", "ignore"]
 ContextLog: TypeAlias = Literal["plain", "hashed"]

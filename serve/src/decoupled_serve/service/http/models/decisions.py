@@ -72,7 +72,8 @@ class DecideIn(Model):
     context: dict[str, ContextValue] | None = Field(
         default=None,
         description="What is known of the request before it is decided, by the fields that the experiment declares. It is "
-        "stored with the decision, and a contextual policy learns by it.",
+        "stored with the decision, and a contextual policy learns by it. A vector is a text of any length or a list of numbers; "
+        "what is stored of it is its projection, `prompt.0` and so on.",
         examples=[{"subject": "law", "tokens": 312}],
     )
     advice: dict[str, Advice] | None = Field(

@@ -19,11 +19,11 @@ from pydantic import (
     WrapValidator,
 )
 
-from decoupled.base import NAME_SHAPE
+from decoupled.base import LONGEST_VECTOR, NAME_SHAPE
 from decoupled.client import BadRequest
 from decoupled.learner import MOST_BYTES, key_text
 
-from ...experiment.context import LONGEST_TAG, LONGEST_TAG_NAME, LONGEST_VALUE, MOST_TAGS
+from ...experiment.context import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
 from ...experiment.records import moment
 
 
@@ -121,8 +121,8 @@ StickyKey = Annotated[str | int, BeforeValidator(sticky_key), WithJsonSchema(KEY
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 CONTEXT_SCHEMA = {
     "anyOf": [
-        {"type": "string", "maxLength": LONGEST_VALUE},
-        *({"type": kind} for kind in ("number", "boolean", "null")),
+        *({"type": kind} for kind in ("string", "number", "boolean", "null")),
+        {"type": "array", "items": {"type": "number"}, "maxItems": LONGEST_VECTOR},
     ]
 }
 ContextValue = Annotated[Any, WithJsonSchema(CONTEXT_SCHEMA)]
