@@ -33,7 +33,7 @@ EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in m
 
 @contextmanager
 def needed_for(purpose: str, otherwise: str = "") -> Iterator[None]:
-    """Around imports of optional packages: name the extra that brings the missing one.
+    """Wrap imports of optional packages: if one is missing, the error names its extra.
 
     Args:
         purpose: what needs the package, as the subject of the error.

@@ -22,7 +22,7 @@ def write_atomically(
 ) -> None:
     """Write a file atomically: a reader sees the old content or the new, even after a crash.
 
-    With `tidy`, what a process that was killed left behind when it wrote this file is removed.
+    With `tidy`, remove temporary files that a killed process left when it wrote this file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +101,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """The bytes of a file: a checksum, then the body. `read_with_checksum` takes it off again.
+    """The bytes of a file: a checksum, then the body. `read_with_checksum` removes the checksum.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +131,7 @@ def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
 
 
 def read_secret(name: str, path: str | os.PathLike[str]) -> str:
-    r"""The content of a file with one secret, without the white space around it. Errors never show it.
+    r"""The secret in a file, without surrounding white space. Errors never show it.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "key"

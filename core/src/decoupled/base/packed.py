@@ -27,7 +27,7 @@ def unpack_floats(text: str) -> Floats:
 
 
 def pack_ints(values: Ints) -> str:
-    """Whole numbers as text. Their differences are packed, so numbers in order take little room.
+    """Whole numbers as text. Differences are packed, so sorted numbers take little space.
 
     >>> unpack_ints(pack_ints(np.arange(5, 8))).tolist()
     [5, 6, 7]

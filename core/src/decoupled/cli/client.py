@@ -136,7 +136,7 @@ def client_create(
     ] = (0.0, 1.0),
     deadline: Annotated[float | None, option("Seconds within which feedback must arrive.")] = None,
     expired_loss: Annotated[
-        float | None, option("The loss that a decision counts as after its deadline; none if not given.")
+        float | None, option("The loss of a decision whose deadline passed; none if not given.")
     ] = None,
     seed: Annotated[
         int | None, option("Seed of the draws, for tests; fresh randomness if not given.")
@@ -146,7 +146,7 @@ def client_create(
     ] = False,
     feedback: Annotated[str, option("loss, or preference: which of the two arms did better.")] = "loss",
     risk: Annotated[
-        float, option("The probability with which its intervals and its verdict may ever fail.")
+        float, option("The probability that its intervals or its verdict are ever wrong.")
     ] = 0.05,
     drift: Annotated[
         bool, option("Whether losses may drift; if not, the intervals are mostly narrower.")
@@ -154,27 +154,23 @@ def client_create(
     patience: Annotated[
         int | None,
         option(
-            "How many newer decisions wait there for one without feedback: 1,000, or the deadline of labels."
+            "How many newer decisions wait for one without feedback. Default: 1,000, or the deadline of labels."
         ),
     ] = None,
     labels: Annotated[
         str | None,
         option(
-            "How many decisions want a label, if losses come from a judge, as JSON: '{\"share\": 0.1}'."
+            "How many decisions ask for a label, if losses come from a judge, as JSON: '{\"share\": 0.1}'."
         ),
     ] = None,
-    log_keys: Annotated[
-        str, option("What the log holds of the keys of decisions: hashed, plain or off.")
-    ] = "hashed",
+    log_keys: Annotated[str, option("How the log stores keys: hashed, plain or off.")] = "hashed",
     context: Annotated[
         str | None, option('The fields of contexts, by type, as JSON, such as \'{"subject": "text"}\'.')
     ] = None,
     unknown_context: Annotated[
-        str, option("What becomes of other fields in a context: refuse or ignore.")
+        str, option("What to do with other fields of a context: refuse or ignore.")
     ] = "refuse",
-    log_context: Annotated[
-        str, option("What the log holds of texts in contexts: plain or hashed.")
-    ] = "plain",
+    log_context: Annotated[str, option("How the log stores texts of contexts: plain or hashed.")] = "plain",
     guardrails: Annotated[
         str | None, option('Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
     ] = None,
@@ -234,10 +230,10 @@ def client_decide(
         str | None, option('What advisers would exploit, as JSON, such as \'{"router": "a"}\'.')
     ] = None,
     why: Annotated[
-        bool, option("Say why a contextual policy drew the arm to exploit, too.", "--why")
+        bool, option("Also say why a contextual policy drew the arm to exploit.", "--why")
     ] = False,
 ) -> None:
-    """Ask for a decision. The loss to send back is that of its *explored* arm."""
+    """Ask for a decision. Send back the loss of its *explored* arm."""
     from dataclasses import asdict
 
     given = {"baseline": baseline, "context": context, "advice": advice}
@@ -255,17 +251,17 @@ def client_feedback(
     reward: Annotated[float | None, option("Or its reward.")] = None,
     preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
     arm: Annotated[
-        str | None, option("Whose loss it is, as a safeguard: any but the explored arm is refused.")
+        str | None, option("The arm of the loss, as a safeguard: any but the explored arm is refused.")
     ] = None,
     judged: Annotated[
         str | None,
-        option("With labels: what a judge says, a number or a preference; the others are the label."),
+        option("With labels: the judge's loss, a number or a preference. The other options are the label."),
     ] = None,
     position: Annotated[
         float | None, option("How much the judge preferred what it saw first, from -1 to 1.")
     ] = None,
     cost: Annotated[
-        float | None, option("What the look and its judgement really cost, for a budget of money.")
+        float | None, option("The real cost of exploring and judging, for a budget of money.")
     ] = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
@@ -298,7 +294,7 @@ def client_label(
     reward: Annotated[float | None, option("Or its reward.")] = None,
     preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
 ) -> None:
-    """Send the label of a decision that was judged and wants one."""
+    """Send the label of a judged decision that asks for one."""
     from dataclasses import asdict
 
     preferred: Any = preference
@@ -335,7 +331,7 @@ def client_verdict(
     as_json: AsJson = False,
     wait: Annotated[bool, option("Wait until it is decided.", "--wait")] = False,
 ) -> None:
-    """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
+    """Show which arm is best, if that is decided, with the mean loss of each arm and the regret."""
     from .verdict import decided, verdict_text
 
     found = decided(service, name) if wait else service.verdict(name)
@@ -352,7 +348,7 @@ def client_segments(
     limit: Annotated[int, option("How many segments at most, the most observed first.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Say for which requests which arm is best. The verdicts of all segments hold together."""
+    """Show which arm is best for which requests. The verdicts of all segments share one risk."""
     from .verdict import segments_text
 
     found = service.segments(name, by=by or (), limit=limit)
@@ -394,7 +390,7 @@ def client_audit(
 
 @service_command("evaluate")
 def client_evaluate(service: "Client", name: Experiment, tag: Tag = None) -> None:
-    """The value of every arm and of the exploited arms, from the log, with their intervals."""
+    """Estimate the mean loss of every arm and of the exploited arms from the log, with intervals."""
     show(service.evaluation(name, tags=tags_of(tag)))
 
 
@@ -472,7 +468,7 @@ def client_guardrails(
         typer.Argument(help='What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.'),
     ],
 ) -> None:
-    """Change the guardrails of an experiment; those that are not named stay as they are."""
+    """Change the guardrails of an experiment; those not named stay as they are."""
     show(service.change_guardrails(name, **_object("CHANGES", changes)))
 
 

@@ -17,7 +17,7 @@ from ..errors import DecoupledError
 def with_parameters_of(
     command: Callable[..., None], run: Callable[..., None], filled: str, added: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Let `run` look like `command` without the parameter that it fills in itself, and with those that are added.
+    """Give `run` the signature of `command`, without the parameter that it fills in itself, and with the added ones.
 
     >>> def command(service: object, name: str) -> None: ...
     >>> run = with_parameters_of(command, lambda **values: None, "service", [flag("url", str, "here")])
@@ -72,8 +72,8 @@ def report_errors(
 ) -> Iterator[None]:
     """End a command with one line after an error of this package, a file error or an interruption.
 
-    The command line is wrong if the message begins with a flag or with one of `arguments`, the names that errors have
-    for what a user gave there; not without `flags`, because a variable or a file may have set what a flag names.
+    The exit status is 2 if the message begins with a flag or with one of `arguments`, the names of what the user gave
+    there. Without `flags` it is 1, because a variable or a file may have set what the flag names.
 
     >>> try:
     ...     with report_errors():

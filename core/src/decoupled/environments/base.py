@@ -15,9 +15,9 @@ from ..kernels.rounds import Table
 class Environment(Description, kind="environment", package=__package__):
     """A frozen description of where losses come from. The horizon is not part of it.
 
-    An *oblivious* environment gives a table: rows of mean losses and the row that holds in each round.
-    To add one, subclass this with a frozen dataclass that has `arms` and `table`; it runs at compiled
-    speed because the loop sees only the table. For one that reacts to what is played, see `Adversary`.
+    An *oblivious* environment has a table: rows of mean losses, and the row that applies in each round. To add one,
+    subclass this with a frozen dataclass that has `arms` and `table`; it runs at compiled speed because the loop sees
+    only the table. For one that reacts to what is played, see `Adversary`.
 
     >>> import decoupled as dc
     >>> environment = dc.environments.Alternating(arms=8, gap=0.125)
@@ -56,8 +56,8 @@ class Adversary(Environment):
     and two compiled functions: `losses(params, memory, t, out)` fills the mean loss of every arm, and
     `note(params, memory, t, exploit)` remembers what was exploited.
 
-    Regret is against the best fixed arm in hindsight *on the losses that came*: they are answers to
-    what the policy did, and another policy would have met others. Losses are Bernoulli.
+    Regret is against the best fixed arm in hindsight *on the losses that the policy met*. They are answers to its
+    plays, so another policy would have met others. Losses are Bernoulli.
 
     >>> import decoupled as dc
     >>> issubclass(dc.environments.PunishLast, dc.environments.Adversary)

@@ -293,7 +293,7 @@ def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
 
 
 def difference_now(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
-    """The same by the evidence of now alone.
+    """The difference by the evidence of now alone.
 
     >>> from decoupled.inference import Sequences
     >>> sequences = Sequences(arms=2)

@@ -36,15 +36,13 @@ def evaluate(
     segments: str | Sequence[str] | None = None,
     least_propensity: float | None = None,
 ) -> Evaluation:
-    """Estimate from a log what every arm would have cost, what the served arms did cost, and what a candidate would
-    have cost.
+    """Estimate from a log the cost of every arm, of what was served, and of a candidate.
 
     All values are mean losses over the decisions of the log whose loss was observed and that could explore every arm.
-    There are three estimates of each: by *importance weighting*, which is unbiased; *self-normalised*, which divides by
-    the sum of the weights; and *doubly robust*, which weights only the difference from a model: the mean of the losses
-    that were known of the arm; a ridge regression of these on the context, if the log has the column `context`; or the
-    loss that the column `baseline` predicted. The intervals hold together, and for a log that you evaluate again whenever
-    it has grown.
+    Each has three estimates: *importance weighting*, which is unbiased; *self-normalised*, which divides by the sum
+    of the weights; and *doubly robust*, which weights only the difference from a model. The model is the mean of the
+    arm's losses known so far; a ridge regression of these on the context, if the log has the column `context`; or the
+    column `baseline`. All intervals are right together, also if you evaluate a growing log again and again.
 
     Args:
         log: the path of a CSV or Parquet file, a data frame, columns by name, or a list of rows. It needs the columns
@@ -63,12 +61,13 @@ def evaluate(
             propensities for the arms.
         arms: the names of the arms in order; None for those that the log has, sorted.
         coupled: whether the arm exploited is the arm explored; None reads it from the log.
-        tags: evaluate only the decisions that have all these tags; None for all decisions. The intervals hold for each choice of tags; if you
-            look at many, some will be wrong by chance.
-        segments: the fields of the context whose values are the keys of the mapping `policy`, which gives an arm or a law for each
-            (a tuple of values if there are several fields); None if `policy` is no such mapping.
-        least_propensity: a probability below which no arm was ever explored, known beforehand, such as the uniform share of the policy over the number of arms. Then
-            intervals may use the doubly robust estimate, and are narrower where its model is good. None if you know of none.
+        tags: evaluate only the decisions that have all these tags; None for all decisions. If you look at many
+            choices of tags, some intervals will be wrong by chance.
+        segments: the fields of the context whose values (a tuple if there are several fields) are the keys of the
+            mapping `policy`; None if `policy` is no such mapping.
+        least_propensity: a probability, known beforehand, below which no arm was ever explored, such as the policy's
+            uniform share divided by the number of arms. Intervals then use the doubly robust estimate, and are
+            narrower where its model is good. None if you know none.
 
     >>> import decoupled as dc
     >>> rows = [
@@ -360,7 +359,7 @@ class _Judge:
 
 
 def wrong_propensities(log: Log, place: int) -> str | None:
-    """A remark if the propensities of an arm cannot be right: its weights must average 1; None if they may be.
+    """A remark if the propensities of an arm cannot be right, because its weights do not average 1; otherwise None.
 
     >>> from decoupled.inference import read_log
     >>> rows = [{"explore": "a" if n % 2 else "b", "propensity": 0.9, "loss": 0.5} for n in range(100)]

@@ -36,7 +36,7 @@ class JudgeReport:
         missing: how many never came, and counted as `Labels.missing`.
         awaiting: how many decisions await their label now.
         lam: how much the judge counts in the next decision, from 0 to 1.
-        alone: the verdict if the judge's losses were taken for true.
+        alone: the verdict by the judge's losses alone.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(["a", "b"], seed=7, labels=dc.Labels(share=1.0))
@@ -84,7 +84,7 @@ def _spoken(found: Interval, *, signed: bool = True) -> str:
 
 
 class JudgeSums:
-    """Sums of what a judge said and what labels said, in the order of decisions.
+    """Sums of judged losses and labels, in the order of decisions.
 
     >>> judge = JudgeSums(arms=2)
     >>> judge.add_once(0, 1, 0.25, 1.0, None, False)   # arm 1: judged 0.25, labelled 1
@@ -122,7 +122,7 @@ class JudgeSums:
 
     @property
     def missing(self) -> int:
-        """How many wanted a label that never came."""
+        """How many asked for a label that never arrived."""
         return int(self.sums[_TOTALS, 1])
 
     def add_once(self, number: int, *seen: Any) -> None:
@@ -139,7 +139,7 @@ class JudgeSums:
                 self.sums  # noqa: B018
 
     def copy(self) -> "JudgeSums":
-        """The same sums, which go on independently of these."""
+        """An independent copy."""
         copy = JudgeSums(0)
         summed, count, unsummed = self._now
         copy._now = summed, count, unsummed.copy()
@@ -219,12 +219,12 @@ def judge_report(
 
 
 def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
-    """A verdict by labels, with what the judge alone would say and how many labels are missing.
+    """A verdict by labels, with the judge's own verdict and the number of missing labels.
 
     Args:
         found: the verdict by labels.
-        alone: the verdict if the judge's losses were taken for true.
-        missing: how many labels never came.
+        alone: the verdict by the judge's losses alone.
+        missing: how many labels never arrived.
 
     >>> unknown = verdict(Sequences(2), ["a", "b"])
     >>> beside(unknown, unknown, missing=2).remark[:35]

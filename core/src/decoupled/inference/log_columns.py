@@ -48,12 +48,12 @@ LogLike: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The decisions of a log that a loss was observed of and that could explore every arm, in the order of the log.
+    """The decisions of a log that have a loss and could explore every arm, in the order of the log.
 
     Attributes:
         arms: the names of the arms.
         size: the number of rows.
-        decisions: the number of rows that have the tags that are wanted.
+        decisions: the number of rows with the wanted tags.
         left_out: the rows with a loss that could not explore every arm: some were not available, or the propensity is 1.
         rows: the row of each decision in the log.
         explore: the places of the explored arms.
@@ -450,7 +450,7 @@ def tagged(column: Iterable[Any], wanted: Any) -> Ints:
 
 
 def matches(tags: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
-    """Whether a decision has all the tags that are wanted.
+    """Whether a decision has all wanted tags.
 
     >>> matches({"country": "de", "age": "30"}, {"country": "de"})
     True

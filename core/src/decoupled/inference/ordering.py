@@ -12,9 +12,9 @@ PATIENCE, MOST_PATIENCE = 1_000, 10_000  # decisions; those that wait are added 
 def settled(
     decisions: Iterable[_T], is_pending: Callable[[_T], bool], patience: int = PATIENCE
 ) -> Iterator[_T]:
-    """The decisions before the first one that is pending and has fewer than so many after it.
+    """The decisions before the first pending one that has fewer than `patience` others after it.
 
-    What comes after that one is no fair sample: whose feedback has come by now may depend on the arm and its loss.
+    Later decisions are not a fair sample: whether their feedback has arrived may depend on the arm and its loss.
 
     >>> list(settled("abc?de", "?".__eq__)), list(settled("abc?de", "?".__eq__, patience=2))
     (['a', 'b', 'c'], ['a', 'b', 'c', '?', 'd', 'e'])

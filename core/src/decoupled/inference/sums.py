@@ -308,13 +308,12 @@ def share_of_batch(batch: int) -> float:
 
 
 def share_of_segment(number: int) -> float:
-    """The share of a risk for the segment that appeared as this one, 1 for the first: all shares sum to 1.
+    """The share of a risk for a segment, by the order in which it appeared. All shares sum to 1.
 
-    A segment appears with its first decision, before any loss of it is seen. So its share depends on nothing that it
-    could show.
+    A segment appears with its first decision, before any of its losses is seen, so its share does not depend on them.
 
     Args:
-        number: which segment it is, in order of appearance.
+        number: the segment's number in order of appearance, from 1.
 
     >>> from decoupled.inference import share_of_segment
     >>> round(share_of_segment(1), 3), round(sum(map(share_of_segment, range(1, 100_000))), 3)

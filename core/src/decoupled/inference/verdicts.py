@@ -242,7 +242,7 @@ def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:
 
 
 def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | None:
-    """The arm that looks best by the evidence that compares them, of those not retired; None if no loss was seen.
+    """The best arm so far by the evidence that compares arms, among those not retired; None if no loss was seen.
 
     >>> from decoupled.inference.verdicts import best_looking
     >>> sequences = Sequences(arms=2)

@@ -97,7 +97,7 @@ def compiling_for(name: str) -> None:
 
 @contextmanager
 def told_of_compiling(listener: Callable[[], None]) -> Iterator[None]:
-    """Call `listener`, in the compiling thread, each time the compilation of a function starts."""
+    """Call `listener`, in the compiling thread, whenever the compilation of a function starts."""
     _listeners.append(listener)
     try:
         yield

@@ -11,7 +11,7 @@ from ..decision import Arm
 from ..errors import ArmError, near_name, shown
 
 Arms: TypeAlias = int | Iterable[Arm]
-"""A number of arms, which are then called 0, 1, 2 and so on, or their names."""
+"""The names of the arms, or their number: they are then called 0, 1, 2 and so on."""
 
 MOST_ARMS = 10**9
 MOST_BITS = 1_000  # of a whole number that is a name; Python does not spell any number

@@ -22,11 +22,11 @@ from .pending import LAW, Baseline
 from .policy_types import ContextualLadder, Policy
 
 Value: TypeAlias = str | bool | int | float | Sequence[float] | Floats | None
-"""What a field of a context may be; None for a field that is missing."""
+"""The value of a field of a context; None if it is missing."""
 Context: TypeAlias = Mapping[str, Value]
 """A request's fields, by name."""
 Advice: TypeAlias = Mapping[str, Arm | ByArm]
-"""What advisers would exploit: each an arm, or the probabilities of arms."""
+"""What each adviser would exploit: an arm, or probabilities by arm."""
 Segment: TypeAlias = tuple[str | None, ...]
 
 MOST_CHARACTERS = 1_000  # of a value that tells segments apart

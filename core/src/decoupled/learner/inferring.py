@@ -30,7 +30,7 @@ def check_watchable(arms: int) -> None:
 
 
 def checked_patience(patience: object) -> int:
-    """How many newer decisions a decision without feedback holds up the evidence of.
+    """For how many newer decisions the evidence waits for a decision without feedback.
 
     >>> checked_patience(100)
     100

@@ -91,9 +91,8 @@ class Learner(Guarded):
     order, or never. Use `add_arms` and `retire_arms` to change the arms at any time.
 
     A learner is thread-safe: calls from several threads run one after another. An interrupt, such as Ctrl-C, affects at
-    most the call in progress, which has then done everything or nothing. In a forked process a learner has a random
-    stream
-    of its own, and the ids of its decisions differ from those of the parent.
+    most the call in progress, which has then done everything or nothing. In a forked process, a learner has its own
+    random stream, and its decisions have other ids than the parent's.
 
     Args:
         policy: the policy to run, such as `Ladder()`.
@@ -101,10 +100,10 @@ class Learner(Guarded):
         seed: the seed of the random stream, a whole number of any size or a `numpy.random.SeedSequence`; None draws
             fresh randomness.
         loss_range: the lowest and the highest possible loss. A loss outside it is rejected.
-        max_pending: how many decisions may await feedback. One more, and the oldest is forgotten. The same goes for
-            decisions that would keep more than 100 million numbers, one for each arm: 10,000 decisions with 10,000 arms.
+        max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten. So it is beyond 100
+            million numbers, if decisions keep one for each arm: 10,000 decisions with 10,000 arms.
         guardrails: rules about the arm that is served; None for no rules.
-        labels: how many decisions want a label, if losses come from a judge; None if they are true.
+        labels: how many decisions ask for a label, if losses come from a judge; None if losses are true.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -257,7 +256,7 @@ class Learner(Guarded):
 
     @property
     def max_pending(self) -> int:
-        """How many decisions may await feedback; one more, and the oldest is forgotten.
+        """How many decisions may await feedback. Beyond that, the oldest is forgotten.
 
         >>> import decoupled as dc
         >>> dc.Ladder().start(arms=10_000, seed=1).max_pending

@@ -78,7 +78,7 @@ def not_one_of(loss: object, reward: object) -> Message | None:
 
 
 Preference: TypeAlias = Literal["explore", "tie", "exploit"]
-"""Which of the two arms of a decision did better; "tie" if neither."""
+"""Which of the two arms of a decision did better; "tie" if neither did."""
 PREFERENCES: tuple[Preference, ...] = get_args(Preference)
 _SCALED = {"explore": 0.0, "tie": 0.5, "exploit": 1.0}
 

@@ -22,7 +22,7 @@ from .saving import as_text as as_text
 
 
 class Saved(NamedTuple):
-    """What a saved learner says about itself; `risk` and `drift` are None if it is not watched, `labels` if it has none.
+    """A summary of a saved learner. `risk` and `drift` are None if it is not watched, and `labels` if it has none.
 
     >>> import decoupled as dc
     >>> saved = described(dc.FTPL().start(arms=["a", "b"], seed=7).to_json())
@@ -58,10 +58,10 @@ def described(text: str | bytes) -> Saved:
 
 
 def without_pending(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:
-    """The state of a learner without its pending decisions, for at most so many others.
+    """The state of a learner without its pending decisions, with room for `max_pending` new ones.
 
-    `renumbered` numbers its arms anew, as if none had ever been retired. If some were, its confidence sequences, which
-    have their numbers, are dropped.
+    `renumbered` numbers its arms anew, as if none had ever been retired. If some were, its confidence sequences,
+    which use the old numbers, are dropped.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -106,7 +106,7 @@ _FIELDS = len(Decision._fields) - 1
 
 @in_turn
 def place_in_stream(learner: Learner) -> bytes:
-    """The position in the random stream. With it beside each decision, a log can be checked draw by draw.
+    """The position in the random stream. A log that has it for each decision can be checked draw by draw.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=3, seed=7)
@@ -119,7 +119,7 @@ def place_in_stream(learner: Learner) -> bytes:
 
 @in_turn
 def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
-    """The learner without its pending decisions, and what gives that which these have beyond the fields of `Decision`.
+    """The learner without its pending decisions, and a function for what these have beyond the fields of `Decision`.
 
     Both are copies, for later and for other threads. The first is for `as_text`, which takes longer if there are many arms.
 
@@ -167,7 +167,7 @@ def _asked_columns(waiting: Waiting) -> dict[str, Any]:
 def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
     """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each pending decision after its id.
 
-    After those may come what the policy drew and the guardrail that replaced it.
+    The arm that the policy drew and the guardrail that replaced it may follow.
 
     >>> import decoupled as dc
     >>> content, columns = to_columns(dc.FTPL().start(arms=2, seed=7))

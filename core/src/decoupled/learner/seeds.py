@@ -26,8 +26,8 @@ _SALT = secrets.token_bytes(32)
 def randomness(seed: object) -> tuple[Words, str]:
     """A random stream, and a tag that makes the decision ids of different learners differ.
 
-    The tag is public. If the seed alone gave it, whoever sees an id could try the seeds that a person may choose until one
-    fits, and would know every draw. So it also depends on a secret of this process, which nobody can try.
+    The tag is public. If it depended only on the seed, anyone who sees an id could try likely seeds until one fits,
+    and would know every draw. So it also depends on a random secret of this process.
 
     >>> stream, tag = randomness(7)
     >>> stream.tolist() == randomness(7)[0].tolist(), len(tag)
@@ -50,7 +50,7 @@ def hashed(text: str) -> float:
 
 
 Key: TypeAlias = str | int
-"""A session, a user or anything else that should keep its arm; a whole number is the same key as its digits."""
+"""A session, a user or anything else that should keep its arm. A whole number is the same key as its digits."""
 
 
 def key_text(key: object) -> str:

@@ -69,7 +69,7 @@ class Policy(Description, kind="policy", package=__package__):
 
     @property
     def branching(self) -> tuple[str, ...]:
-        """The names of the compiled parameters that choose between branches: see kernels.lazy_numba."""
+        """The names of the compiled parameters that select a branch: see kernels.lazy_numba."""
         return ()
 
     @property
@@ -98,7 +98,7 @@ class Policy(Description, kind="policy", package=__package__):
 
     @property
     def any_baseline(self) -> bool:
-        """Whether the update takes any baselines, and otherwise those that the state has when feedback arrives."""
+        """Whether the update accepts any baselines. If not, it uses those of the state in which feedback arrives."""
         return False
 
     @property
@@ -112,7 +112,7 @@ class Policy(Description, kind="policy", package=__package__):
 
     @property
     def keeps_law(self) -> bool:
-        """Whether a pending decision keeps its law of exploration in place of baselines: see `recall_law`."""
+        """Whether a pending decision keeps its law of exploration instead of baselines: see `recall_law`."""
         return False
 
     @property
@@ -122,7 +122,7 @@ class Policy(Description, kind="policy", package=__package__):
 
     @property
     def in_python(self) -> bool:
-        """Whether its steps are plain Python, so that simulations run it in a loop that is, too: see `PythonPolicy`."""
+        """Whether its steps are plain Python. Simulations then run it in a plain Python loop: see `PythonPolicy`."""
         return False
 
     def register(self) -> None:
@@ -171,11 +171,11 @@ class Policy(Description, kind="policy", package=__package__):
         return self.at(arms)
 
     def init_form(self, state: State, known: tuple[str, ...]) -> None:
-        """Set the learned rows that are not in `known`, the rows of the form before; they are zero so far.
+        """Set the learned rows that the previous form did not have. They are zero so far.
 
         Args:
             state: the state of the new form.
-            known: the names of the learned rows that have their values already.
+            known: the names of the learned rows that the previous form had.
         """
 
     def params(self) -> Any:
@@ -216,7 +216,7 @@ class Policy(Description, kind="policy", package=__package__):
         return False
 
     def rung_weights(self, state: State) -> dict[str, float]:
-        """How often each rung plays, by name, for a policy that has some.
+        """How often each rung plays, by name, if the policy has rungs.
 
         Args:
             state: the state of the running policy.
@@ -254,10 +254,10 @@ class Policy(Description, kind="policy", package=__package__):
         row[places] = values
 
     def recall_law(self, state: State, places: Ints, chances: Floats, same: bool) -> None:
-        """Write the law by which a late decision explored where `update` reads it; for a policy with `keeps_law`.
+        """Write a late decision's law of exploration to where `update` reads it; for a policy with `keeps_law`.
 
-        The update computes the baselines from it, in the state in which the feedback arrives. It charges arms that the
-        decision could not choose the loss.
+        The update computes the baselines from it, in the state in which the feedback arrives. Arms that the decision
+        could not choose are charged the loss.
 
         Args:
             state: the state of the running policy.
@@ -267,7 +267,7 @@ class Policy(Description, kind="policy", package=__package__):
         """
 
     def prepare(self, state: State, arm: int) -> None:
-        """Set what `kept` names as a decision that explores this arm would leave it.
+        """Set the rows and scalars in `kept` as a decision that explores this arm would.
 
         Args:
             state: the state of the running policy.
@@ -298,7 +298,7 @@ class Policy(Description, kind="policy", package=__package__):
         return found
 
     def clear_baselines(self, state: State) -> None:
-        """Tell `update` that a decision has no baselines, or that those of its own round count: see `any_baseline`.
+        """Tell `update` that a decision has no baselines, or to use those of its own round: see `any_baseline`.
 
         Args:
             state: the state of the running policy.
@@ -341,7 +341,7 @@ class Policy(Description, kind="policy", package=__package__):
             seed: a whole number for reproducible draws, or a `numpy.random.SeedSequence`; None for fresh randomness.
             loss_range: the lowest and the highest possible loss; rewards use the same range.
             max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten.
-            labels: how many decisions want a label, if losses come from a judge; None if they are true.
+            labels: how many decisions ask for a label, if losses come from a judge; None if losses are true.
 
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=["a", "b"], seed=7).decide().exploit

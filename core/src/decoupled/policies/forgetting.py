@@ -186,9 +186,9 @@ def _inside_of(method: Method) -> Method:
 
 @dataclass(frozen=True)
 class Forgetting(Policy):
-    r"""A policy that forgets, by restarts or by a discount, so that it can follow an environment that drifts.
+    r"""A policy that forgets, by restarts or by a discount, so that it can follow a drifting environment.
 
-    With a `period`, the policy starts again after that many observations: it forgets everything and is in round 1.
+    With a `period`, the policy restarts after that many observations: it forgets everything and is in round 1 again.
     Within a period its guarantees hold: over $P$ periods of length $T / P$ its regret against the best arm *of each
     period* is $P$ times its bound at $T / P$, such as $P \cdot O(\sqrt{K T / P}) = O(\sqrt{P K T})$ for FTPL.
 
@@ -207,8 +207,8 @@ class Forgetting(Policy):
     grows linearly, because the policy never becomes certain.
 
     Every policy can restart. TopTwo takes no discount, because it keeps whole numbers of duels and the order in which
-    arms were first seen. If a policy of your own learns more than `estimates`, it lists the rows that a discount may
-    shrink in `fading`. Give a policy that takes a `horizon` the span it remembers: `period`, or 1 / (1 - discount).
+    arms were first seen. If your own policy learns more than `estimates`, list the rows that a discount may shrink in
+    `fading`. Give a policy that takes a `horizon` the span it remembers: `period`, or 1 / (1 - discount).
 
     Forgetting happens when an observation arrives, so deciding changes nothing. Late feedback counts when it arrives,
     even after a restart. A restart drops the observation that causes it. The learner's own round keeps counting;

@@ -65,7 +65,7 @@ class FTPL(ComposedPolicy):
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits: best-of-both-worlds and
     practicality. ICML. Equations (5) to (7), algorithm 1.
 
-    The options of the last five rows are ours, and shared by all composed policies (docs/beyond.md). `Ladder` is our policy.
+    The last five parameters are ours, and all composed policies share them (docs/beyond.md). `Ladder` is our policy.
 
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
@@ -356,7 +356,7 @@ class CoupledFTPL(Policy):
         resampling: "geometric" or "conditional".
         alpha: shape of the perturbations, above 1 (and below 1e9, where they are nearly constant).
         c: scale of the learning rate, above 0.
-        cap: the largest number of draws; None for no limit, and then a decision may take any time. At the default, the
+        cap: the largest number of draws; None for no limit, so a decision may take any time. At the default, the
             weight of an arm with a chance of 1 in 145,000 is 0.1 % too low on average; rarer arms lose more.
 
     >>> import decoupled as dc

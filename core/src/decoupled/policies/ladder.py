@@ -51,16 +51,16 @@ class Ladder(Policy):
         rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0. The first is also
             that of exploration.
         prior: how much each rung is trusted at first: a number above 0 for each, the last for the rung on means if
-            there is one. Empty for equal ones. The rung with a memory has `memory_prior`.
+            there is one. Empty: all the same. The rung with a memory has `memory_prior`.
         hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0. The larger it is, the sooner
             the weights follow the rungs' estimated losses.
         mean_rate: how fast the running mean of the losses moves, from 0 to below 1. At first it is a plain mean.
         least_spread: the least that a round adds to the spread, as a share of its unit, from 0 to below 1.
         top_two_share: the largest share $g$ of the exploration for the leaders and their challengers, from 0 to below
-            1; their share grows with the weight of the rungs on means. 0: no such rungs.
-        top_two_floor: which part of that share they have at least, from 0 to below 1.
-        uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, from 0 to below 1. With 0,
-            an arm that was bad for long and becomes good may never be seen again, and there is no bound.
+            1. Their share grows with the weight of the rungs on means. With 0, there are no such rungs.
+        top_two_floor: the least part of that share that they get, from 0 to below 1.
+        uniform_share: the share $\gamma$ of the exploration that is even over all arms, from 0 to below 1. With 0, an
+            arm that was bad for long and becomes good may never be seen again, and no bound holds.
         memory: how many losses, of all arms together, the recent means remember, at least 2. None: no rung with a memory.
         memory_prior: how much the rung with a memory is trusted at first, relative to all others together; above 0.
 

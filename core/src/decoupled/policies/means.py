@@ -133,7 +133,7 @@ def ucb_update(params: UCBParams, state: State, arm: int, weight: float, loss: f
 
 @dataclass(frozen=True)
 class UCB1(Policy):
-    r"""Optimism in the standard game: play the arm that could be the best.
+    r"""Optimism in the standard game: play the arm that could be best.
 
     With $n_i$ losses seen of arm $i$, their mean $m_i$, and $t$ losses in all, each round plays the arm with the smallest
     $m_i - \sqrt{c \ln t / n_i}$. Unseen arms come first; ties are broken at random.

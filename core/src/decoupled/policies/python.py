@@ -89,7 +89,7 @@ class PythonPolicy(Policy):
     # What a policy of your own defines
 
     def decide(self, known: Knowledge) -> tuple[ArrayLike, ArrayLike]:
-        """Give the probability of exploiting each arm, and the probability of exploring each arm.
+        """Return the probability of exploiting each arm, and that of exploring each arm.
 
         The package draws from them. Learn nothing here.
 
@@ -118,7 +118,7 @@ class PythonPolicy(Policy):
 
     @property
     def in_python(self) -> bool:
-        """True: the round loop is plain Python, too."""
+        """True: the round loop is plain Python."""
         return True
 
     @property
@@ -133,7 +133,7 @@ class PythonPolicy(Policy):
 
     @property
     def params_type(self) -> Any:
-        """A type of its own for each policy, which its functions are found by."""
+        """Each policy's own type, by which its functions are found."""
         return _made(self).kind
 
     @property

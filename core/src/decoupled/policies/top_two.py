@@ -147,7 +147,7 @@ def certain(arm: int, arms: int) -> Floats:
 
 @dataclass(frozen=True)
 class TopTwo(Policy):
-    r"""Exploit the smallest sample mean, explore with EB-TC_eps, a sampler for finding the best arm.
+    r"""Exploit the smallest sample mean; explore with EB-TC_eps, a sampler that finds the best arm.
 
     With $N_i$ the number of observations of arm $i$ and $m_i$ the mean of their losses, each round
 
@@ -164,7 +164,7 @@ class TopTwo(Policy):
 
     - Until every arm has been observed, the policy explores unobserved arms uniformly at random and exploits the best
       observed one (before the first observation, any arm uniformly).
-    - Of tied arms it takes the one observed first. That order is random, so no arm is favoured, and all but the first
+    - Among tied arms it takes the one observed first. That order is random, so no arm is favoured. All but the first
       decisions follow from what is learned.
     - An observation counts for the duel between the leader at its arrival and the observed arm, or the leader's
       challenger if the observed arm is the leader. With prompt feedback this is the published count.

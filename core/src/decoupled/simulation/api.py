@@ -48,9 +48,9 @@ def simulate(
 
     All policies meet the same losses, unless the environment is an adversary that reacts to them.
 
-    The results depend on the first five arguments, the checkpoints and the traffic alone: any number of
-    workers, any executor and any block size give the same bits. The traffic has random numbers of its own,
-    so it does not change the losses, and the regret is always of the losses suffered.
+    The results depend only on the first five arguments, the checkpoints and the traffic: any number of workers, any
+    executor and any block size give the same bits. The traffic has its own random numbers, so it does not change the
+    losses. Regret always counts the losses suffered.
 
     Args:
         policies: one policy, or several that differ; with a `ContextTable`, `baselines` as well.
@@ -63,10 +63,10 @@ def simulate(
         curves: "runs" keeps the curve of every run, "moments" only their mean and standard deviation,
             "auto" the former while it takes less than 160 MB.
         workers: threads to use; all cores if not given.
-        executor: any `concurrent.futures.Executor` in place of threads, such as Dask's
-            `client.get_executor()`; `workers` then says how many it has, so that all are kept busy.
-        out: a folder. Each finished block is written there, so that the same call goes on where a
-            killed one was; at the end it holds results.nc and timings.json.
+        executor: any `concurrent.futures.Executor` instead of threads, such as Dask's `client.get_executor()`. Set
+            `workers` to the number that it has, to keep them all busy.
+        out: a folder. Each finished block is written there, so that the same call continues after a crash; at the end
+            it has results.nc and timings.json.
         block: runs in a block; chosen by cost if not given.
         device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`).
             Losses and draws are the same, and results are equal up to the rounding of functions such as
@@ -101,7 +101,7 @@ def run_plan(
     block: int | None = None,
     report: Report = lambda rounds, seconds: None,
 ) -> Results:
-    """Run a plan that was checked before; the other arguments are those of `simulate`.
+    """Run a checked plan; the other arguments are those of `simulate`.
 
     >>> import decoupled as dc
     >>> from decoupled.simulation.plan import make_plan

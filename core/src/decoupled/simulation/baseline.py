@@ -33,10 +33,10 @@ class TableRun(NamedTuple):
 
 
 class Baseline(Policy, kind="baseline", package=f"{__package__}.baselines"):
-    """A policy that `simulate` compares with others on a `ContextTable`, and that runs nowhere else.
+    """A policy that only runs in `simulate`, for comparisons on a `ContextTable`.
 
-    Unlike other policies it may read the whole table of contexts before the first round, such as which segments there
-    are. It sees the loss of a round only after it has decided.
+    Unlike other policies, it may read the whole table of contexts before the first round, for example to list the
+    segments. It sees the loss of a round only after it has decided.
 
     >>> import decoupled as dc
     >>> sorted(dc.baselines.Baseline.known())
@@ -45,7 +45,7 @@ class Baseline(Policy, kind="baseline", package=f"{__package__}.baselines"):
 
     @property
     def contextual(self) -> bool:
-        """True: it is played with the context of each round."""
+        """True: it sees the context of each round."""
         return True
 
     def start(self, *arguments: Any, **others: Any) -> Never:
@@ -55,7 +55,7 @@ class Baseline(Policy, kind="baseline", package=f"{__package__}.baselines"):
         )
 
     def check(self, table: ContextTable) -> None:
-        """Raise an error if the table has not what this baseline reads.
+        """Raise an error if the table lacks what this baseline reads.
 
         Args:
             table: the environment.

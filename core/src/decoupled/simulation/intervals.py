@@ -55,7 +55,7 @@ _REMEDY = 'give "mean", "std", two quantiles such as (0.05, 0.95), or None'
 
 
 def checked_band(band: Any) -> Band:
-    """The band, if it is one that can be drawn.
+    """Check that a band can be drawn.
 
     >>> checked_band([0.05, 0.95])
     (0.05, 0.95)
@@ -88,7 +88,7 @@ def between_quantiles(ends: tuple[float, float], means: Floats, curves: Floats) 
 
 
 def described(band: Band, runs: int, of: str = "regret") -> str:
-    """What a curve and its band are, for the label of an axis or a caption.
+    """A description of a curve and its band, for the label of an axis or a caption.
 
     >>> described((0.05, 0.95), runs=100)
     'mean regret, 5 % to 95 % of runs'

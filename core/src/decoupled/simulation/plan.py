@@ -39,7 +39,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be simulated. Results depend on this alone, never on how it is executed.
+    """What to simulate. Results depend only on this, not on how it is executed.
 
     >>> import decoupled as dc
     >>> plan = make_plan(dc.FTPL(), dc.environments.Alternating(arms=2, gap=0.5), horizon=100, runs=8, seed=0)
@@ -71,7 +71,7 @@ class Plan:
         }
 
     def digest(self) -> str:
-        """A name for the plan and the code that runs it: what was computed by other code is not reused."""
+        """A hash of the plan and of the code that runs it, so that results of other code are not reused."""
         code = [_source_of(part) for each in (*self.policies, self.environment) for part in _parts(each)]
         content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
@@ -98,7 +98,7 @@ class Plan:
         return len(self.policies) * -(-self.runs // size)
 
     def blocks(self, size: int) -> Iterator[Block]:
-        """All blocks; runs advance slowest, so that what is finished covers every policy alike."""
+        """All blocks. Runs advance slowest, so that finished blocks cover every policy alike."""
         for first in range(0, self.runs, size):
             for policy in range(len(self.policies)):
                 yield Block(policy, first, min(first + size, self.runs))

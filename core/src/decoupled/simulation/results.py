@@ -48,7 +48,7 @@ class Results:
     `available` (run): what the best arm for each segment gains over the best single arm.
 
     Args:
-        data: what a simulation measured, as `simulate` and `Results.load` give it.
+        data: the measured values: call `simulate` or `Results.load` to get them.
 
     >>> import decoupled as dc
     >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -85,7 +85,7 @@ class Results:
     def short_labels(self) -> list[str]:
         """The policies' names for legends and tables, in order.
 
-        They are the labels, but a long one keeps only what tells its policy from the others.
+        They are the labels, but a long one keeps only the parameters that tell its policy from the others.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -199,7 +199,7 @@ class Results:
 
     @property
     def has_switches(self) -> bool:
-        """Whether keys came, so that it is known how often they were moved."""
+        """Whether the simulation had keys, so that their switches were counted."""
         return self._has("switches")
 
     def switches(self, policy: Policy | str) -> Floats:
@@ -231,8 +231,8 @@ class Results:
         columns compare each policy with that one, run by run: the mean difference, its interval, and the
         p-value of a paired t test. On a table of losses, every policy meets the same losses in the same run.
         An adversary reacts to each policy, so there the runs share only their seeds. With keys (see `Traffic`), `switches`
-        is how often a key was moved to another arm. On a `ContextTable`, `gain` is what a policy saves over the best single
-        arm, -`mean`, and `segment_regret` its mean regret against the best arm for each segment.
+        is how often a key was moved to another arm. On a `ContextTable`, `gain` is the loss that a policy saves over
+        the best single arm, -`mean`, and `segment_regret` is its mean regret against the best arm for each segment.
 
         Args:
             against: the policy to compare each with, or its label; None compares nothing.
@@ -492,7 +492,7 @@ class Results:
             path: the file that `save` wrote.
 
         Raises:
-            StorageError: if the file holds no results.
+            StorageError: if the file does not contain results.
 
         >>> import decoupled as dc, pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.nc"

@@ -44,8 +44,8 @@ _REPORTS = '("flip", probability), ("noise", standard deviation) or ("scale", fa
 
 @dataclass(frozen=True)
 class Traffic:
-    """How feedback reaches the policy, and which keys arrive. By default it arrives at once, always, in every round and
-    exactly, and there are no keys.
+    """How feedback reaches the policy, and which keys arrive. By default, exact feedback arrives at once in every
+    round, and there are no keys.
 
     Args:
         delay: the feedback of round t arrives after the decision of round t + delay. A number of rounds, or a law from
@@ -62,11 +62,11 @@ class Traffic:
             i ** -s.
         sticky: whether a key decides the draw of the arm that it is served, see `Learner.decide`; False draws afresh,
             as policies of the standard game always do.
-        judge: how a judge errs, if the reported loss is what a judge says: 0 or 1. For each arm, or once for all, the
-            probability of 1 if the true loss is 0, and if it is 1; in between it is linear in the loss. Regret stays
-            that of true losses. Only on the CPU.
-        labels: the `Labels` of the learner, which are true losses; None if it takes the judge's word.
-        label_delay: how many rounds after the judge's word a label comes.
+        judge: how a judge errs that reports a loss of 0 or 1. For each arm, or once for all, the probability of 1 if
+            the true loss is 0, and if it is 1; in between it is linear in the loss. Regret counts true losses. Only
+            on the CPU.
+        labels: the learner's `Labels`, which are true losses; None if it learns from the judge alone.
+        label_delay: how many rounds after the judge's loss a label arrives.
 
     >>> import decoupled as dc
     >>> dc.Traffic(delay=["geometric", 100], missing=0.5).to_dict()
@@ -110,17 +110,17 @@ class Traffic:
 
     @property
     def direct(self) -> bool:
-        """Whether this is the game itself."""
+        """Whether feedback is prompt, complete and exact, without keys."""
         return self == DIRECT
 
     def to_dict(self) -> dict[str, Any]:
-        """What differs from the defaults, as plain values."""
+        """The fields that differ from the defaults, as plain values."""
         plain: dict[str, Any] = json.loads(json.dumps(self._set(), default=Labels.to_dict))
         return plain
 
     @property
     def label(self) -> str:
-        """What differs from the defaults, for titles; empty if nothing does."""
+        """The fields that differ from the defaults, for titles; empty if none does."""
         return ", ".join(f"{name} {_shown(value)}" for name, value in self._set().items())
 
     def _set(self) -> dict[str, Any]:

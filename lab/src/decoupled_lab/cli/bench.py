@@ -32,7 +32,7 @@ def bench(
         typer.Option(metavar="CHECKOUT", help="With engine: compare with the package of another checkout."),
     ] = None,
 ) -> None:
-    """Measure speed, mostly as ratios of two things timed in turn."""
+    """Measure speed, mostly as ratios of two programs that take turns."""
     with report_errors(arguments=("group",)):
         run_bench(groups or [], repetitions, out, soak, against)
 

@@ -27,7 +27,9 @@ def benchmark(
     ] = None,
     suite: Annotated[
         str,
-        typer.Option(metavar="SUITE", help="decoupled-1, or decoupled-2: requests, and what goes wrong."),
+        typer.Option(
+            metavar="SUITE", help="decoupled-1, or decoupled-2, with contexts and faulty feedback."
+        ),
     ] = "decoupled-1",
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute.")] = False,
     out: Annotated[
@@ -39,14 +41,14 @@ def benchmark(
         Path | None, typer.Option(help="Folder with recorded tables, for the tasks that need them.")
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The most that the runs of one task may take.")
+        float, typer.Option(metavar="SECONDS", help="Seconds that the runs of one task may take.")
     ] = 900.0,
     latex: Annotated[
         bool, typer.Option("--latex", help="Write table.tex and picture.pdf as well, for a paper.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")] = False,
 ) -> None:
-    """Run the frozen suite with a policy, of your own or of the package, and compare it with references."""
+    """Run a frozen suite with your own policy, or one of the package, and compare it with references."""
     from ..benchmark.entry import FILE
     from ..benchmark.run import run
     from ..benchmark.table import BOLD, groups_to_markdown

@@ -159,15 +159,15 @@ HELD_OUT, SPLIT_SEED = 0.1, 0
 
 
 class Choice(NamedTuple):
-    """The choice, and its root mean square error in stars on the held-out ratings.
+    """The parameters chosen, and their root mean square error in stars on held-out ratings.
 
-    These ratings determined the choice, so its error is too small: by up to 0.001, as other splits show.
+    The choice was made on these ratings, so its error is too small: by up to 0.001, as other splits show.
 
     Attributes:
         bias_penalty: the penalty of users' and movies' biases.
         dimension: the number of factors; 0 if biases alone predict best.
         penalty: the penalty of the factors.
-        rmse: the error of the choice.
+        rmse: the error of these parameters.
         rmse_biases: the error without factors.
         rmse_means: the error of the model to beat: user's mean + movie's mean - overall mean.
     """

@@ -31,7 +31,7 @@ class Report:
     A ratio is left side over right side: 1 is tight, and above 1 is a violation. `lines` follow the order of
     the argument, and each has the `witness` that shows its ratio. The status "as printed" marks a step that
     fails somewhere; its corrected form, with status "corrected", is next to it. The status "ours" marks a lemma of
-    the ladder. The status "not claimed" means outside the range of the theorem.
+    the ladder. The status "not claimed" means that the parameters are outside the theorem's range.
 
     Attributes:
         lines: one line for each inequality, in the order of the argument.
@@ -112,8 +112,8 @@ def check(
     loss of 1, which is the hardest case. The decomposition of the regret and the unbiasedness of the estimates
     are evaluated over the whole trajectory. Probabilities are exact, so every violation is real.
 
-    For a `Ladder` these are the lemmas of theorem T2, with the losses that were drawn for all arms, and what the theorem
-    assumes of the policy: that its own compiled code explores, centres and slows down as the proof says.
+    For a `Ladder` these are the lemmas of theorem T2, with the losses that were drawn for all arms, and the theorem's
+    assumptions about the policy: that its compiled code explores, centres and slows down as the proof says.
 
     Args:
         environment: where losses come from; arm i* is the best fixed arm by mean loss.
@@ -174,7 +174,7 @@ def _check_ladder(
 def inspect(
     estimates: ArrayLike, eta: float, alpha: float = 3.0, best: int = 0, zeta: float = 0.1
 ) -> Report:
-    """Evaluate both sides of every inequality about one state, in a state of your choice.
+    """Evaluate both sides of every inequality about one state, for a state that you choose.
 
     Args:
         estimates: the summed loss estimates of two or more arms.
@@ -207,7 +207,7 @@ def inspect_round(
     best: int = 0,
     zeta: float = 0.1,
 ) -> Report:
-    """Evaluate both sides of the lemmas about one round of the centred estimator, in a round of your choice.
+    """Evaluate both sides of the lemmas about one round of the centred estimator, for a round that you choose.
 
     These are L5, the last part of L6, S2 of sticky serving (up to 16 arms) and, for rungs, the steps of theorem E. The
     expectation over the explored arm is exact. The time grows with the square of the number of arms.

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 ConfigFile = Annotated[
     str | None,
-    typer.Argument(metavar="CONFIG.toml", help="The upstreams, and what is a loss; or DECOUPLED_CONFIG."),
+    typer.Argument(
+        metavar="CONFIG.toml", help="The file with the upstreams and the loss; or DECOUPLED_CONFIG."
+    ),
 ]
 
 
@@ -46,7 +48,7 @@ def mirror(
     settings: OptionValues,
     config: ConfigFile = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the configuration, print what it means, and end.")
+        bool, typer.Option("--check", help="Check the configuration, print what it means, and exit.")
     ] = False,
 ) -> None:
     """Serve each request from one upstream, mirror some to another, and learn which is best."""
@@ -89,7 +91,7 @@ def rejudge(
         ),
     ] = None,
 ) -> None:
-    """Have a judge look at the pairs that people labelled, and show how often it agrees with them."""
+    """Run a judge on the pairs that people labelled, and show how often it agrees with them."""
     with report_errors():
         from ..mirror.config_file import read_config
         from ..mirror.judging import agreement, preferred, rejudged
@@ -148,7 +150,7 @@ def config_mirror(settings: OptionValues, config: ConfigFile = None) -> None:
 
 init = typer.Typer(help="Write a configuration to start from.", no_args_is_help=True)
 Folder = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 
 
 @init.command("llm")

@@ -52,7 +52,9 @@ def ends_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-_BY_VARIABLE = "Variables set the options, too, such as DECOUPLED_STORE for --store. See docs/settings.md."
+_BY_VARIABLE = (
+    "You can also set options by variables, such as DECOUPLED_STORE for --store. See docs/settings.md."
+)
 Resolve = Callable[[dict[str, Any]], OptionValues]
 
 

@@ -27,7 +27,7 @@ keys = typer.Typer(help="API keys of a store: make, list, rotate, revoke.", no_a
 
 @takes_serve_options(SERVE, warn=True)
 def serve(settings: OptionValues) -> None:
-    """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
+    """Run the decision service over HTTP. Everything it acknowledges is on disk."""
     with report_errors("the service has ended", flags=False), ends_on_sigterm():
         with loading():
             from ..service.http.admission import Limits
@@ -46,7 +46,7 @@ def serve(settings: OptionValues) -> None:
 
 @takes_serve_options(STORES, warn=True)
 def migrate(settings: OptionValues) -> None:
-    """Create the tables of a store, or update those of an earlier release, and end."""
+    """Create the tables of a store, or update those of an earlier release, and exit."""
     with report_errors():
         from ..service.store.open import migrated
 
@@ -153,7 +153,7 @@ def _opened(store: str) -> Iterator["DecisionService"]:
 
 @keys.command("new")
 def keys_new() -> None:
-    """Print a new key for the file of --admin-key-file; it is stored nowhere."""
+    """Print a new key, for the file of --admin-key-file. It is not stored."""
     from ..service.http.admission import new_key
 
     typer.echo(new_key())
@@ -174,7 +174,7 @@ def keys_add(
     ] = "local",
     label: Annotated[str, typer.Option(help="A label to recognise it by.")] = "",
 ) -> None:
-    """Make a key and show it once; only its digest is stored."""
+    """Create a key and show it once; only its digest is stored."""
     from ..service.http.admission import ROLES, digest_of, new_key
 
     with report_errors(arguments=("role", "tenant")), _opened(settings["store"]) as service:
@@ -219,7 +219,7 @@ def keys_rotate(
         bool, typer.Option("--keep-old", help="Leave the old key active; revoke it later.")
     ] = False,
 ) -> None:
-    """Make a key with the tenant, role and label of another, and revoke that one."""
+    """Create a key with the tenant, role and label of another, and revoke that one."""
     from ..service.http.admission import digest_of, new_key
 
     with report_errors(), _opened(settings["store"]) as service:
@@ -250,7 +250,7 @@ def health(
     ] = False,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the answer.")] = 5.0,
 ) -> None:
-    """Ask the service on this machine whether it is well; exit with 1 if it is not."""
+    """Check the service on this machine; exit with 1 if it is not healthy."""
     import ssl  # these take longer to load than all the rest of the command line
     import urllib.error
     import urllib.request

@@ -22,20 +22,25 @@ _RELOAD = "nginx -s reload"
 
 def weights(
     experiment: Experiment,
-    to: Annotated[str, typer.Option(help=f"What to write for: {', '.join(KINDS)}.")] = "json",
+    to: Annotated[str, typer.Option(help=f"The gateway: {', '.join(KINDS)}.")] = "json",
     out: Annotated[
         Path | None, typer.Option(help="The file to replace; else the standard output. Not for haproxy.")
     ] = None,
     reload: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help=f"To run after a change. For nginx `{_RELOAD}`; '' for none."),
+        typer.Option(
+            metavar="COMMAND", help=f"Command to run after a change. For nginx `{_RELOAD}`; '' for none."
+        ),
     ] = None,
     upstream: Annotated[
         list[str] | None,
-        typer.Option(metavar="ARM=NAME", help="What an arm is called there; repeat it for several."),
+        typer.Option(metavar="ARM=NAME", help="The gateway's name for an arm; repeat it for several."),
     ] = None,
     by: Annotated[
-        str, typer.Option(help="nginx: what it draws by, such as $cookie_session to keep a session's arm.")
+        str,
+        typer.Option(
+            help="nginx: the variable to draw by, such as $cookie_session to keep a session's arm."
+        ),
     ] = "$request_id",
     socket: Annotated[
         str | None, typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET")
@@ -55,24 +60,24 @@ def weights(
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Go on: write whenever a share has moved.")
+        bool, typer.Option("--watch", help="Keep running, and write whenever a share has moved.")
     ] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks with --watch.")] = 10.0,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between checks with --watch.")] = 10.0,
     threshold: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="How far a share may move before it is written.")
     ] = 0.01,
     fallback: Annotated[
         str | None,
         typer.Option(
-            metavar="ARM", help="Gets everything if the service is away and nothing was written yet."
+            metavar="ARM", help="Gets everything if the service is unreachable and nothing was written yet."
         ),
     ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
-    """Write what to serve, the probabilities of exploiting after guardrails, into a gateway.
+    """Write the probabilities of exploiting, after guardrails, into a gateway.
 
-    While the service is away the gateway keeps what it has.
+    While the service is unreachable, the gateway keeps what it has.
     """
     with report_errors("what was written stays"), ends_on_sigterm(), connected(url, key_file) as service:
         from ..weights.shares import all_to, shares_of

@@ -123,8 +123,8 @@ class ArmConfig(TableConfig):
         prices: the price of a million of each field of an answer's `usage`, such as "completion_tokens".
         ceiling: the most that a call costs, which a budget sets aside for a copy until its price is known; `cost` by default.
         timeout: seconds without a byte of the answer after which a call has failed.
-        health: a path that answers with 2xx while the arm is well; without it, an arm that cannot be connected to
-            counts as down until it can.
+        health: a path that answers with 2xx while the arm is well; without it, the arm is down while the mirror
+            cannot connect to it.
     """
 
     name: Text

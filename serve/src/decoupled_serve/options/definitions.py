@@ -86,7 +86,7 @@ LOG_FORMAT = choice("text", "json")
 SERVE = (
     *STORES,
     *LISTENING,
-    _serve("admin-key-file", PATH, None, "File with an admin key, which the store gets if it lacks it."),
+    _serve("admin-key-file", PATH, None, "File with an admin key to add to the store."),
     _serve("backups", PATH, None, "Folder that POST /v1/backups writes to."),
     _serve("body-limit", whole(1024), 1_048_576, "Largest body, in bytes."),
     _serve("replay-limit", whole(1024), 67_108_864, "Largest log to replay, in bytes."),
@@ -94,18 +94,16 @@ SERVE = (
     _serve("rate", number(0.0), 10_000.0, "Requests a second for each key; 0 for no limit."),
     _serve("burst", number(1.0), 20_000.0, "Requests that may arrive at once."),
     _serve("experiments-in-memory", whole(1), 2_000, "Experiments in memory; others are restored on use."),
-    _serve("drain", whole(1), 30, "Seconds that open requests have to finish on shutdown."),
+    _serve("drain", whole(1), 30, "Seconds for open requests to finish on shutdown."),
     _serve("access-log", SWITCH, False, "Log every request, without secrets."),
     _serve("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),
-    _serve(
-        "metrics-experiments", whole(0, 10_000), 0, "Experiments with metrics of their own; 0 for none."
-    ),
+    _serve("metrics-experiments", whole(0, 10_000), 0, "Experiments with their own metrics; 0 for none."),
     _serve("otel", SWITCH, None, "Send to OpenTelemetry; on if OTEL_EXPORTER_OTLP_ENDPOINT is set."),
 )
 
 MIRROR = (
     _mirror("listen", ADDRESS, ("127.0.0.1", 8080), "Address of the proxy; port 0 for a free one."),
-    _mirror("sink", SWITCH, False, "Take copies that another proxy makes; serve nobody."),
+    _mirror("sink", SWITCH, False, "Only take copies that another proxy makes."),
     _mirror("console", CONSOLE, ("127.0.0.1", 8081), "Address of the console, on loopback."),
     _mirror("store", STORE, "mirror.db", "Store of the embedded decision service."),
     _mirror("store-file", PATH, None, "File that contains the store's address.", fills="store"),

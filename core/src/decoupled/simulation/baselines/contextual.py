@@ -22,10 +22,10 @@ from ..cpu import table_loop
 
 @dataclass(frozen=True)
 class PerSegment(Baseline):
-    """A policy for each segment, as one would keep a dictionary of learners by hand.
+    """One policy for each segment, like a dictionary of learners.
 
-    Each begins with nothing and sees only the rounds of its segment. With a policy of the standard game, such as
-    `ThompsonSampling()`, this is how one personalises where only what is served is seen.
+    Each starts from nothing and sees only the rounds of its segment. With a policy of the standard game, such as
+    `ThompsonSampling()`, this is the usual personalisation when you only see the loss of what you serve.
 
     Args:
         policy: the policy of each segment.

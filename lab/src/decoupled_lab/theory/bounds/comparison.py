@@ -16,7 +16,8 @@ _MOST = 2**62
 
 
 def useful_from(bound: Callable[[int], float]) -> int:
-    """The first horizon from which a bound is below it; a bound above its horizon says less than losses in [0, 1] do.
+    """The first horizon from which a bound is below the horizon. Above it, a bound says nothing, as losses are in [0,
+    1].
 
     The bound must grow more slowly than the horizon.
 

@@ -117,7 +117,7 @@ def shared_terms(arms: int, policy: ContextualLadder | None = None, ladder: str 
 def theorem_f1(
     disagreement: float, arms: int, policy: ContextualLadder | None = None, rung: str = "pooled"
 ) -> float:
-    r"""Theorem F1: what a `ContextualLadder` loses in expectation to one of its rungs, for any adversary.
+    r"""Theorem F1: the expected regret of a `ContextualLadder` against one of its rungs, for any adversary.
 
     With $D_T$ the disagreement of the rungs, in all, and $\Lambda = 1 + \ln(1 / \pi_{0,m}) / L_0$,
 
@@ -161,8 +161,8 @@ def theorem_f2(
 ) -> float:
     r"""Theorem F2a: the expected regret of a `ContextualLadder` for any adversary, with feedback in the same round.
 
-    It is $A \sqrt{SKT} + S C$ with `shared_terms`, and F1 with $D_T \le 2T$ on top. With `segments` and more than a few
-    arms it is too large to say anything.
+    It is $A \sqrt{SKT} + S C$ with `shared_terms`, plus F1 with $D_T \le 2T$. With `segments` and more than a few
+    arms it is too large to be useful.
 
     Args:
         horizon: the number of rounds $T$.

@@ -172,7 +172,7 @@ def theorem_h(
     *,
     in_hindsight: bool = False,
 ) -> float:
-    r"""Theorem H1: a decision explores if a coin says so, and else learns nothing: $\mathbb B(sT) / s$.
+    r"""Theorem H1: a coin decides whether a decision explores; otherwise nothing is learned: $\mathbb B(sT) / s$.
 
     $\mathbb B$ is theorem T2a for a `Ladder` and theorem A for the paper's `FTPL`, constants included. A coin of
     probability $s$ is tossed for each decision, independently of all else. The adversary may react to all that happened
@@ -202,7 +202,8 @@ def theorem_h(
 
 
 def looks_lower_bound(horizon: int, arms: int, looks: float) -> float:
-    r"""Theorem H2: what no policy can beat with this many looks, $\frac{(1 - 1/K)^2}{5.04} T \sqrt{K / B}$.
+    r"""Theorem H2: the regret that no policy can beat with this many looks, $\frac{(1 - 1/K)^2}{5.04} T \sqrt{K /
+    B}$.
 
     For every policy that looks at no more than $B$ losses in expectation there are independent Bernoulli losses on which
     its expected regret is at least as large. So theorem H1, with $B = sT$, has the right order.

@@ -297,7 +297,7 @@ class ExperimentIn(Model):
     )
     risk: Annotated[Number, Field(gt=0.0, lt=1.0)] = Field(
         default=RISK,
-        description="The probability with which its intervals and its verdict may ever fail.",
+        description="The probability that its intervals or its verdict are ever wrong.",
         examples=[0.01],
     )
     drift: StrictBool = Field(
@@ -386,9 +386,7 @@ class ExperimentOut(BaseModel):
     archived_at: str | None
     demo: bool = Field(description="Whether it was created for test traffic.")
     feedback: FeedbackKind
-    risk: float = Field(
-        description="The probability with which its intervals and its verdict may ever fail."
-    )
+    risk: float = Field(description="The probability that its intervals or its verdict are ever wrong.")
     drift: bool = Field(description="Whether its intervals allow for losses that drift.")
     patience: int = Field(description="How many newer decisions wait there for one without feedback.")
     labels: LabelsOut | None = Field(
