@@ -32,13 +32,24 @@ _EVERY = 10  # observations between two looks whether it is decided: each sums w
 
 
 class Alarm(NamedTuple):
-    """What a budget with a `decided_share` goes by.
+    """Whether a budget with a `decided_share` explores less now, and how close it is to an alarm.
 
     Attributes:
-        decided: the arm that exploring less relies on; None while it is open which arm is best, and after an alarm.
+        decided: the arm that was decided for; None while none is, and after an alarm.
         evidence: the mean M over its rivals, which raises an alarm at `alarm_every`; 0 while nothing is decided.
-        looks: how many looks were taken since it was decided.
+        looks: how often arms were explored since it was decided.
         raised: how many alarms there were.
+
+    >>> import decoupled as dc
+    >>> learner = dc.Ladder().start(arms=["a", "b"], seed=7)
+    >>> learner.watch()
+    >>> meter = dc.Meter(dc.Budget(decided_share=0.1), seed=7)
+    >>> for _ in range(1_000):
+    ...     decision = meter.decide(learner)
+    ...     if isinstance(decision, dc.Decision):
+    ...         learner.observe(decision, loss=0.2 if decision.explore == "a" else 0.7)
+    >>> learner.inference.alarm.decided, learner.inference.alarm.raised
+    ('a', 0)
     """
 
     decided: Any

@@ -182,7 +182,12 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
 
 
 class Aside(NamedTuple):
-    """What is set aside for a look: an amount, and the period that it counts in."""
+    """Money set aside for exploring an arm: the amount, and the period that it counts in.
+
+    >>> import decoupled as dc
+    >>> dc.Meter(dc.Budget(cost=0.05, total=1)).count("a", now=0.0)
+    Aside(amount=Decimal('0.05'), period=None)
+    """
 
     amount: Decimal
     period: int | None
