@@ -425,6 +425,31 @@ def test_raw_headers_are_preferred() -> None:
     assert headers_of({"secret_fields": raw, "metadata": {"headers": {"cookie": "***"}}}) == {"cookie": "a"}
 
 
+def test_a_learner_in_the_proxy_has_rules_and_a_share_that_falls() -> None:
+    """The incumbent "a" is left, then the cheapest arm is used; about 50 of 1,000 requests explore once it is decided."""
+    rules = dc.Guardrails(incumbent="a", cheapest_within=0.5, prices={"a": 2.0, "b": 1.0})
+    decider, budget = (
+        InProcess.of(dc.Ladder(), ["a", "b"], guardrails=rules, seed=1),
+        dc.Budget(share=0.5, decided_share=0.05),
+    )
+    spending = Spending(budget, ["a", "b"], learner=decider.learner, seed=1)
+    assert decider.learner.exploit().guard == "incumbent"
+
+    async def shadows(requests: int) -> int:
+        before = spending.meter.explored
+        for _ in range(requests):
+            if spending.reserve(["a", "b"]) is not None:
+                drawn = await decider.draw("both", ["a", "b"], UNKNOWN)
+                assert drawn is not None
+                assert drawn.explore is not None
+                await decider.learn(drawn.id, drawn.explore, {"a": 0.6, "b": 0.2}[drawn.explore])
+        return spending.meter.explored - before
+
+    assert asyncio.run(shadows(600)) > 100
+    assert 25 < asyncio.run(shadows(1_000)) < 80
+    assert decider.learner.exploit()[::2] == ("b", "cheapest")
+
+
 def test_a_learner_is_saved_and_loaded_with_the_arms_of_today(tmp_path: Path) -> None:
     file = tmp_path / "learner.json"
     first = InProcess.of(dc.Ladder(), ["a", "b"], file, seed=1)

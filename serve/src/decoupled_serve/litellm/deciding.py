@@ -86,17 +86,17 @@ class InProcess:
         ('small', 'large')
         """
         if file is None or not file.exists():
-            learner = Learner(policy or Ladder(), list(arms), seed, guardrails=guardrails)
+            learner = Learner(policy or Ladder(), list(arms), seed)
             learner.watch(patience=PATIENT)  # so that the file can be asked for a verdict
-            return cls(learner, file)
-        learner = Learner.load(file)
-        if policy is not None and policy != learner.policy:
-            remedy = "give the same policy, or another file"
-            raise ParameterError(f"save = {str(file)!r}: has a learner of {learner.policy!r}; {remedy}")
-        for decision in learner.pending:  # of shadows that ended with the process
-            learner.forget(decision)
-        learner.add_arms([arm for arm in arms if arm not in learner.arms])
-        learner.retire_arms([arm for arm in learner.arms if arm not in arms])
+        else:
+            learner = Learner.load(file)
+            if policy is not None and policy != learner.policy:
+                remedy = "give the same policy, or another file"
+                raise ParameterError(f"save = {str(file)!r}: has a learner of {learner.policy!r}; {remedy}")
+            for decision in learner.pending:  # of shadows that ended with the process
+                learner.forget(decision)
+            learner.add_arms([arm for arm in arms if arm not in learner.arms])
+            learner.retire_arms([arm for arm in learner.arms if arm not in arms])
         if guardrails is not None:
             learner.guardrails = guardrails
         return cls(learner, file)

@@ -44,7 +44,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         policy: the policy to run; that of the file or `Ladder()` by default. A contextual one finds its fields in the
             metadata that clients send.
         guardrails: rules about the arm that is served, for a learner in this process.
-        seed: its seed; None draws fresh randomness.
+        seed: its seed, and that of the coin of `budget.share`; None draws fresh randomness.
         service: a decision service in place of a learner in this process: its address, or a client.
         experiment: the name of the experiment there; it is created if it does not exist.
         budget: how much may be explored; 5 % of the requests by default. Its `cost`, and the `ceiling` of the judge, are set
@@ -109,7 +109,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             create = partial(client.create, experiment, arms=list(arms), policy=chosen)
             decider = OnService(client, experiment, create)
         ceiling = 0.0 if config.judge is None else config.judge.dearest
-        spending = Spending(limits, arms, spent, judge=ceiling, learner=self.learner)
+        spending = Spending(limits, arms, spent, judge=ceiling, learner=self.learner, seed=seed)
         spending.meter.share(self.learner)  # an error comes now, and not with a request
         if spent is not None:
             spending.on_change = SavedSoon(spending.save).changed

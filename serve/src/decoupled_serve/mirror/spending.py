@@ -80,6 +80,7 @@ class Spending:
         clock: gives the time in seconds.
         judge: the most that judging a copy costs, beside the copy.
         learner: the learner whose verdict a `decided_share` goes by.
+        seed: of the coin of a share; None for fresh randomness.
 
     >>> spending = Spending(Budget(cost=0.02, total=0.05), ["small", "large"])
     >>> aside = spending.reserve(["small", "large"])
@@ -97,6 +98,7 @@ class Spending:
         clock: Callable[[], float] = time.time,
         judge: float = 0.0,
         learner: Learner | None = None,
+        seed: int | None = None,
     ) -> None:
         self._clock, self._file, self._saved, self._learner = clock, file, True, learner
         self._lock = Lock()
@@ -109,7 +111,7 @@ class Spending:
                 raise ParameterError(f"{file}: cannot be read; remove it to count from 0") from None
         if budget.cost is not None:
             budget = replace(budget, cost={arm: budget.cost_of(arm) + judge for arm in arms})
-        self.meter = Meter(budget, clock=clock) if before is None else before.following(budget)
+        self.meter = Meter(budget, clock=clock, seed=seed) if before is None else before.following(budget)
 
     def reserve(self, arms: Iterable[str]) -> Aside | None:
         """Set aside what a copy to one of these arms may cost; None, and a request without a copy, if there is too little."""
