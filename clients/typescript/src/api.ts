@@ -90,7 +90,7 @@ export interface BudgetIn {
   /** A number and seconds: at most so many decisions explore in any window of that length. */
   rate?: [number, number] | null;
   /**
-   * The most that exploring an arm costs, its judgement included: one number, or a number for each arm. An arm that is left out costs as much as the dearest. It is set aside until feedback brings the real `cost`.
+   * The most that exploring an arm costs, its judgement included: one number, or a number for each arm. An arm that is left out costs as much as the most expensive. The amount is set aside until feedback has the real `cost`.
    */
   cost?: number | Record<string, number> | null;
   /** At most this much is spent in all. */
@@ -128,7 +128,7 @@ export interface DecideIn {
    * A session or a user that should be served the same arm again; if left out: a fresh draw. It draws `exploit` and nothing else. A string of 1 to 1,024 bytes in UTF-8, or a whole number, which is the same key as its digits. What is logged of it is a setting of the experiment, `log_keys`.
    */
   key?: string | number | null;
-  /** Stored with the decision, to find and filter it by. They change nothing that is decided. */
+  /** Stored with the decision, to filter by. They do not affect decisions. */
   tags?: Record<string, unknown> | null;
   /**
    * The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. They are stored with it and make evaluations less noisy; they change nothing that is drawn or learned.
@@ -140,7 +140,7 @@ export interface DecideIn {
   context?: Record<string, string | number | boolean | null | number[]> | null;
   /** What the advisers that the policy names would exploit: an arm, or probabilities by arm. */
   advice?: Record<string, string | number | Record<string, number>> | null;
-  /** Answer with why a contextual policy drew `exploit`, as well. */
+  /** Also answer why a contextual policy drew `exploit`. */
   why?: boolean;
 }
 
@@ -154,7 +154,7 @@ export interface DecisionOut {
   id: string;
   experiment: string;
   mode: "both" | "exploit" | "explore";
-  /** The arm to use. Its loss is suffered, and never sent back. */
+  /** The arm to use. You suffer its loss, and never send it back. */
   exploit: string | number | null;
   /** The arm to try. *Its* loss is the feedback. */
   explore: string | number | null;
@@ -170,7 +170,7 @@ export interface DecisionOut {
   made_at: string;
   expires_at: string | null;
   status: "pending" | "applied" | "expired" | "unobserved";
-  /** The loss of the explored arm that was applied; with labels, the label, null if none was wanted. */
+  /** The loss of the explored arm that was applied; with labels, the label, null if none was asked for. */
   loss: number | null;
   settled_at: string | null;
   /** The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it. */
@@ -181,12 +181,12 @@ export interface DecisionOut {
    * The part of the budget that kept this decision from exploring, so that its mode is exploit: share, rate, total or allowance; null if none did.
    */
   limited_by: string | null;
-  /** What the caller attached to find it by. */
+  /** The tags that the caller attached. */
   tags: Record<string, string>;
   /** The losses that the caller predicted, by arm; null for none. */
   baseline: Record<string, number> | null;
   /**
-   * What is logged of the key that drew `exploit`: its keyed hash, or its text if the experiment's `log_keys` says so; null without a key, or if keys are not logged.
+   * The key that drew `exploit`, as logged: its keyed hash, or its text if the experiment's `log_keys` says so; null without a key, or if keys are not logged.
    */
   key: string | null;
   /**
@@ -195,12 +195,12 @@ export interface DecisionOut {
   context: Record<string, string | number | boolean> | null;
   /** What advisers said: an arm, or probabilities by arm; null for none. */
   advice: Record<string, string | number | Record<string, number>> | null;
-  /** Whether it wants a label: the true loss, from somebody who knows. */
+  /** Whether it asks for a label, the true loss. */
   label: boolean;
   /** The probability with which it did; null without labels. */
   label_probability: number | null;
   /**
-   * What a judge said of it, as a loss; null if nobody judged it. If it wants a label, it is pending until that comes, whatever its `expires_at` says.
+   * The judge's loss; null if nobody judged it. If it asks for a label, it is pending until the label arrives, whatever its `expires_at` says.
    */
   judged: number | null;
   /** How much the judge preferred what it saw first, from -1 to 1; null if that is not known. */
@@ -236,7 +236,7 @@ export interface DownIn {
  */
 export interface EvaluationContext {
   /**
-   * The user or the session, the `key` of the decision: the same one is served the same arm again. Without one, or with an empty one, every evaluation is a draw of its own.
+   * The user or the session: the `key` of the decision, which keeps its arm. Without one, or with an empty one, every evaluation is a new draw.
    */
   targetingKey?: string;
   [other: string]: unknown;
@@ -276,13 +276,13 @@ export interface ExperimentIn {
   arms?: (string | number)[] | number;
   /** The lowest and the highest possible loss. */
   loss_range?: number[];
-  /** Feedback that comes later than this after its decision is refused (410). None: never. */
+  /** Feedback that arrives later than this after its decision is refused (410). None: never. */
   deadline_seconds?: number | null;
-  /** The loss that an expired decision counts as. None: it counts as nothing. */
+  /** The loss of an expired decision. None: it is left out. */
   expired_loss?: number | null;
   /** Seed of the draws, for tests. None: fresh randomness. It is never shown. */
   seed?: number | null;
-  /** Whether it is only for test traffic. The console sends made-up losses to such experiments, and to no others. */
+  /** Whether it is only for test traffic. The console sends made-up losses only to such experiments. */
   demo?: boolean;
   /** What is sent back: the loss (or reward) of the explored arm, or a preference between the two arms of a decision. */
   feedback?: "loss" | "preference";
@@ -290,7 +290,7 @@ export interface ExperimentIn {
   guardrails?: GuardrailsIn | null;
   /** The budget for exploring that it starts with. */
   budget?: BudgetIn | null;
-  /** The probability with which its intervals and its verdict may ever fail. */
+  /** The probability that its intervals or its verdict are ever wrong. */
   risk?: number;
   /** Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss ever changes. */
   drift?: boolean;
@@ -299,21 +299,21 @@ export interface ExperimentIn {
    */
   patience?: number | null;
   /**
-   * How many decisions want a label, if losses come from a judge: then what is learned and every verdict are about the labels, for any judge. None: losses are true.
+   * How many decisions ask for a label, if losses come from a judge. What is learned, and every verdict, is then about the labels, for any judge. None: losses are true.
    */
   labels?: LabelsIn | null;
   /**
-   * What the log holds of the keys of decisions. hashed: a hash under a secret of the experiment, never the text. plain: the text. off: nothing. The arm of a key is the same with each.
+   * How the log stores keys. hashed: a hash with a secret of the experiment, never the text. plain: the text. off: not at all. The arm of a key does not depend on it.
    */
   log_keys?: "hashed" | "plain" | "off";
   /**
    * The fields of the contexts of decisions, and their types: text (also for whole numbers), number, boolean or vector. Fields that a contextual policy learns by need not be declared: they are text, number and vector.
    */
   context?: Record<string, "text" | "number" | "boolean" | "vector">;
-  /** What becomes of a decision whose context has other fields. refuse: 422. ignore: they are dropped. */
+  /** What to do if a context has other fields. refuse: 422. ignore: they are dropped. */
   unknown_context?: "refuse" | "ignore";
   /**
-   * What the log holds of texts in contexts, by which a contextual policy learns, too. plain: the text. hashed: a hash under a secret of the experiment.
+   * How texts of contexts are logged, and learned by a contextual policy. plain: the text. hashed: a hash with a secret of the experiment.
    */
   log_context?: "plain" | "hashed";
   /**
@@ -346,17 +346,17 @@ export interface ExperimentOut {
   /** Whether it was created for test traffic. */
   demo: boolean;
   feedback: "loss" | "preference";
-  /** The probability with which its intervals and its verdict may ever fail. */
+  /** The probability that its intervals or its verdict are ever wrong. */
   risk: number;
   /** Whether its intervals allow for losses that drift. */
   drift: boolean;
-  /** How many newer decisions wait there for one without feedback. */
+  /** How many newer decisions wait for one without feedback. */
   patience: number;
-  /** How many decisions want a label; null if losses are true. */
+  /** How many decisions ask for a label; null if losses are true. */
   labels: LabelsOut | null;
-  /** The guardrails that hold now. */
+  /** The guardrails in effect. */
   guardrails: GuardrailsOut;
-  /** The budget that holds now. */
+  /** The budget in effect. */
   budget: BudgetOut;
   state_version: number;
   /**
@@ -391,21 +391,21 @@ export interface FeedbackBatchOut {
 export interface FeedbackIn {
   /** The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm. */
   loss?: number | boolean;
-  /** In place of a loss: its mirror image in the loss range. */
+  /** Instead of a loss: its mirror image in the loss range. */
   reward?: number | boolean;
   /**
-   * In place of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
+   * Instead of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
    */
   preference?: "explore" | "tie" | "exploit";
   /** The arm whose loss it is, as a safeguard: any but the explored arm is refused (422). */
   arm?: string | number | null;
   /**
-   * What a judge says of the explored arm: a loss, or a preference where these are the feedback. Only for experiments with labels.
+   * The judge's loss of the explored arm, or its preference if these are the feedback. Only for experiments with labels.
    */
   judged?: number | boolean | "explore" | "tie" | "exploit";
   /** How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. */
   position?: number;
-  /** What the look and its judgement really cost. It takes the place of what the budget set aside. */
+  /** The real cost of exploring and judging. It replaces what the budget set aside. */
   cost?: number;
 }
 
@@ -413,21 +413,21 @@ export interface FeedbackIn {
 export interface FeedbackItem {
   /** The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm. */
   loss?: number | boolean;
-  /** In place of a loss: its mirror image in the loss range. */
+  /** Instead of a loss: its mirror image in the loss range. */
   reward?: number | boolean;
   /**
-   * In place of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
+   * Instead of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
    */
   preference?: "explore" | "tie" | "exploit";
   /** The arm whose loss it is, as a safeguard: any but the explored arm is refused (422). */
   arm?: string | number | null;
   /**
-   * What a judge says of the explored arm: a loss, or a preference where these are the feedback. Only for experiments with labels.
+   * The judge's loss of the explored arm, or its preference if these are the feedback. Only for experiments with labels.
    */
   judged?: number | boolean | "explore" | "tie" | "exploit";
   /** How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. */
   position?: number;
-  /** What the look and its judgement really cost. It takes the place of what the budget set aside. */
+  /** The real cost of exploring and judging. It replaces what the budget set aside. */
   cost?: number;
   /** The decision's id. */
   decision: string;
@@ -492,7 +492,7 @@ export interface GateOut {
   margin: number;
   against: ArmDifferenceOut[];
   /**
-   * The probability, at most, that a gate of this experiment is ever wrong about the mean difference until the moment at which it is asked, whatever is asked and when.
+   * The largest probability that a gate of this experiment is ever wrong about the mean difference so far, whatever you ask and when.
    */
   risk: number;
   observed: number;
@@ -507,17 +507,17 @@ export interface GuardrailsIn {
   floors?: Record<string, number> | null;
   /** The share of decisions that exploit `control`. */
   holdout?: number | null;
-  /** The arm of the hold-out; null draws one of the available arms, all alike. */
+  /** The arm of the hold-out; null draws an available arm evenly. */
   control?: string | number | null;
   /** The arm to exploit until the observed losses show that another is better. */
   incumbent?: string | number | null;
   /**
-   * The probability, at most, that the incumbent is ever left at a moment at which no other arm is better; and that `cheapest_within` ever serves an arm that is worse by more than that.
+   * The largest probability that the incumbent is ever left while no other arm is better, and that `cheapest_within` ever serves an arm that is worse by more than its margin.
    */
   risk?: number | null;
   /** Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner. */
   drift?: boolean | null;
-  /** Arms that are not available until they are taken off this list. */
+  /** Arms that are unavailable while they are on this list. */
   down?: (string | number)[] | null;
   /**
    * Exploit the cheapest arm whose loss is known to be within this of every other arm's. `prices` must have the price of every arm.
@@ -604,7 +604,7 @@ export interface JudgeOut {
   position_bias: IntervalOut | null;
   /** How many labels these are over. */
   labels: number;
-  /** How many never came, and count as declared. */
+  /** How many never arrived, and count as declared. */
   missing: number;
   /** How many decisions were judged and await their label. */
   awaiting: number;
@@ -616,10 +616,10 @@ export interface JudgeOut {
 export interface LabelIn {
   /** The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm. */
   loss?: number | boolean;
-  /** In place of a loss: its mirror image in the loss range. */
+  /** Instead of a loss: its mirror image in the loss range. */
   reward?: number | boolean;
   /**
-   * In place of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
+   * Instead of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
    */
   preference?: "explore" | "tie" | "exploit";
 }
@@ -629,13 +629,13 @@ export interface LabelQueueOut {
   experiment: string;
   /** How many labels were learned from. */
   used: number;
-  /** How many never came in time, and count as the experiment declares. */
+  /** How many did not arrive in time, and count as the experiment declares. */
   missing: number;
   /** How many decisions were judged and await their label. */
   awaiting: number;
   /** How much the judge counts in the next decision, from 0 to 1. */
   lam: number;
-  /** Those that await it, oldest first. */
+  /** The decisions that await a label, oldest first. */
   decisions: DecisionOut[];
 }
 
@@ -644,19 +644,19 @@ export interface LabelledOut {
   status: "labelled";
 }
 
-/** How many decisions want a label: the true loss of the explored arm, from somebody who knows. */
+/** How many decisions ask for a label: the true loss of the explored arm. */
 export interface LabelsIn {
-  /** The probability with which a decision wants a label. */
+  /** The probability that a decision asks for a label. */
   share?: number;
-  /** This many decisions want one at the start. */
+  /** This many decisions ask for one at the start. */
   first?: number;
   /** After this many newer decisions a label no longer counts. */
   deadline?: number;
-  /** What a label that never comes counts as: from 0, the lowest loss, to 1, the highest. */
+  /** What a missing label counts as: from 0, the lowest loss, to 1, the highest. */
   missing?: number;
 }
 
-/** How many decisions want a label. */
+/** How many decisions ask for a label. */
 export interface LabelsOut {
   share: number;
   first: number;
@@ -812,13 +812,13 @@ export interface SegmentOut {
   best: string | number | null;
   /** The arms that may still be the best. */
   left: (string | number)[];
-  /** The arms that were shown to be worse than another. They stay out while the arms are the same. */
+  /** The arms that were shown to be worse than another. They stay out until arms are added or retired. */
   out: (string | number)[];
   /**
    * The highest level at which the evidence of now shows the same, which is below 1 - `risk` if it has become less since `decided_at`; null while it is open.
    */
   sure: number | null;
-  /** About how many more it takes to decide at this rate; null if it is decided, or nobody can tell. */
+  /** About how many more observations it takes to decide at this rate; null if it is decided, or not foreseeable. */
   more_observations: number | null;
   /**
    * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
@@ -832,11 +832,11 @@ export interface SegmentOut {
   left_out: number;
   /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
-  /** What is assumed about those left out, and about labels that are missing; null if there are none. */
+  /** What is assumed about those left out, and about missing labels; null if there are none. */
   remark: string | null;
   /** With labels, what the judge alone would say; null without, and for a segment. */
   judge: string | null;
-  /** That the judge alone would decide for another arm than the labels do: do not trust it. null if not. */
+  /** A warning if the judge alone would decide for another arm than the labels do; otherwise null. */
   warning: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
@@ -854,11 +854,9 @@ export interface SegmentsOut {
   experiment: string;
   /** The fields that tell segments apart. */
   by: string[];
-  /** Which arm is best where, as far as that is decided. */
+  /** Which arm is best for which segment, where that is decided. */
   text: string;
-  /**
-   * The probability, at most, that a verdict of any segment ever rules out an arm that is not worse than another at that moment.
-   */
+  /** The largest probability that a verdict of any segment ever rules out an arm while it is not worse than another. */
   risk: number;
   drift: boolean;
   /** The time from which losses count, if an earlier part of the log was dropped before sequences were kept. */
@@ -885,7 +883,7 @@ export interface StateOut {
   round: number;
   arms: (string | number)[];
   /**
-   * The exact probability of exploiting each arm next; with a contextual policy, in the `context` that is asked about, or in a request of which nothing is known.
+   * The exact probability of exploiting each arm next; with a contextual policy, in the given `context`, or for a request of which nothing is known.
    */
   exploitation: number[];
   /** The exact probability of exploring each arm next, likewise. */
@@ -900,7 +898,7 @@ export interface StateOut {
   expired: number;
   /** Feedback refused because it came after the deadline. */
   late: number;
-  /** Of the exploited arms against the arm that looks best now, in all; null if nothing can be compared. */
+  /** The total regret of the exploited arms against the arm that looks best now; null if nothing can be compared. */
   regret: IntervalOut | null;
   /**
    * What counts against each limit of the budget now: the share of decisions that explored, those in the window of the rate, the money spent in all, and in this period, what is set aside included. `above` counts looks that cost more than was declared. With a `decided_share`, `decided` is 1 while it holds, and `alarms` counts those that ended it.
@@ -921,13 +919,13 @@ export interface VerdictOut {
   best: string | number | null;
   /** The arms that may still be the best. */
   left: (string | number)[];
-  /** The arms that were shown to be worse than another. They stay out while the arms are the same. */
+  /** The arms that were shown to be worse than another. They stay out until arms are added or retired. */
   out: (string | number)[];
   /**
    * The highest level at which the evidence of now shows the same, which is below 1 - `risk` if it has become less since `decided_at`; null while it is open.
    */
   sure: number | null;
-  /** About how many more it takes to decide at this rate; null if it is decided, or nobody can tell. */
+  /** About how many more observations it takes to decide at this rate; null if it is decided, or not foreseeable. */
   more_observations: number | null;
   /**
    * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
@@ -941,18 +939,18 @@ export interface VerdictOut {
   left_out: number;
   /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
-  /** What is assumed about those left out, and about labels that are missing; null if there are none. */
+  /** What is assumed about those left out, and about missing labels; null if there are none. */
   remark: string | null;
   /** With labels, what the judge alone would say; null without, and for a segment. */
   judge: string | null;
-  /** That the judge alone would decide for another arm than the labels do: do not trust it. null if not. */
+  /** A warning if the judge alone would decide for another arm than the labels do; otherwise null. */
   warning: string | null;
   arms: ArmLossOut[];
   /** The mean loss of the exploited arms. */
   exploited: IntervalOut | null;
   experiment: string;
   /**
-   * The probability, at most, that an arm is ever ruled out at a moment at which it is not worse than another: by the mean difference until then, in rounds weighted by the chance to explore both.
+   * The largest probability that an arm is ever ruled out while it is not worse than another, by the mean difference so far, in rounds weighted by the chance to explore both.
    */
   risk: number;
   drift: boolean;
@@ -960,7 +958,7 @@ export interface VerdictOut {
   /** The time from which losses count, if an earlier part of the log was dropped before sequences were kept. */
   since: string | null;
   state_version: number;
-  /** What the exploited arms cost more, in all, than always using `regret_against` would have. */
+  /** How much more the exploited arms cost, in all, than always using `regret_against` would have. */
   regret: IntervalOut | null;
   /** The arm that looks best now. */
   regret_against: string | number | null;

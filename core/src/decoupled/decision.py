@@ -28,7 +28,7 @@ class Decision(NamedTuple):
         drawn: the arm that the policy drew to exploit; `exploit`, unless a guardrail replaced it.
         guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor", "incumbent", "cheapest" or "frozen"); None if the
             policy did.
-        label: whether the decision wants a label; see `Labels`.
+        label: whether the decision asks for a label; see `Labels`.
         asked: what the decision fixed about its label; None without labels.
 
     >>> import decoupled as dc
@@ -67,7 +67,7 @@ class Decision(NamedTuple):
 
     @property
     def label(self) -> bool:
-        """Whether the decision wants a label."""
+        """Whether the decision asks for a label."""
         return self.asked is not None and self.asked.wanted
 
 
@@ -75,7 +75,7 @@ class Asked(NamedTuple):
     """What a decision fixes about its label, which `Labels` explains.
 
     Attributes:
-        wanted: whether the decision wants a label.
+        wanted: whether the decision asks for a label.
         rho: the probability with which it did.
         lam: how much the judge counts, from 0 to 1.
         base: the label to expect if the judged loss is 0. Up to 1 - lam.

@@ -88,7 +88,7 @@ class ExperimentSettings(TypedDict, total=False):
         drift: whether losses may drift; True by default.
         patience: how many newer decisions wait, in its intervals and its verdict, for one without feedback; 1,000 by
             default, or the deadline of labels. After that it counts as `expired_loss` there, or is left out and counted.
-        labels: how many decisions want a label, if losses come from a judge: `dc.Labels(share=0.1)`, or its fields. By default
+        labels: how many decisions ask for a label, if losses come from a judge: `dc.Labels(share=0.1)`, or its fields. By default
             losses are true.
         log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
         context: the fields of the contexts of decisions, each with its type: "text", "number", "boolean" or "vector". Those that a

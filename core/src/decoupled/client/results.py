@@ -97,9 +97,9 @@ class RemoteDecision:
         key: what the service logs of the key that drew `exploit`, by default a keyed hash; None without a key.
         context: what was known of the request, by field, as the service logs it; None if nothing was.
         advice: what advisers said, by their names; None if there was none.
-        label: whether it wants a label: the true loss, in an experiment with labels.
+        label: whether it asks for a label: the true loss, in an experiment with labels.
         label_probability: the probability with which it did; None without labels.
-        judged: what a judge said of it, as a loss; None if it was not judged. If it wants a label, it is pending until that
+        judged: what a judge said of it, as a loss; None if it was not judged. If it asks for a label, it is pending until that
             comes.
         position: how much the judge preferred what it saw first; None if that is not known.
         why: if that was asked for, why a contextual policy drew `exploit`: the "rung", the "segment", and the "weights" of

@@ -442,7 +442,7 @@ class Client(BaseClient[httpx.Client]):
         >>> import decoupled as dc
         >>> made = client.create("judged", arms=["a", "b"], labels=dc.Labels(share=0.1))
         >>> decision = client.decide("judged")
-        >>> decision.label                                    # the first 200 want a label
+        >>> decision.label                                    # the first 200 ask for a label
         True
         >>> client.feedback(decision, judged=0.25).status     # it awaits the label
         'pending'

@@ -62,7 +62,7 @@ class Sequences:
         risk: the probability that any interval of a family ever fails.
         drift: which intervals the methods give unless you say otherwise.
         coupled: whether the arm exploited is the arm explored, as in the standard game.
-        label_share: the share of decisions that want a label, if losses are estimates by labels on the map of
+        label_share: the share of decisions that ask for a label, if losses are estimates by labels on the map of
             `Labels.to_unit`; 1 without labels.
 
     >>> from decoupled.inference import Sequences

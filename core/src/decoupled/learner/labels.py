@@ -1,7 +1,7 @@
 """Labels: the true loss of some explored answers, told by somebody who knows, so that what is learned is true for any judge.
 
 Let s be the judged loss of the explored arm and g its true loss, both in [0, 1]. A coin of probability rho, tossed by `decide`,
-says whether the decision wants a label. The learner is fed
+says whether the decision asks for a label. The learner is fed
 
     l = f + (a / rho) (g - f),    f = base + lam s,    a = 1 if it was labelled, else 0.
 
@@ -26,13 +26,13 @@ _CHANGED = "it was changed"
 
 @dataclass(frozen=True)
 class Labels:
-    """How many explored decisions want a label: the true loss, from somebody who knows.
+    """How many explored decisions ask for a label: the true loss.
 
     A judge, such as a language model or a proxy metric, may favour the worse arm. With labels, everything that is learned and
     every verdict is about the true loss, for any judge. See the guide "Can I trust my judge?".
 
     Args:
-        share: the probability with which a decision wants a label, from 0.001 to 1.
+        share: the probability with which a decision asks for a label, from 0.001 to 1.
         first: this many decisions want one at the start.
         deadline: after this many newer decisions a label no longer counts, up to 10,000.
         missing: the loss that a label counts as if it never comes, from 0, the lowest of `loss_range`, to 1, the highest.
@@ -40,7 +40,7 @@ class Labels:
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7, labels=dc.Labels(share=0.1, first=200))
     >>> decision = learner.decide()
-    >>> decision.label                                    # the first 200 want a label
+    >>> decision.label                                    # the first 200 ask for a label
     True
     >>> learner.observe(decision, judged=0.3)             # what the judge says; the decision stays pending
     >>> learner.observe(decision, loss=0.0)               # the label

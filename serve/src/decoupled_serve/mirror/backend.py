@@ -146,7 +146,7 @@ class ServiceCalls:
 
     def __init__(self, service: LocalService | AsyncClient, name: str) -> None:
         self._service, self._name = service, name
-        self._labelled = False  # whether a loss is what a judge says, and some decisions want a label
+        self._labelled = False  # whether a loss is what a judge says, and some decisions ask for a label
 
     async def decide(
         self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN

@@ -437,7 +437,7 @@ class LabelsConfig(TableConfig):
     """Some answers are labelled by somebody who knows, so that what is learned is true for any judge. See `decoupled.Labels`.
 
     Attributes:
-        share: the probability with which a decision wants a label.
+        share: the probability with which a decision asks for a label.
         first: this many decisions want one at the start.
         deadline: after this many newer decisions a label no longer counts.
         missing: the loss that a label counts as if it never comes.
@@ -472,7 +472,7 @@ class LabelsConfig(TableConfig):
         return self
 
     def rules(self) -> Labels:
-        """How many decisions want a label."""
+        """How many decisions ask for a label."""
         return Labels(self.share, self.first, self.deadline, self.missing)
 
     @property

@@ -40,7 +40,7 @@ class Copy:
         cost: what its answer cost, 0 if nothing was sent; None as long as that is not known.
         aside: what is set aside for it and its judge; None if there is no budget, or the price is known.
         number: how many copies began before it.
-        label: whether its decision wants a label, which the judge is not told.
+        label: whether its decision asks for a label, which the judge is not told.
     """
 
     decision: str

@@ -16,7 +16,7 @@ NOT_MIRRORED = ("share", "not_repeatable", "too_large", "not_json", "queue_full"
 DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
-# What became of answers whose decisions want a label.
+# What became of answers whose decisions ask for a label.
 LABELS = (
     "kept", "labelled", "later", "no_opinion", "redact_failed", "failed", "refused", "full", "shutdown",
 )  # fmt: skip
@@ -37,7 +37,7 @@ _BY_REASON = {
         "Fields of contexts whose function raised an error or took too long.",
         ("failed", "late"),
     ),
-    "labels": ("Answers whose decisions want a label, by what became of them.", LABELS),
+    "labels": ("Answers whose decisions ask for a label, by what became of them.", LABELS),
     "webhook": (
         "Events that the webhook was told, or could not be told in all attempts.",
         ("delivered", "failed"),

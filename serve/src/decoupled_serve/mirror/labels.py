@@ -62,7 +62,7 @@ class Labelling(Protocol):
 
 
 class Labeller:
-    """Passes on answers whose decisions want a label, and no others: nobody who labels can tell which those are.
+    """Passes on answers whose decisions ask for a label, and no others: nobody who labels can tell which those are.
 
     What is private is removed first. If that fails, nothing is kept or sent. The arms' names, headers, times and prices stay here.
     """

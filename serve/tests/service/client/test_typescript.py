@@ -52,4 +52,4 @@ def test_the_snippets_of_the_pages_run(tmp_path: Path, tmp_path_factory: pytest.
                 assert done.returncode == 0, done.stderr
                 assert done.stdout == (block.output or "")
                 run += 1
-    assert run == 4
+    assert run == 3

@@ -58,7 +58,7 @@ def expire(session: Session, running: LiveExperiment, seq: int, now: float) -> N
 def sweep(session: Session, running: LiveExperiment) -> None:
     """Expire what is due in one experiment, and settle decisions whose label is overdue.
 
-    The deadline of an experiment, in seconds, is for what is judged. Once it is judged, a decision that wants a label awaits it
+    The deadline of an experiment, in seconds, is for what is judged. Once it is judged, a decision that asks for a label awaits it
     for as many newer decisions as `Labels.deadline` says, whatever the clock says.
     """
     for seq in running.overdue():

@@ -336,7 +336,7 @@ class LiveExperiment:
     def judge(
         self, decision: int, judged: Loss, position: float | None, at: float, cost: float | None = None
     ) -> Judgement:
-        """Note what a judge said of a pending decision that wants a label, and return the row."""
+        """Note what a judge said of a pending decision that asks for a label, and return the row."""
         self.learner.observe(self.pending[decision][1], judged=judged.value, position=position)
         if self.meter is not None and cost is not None:
             self.meter.charge(decision, cost)
@@ -467,7 +467,7 @@ class LiveExperiment:
 
 
 def _asked(decision: Decision | None) -> tuple[int | None, float | None]:
-    """Whether a decision wants a label, as 0 or 1, and the probability with which it did."""
+    """Whether a decision asks for a label, as 0 or 1, and the probability with which it did."""
     asked = None if decision is None else decision.asked
     return (None, None) if asked is None else (int(asked.wanted), asked.rho)
 

@@ -294,7 +294,7 @@ class Decided(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """A pending decision that wants a label was judged, at this `cost` if it is known, and awaits its label."""
+    """A pending decision that asks for a label was judged, at this `cost` if it is known, and awaits its label."""
 
     seq: int
     decision: int

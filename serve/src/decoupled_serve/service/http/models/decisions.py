@@ -60,7 +60,7 @@ class DecideIn(Model):
     )
     tags: Tags | None = Field(
         default=None,
-        description="Stored with the decision, to find and filter it by. They change nothing that is decided.",
+        description="Stored with the decision, to filter by. They do not affect decisions.",
         examples=[{"country": "de"}],
     )
     baseline: Annotated[dict[str, Number], Field(min_length=1)] | None = Field(
@@ -82,7 +82,7 @@ class DecideIn(Model):
         examples=[{"router-v2": "a"}],
     )
     why: StrictBool = Field(
-        default=False, description="Answer with why a contextual policy drew `exploit`, as well."
+        default=False, description="Also answer why a contextual policy drew `exploit`."
     )
 
 
@@ -110,7 +110,7 @@ class DecisionOut(BaseModel):
     id: str
     experiment: str
     mode: Mode
-    exploit: Arm | None = Field(description="The arm to use. Its loss is suffered, and never sent back.")
+    exploit: Arm | None = Field(description="The arm to use. You suffer its loss, and never send it back.")
     explore: Arm | None = Field(description="The arm to try. *Its* loss is the feedback.")
     send_feedback: SendFeedback | None = Field(
         description="Null if the decision takes no feedback (mode exploit)."
@@ -127,7 +127,8 @@ class DecisionOut(BaseModel):
     expires_at: str | None
     status: Status
     loss: float | None = Field(
-        description="The loss of the explored arm that was applied; with labels, the label, null if none was wanted."
+        description="The loss of the explored arm that was applied; with labels, the label, null if none was "
+        "asked for."
     )
     settled_at: str | None
     drawn: Arm | None = Field(
@@ -141,13 +142,13 @@ class DecisionOut(BaseModel):
         "rate, total or allowance; null if none did."
     )
     tags: dict[str, str] = Field(
-        description="What the caller attached to find it by.", examples=[{"country": "de"}]
+        description="The tags that the caller attached.", examples=[{"country": "de"}]
     )
     baseline: dict[str, float] | None = Field(
         description="The losses that the caller predicted, by arm; null for none.", examples=[{"a": 0.3}]
     )
     key: str | None = Field(
-        description="What is logged of the key that drew `exploit`: its keyed hash, or its text if the experiment's "
+        description="The key that drew `exploit`, as logged: its keyed hash, or its text if the experiment's "
         "`log_keys` says so; null without a key, or if keys are not logged."
     )
     context: dict[str, str | float | bool] | None = Field(
@@ -159,13 +160,13 @@ class DecisionOut(BaseModel):
         description="What advisers said: an arm, or probabilities by arm; null for none.",
         examples=[{"router-v2": "a"}],
     )
-    label: bool = Field(description="Whether it wants a label: the true loss, from somebody who knows.")
+    label: bool = Field(description="Whether it asks for a label, the true loss.")
     label_probability: float | None = Field(
         description="The probability with which it did; null without labels."
     )
     judged: float | None = Field(
-        description="What a judge said of it, as a loss; null if nobody judged it. If it wants a label, it is pending until "
-        "that comes, whatever its `expires_at` says."
+        description="The judge's loss; null if nobody judged it. If it asks for a label, it is pending until "
+        "the label arrives, whatever its `expires_at` says."
     )
     position: float | None = Field(
         description="How much the judge preferred what it saw first, from -1 to 1; null if that is not known."
@@ -201,12 +202,12 @@ class LabelIn(Model):
 
     loss: Loss = Field(default=None, description=EXPLORED, examples=[0.25])  # type: ignore[assignment]
     reward: Loss = Field(  # type: ignore[assignment]
-        default=None, description="In place of a loss: its mirror image in the loss range.", examples=[0.75]
+        default=None, description="Instead of a loss: its mirror image in the loss range.", examples=[0.75]
     )
     preference: Preference = Field(
         default=None,  # type: ignore[arg-type]
-        description="In place of a loss: which of the two arms did better, or tie. Only for experiments that were "
-        "created with feedback preference.",
+        description="Instead of a loss: which of the two arms did better, or tie. Only for experiments that "
+        "were created with feedback preference.",
         examples=["explore"],
     )
 
@@ -237,8 +238,8 @@ class FeedbackIn(LabelIn):
         Loss | Preference, one_rule("must be a number, or the preference 'explore', 'tie' or 'exploit'")
     ] = Field(
         default=None,  # type: ignore[arg-type]
-        description="What a judge says of the explored arm: a loss, or a preference where these are the feedback. Only for "
-        "experiments with labels.",
+        description="The judge's loss of the explored arm, or its preference if these are the feedback. Only "
+        "for experiments with labels.",
         examples=[0.75],
     )
     position: Annotated[Number, Field(ge=-1.0, le=1.0)] = Field(
@@ -248,7 +249,7 @@ class FeedbackIn(LabelIn):
     )
     cost: Annotated[Number, Field(ge=0.0)] = Field(
         default=None,  # type: ignore[assignment]
-        description="What the look and its judgement really cost. It takes the place of what the budget set aside.",
+        description="The real cost of exploring and judging. It replaces what the budget set aside.",
         examples=[0.02],
     )
 
@@ -280,10 +281,12 @@ class LabelQueueOut(BaseModel):
 
     experiment: str
     used: int = Field(description="How many labels were learned from.")
-    missing: int = Field(description="How many never came in time, and count as the experiment declares.")
+    missing: int = Field(
+        description="How many did not arrive in time, and count as the experiment declares."
+    )
     awaiting: int = Field(description="How many decisions were judged and await their label.")
     lam: float = Field(description="How much the judge counts in the next decision, from 0 to 1.")
-    decisions: list[DecisionOut] = Field(description="Those that await it, oldest first.")
+    decisions: list[DecisionOut] = Field(description="The decisions that await a label, oldest first.")
 
 
 class FeedbackResult(BaseModel):

@@ -71,7 +71,7 @@ class GuardrailsIn(Model):
     )
     control: Arm | None = Field(
         default=None,
-        description="The arm of the hold-out; null draws one of the available arms, all alike.",
+        description="The arm of the hold-out; null draws an available arm evenly.",
         examples=["a"],
     )
     incumbent: Arm | None = Field(
@@ -81,8 +81,8 @@ class GuardrailsIn(Model):
     )
     risk: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
         default=None,
-        description="The probability, at most, that the incumbent is ever left at a moment at which no other arm is better; "
-        "and that `cheapest_within` ever serves an arm that is worse by more than that.",
+        description="The largest probability that the incumbent is ever left while no other arm is better, "
+        "and that `cheapest_within` ever serves an arm that is worse by more than its margin.",
         examples=[0.05],
     )
     drift: StrictBool | None = Field(
@@ -92,7 +92,7 @@ class GuardrailsIn(Model):
     )
     down: Annotated[list[Arm], Field(max_length=MOST_ARMS)] | None = Field(
         default=None,
-        description="Arms that are not available until they are taken off this list.",
+        description="Arms that are unavailable while they are on this list.",
         examples=[["c"]],
     )
     cheapest_within: Amount | None = Field(
@@ -155,8 +155,9 @@ class BudgetIn(Model):
     )
     cost: Cost | None = Field(
         default=None,
-        description="The most that exploring an arm costs, its judgement included: one number, or a number for each arm. An "
-        "arm that is left out costs as much as the dearest. It is set aside until feedback brings the real `cost`.",
+        description="The most that exploring an arm costs, its judgement included: one number, or a number "
+        "for each arm. An arm that is left out costs as much as the most expensive. The amount is "
+        "set aside until feedback has the real `cost`.",
         examples=[{"a": 0.2, "b": 3.0}],
     )
     total: Amount | None = Field(
@@ -196,22 +197,22 @@ class BudgetOut(BaseModel):
 
 
 class LabelsIn(Model):
-    """How many decisions want a label: the true loss of the explored arm, from somebody who knows."""
+    """How many decisions ask for a label: the true loss of the explored arm."""
 
     share: Annotated[Number, Field(ge=LEAST_SHARE, le=1.0)] = Field(
         default=Labels.share,
-        description="The probability with which a decision wants a label.",
+        description="The probability that a decision asks for a label.",
         examples=[0.1],
     )
     first: Annotated[StrictInt, Field(ge=0, le=2**53), Whole] = Field(
-        default=Labels.first, description="This many decisions want one at the start."
+        default=Labels.first, description="This many decisions ask for one at the start."
     )
     deadline: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] = Field(
         default=Labels.deadline, description="After this many newer decisions a label no longer counts."
     )
     missing: Share = Field(
         default=Labels.missing,
-        description="What a label that never comes counts as: from 0, the lowest loss, to 1, the highest.",
+        description="What a missing label counts as: from 0, the lowest loss, to 1, the highest.",
     )
 
 
@@ -264,12 +265,12 @@ class ExperimentIn(Model):
     )
     deadline_seconds: Annotated[Number, Field(gt=0.0, le=LONGEST_DEADLINE)] | None = Field(
         default=None,
-        description="Feedback that comes later than this after its decision is refused (410). None: never.",
+        description="Feedback that arrives later than this after its decision is refused (410). None: never.",
         examples=[3600],
     )
     expired_loss: Number | None = Field(
         default=None,
-        description="The loss that an expired decision counts as. None: it counts as nothing.",
+        description="The loss of an expired decision. None: it is left out.",
         examples=[1],
     )
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63), Whole] | None = Field(
@@ -279,8 +280,8 @@ class ExperimentIn(Model):
     )
     demo: StrictBool = Field(
         default=False,
-        description="Whether it is only for test traffic. The console sends made-up losses to such "
-        "experiments, and to no others.",
+        description="Whether it is only for test traffic. The console sends made-up losses only to such "
+        "experiments.",
     )
     feedback: FeedbackKind = Field(
         default="loss",
@@ -313,15 +314,15 @@ class ExperimentIn(Model):
     )
     labels: LabelsIn | None = Field(
         default=None,
-        description="How many decisions want a label, if losses come from a judge: then what is learned and every verdict "
-        "are about the labels, for any judge. None: losses are true.",
+        description="How many decisions ask for a label, if losses come from a judge. What is learned, and "
+        "every verdict, is then about the labels, for any judge. None: losses are true.",
         examples=[{"share": 0.1}],
     )
 
     log_keys: KeyLog = Field(
         default="hashed",
-        description="What the log holds of the keys of decisions. hashed: a hash under a secret of the experiment, never "
-        "the text. plain: the text. off: nothing. The arm of a key is the same with each.",
+        description="How the log stores keys. hashed: a hash with a secret of the experiment, never the text. "
+        "plain: the text. off: not at all. The arm of a key does not depend on it.",
     )
     context: Annotated[dict[str, FieldType], Field(max_length=MOST_FIELDS)] = Field(
         default={},
@@ -331,12 +332,12 @@ class ExperimentIn(Model):
     )
     unknown_context: UnknownFields = Field(
         default="refuse",
-        description="What becomes of a decision whose context has other fields. refuse: 422. ignore: they are dropped.",
+        description="What to do if a context has other fields. refuse: 422. ignore: they are dropped.",
     )
     log_context: ContextLog = Field(
         default="plain",
-        description="What the log holds of texts in contexts, by which a contextual policy learns, too. plain: the text. "
-        "hashed: a hash under a secret of the experiment.",
+        description="How texts of contexts are logged, and learned by a contextual policy. plain: the text. "
+        "hashed: a hash with a secret of the experiment.",
     )
     learner: StrictStr | None = Field(
         default=None,
@@ -363,7 +364,7 @@ class ExperimentIn(Model):
 
 
 class LabelsOut(BaseModel):
-    """How many decisions want a label."""
+    """How many decisions ask for a label."""
 
     share: float
     first: int
@@ -388,12 +389,12 @@ class ExperimentOut(BaseModel):
     feedback: FeedbackKind
     risk: float = Field(description="The probability that its intervals or its verdict are ever wrong.")
     drift: bool = Field(description="Whether its intervals allow for losses that drift.")
-    patience: int = Field(description="How many newer decisions wait there for one without feedback.")
+    patience: int = Field(description="How many newer decisions wait for one without feedback.")
     labels: LabelsOut | None = Field(
-        description="How many decisions want a label; null if losses are true."
+        description="How many decisions ask for a label; null if losses are true."
     )
-    guardrails: GuardrailsOut = Field(description="The guardrails that hold now.")
-    budget: BudgetOut = Field(description="The budget that holds now.")
+    guardrails: GuardrailsOut = Field(description="The guardrails in effect.")
+    budget: BudgetOut = Field(description="The budget in effect.")
     state_version: int
     status: ExperimentStatus = Field(
         description="compiling: its policy is new to this machine, and decisions are refused with 503 until it is "
@@ -453,8 +454,8 @@ class StateOut(BaseModel):
     round: int
     arms: list[Arm]
     exploitation: list[float] = Field(
-        description="The exact probability of exploiting each arm next; with a contextual policy, in the `context` that is "
-        "asked about, or in a request of which nothing is known."
+        description="The exact probability of exploiting each arm next; with a contextual policy, in the "
+        "given `context`, or for a request of which nothing is known."
     )
     exploration: list[float] = Field(
         description="The exact probability of exploring each arm next, likewise."
@@ -470,7 +471,8 @@ class StateOut(BaseModel):
     expired: int
     late: int = Field(description="Feedback refused because it came after the deadline.")
     regret: IntervalOut | None = Field(
-        description="Of the exploited arms against the arm that looks best now, in all; null if nothing can be compared."
+        description="The total regret of the exploited arms against the arm that looks best now; null if "
+        "nothing can be compared."
     )
     budget_used: dict[str, float] = Field(
         description="What counts against each limit of the budget now: the share of decisions that explored, those in "

@@ -31,14 +31,16 @@ class JudgedOut(BaseModel):
     best: Arm | None = Field(description="The arm that looks best of those left; null if no loss was seen.")
     left: list[Arm] = Field(description="The arms that may still be the best.")
     out: list[Arm] = Field(
-        description="The arms that were shown to be worse than another. They stay out while the arms are the same."
+        description="The arms that were shown to be worse than another. They stay out until arms are added or "
+        "retired."
     )
     sure: float | None = Field(
         description="The highest level at which the evidence of now shows the same, which is below 1 - `risk` if it has "
         "become less since `decided_at`; null while it is open."
     )
     more_observations: int | None = Field(
-        description="About how many more it takes to decide at this rate; null if it is decided, or nobody can tell."
+        description="About how many more observations it takes to decide at this rate; null if it is decided, "
+        "or not foreseeable."
     )
     basis: Literal["running", "paired", "stationary"] = Field(
         description="paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by "
@@ -51,13 +53,14 @@ class JudgedOut(BaseModel):
     left_out: int = Field(description="Decisions without a loss in time, which are left out.")
     waiting: int = Field(description="Losses that are not in it yet: they wait for an earlier one.")
     remark: str | None = Field(
-        description="What is assumed about those left out, and about labels that are missing; null if there are none."
+        description="What is assumed about those left out, and about missing labels; null if there are none."
     )
     judge: str | None = Field(
         description="With labels, what the judge alone would say; null without, and for a segment."
     )
     warning: str | None = Field(
-        description="That the judge alone would decide for another arm than the labels do: do not trust it. null if not."
+        description="A warning if the judge alone would decide for another arm than the labels do; otherwise "
+        "null."
     )
     arms: list[ArmLossOut]
     exploited: IntervalOut | None = Field(description="The mean loss of the exploited arms.")
@@ -76,7 +79,7 @@ class JudgeOut(BaseModel):
         description="How often it preferred what it saw first, minus how often the second; null if that is not known."
     )
     labels: int = Field(description="How many labels these are over.")
-    missing: int = Field(description="How many never came, and count as declared.")
+    missing: int = Field(description="How many never arrived, and count as declared.")
     awaiting: int = Field(description="How many decisions were judged and await their label.")
     lam: float = Field(description="How much the judge counts in the next decision, from 0 to 1.")
 
@@ -86,15 +89,17 @@ class VerdictOut(JudgedOut):
 
     experiment: str
     risk: float = Field(
-        description="The probability, at most, that an arm is ever ruled out at a moment at which it is not worse than "
-        "another: by the mean difference until then, in rounds weighted by the chance to explore both."
+        description="The largest probability that an arm is ever ruled out while it is not worse than "
+        "another, by the mean difference so far, in rounds weighted by the chance to explore "
+        "both."
     )
     drift: bool
     observed: int
     since: str | None = Field(description=SINCE)
     state_version: int
     regret: IntervalOut | None = Field(
-        description="What the exploited arms cost more, in all, than always using `regret_against` would have."
+        description="How much more the exploited arms cost, in all, than always using `regret_against` would "
+        "have."
     )
     regret_against: Arm | None = Field(description="The arm that looks best now.")
     compared: int = Field(
@@ -130,12 +135,12 @@ class SegmentsOut(BaseModel):
     experiment: str
     by: list[str] = Field(description="The fields that tell segments apart.")
     text: str = Field(
-        description="Which arm is best where, as far as that is decided.",
+        description="Which arm is best for which segment, where that is decided.",
         examples=["large is best for law; small is best for art; 12 are open"],
     )
     risk: float = Field(
-        description="The probability, at most, that a verdict of any segment ever rules out an arm that is not worse than "
-        "another at that moment."
+        description="The largest probability that a verdict of any segment ever rules out an arm while it is "
+        "not worse than another."
     )
     drift: bool
     since: str | None = Field(description=SINCE)
@@ -166,8 +171,8 @@ class GateOut(BaseModel):
     margin: float
     against: list[ArmDifferenceOut]
     risk: float = Field(
-        description="The probability, at most, that a gate of this experiment is ever wrong about the mean difference until "
-        "the moment at which it is asked, whatever is asked and when."
+        description="The largest probability that a gate of this experiment is ever wrong about the mean "
+        "difference so far, whatever you ask and when."
     )
     observed: int
     state_version: int

@@ -63,8 +63,8 @@ class EvaluationContext(BaseModel):
     ] = Field(
         default=None,
         alias="targetingKey",
-        description="The user or the session, the `key` of the decision: the same one is served the same arm again. "
-        "Without one, or with an empty one, every evaluation is a draw of its own.",
+        description="The user or the session: the `key` of the decision, which keeps its arm. Without one, or "
+        "with an empty one, every evaluation is a new draw.",
         examples=["user-4711"],
     )
 
