@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled_lab.cli.benchmark import default_folder
+from decoupled_lab.cli.bench import default_folder
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from decoupled_lab.benchmark import picture, statistics
 from decoupled_lab.benchmark.suite import GROUPS
-from decoupled_lab.cli.benchmark import write_shown
+from decoupled_lab.cli.bench import write_shown
 from support.made_entries import made_up
 
 pytestmark = pytest.mark.pages

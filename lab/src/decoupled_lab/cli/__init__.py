@@ -5,8 +5,7 @@ import typer
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    from .bench import bench
-    from .benchmark import benchmark
+    from .bench import bench, benchmark
     from .reproduce import report, reproduce
 
     for command in (reproduce, report, benchmark, bench):

@@ -1,10 +1,13 @@
-r"""Theorem T2: `Ladder()` itself, with its rungs on means, its uniform share and a unit that comes from the losses."""
+"""Theorem T2: `Ladder()` itself, with its rungs on means, its uniform share and a unit that comes from the losses.
+
+`compare` has the paper's bounds and ours side by side.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,7 +15,7 @@ from decoupled.base import Floats, number_in
 from decoupled.errors import ParameterError
 from decoupled.policies import Ladder
 
-from .centred import self_bounding_factor
+from .centred import optimal_c_exploit, self_bounding_factor, theorem_a, theorem_b
 from .constants import (
     LEAST_OFF_EVENT,
     arms_of,
@@ -23,7 +26,11 @@ from .constants import (
     square_sum,
     winner_constant,
 )
-from .rungs import prior_factor
+from .paper import theorem1
+from .rungs import prior_factor, theorem_e2
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RECORD = 1.25  # kappa: a surprise so many times larger than all before is paid for as a record
 FALL = 8.0 / 3.0  # r(1/2): what a fall by half of an arm's own gap costs
@@ -339,3 +346,71 @@ def constrained_of(of: Numbers, least: float, zeta: float = 0.1) -> float:
         return first
     mixing = of.prior_cost**2 * of.policy.hedge_rate * (2.0 * of.small_variance + 2.0) / least
     return 2.0 * first + mixing + 2.0 * of.prior_cost * of.range_cost
+
+
+_MOST = 2**62
+
+
+def useful_from(bound: Callable[[int], float]) -> int:
+    """The first horizon from which a bound is below the horizon. Above it, a bound says nothing, as losses are in [0,
+    1].
+
+    The bound must grow more slowly than the horizon.
+
+    Args:
+        bound: a function from a horizon to a bound. It must grow more slowly than the horizon.
+
+    >>> from decoupled_lab import theory
+    >>> theory.bounds.useful_from(lambda horizon: 10.0 * horizon**0.5)
+    101
+    """
+    high = 1
+    while bound(high) >= high and high < _MOST:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if bound(middle) >= middle else (low, middle)
+    return high
+
+
+def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
+    r"""The bounds against any adversary at $\alpha = 3$, by number of arms: the paper's and ours.
+
+    Columns: what multiplies $\sqrt{KT}$ as $T$ grows, what does not depend on $T$, and the first horizon from which the
+    bound is below the horizon. A constant times $\sqrt{KT}$ plus a term of lower order can be larger than the
+    paper's bound at a short horizon, so read the three together.
+
+    Args:
+        arms: the numbers of arms to compare the bounds at.
+
+    >>> from decoupled_lab import theory
+    >>> theory.bounds.compare(arms=[8])["useful from"].tolist()
+    [1244769, 4923, 523, 3597, 4727, 50123]
+    """
+    import pandas as pd
+
+    rows = [row for count in arms for row in _rows(count)]
+    columns = ["K", "bound", "of sqrt(K T)", "constant term", "useful from"]
+    return pd.DataFrame(rows, columns=columns).set_index(["K", "bound"])
+
+
+def _rows(arms: int) -> "list[tuple[int, str, float, float, int]]":
+    best = optimal_c_exploit(arms)
+    bounds: dict[str, Callable[[int], float]] = {
+        "theorem 3.1, c = 2 (the paper)": lambda horizon: theorem1(horizon, arms),
+        "theorem A, c = 2": lambda horizon: theorem_a(horizon, arms),
+        f"theorem A, c = {best:.2f}": lambda horizon: theorem_a(horizon, arms, c_exploit=best),
+        "theorem B, HALF, c_exploit = 0.5": lambda horizon: theorem_b(horizon, arms),
+        "theorem E2, rounds, exact": lambda horizon: theorem_e2(horizon, arms),
+        "theorem T2, Ladder()": lambda horizon: theorem_t2(horizon, arms),
+    }
+    return [(arms, name, *_parts(bound, arms), useful_from(bound)) for name, bound in bounds.items()]
+
+
+def _parts(bound: Callable[[int], float], arms: int) -> tuple[float, float]:
+    """The leading factor and the constant term of bound(T) = factor sqrt(K T) + constant, from two long horizons."""
+    short, long = 10**12, 4 * 10**12
+    root = math.sqrt(float(arms) * short)
+    factor = (bound(long) - bound(short)) / root
+    return factor, max(bound(short) - factor * root, 0.0)
