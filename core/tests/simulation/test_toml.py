@@ -124,6 +124,35 @@ def test_a_recorded_log_next_to_the_specification(tmp_path: Path) -> None:
         read_specification(path)
 
 
+OWN = """
+from dataclasses import dataclass
+import numpy as np
+import decoupled as dc
+
+@dataclass(frozen=True)
+class FTPL(dc.PythonPolicy):
+    share: float = 0.5
+
+    def decide(self, known):
+        return np.full(known.arms, 1 / known.arms), np.full(known.arms, 1 / known.arms)
+
+    def update(self, known, arm, weight, loss):
+        known.estimates[arm] += weight * loss
+"""
+
+
+def test_a_class_of_ones_own_is_found_by_its_module(tmp_path: Path) -> None:
+    module = f"own_{tmp_path.name.replace('-', '_')}"  # not yet imported
+    (tmp_path / f"{module}.py").write_text(OWN)
+    text = GOOD.replace('name = "FollowTheLeader"', f'name = "{module}.FTPL"\nshare = 0.3')
+    policies = plans_of(text, tmp_path)[0].policies
+    assert [type(each).__module__ for each in policies] == ["decoupled.policies.ftpl"] * 4 + [module]
+    with pytest.raises(
+        dc.ParameterError, match=r"line 10.*no module nowhere; put nowhere\.py beside this file"
+    ):
+        plans_of(text.replace(f"{module}.", "nowhere."), tmp_path)
+
+
 def test_a_heading_may_have_a_comment(tmp_path: Path) -> None:
     text = GOOD.replace("[[policy]]", "[[policy]]  # a comment").replace(
         "c = [1.0, 2.0]", "c = [1.0, -2.0]"

@@ -3,8 +3,10 @@
 import itertools
 import os
 import re
+import sys
 import tomllib
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,10 +133,28 @@ def _described(
                 entry[key] = str(folder / entry[key])
         for choice in _sweep(entry, family):
             try:
+                _import_module_of(choice["name"], folder)
                 found.append(_family(family, choice["name"]).from_dict(choice))
             except (ParameterError, FileNotFoundError) as error:
                 raise text.error(*_placed(text, table, number, choice, error)) from None
     return found
+
+
+def _import_module_of(name: object, folder: Path) -> None:
+    """Import the module of your own class, such as `mine.FTPL`. Its file may be beside the specification."""
+    module = name.rpartition(".")[0] if isinstance(name, str) else ""
+    if not module or module in sys.modules:
+        return
+    sys.path.insert(0, str(folder.resolve()))
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # the module is there, and imports one that is not
+        remedy = f"put {module.replace('.', '/')}.py beside this file, or install it"
+        raise ParameterError.of("name", name, f"there is no module {error.name}", remedy) from None
+    finally:
+        sys.path.pop(0)
 
 
 def _placed(
