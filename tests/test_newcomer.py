@@ -46,6 +46,8 @@ def run(copy: Path, *command: str) -> str:
 
 def test_the_guide_names_these_places() -> None:
     text = GUIDE.read_text()
+    assert len(FILES) == 3
+    assert "## Adding a policy: three files and one line\n" in text
     assert f"`{LIST}`: `{LINE}`" in text
     assert f"`{FILES[2]}`" in text
     assert f"`{FILES[3]}`" in text
