@@ -72,7 +72,7 @@ class Decision(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a decision fixes about its label, which `Labels` explains.
+    """What a decision fixes about its label; see `Labels`.
 
     Attributes:
         wanted: whether the decision asks for a label.

@@ -149,9 +149,9 @@ class FeedbackError(DecoupledError, LookupError):
 
 
 class ReentryError(DecoupledError, RuntimeError):
-    """A call from inside another call of the same object: by the handler of a signal, a finalizer or a callback.
+    """A signal handler, a finalizer or a callback calls an object in the middle of another call of it.
 
-    It would wait for itself. Nothing has changed, and the other call goes on once the handler returns.
+    It would wait forever. Nothing has changed, and the other call continues once the handler returns.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=2, seed=0)
@@ -176,7 +176,7 @@ class StateError(DecoupledError, ValueError):
 
 
 class StorageError(DecoupledError, OSError):
-    """Results cannot be written or read, or the folder holds something else.
+    """Results cannot be written or read, or the folder contains something else.
 
     >>> import decoupled as dc, tempfile
     >>> folder, easy = tempfile.mkdtemp(), dc.environments.Bernoulli([0.2, 0.7])
@@ -213,7 +213,7 @@ class UnsupportedError(DecoupledError, NotImplementedError):
 
 
 class MissingExtraError(DecoupledError, ImportError):
-    """A package is needed that is not installed; the message names the extra that brings it.
+    """A package is not installed; the message names the extra that installs it.
 
     >>> import decoupled as dc
     >>> try:
@@ -227,7 +227,7 @@ class MissingExtraError(DecoupledError, ImportError):
 class UnseenArmWarning(UserWarning):
     """Neither the replayed log nor the learner has a loss of some arms.
 
-    Nothing speaks against such an arm, so the learner may exploit it at once.
+    The learner may exploit such an arm at once, because no loss speaks against it.
 
     >>> import warnings
     >>> import decoupled as dc

@@ -18,12 +18,13 @@ with needed_for("decoupled_lab.sklearn"):
 
 
 class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """Learns from a log like an estimator of scikit-learn, by `Learner.replay`.
+    """Learns from a log by `Learner.replay`, like a scikit-learn estimator.
 
     A row of the log is an arm that was explored, its loss, and the probability with which it was explored. `clone`,
     `set_params` and pickling work as with any estimator. A call that raises an error changes nothing.
 
-    After `fit`, `learner_` is the learner, which can go on live with `decide` and `observe`, and `arms_` are its arms.
+    After `fit`, `learner_` is the learner, which can continue live with `decide` and `observe`, and `arms_` are its
+    arms.
 
     Args:
         policy: the policy to run; None for `Ladder()`.
@@ -155,8 +156,8 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
     ) -> Arm | list[Arm]:
         """Draw the arm to exploit.
 
-        It changes nothing but the random stream. A coupled policy, such as `UCB1()`, plays the arm that it sees: there
-        each draw also counts as a decision made and forgotten.
+        It changes only the random stream. With a coupled policy, such as `UCB1()`, each draw also counts as a
+        decision made and forgotten.
 
         Args:
             contexts: what is known of a request, for a `ContextualLadder`; or a list or a DataFrame of such, which gives

@@ -57,7 +57,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a log says about its arms, about what was served, and about a candidate.
+    """Estimates from a log for its arms, for what was served, and for a candidate.
 
     `print` it for a table.
 

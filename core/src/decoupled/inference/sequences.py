@@ -41,10 +41,10 @@ _RISK = "the default is 0.05"
 class Sequences:
     """Intervals that hold at every moment at once, so you can watch them and stop whenever you like.
 
-    They are for losses in [0, 1] and for arms numbered 0, 1, 2, ... in the order in which they came. Update them with
-    every loss that is observed, in the order of the decisions: `Learner.watch` does, and says what is right if some are late.
-    A decision without feedback is left out, and `leave_out` counts it: whether feedback comes must not depend on the arm
-    drawn or its loss.
+    They are for losses in [0, 1] and for arms numbered 0, 1, 2, ... in order of arrival. Update them with every
+    observed loss, in the order of the decisions, as `Learner.watch` does even if losses are late. A decision without
+    feedback is left out, and `leave_out` counts it: whether feedback comes must not depend on the arm drawn or its
+    loss.
 
     With `drift=True` nothing is assumed about the losses. An interval then covers the *running mean*: the mean loss of
     an arm over all rounds observed so far, also those that explored another arm. It uses importance weights, so it is
@@ -54,8 +54,8 @@ class Sequences:
     arm and needs no weights. If the mean does change, the interval covers the mean over the moments at which the arm was
     explored, and differences of arms mean little.
 
-    Each family of intervals (all arms and what was exploited; all differences of two arms; all differences between an
-    arm and what was exploited) holds as a whole with probability 1 - `risk`.
+    Each family of intervals (all arms and the exploited ones; all differences of two arms; all differences between an
+    arm and the exploited ones) is right as a whole with probability 1 - `risk`.
 
     Args:
         arms: the number of arms.
@@ -100,7 +100,7 @@ class Sequences:
 
     @property
     def risk(self) -> float:
-        """The probability with which an interval of a family may ever fail."""
+        """The probability that any interval of a family ever fails."""
         return self._now[0].risk
 
     @property
@@ -164,11 +164,11 @@ class Sequences:
                 with `drift=False` only. A weight of 1 means that no other arm had a chance.
             loss: its loss, in [0, 1].
             exploit: the arm that was exploited; None if none was.
-            available: the arms that could be explored; None for all. Rounds that could not explore every arm count for
-                the arms that they could, and for what was exploited. They are left out of the comparison with that.
+            available: the arms that could be explored; None for all. Rounds that could not explore every arm count
+                for the arms that they could, and for the exploited arms, but not for comparisons with these.
             law: the probability with which each arm was explored in that round, 0 for those that could not be. Only
-                differences of two arms and verdicts use it, and they gain much by it.
-            rho: the probability with which the round wanted a label; 1 without labels.
+                differences of two arms and verdicts use it, and become much sharper.
+            rho: the probability with which the round asked for a label; 1 without labels.
 
         >>> from decoupled.inference import Sequences
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
@@ -191,7 +191,7 @@ class Sequences:
         self.add(Observation(explore, weight, loss, exploit, available, chances, rho))
 
     def add(self, seen: Observation) -> None:
-        """Add an observation that needs no checks; `update` makes them. It is summed when something is asked.
+        """Add an observation without the checks of `update`. It is summed when you ask for something.
 
         Args:
             seen: the observation.
@@ -202,7 +202,7 @@ class Sequences:
             self.sums  # noqa: B018
 
     def add_once(self, number: int, seen: Observation) -> None:
-        """Add the observation that comes after so many others, unless it was added already.
+        """Add the observation with this number, unless it was added already.
 
         Args:
             number: how many observations were there before it.
@@ -219,7 +219,7 @@ class Sequences:
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.
 
-        Only the comparison with what was exploited begins anew, and that of arms beyond the hundred that are compared
+        Only comparisons with the exploited arms start again, and those of arms beyond the hundred that are compared
         two by two.
 
         Args:
@@ -253,7 +253,7 @@ class Sequences:
         self._set(sums, self.observed)
 
     def copy(self) -> Self:
-        """The same sequences, which go on independently of these.
+        """An independent copy.
 
         >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=2)
@@ -342,8 +342,8 @@ class Sequences:
 
         A verdict and this interval have the same evidence: an arm is out if, and only if, its difference to another one
         is above 0. If losses may drift, it covers the mean difference over rounds that are weighted by the chance to
-        explore both arms; see `decoupled.inference.pairs`. Once it is above 0 it stays so while the arms are the same:
-        should the evidence become less, the interval that showed it is given.
+        explore both arms; see `decoupled.inference.pairs`. Once it is above 0, it stays so until arms change: if the
+        evidence shrinks, you get the interval that showed it.
 
         Args:
             arm: the number of an arm.

@@ -28,12 +28,12 @@ _LEAST = 30  # observations; from fewer, a forecast would be noise
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What can be said about the best arm, at whatever moment you choose to look.
+    """What is known about the best arm, valid whenever you look.
 
-    An arm is out once it is shown to be worse than another one, and stays out while the arms are the same. With
-    probability 1 - risk, every arm that is out was worse at the moment at which this was shown: by its mean loss, if no
-    mean ever changes; if losses may drift, by the mean difference until then, over rounds weighted by the chance to explore
-    both arms. A verdict says nothing about losses after that moment.
+    An arm is out once it is shown to be worse than another one, and stays out until arms are added or retired. With
+    probability 1 - risk, every arm that is out was worse at the moment at which this was shown: by its mean loss, if
+    no mean ever changes; if losses may drift, by the mean difference until then, over rounds weighted by the chance
+    to explore both arms. A verdict says nothing about losses after that moment.
 
     Attributes:
         text: the verdict as a sentence.
@@ -44,7 +44,7 @@ class Verdict:
         sure: the highest level at which the evidence of now shows the same; None while it is open. It is below 1 - risk if
             the evidence has become less since `decided_at`.
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
-            explored as often as until now; None if it is decided, if nobody can tell, and before 30 observations.
+            explored as often as so far; None if it is decided, not foreseeable, or before 30 observations.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
             to explore both; "running": the same, if that chance is not known in any round; "stationary": the losses
             seen of each arm, if no mean changes.
@@ -54,7 +54,7 @@ class Verdict:
         waiting: how many losses wait for those of earlier decisions.
         remark: what is assumed about decisions that are left out, and what the losses wait for; None if there are none.
         judge: with labels, what the judge alone would say; None without.
-        warning: that the judge alone would decide for another arm than the labels do; None if it does not.
+        warning: a sentence if the judge alone would decide for another arm than the labels do; otherwise None.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> sequences = Sequences(arms=2)
@@ -97,13 +97,13 @@ def verdict(
 ) -> Verdict:
     """Judge the arms that are not retired.
 
-    An arm is out when the sequences show that it is worse than another one; see `Verdict` for what that says.
+    An arm is out when the sequences show that it is worse than another; `Verdict` says what that means.
 
     Args:
         sequences: the sequences.
         names: the name of each arm, also of retired ones; by default its number.
-        risk: another risk than that of the sequences. Choose it before you look: with it, an arm is out if it is shown
-            to be worse now.
+        risk: a risk other than that of the sequences. Choose it before you look. Then an arm is out if it is shown to
+            be worse now.
         drift: whether losses may drift; by default as the sequences say. Choose it before you look, too.
         waiting: how many losses are not in the sequences yet, because they wait for those of earlier decisions.
 
@@ -273,9 +273,9 @@ def compared_rounds(sequences: Sequences, *, drift: bool | None = None) -> int:
 def regret(
     sequences: Sequences, against: int | None = None, *, drift: bool | None = None
 ) -> Interval | None:
-    """How much more was lost, in all, than by always exploiting one arm; with its interval.
+    """How much more was lost in all than by always exploiting one arm, with its interval.
 
-    The intervals for all arms hold together, so you may choose the arm after you have looked.
+    The intervals for all arms are right together, so you may choose the arm after you have looked.
 
     Args:
         sequences: the sequences.

@@ -23,13 +23,14 @@ ALARM_EVERY = 100_000  # looks
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be explored. A decision that may not explore still gives an arm to use.
+    """Limits on exploring. A decision that may not explore still has an arm to use.
 
     Args:
         share: the probability with which a decision may explore, by a coin of the meter's own.
         rate: (n, seconds): at most n decisions explore in any window of that many seconds; n is at most 10,000.
         cost: the most that exploring an arm costs, its judgement included: one number, or a mapping from arms to numbers.
-            An arm that the mapping leaves out costs as much as its dearest. It is set aside until the real price is known.
+            An arm that the mapping leaves out costs as much as the most expensive one. It is set aside until the real
+            price is known.
         total: at most this much is spent in all.
         allowance: (amount, seconds): at most this amount is spent in each period of that many seconds. Periods are
             multiples of their length since the clock's zero, so those of 86,400 s are days (UTC) with `time.time`.
@@ -39,7 +40,8 @@ class Budget:
             decided arm stays the best, at most n / alarm_every raise an alarm within n looks.
 
     Whether a decision explores is settled before the policy draws, because a rule that depended on the drawn arm would
-    bias the estimates. So money must suffice for the dearest of the available arms, and up to that much is left over.
+    bias the estimates. So the money left must cover the most expensive available arm, and up to that much can stay
+    unspent.
 
     >>> import decoupled as dc
     >>> dc.Budget(share=0.01, cost={"small": 0.2, "large": 3.0}, total=500)
@@ -194,13 +196,13 @@ class Aside(NamedTuple):
 
 
 class Meter(TakesTurns):
-    """A budget as it is spent. Let it decide for your learner.
+    """Enforces a budget. Let it decide for your learner.
 
     Args:
         budget: the limits.
         clock: gives the time in seconds; `time.time` by default.
-        seed: of the coin that a share is tossed by, a whole number or a text; None for fresh randomness. It is apart from the
-            learner's own.
+        seed: the seed of the coin for shares, a whole number or a text, independent of the learner's; None for fresh
+            randomness.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -262,10 +264,11 @@ class Meter(TakesTurns):
         return decision
 
     def share(self, learner: "Learner | None" = None) -> float | None:
-        """The probability with which the next decision may explore, as far as shares go; None if none is set.
+        """The probability with which the next decision may explore, by the budget's shares; None if none is set.
 
         Args:
-            learner: the learner that decides, whose verdict a `decided_share` goes by; None gives the share until then.
+            learner: the learner that decides, whose verdict a `decided_share` depends on; None gives the share until
+                then.
 
         >>> import decoupled as dc
         >>> learner = dc.Ladder().start(arms=["a", "b"], seed=7)
@@ -283,7 +286,7 @@ class Meter(TakesTurns):
     def limit(self, arms: Iterable[Arm], now: float, share: float | None = None) -> str | None:
         """The part of the budget that keeps the next decision from exploring one of these arms; None if it may.
 
-        The coin of a decision falls the same way however often you ask.
+        A decision's coin falls the same way however often you ask.
 
         Args:
             arms: the arms that the decision may explore.
@@ -318,7 +321,7 @@ class Meter(TakesTurns):
         Args:
             explored: the arm that the decision explores; None if it explores none.
             now: the time in seconds.
-            key: what `charge` will know the look by; None if nobody will charge it by a key.
+            key: the key to pass to `charge`; None if you will not charge by a key.
 
         Returns:
             What is set aside.
@@ -343,14 +346,14 @@ class Meter(TakesTurns):
     def charge(
         self, look: Decision | Aside | str | int, cost: float | None, declared: float | None = None
     ) -> None:
-        """Replace what was set aside for a look by what it really cost, in the period in which it was decided.
+        """Replace the amount set aside for a look by its real cost, in the period in which it was decided.
 
-        A decision or a key that is charged already, or for which nothing was set aside, changes nothing. A look that is dearer
-        than declared is paid and counted in `above`.
+        Charging twice, or where nothing was set aside, changes nothing. A look that cost more than declared is
+        counted in full, and in `above`.
 
         Args:
             look: the decision, its id or its key, or what `count` returned, which you must charge once.
-            cost: the real price of the look and its judgement; None if it stays at what was declared.
+            cost: the real price of the look and its judgement; None to keep the declared price.
             declared: the declared price, if more was set aside; None if not.
 
         >>> import decoupled as dc
@@ -389,7 +392,7 @@ class Meter(TakesTurns):
     def used(self, now: float) -> dict[str, float]:
         """What counts against each limit now, by its name, and how many looks were above their declared price.
 
-        Nothing changes, so anyone may look at any time.
+        This changes nothing.
 
         Args:
             now: the time in seconds.
@@ -415,7 +418,7 @@ class Meter(TakesTurns):
         return found
 
     def following(self, budget: Budget) -> "Meter":
-        """The meter for another budget. What was spent stays spent; another share counts from now on.
+        """The meter for another budget. What was spent stays spent; a new share counts from now on.
 
         Args:
             budget: the new limits.

@@ -55,15 +55,15 @@ class Guardrails:
 
     In the decoupled game the exploited arm teaches nothing, so these rules change what is served and nothing else:
     with and without them, the same arms are explored, and estimates are equal to the bit. The exception is `down`,
-    which takes arms away from exploring too.
+    whose arms are not explored either.
 
     The first rule that applies chooses the arm, and the `guard` of the decision names it:
 
     1. "pinned": every decision exploits this arm. It is the kill switch.
     2. "holdout": a share of the decisions exploits the control arm.
-    3. "floor": an arm with the floor f is exploited in a share f of the decisions, and more if the policy likes it.
-    4. "incumbent": the arm to keep until the observed losses show that another arm is better.
-    5. "cheapest": once there is no incumbent to keep, the cheapest arm whose loss is known to be within `cheapest_within`
+    3. "floor": an arm with the floor f is exploited in a share f of the decisions, or more if the policy prefers it.
+    4. "incumbent": the arm to keep until the observed losses show that another arm is better. 5. "cheapest": once
+    there is no incumbent to keep, the cheapest arm whose loss is known to be within `cheapest_within`
        of every other arm's.
     6. "frozen": a decision with a key draws its arm from a frozen law, which `switch_margin` replaces.
 
@@ -77,20 +77,20 @@ class Guardrails:
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of the available arms, each with the same probability.
         incumbent: the arm to exploit until another is known to be better; None for none.
-        risk: the probability, at most, that the incumbent is ever left at a moment at which no other arm is better. The
-            learner compares arms by confidence sequences, from the decisions that are made after an incumbent is set; see
+        risk: the largest probability that the incumbent is ever left while no other arm is better. The learner
+            compares arms by confidence sequences, from the decisions that are made after an incumbent is set; see
             `Learner.watch`, and `decoupled.inference.Verdict` for what "better" means if losses drift.
-            `cheapest_within` has a risk of the same size of its own: of ever serving, by that rule, an arm that is worse
-            by more than the margin at that moment.
+            `cheapest_within` has another risk of this size: of ever serving an arm that is worse by more than the
+            margin.
         drift: whether losses may drift. If no arm's mean loss ever changes, False may find a better arm sooner.
         down: arms that are not available, such as those that fail a health check.
-        cheapest_within: a difference of losses, smaller than the loss range is wide; None for no such rule. The learner
-            compares at most 100 arms. With segments, those of the request's segment count.
+        cheapest_within: a difference of losses, smaller than the width of the loss range; None for no such rule. The
+            learner compares at most 100 arms. With segments, it compares them in the request's segment.
         prices: the price of each arm, 0 or more, in any unit. An arm that is added later has none, so that this rule does
             not serve it. Among equal prices the first arm counts as cheaper.
-        switch_margin: a difference of losses, smaller than the loss range is wide; None for no such rule. Decisions with a
-            key draw from a law of the policy that stays, until an arm's estimated mean loss is lower than that of the law
-            by more than this. Nothing is kept of a key. Not for a `ContextualLadder`.
+        switch_margin: a difference of losses, smaller than the width of the loss range; None for no such rule.
+            Decisions with a key draw from a frozen law of the policy, until an arm's estimated mean loss is lower
+            than that of the law by more than this. Nothing is stored for a key. Not for a `ContextualLadder`.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -159,7 +159,7 @@ class Guardrails:
 
     @property
     def replace_arms(self) -> bool:
-        """Whether a rule may serve another arm than the policy drew; `down` does not."""
+        """Whether a rule may serve another arm than the policy drew; `down` may not."""
         return bool(self.updated(down=()))
 
     def updated(self, **changes: Unpack[GuardrailChanges]) -> Self:
@@ -195,12 +195,12 @@ class Guardrails:
     def check_fits(
         self, arms: ArmNames, losses: tuple[float, float], now: "Guardrails", contextual: bool
     ) -> None:
-        """Raise an error if a learner cannot have these rules: their arms are checked before.
+        """Raise an error if a learner cannot have these rules. Check their arms first.
 
         Args:
             arms: the arms of the learner.
             losses: its loss range.
-            now: its rules until now. They may lack the price of an arm that was added since they were set.
+            now: its current rules. They may lack the price of an arm that was added later.
             contextual: whether its policy looks at contexts.
         """
         if self.switch_margin is not None and contextual:

@@ -46,7 +46,7 @@ def not_watched() -> UnsupportedError:
 
 
 class Inference:
-    """Always-valid statements about the arms of a learner; `Learner.watch` makes them, and `Learner.inference` has them.
+    """Always-valid statements about the arms of a learner. Call `Learner.watch` to get them as `Learner.inference`.
 
     They hold at every moment at once, so you can look as often as you like and stop whenever you like. Losses are
     in the learner's own range, and arms have their names.
@@ -79,7 +79,7 @@ class Inference:
 
     @property
     def sequences(self) -> "Sequences":
-        """A copy of the confidence sequences, which number arms in the order in which these came, also if some are retired.
+        """A copy of the confidence sequences. They number arms in order of arrival, retired ones included.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -107,7 +107,7 @@ class Inference:
         )
 
     def verdict(self, *, risk: float | None = None, drift: bool | None = None) -> "Verdict":
-        """Say which arm is best, as far as that is decided; see `decoupled.inference.Verdict`.
+        """Say which arm is best, if that is decided; see `decoupled.inference.Verdict`.
 
         Args:
             risk: a risk other than the one given to `watch`; None for that one. Choose it before you look.
@@ -167,7 +167,7 @@ class Inference:
         return self._learner._asked(question)
 
     def exploited(self, *, drift: bool | None = None) -> "Interval":
-        """The estimated mean loss of what was exploited, with its interval.
+        """The estimated mean loss of the exploited arms, with its interval.
 
         Args:
             drift: whether losses may drift; None for what `watch` was told.
@@ -177,7 +177,7 @@ class Inference:
         )
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
-        """The total loss of what was exploited, less that of always exploiting the arm that looks best now, with its
+        """The total loss of the exploited arms, less that of always exploiting the arm that looks best now, with its
         interval.
 
         None if nothing can be compared yet; see `decoupled.inference.regret`.
@@ -194,13 +194,13 @@ class Inference:
         return self._learner._asked(question)
 
     def difference(self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None) -> "Interval":
-        """The mean loss of an arm minus that of another, or of what was exploited, with its interval.
+        """The mean loss of an arm minus that of another, or of the exploited arms, with its interval.
 
         It is above 0 if the arm is worse.
 
         Args:
             arm: the arm.
-            other: the arm to compare it with; None for what was exploited.
+            other: the arm to compare it with; None for the exploited arms.
             drift: whether losses may drift; None for what `watch` was told.
         """
 
@@ -217,7 +217,7 @@ class Inference:
 
     @property
     def alarm(self) -> "Alarm | None":
-        """What a budget with a `decided_share` goes by; None if there never was one. See `decoupled.inference.Alarm`.
+        """The state of a `decided_share` of a budget; None if there never was one. See `decoupled.inference.Alarm`.
 
         >>> import decoupled as dc
         >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)

@@ -28,14 +28,14 @@ _CHANGED = "it was changed"
 class Labels:
     """How many explored decisions ask for a label: the true loss.
 
-    A judge, such as a language model or a proxy metric, may favour the worse arm. With labels, everything that is learned and
-    every verdict is about the true loss, for any judge. See the guide "Can I trust my judge?".
+    A judge, such as a language model or a proxy metric, may favour the worse arm. With labels, estimates and verdicts
+    are about the true loss, for any judge. See the guide "Can I trust my judge?".
 
     Args:
         share: the probability with which a decision asks for a label, from 0.001 to 1.
-        first: this many decisions want one at the start.
+        first: this many decisions ask for one at the start.
         deadline: after this many newer decisions a label no longer counts, up to 10,000.
-        missing: the loss that a label counts as if it never comes, from 0, the lowest of `loss_range`, to 1, the highest.
+        missing: the loss that a missing label counts as, from 0, the lowest of `loss_range`, to 1, the highest.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7, labels=dc.Labels(share=0.1, first=200))
@@ -70,7 +70,7 @@ class Labels:
         return 2.0 / self.share - 1.0
 
     def to_unit(self, estimate: float) -> float:
-        """An estimate on a scale from 0 to 1, for policies: one map for all decisions, also the first ones.
+        """An estimate on a scale from 0 to 1, for policies. The map is the same for all decisions.
 
         Args:
             estimate: what `Asked.estimate` gives, from 1 - 1 / share to 1 / share.
@@ -90,7 +90,7 @@ class LabelStatus(NamedTuple):
 
     Attributes:
         used: how many labels were learned from.
-        missing: how many never came in time.
+        missing: how many did not arrive in time.
         awaiting: how many decisions were judged and await their label.
         lam: how much the judge counts in the next decision: the slope of labels on judgements, between 0 and 1.
 

@@ -646,7 +646,8 @@ class Learner(Guarded):
 
         Raises:
             FeedbackError: if the decision is not pending: its feedback has arrived already, it was forgotten, or it
-                belongs to another learner. Also if a decision gets a label that wants none or was not judged.
+                belongs to another learner. Also if a decision gets a label that it did not ask for, or before it is
+                judged.
             LossError: if the loss is missing, given twice, not a number, or outside `loss_range`.
             UnsupportedError: if a policy of the standard game is given a preference.
 
@@ -812,7 +813,8 @@ class Learner(Guarded):
         Args:
             records: the log: tuples (explored arm, propensity, loss), or mappings with the keys "explore", "propensity"
                 and "loss", and "context" for a contextual policy. A learner with `labels` takes the loss for a label. With
-                the keys "judged" and "label_probability", `decision.asked.rho`, the loss is left out where none was wanted.
+                the keys "judged" and "label_probability", `decision.asked.rho`, the loss is left out where no label
+                was asked for.
             unrandomised: accept a log whose propensities are all 1. Use it only if every arm was seen in every round,
                 with a record for each.
 
@@ -1044,18 +1046,18 @@ class Learner(Guarded):
         Call this before the first decision: decisions made before it do not count. Each feedback then takes about 25
         microseconds longer.
 
-        Losses count in the order of decisions, whenever they come: one waits until all earlier decisions are settled.
-        So delays may depend on the arm or on the loss. The policy learns from every loss at once.
+        Losses count in the order of decisions: each waits until all earlier decisions are settled. So delays may
+        depend on the arm or on the loss. The policy learns from every loss at once.
 
         Args:
             risk: the probability that any interval of a family ever fails; see `decoupled.inference.Sequences`.
             drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False mostly gives narrower
                 intervals.
             patience: how many newer decisions wait for one without feedback, up to 10,000; None for 1,000, or the deadline of
-                labels. After that, or after `forget`, it counts as `expired_loss`, or with `Labels.missing` if only its label
-                did not come; what comes later still reaches the policy.
+                labels. After that, or after `forget`, it counts as `expired_loss`, or with `Labels.missing` if only
+                its label is missing. Later feedback still reaches the policy.
             expired_loss: the loss that it counts as, within `loss_range`. None leaves it out and counts it in the verdict:
-                then you assume that whether a loss comes in time depends on neither the arm nor the loss.
+                then you assume that whether a loss arrives in time depends on neither the arm nor the loss.
 
         Raises:
             ParameterError: if the learner is watched already.

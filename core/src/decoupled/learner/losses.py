@@ -84,7 +84,7 @@ _SCALED = {"explore": 0.0, "tie": 0.5, "exploit": 1.0}
 
 
 def preference_loss(preference: Preference, loss_range: tuple[float, float] = (0.0, 1.0)) -> float:
-    """The loss of the explored arm if all that is known is which of the two arms won.
+    """The loss of the explored arm if you only know which of the two arms won.
 
     If the explored arm wins, its loss is the lowest of the range; if the exploited arm wins, the highest; for a tie,
     the middle. If arm i beats arm j with probability 1/2 + (l_j - l_i) / 2, this loss has the mean

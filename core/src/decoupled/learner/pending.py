@@ -96,14 +96,14 @@ class PendingDecisions(tuple[Decision, ...]):
     """Pending decisions, oldest first.
 
     Attributes:
-        forgotten: how many others were forgotten before their feedback came.
+        forgotten: how many others were forgotten before their feedback arrived.
     """
 
     forgotten: int
 
     @classmethod
     def of(cls, waiting: "Waiting") -> "PendingDecisions":
-        """Those that a learner waits for now."""
+        """The decisions that a learner waits for now."""
         found = cls(each[0] for each in waiting.decisions.values())
         found.forgotten = waiting.forgotten
         return found
