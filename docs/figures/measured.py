@@ -68,7 +68,11 @@ FIGURES = {
     ),
     # Of `docs/tools/guarding_table.py budgets`.
     "guardrails-budget": Measured(
-        "Ladder() by its budget, 12 runs", "money spent, at 1 a look", ("mean regret, 95 % interval",), True, True
+        "Ladder() by its budget, 12 runs",
+        "money spent, at 1 a look",
+        ("mean regret, 95 % interval",),
+        True,
+        True,
     ),
     # Of examples/llm_judge/run.py.
     "how-to-judge": Measured(

@@ -119,10 +119,7 @@ class Lookout:
         level, wealth = self._bet(now, seen, sequences._now[0].width)
         taken = now._replace(taken=number + 1, looks=now.looks + 1, level=level, wealth=wealth)
         if sum(wealth) >= self.every * len(wealth):
-            self.own = anew(sequences, drift=sequences.drift)
-            taken = taken._replace(
-                own=0, decided=None, raised=now.raised + 1, wealth=(), rivals=(), looks=0
-            )
+            self.own, taken = anew(sequences, sequences.drift), _State(number + 1, raised=now.raised + 1)
         self._now = taken
 
     def look(self, sequences: Sequences) -> None:
@@ -133,9 +130,8 @@ class Lookout:
         if decided == now.decided and set(sums.live) - {decided} <= set(now.rivals):
             return
         rivals = () if decided is None else tuple(arm for arm in sums.live if arm != decided)
-        self._now = now._replace(
-            decided=decided, looks=0, level=0.5, rivals=rivals, wealth=(0.0,) * len(rivals)
-        )
+        nothing = (0.0,) * len(rivals)
+        self._now = _State(now.taken, now.own, decided, raised=now.raised, rivals=rivals, wealth=nothing)
 
     @staticmethod
     def _bet(now: _State, seen: Observation, width: float) -> tuple[float, tuple[float, ...]]:

@@ -81,8 +81,7 @@ class Budget:
 
     def __bool__(self) -> bool:
         """Whether there is any limit."""
-        limits = self.share, self.rate, self.total, self.allowance, self.decided_share
-        return any(each is not None for each in limits)
+        return any(each is not None for each in vars(self).values())
 
     def cost_of(self, arm: Arm) -> float:
         """The declared price of exploring an arm; 0 if there is none.
@@ -126,21 +125,19 @@ class Budget:
 # The checks of the fields
 
 
-def _pair(name: str, value: object, example: str) -> tuple[Any, Any]:
+def _per(name: str, value: object, example: str) -> tuple[Any, float]:
+    """How much, and the seconds that it is for."""
     try:
-        first, second = cast(Any, value)
+        most, seconds = cast(Any, value)
     except (TypeError, ValueError):
         raise ParameterError.of(name, value, "must be two numbers", f"for example {example}") from None
-    return first, second
+    return most, number_in(f"{name}[1]", seconds, 0.0, remedy="it is a number of seconds")
 
 
 def _rate(name: str, value: object) -> tuple[int, float]:
-    most, seconds = _pair(name, value, "(100, 60) for 100 a minute")
-    count = whole_number(f"{name}[0]", most, 0, "it is a number of explorations")
-    if count > MOST_IN_A_WINDOW:
-        rule = f"must not exceed {MOST_IN_A_WINDOW:,}"
-        raise ParameterError.of(f"{name}[0]", count, rule, "set a rate for a shorter time")
-    return count, number_in(f"{name}[1]", seconds, 0.0, remedy="it is a number of seconds")
+    most, seconds = _per(name, value, "(100, 60) for 100 a minute")
+    remedy = "it is a number of explorations; if there are more, set a shorter time"
+    return whole_number(f"{name}[0]", most, 0, remedy, MOST_IN_A_WINDOW), seconds
 
 
 def _amount(name: str, value: object) -> float:
@@ -156,10 +153,8 @@ def _cost(name: str, value: object) -> float | dict[Arm, float]:
 
 
 def _allowance(name: str, value: object) -> tuple[float, float]:
-    amount, seconds = _pair(name, value, "(50.0, 86400) for 50 a day")
-    return _amount(f"{name}[0]", amount), number_in(
-        f"{name}[1]", seconds, 0.0, remedy="it is a number of seconds"
-    )
+    amount, seconds = _per(name, value, "(50.0, 86400) for 50 a day")
+    return _amount(f"{name}[0]", amount), seconds
 
 
 def _decided_share(name: str, value: object) -> float:
@@ -232,6 +227,7 @@ class Meter(TakesTurns):
         self._period: int | None = None
         self._open()
 
+    @in_turn
     def decide(self, learner: "Learner", *, available: Iterable[Arm] | None = None) -> Decision | Served:
         """A decision with both arms if the budget allows it, and otherwise an arm to use, which takes no feedback.
 
@@ -247,10 +243,7 @@ class Meter(TakesTurns):
             raise UnsupportedError(
                 f"budget: {name} plays the standard game, where every decision explores; use a decoupled policy"
             )
-        return self._decide(learner, None if available is None else list(available))
-
-    @in_turn
-    def _decide(self, learner: "Learner", some: list[Arm] | None) -> Decision | Served:
+        some = None if available is None else list(available)
         now, share = self._clock(), self.share(learner)
         limit = self.limit(learner.arms if some is None else some, now, share)
         if limit is not None:
@@ -389,13 +382,14 @@ class Meter(TakesTurns):
             self._period, self.spent_in_period = period, Decimal(0)
 
     @in_turn
-    def used(self, now: float) -> dict[str, float]:
+    def used(self, now: float, learner: "Learner | None" = None) -> dict[str, float]:
         """What counts against each limit now, by its name, and how many looks were above their declared price.
 
         This changes nothing.
 
         Args:
             now: the time in seconds.
+            learner: the learner that decides, to say whether a `decided_share` holds, and how many alarms ended it.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(rate=(5, 60), cost=0.5, total=3))
@@ -415,6 +409,10 @@ class Meter(TakesTurns):
             found["allowance"] = 0.0 if over else float(self.spent_in_period)
         if budget.cost is not None:
             found["above"] = self.above
+        if budget.decided_share is not None and learner is not None:
+            alarm = learner.inference.alarm
+            found["decided"] = int(alarm is not None and alarm.decided is not None)
+            found["alarms"] = 0 if alarm is None else alarm.raised
         return found
 
     def following(self, budget: Budget) -> "Meter":

@@ -12,7 +12,7 @@ from ..decision import Served
 from ..errors import ArmError, ParameterError, UnsupportedError
 from ..kernels.random.keyed import keyed_race
 from ..kernels.state import ROUND
-from .arms import ArmNames
+from .arms import ArmNames, Serials
 from .context import Advice, Context, Contexts, checked_advice, refuse_context
 from .guardrails import Guardrails
 from .losses import LossRange
@@ -85,12 +85,12 @@ class Guard:
         stream: bytes,
         key: int | None = None,
         good: Collection[int] = (),
-        serials: Ints | None = None,
+        serials: Serials | None = None,
     ) -> tuple[int, str | None]:
         """The place of the arm to serve, and the rule that chose it; None if it is the policy's draw.
 
         A key is always on the same side of the hold-out and the floors. `good` are the places of the arms whose loss is
-        known to be within the margin, and `serials` those that a key draws by.
+        known to be within the margin, and `serials` are those that a key draws by.
         """
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
@@ -108,7 +108,8 @@ class Guard:
         if key is not None and serials is not None and self.frozen is not None:
             law = self.frozen if part is None else self.frozen[part]
             if law.any():
-                place = int(keyed_race(law, serials if part is None else serials[part], key))
+                of = serials.of(np.arange(len(arms)) if part is None else part)
+                place = int(keyed_race(law, of, key))
                 return (place if part is None else int(part[place])), "frozen"
         return drawn, None
 
@@ -239,10 +240,10 @@ class Guarded(TakesTurns):
 
     @guardrails.setter
     def guardrails(self, rules: Guardrails) -> None:
-        self._set_guardrails(rules)
-
-    def _set_guardrails(self, rules: Guardrails) -> None:
-        _check_type(rules)
+        given: object = rules
+        if not isinstance(given, Guardrails):
+            rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
+            raise ParameterError.of("guardrails", rules, rule, remedy)
         if rules.replace_arms and self._running.policy.coupled:
             raise UnsupportedError(
                 f"guardrails: {type(self._running.policy).__name__} plays the standard game and learns from the arm "
@@ -308,8 +309,8 @@ class Guarded(TakesTurns):
     def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
         guard, stream = self._guard, self._running.stream.tobytes()
-        serials = self._running.serials.of(np.arange(len(self._arms))) if guard.frozen is not None else None
-        return guard.serve(drawn, self._arms, part, stream, word, self._good_enough(), serials)
+        good, serials = self._good_enough(), self._running.serials
+        return guard.serve(drawn, self._arms, part, stream, word, good, serials)
 
     def _by_segment(self, rules: Guardrails) -> bool:
         """Whether the rules ask for the evidence of each segment."""
@@ -393,9 +394,3 @@ class Guarded(TakesTurns):
 def _rarer(observed: int) -> int:
     """When to look next. A look costs more than an observation, so the last one is ten observations old, or 5 %."""
     return observed + max(10, observed // 20)
-
-
-def _check_type(rules: object) -> None:
-    if not isinstance(rules, Guardrails):
-        rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
-        raise ParameterError.of("guardrails", rules, rule, remedy)

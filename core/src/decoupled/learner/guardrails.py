@@ -122,7 +122,7 @@ class Guardrails:
                 set_field(self, name, amount_of(name, getattr(self, name), "None for no such rule"))
         set_field(self, "prices", _by_arm("prices", self.prices, amount_of, "in any unit"))
         set_field(self, "floors", _by_arm("floors", self.floors, share_of, "it is a probability"))
-        set_field(self, "down", _checked_down(self.down))
+        set_field(self, "down", tuple(dict.fromkeys(listed("down", self.down))))
         set_field(self, "holdout", share_of("holdout", self.holdout, "it is a probability"))
         set_field(self, "risk", number_in("risk", self.risk, LEAST_RISK, 1.0, _NO_RISK))
         if not isinstance(self.drift, bool):
@@ -286,7 +286,3 @@ def _by_arm(
             name, given, "must be a mapping from arms to numbers", "for example {'a': 0.1}"
         )
     return {arm: check(f"{name}[{arm!r}]", each, remedy) for arm, each in given.items()}
-
-
-def _checked_down(down: object) -> tuple[Arm, ...]:
-    return tuple(dict.fromkeys(listed("down", down)))  # type: ignore[arg-type]

@@ -277,6 +277,7 @@ class Watch:
         """Everything as plain values. Equal laws are there once."""
         # By value: decisions share objects, but not with those that were restored.
         laws: dict[bytes, int] = {}
+        segments = [[place, each.to_dict()] for place, each in (self.segments or {}).items()]
         queue = [[key, *_entry_to_json(seen, laws)] for key, seen in self.queue.items()]
         return {
             "sequences": self.sequences.to_dict(),
@@ -288,14 +289,10 @@ class Watch:
             ),
             "laws": [np.frombuffer(law).tolist() for law in laws],
             "queue": queue,
-            **({} if self.segments is None else {"segments": self._segments_to_json()}),
+            **({} if self.segments is None else {"segments": [segments, list(self.segment_of.items())]}),
             **self._judge_to_json(),
             **({} if self.lookout is None else {"lookout": self.lookout.to_dict()}),
         }
-
-    def _segments_to_json(self) -> list[Any]:
-        known = self.segments or {}
-        return [[[place, each.to_dict()] for place, each in known.items()], list(self.segment_of.items())]
 
     def _judge_to_json(self) -> dict[str, Any]:
         if self.judged is None or self.judge is None:

@@ -316,7 +316,7 @@ def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | N
     known = None if context is None else stored_context(context, running.declared)
     told, _ = running.told(Annotations(context=known))
     sweep(session, running)
-    learner, tallies = running.learner, running.tallies
+    learner, tallies, meter = running.learner, running.tallies, running.meter
     at, estimates = [running.places[name] for name in learner.arms], learner.estimates()
     exploitation = tuple(learner.exploitation_probabilities(context=told).tolist())
     exploration = tuple(learner.exploration_probabilities(context=told).tolist())
@@ -326,21 +326,9 @@ def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | N
         exploitation, exploration, tuple(estimates.tolist()), tuple(exploit), tuple(explore),
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
         learner.inference.regret(),
-        _used(running, running.now(session.clock())),
+        () if meter is None else tuple(meter.used(running.now(session.clock()), learner).items()),
         running.incumbent_released,
     )  # fmt: skip
-
-
-def _used(running: LiveExperiment, now: float) -> tuple[tuple[str, float], ...]:
-    """What counts against each limit of the budget; with a share once it is decided, whether that holds, and alarms."""
-    if running.meter is None:
-        return ()
-    used = running.meter.used(now)
-    if running.meter.budget.decided_share is not None:
-        alarm = running.learner.inference.alarm
-        used["decided"] = 0 if alarm is None or alarm.decided is None else 1
-        used["alarms"] = 0 if alarm is None else alarm.raised
-    return tuple(used.items())
 
 
 # Experiments as clients see them
