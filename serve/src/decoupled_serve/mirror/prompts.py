@@ -1,6 +1,6 @@
-"""What a chat request says of itself, for fields of a context: `python = "decoupled_serve.mirror.prompts:tokens"`.
+"""Fields of a context from requests of OpenAI-style APIs: `python = "decoupled_serve.mirror.prompts:tokens"`.
 
-They read requests of OpenAI-style APIs. A request that is no chat has none of these fields.
+A request that is not a chat has none of these fields.
 """
 
 import re
