@@ -1,6 +1,10 @@
 """Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,3 +177,21 @@ def test_every_class_of_ones_own_is_found_by_its_module() -> None:
     assert Shape.from_dict({"name": f"{__name__}.Circle", "radius": 2.0}) == Circle(2.0)
     with pytest.raises(dc.ParameterError, match="elsewhere"):
         Shape.from_dict({"name": "elsewhere.Circle"})
+
+
+def test_installed_packages_add_classes_by_entry_points(tmp_path: Path) -> None:
+    (tmp_path / "rung_of_mine.py").write_text(
+        "from dataclasses import dataclass\nimport decoupled as dc\n"
+        "@dataclass(frozen=True)\nclass Mine(dc.FTPL): ...\n"
+    )
+    about = tmp_path / "rung_of_mine-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: rung-of-mine\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[decoupled.policies]\nMine = rung_of_mine\n")
+    code = """
+import decoupled as dc
+assert dc.Policy.from_dict({"name": "Mine", "c": 4.0}).c == 4.0
+assert {"Mine", "FTPL"} < dc.Policy.known().keys()
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)

@@ -154,7 +154,7 @@ class Description:
     def known(cls) -> dict[str, type[Self]]:
         """Every class of this kind by name: a whole family, or the subclasses of one class."""
         cls._load()
-        for entry in entry_points(group=f"decoupled.{cls.kind}s"):
+        for entry in entry_points(group=cls._group()):
             import_module(entry.value)
         return {name: known for name in sorted(cls._known) if (known := cls.find(name)) is not None}
 
@@ -171,6 +171,15 @@ class Description:
         return (cls(),)
 
     @classmethod
+    def _group(cls) -> str:
+        """The entry points by which installed packages add classes, such as `decoupled.policies`."""
+        return (
+            f"decoupled.{cls.kind.removesuffix('y')}ies"
+            if cls.kind.endswith("y")
+            else f"decoupled.{cls.kind}s"
+        )
+
+    @classmethod
     def _load(cls, name: str | None = None) -> None:
         """Import the file that defines a name, or all files."""
         for each in cls.homes if name is None else {name} & cls.homes.keys():
@@ -183,7 +192,7 @@ class Description:
             return None
         cls._load(name)
         if name not in cls._known:  # an installed package may have it
-            for entry in entry_points(group=f"decoupled.{cls.kind}s", name=name):
+            for entry in entry_points(group=cls._group(), name=name):
                 import_module(entry.value)
         known = cls._known.get(name)
         module, _, last = name.rpartition(".")
