@@ -300,6 +300,29 @@ def test_exploring_falls_when_it_is_decided_and_returns_on_an_alarm() -> None:
     assert one.to_json() == two.to_json()
 
 
+def test_what_is_asked_in_between_does_not_change_what_is_explored() -> None:
+    """Evidence that comes of losses that are late, too: a service replays decisions, and not questions."""
+
+    def course(asks: bool) -> list[bool]:
+        learner = dc.Ladder().start(["a", "b"], seed=3)
+        learner.watch(patience=2, expired_loss=1.0)
+        meter, explored = dc.Meter(dc.Budget(decided_share=0.05), seed=3), list[bool]()
+        for _ in range(400):
+            decision = meter.decide(learner)
+            explored.append(isinstance(decision, dc.Decision))
+            if isinstance(decision, dc.Decision) and (decision.explore, int(decision.id[-1]) % 5) == (
+                "b",
+                0,
+            ):
+                learner.observe(decision, loss=0.0)
+            if asks:
+                learner.inference.intervals()
+        return explored
+
+    assert course(asks=True) == course(asks=False)
+    assert sum(course(asks=True)) < 200
+
+
 @pytest.mark.slow
 def test_a_share_that_falls_saves_money_and_keeps_the_regret() -> None:
     """Two arms, a tenth explored and a hundredth once it is decided, in paired runs of 50,000 requests.

@@ -217,19 +217,7 @@ class Inference:
 
     @property
     def alarm(self) -> "Alarm | None":
-        """The state of a `decided_share` of a budget; None if there never was one. See `decoupled.inference.Alarm`.
-
-        >>> import decoupled as dc
-        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
-        >>> learner.watch()
-        >>> meter = dc.Meter(dc.Budget(decided_share=0.05), seed=7)
-        >>> for _ in range(2_000):
-        ...     decision = meter.decide(learner)
-        ...     if isinstance(decision, dc.Decision):
-        ...         learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
-        >>> learner.inference.alarm.decided, learner.inference.alarm.raised, meter.explored
-        ('large', 0, 206)
-        """
+        """The state of a `decided_share` of a budget; None if there never was one. See `decoupled.inference.Alarm`."""
 
         def question(watch: "Watch", parts: "Parts") -> "Alarm | None":
             if watch.lookout is None:

@@ -1081,6 +1081,7 @@ class Learner(Guarded):
                 "budget.decided_share: the verdict is about all requests, and a contextual policy may still learn what is "
                 "best for some; leave it out"
             )
+        self._keep_drawn()  # so that it depends on decisions and their feedback alone
         if self._watch.lookout is None or self._watch.lookout.every != every:
             self._replace(watch=self._watch.looking_out(every))
         return self._watch.lookout is not None and self._watch.lookout.alarm.decided is not None
