@@ -240,6 +240,9 @@ class Guarded(TakesTurns):
 
     @guardrails.setter
     def guardrails(self, rules: Guardrails) -> None:
+        self._set_guardrails(rules)
+
+    def _set_guardrails(self, rules: Guardrails) -> None:
         given: object = rules
         if not isinstance(given, Guardrails):
             rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
