@@ -456,7 +456,7 @@ def test_an_experiment_that_learns_by_requests_is_created(tab: Tab, service: Ser
     page.select_option("#policy", "by context")
     page.locator("#context").wait_for()
     for text, words in (
-        ("", "needs one at least"),
+        ("", "needs at least one"),
         ("subject", "“subject” must be"),
         ("a: text\na: text", "“a: text”"),
     ):

@@ -43,7 +43,7 @@ function showForm(host, isDemo) {
   const context = el("textarea", { id: "context", name: "context", rows: 3, spellcheck: "false", placeholder: "subject: text\ntokens: number" });
   const risk = el("input", { id: "risk", name: "risk", type: "number", step: "any", min: 0, max: 1, value: 0.05, required: true });
   const guardrails = settingFields("guardrails", GUARDRAILS, { drift: true });
-  guardrails.node.prepend(field("Risk of the verdict", risk, "The probability with which the verdict and the intervals may ever fail."));
+  guardrails.node.prepend(field("Risk of the verdict", risk, "The probability that the verdict or the intervals are ever wrong."));
   const budget = settingFields("budget", BUDGET, {});
   const labels = settingFields("labels", LABELS, {});
   const demo = el("input", { id: "demo", name: "demo", type: "checkbox", checked: isDemo });
@@ -154,7 +154,7 @@ function fieldsOf(text) {
 // Texts and booleans tell segments apart, and numbers are for the regression.
 function byContext(fields) {
   const names = Object.keys(fields);
-  if (!names.length) throw new Error("Fields of a request: ContextualLadder needs one at least, such as “subject: text”.");
+  if (!names.length) throw new Error("Fields of a request: ContextualLadder needs at least one, such as “subject: text”.");
   const numbers = names.filter((name) => fields[name] === "number");
   return { name: "ContextualLadder", segments: names.filter((name) => !numbers.includes(name)), numbers };
 }

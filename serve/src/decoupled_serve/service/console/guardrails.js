@@ -10,7 +10,7 @@ const LISTED = 1000; // arms to choose a pin from, and to suggest in a form
 // The fields of each form: [name in the API, kind, title, hint, attributes of the input]. An empty field sets no rule.
 export const GUARDRAILS = [
   ["incumbent", "arm", "Incumbent", "The arm to use until another is known to be better. Empty: the policy chooses from the start."],
-  ["risk", "number", "Risk of these rules", "The probability, at most, that it is ever left while no arm is better; and that the cheapest arm is ever used while it is worse by more than its margin. Empty: 0.05.", { min: 0, max: 1 }],
+  ["risk", "number", "Risk of these rules", "The largest probability that it is ever left while no arm is better, and that the cheapest arm is ever used while it is worse by more than its margin. Empty: 0.05.", { min: 0, max: 1 }],
   ["holdout", "number", "Hold-out", "The share of decisions that use the arm below. Empty: none.", { min: 0, max: 1 }],
   ["control", "arm", "Arm of the hold-out", "Empty: one of the arms, drawn evenly."],
   ["floors", "amounts", "Least share of an arm, one per line", "An arm and a share of the decisions, such as “control: 0.05”."],
@@ -24,15 +24,15 @@ export const BUDGET = [
   ["share", "number", "Share of decisions", "Each decision may explore with this probability.", { min: 0, max: 1 }],
   ["decided_share", "number", "Share once it is decided", "Explore so much once a verdict is decided, until an alarm. Empty: go on as before.", { min: 0, max: 1 }],
   ["alarm_every", "number", "Looks until a false alarm", "On average, at least. Empty: 100,000.", { min: 1 }],
-  ["rate", "pair", "Explorations", "At most so many explore in any window of so many seconds."],
+  ["rate", "pair", "Explorations", "At most this many explore in any window of this many seconds."],
   ["cost", "amounts", "Most that exploring an arm costs", "With its judgement: one number, or an arm and a number per line, such as “large: 3”. The two limits below need it."],
   ["total", "number", "Spent in all", "At most this much.", { min: 0 }],
-  ["allowance", "pair", "Spent in a period", "At most this much in each period of so many seconds: 86400 for a day."],
+  ["allowance", "pair", "Spent in a period", "At most this much in each period of this many seconds: 86400 for a day."],
 ];
 export const LABELS = [
-  ["share", "number", "Share of decisions with a label", "If a judge says what was lost, this share wants the true loss, too. Empty: losses are true.", { min: 0.001, max: 1 }],
-  ["first", "number", "Labels at the start", "So many decisions want one. Empty: 200.", { min: 0, step: 1 }],
-  ["deadline", "number", "Deadline of a label, in decisions", "After so many newer decisions it no longer counts. Empty: 10,000.", { min: 1, step: 1 }],
+  ["share", "number", "Share of decisions with a label", "If losses come from a judge, this share also asks for the true loss. Empty: losses are true.", { min: 0.001, max: 1 }],
+  ["first", "number", "Labels at the start", "This many decisions ask for one. Empty: 200.", { min: 0, step: 1 }],
+  ["deadline", "number", "Deadline of a label, in decisions", "After this many newer decisions it no longer counts. Empty: 10,000.", { min: 1, step: 1 }],
   ["missing", "number", "Loss of a missing label", "From 0, the lowest, to 1, the highest. Empty: 0.5.", { min: 0, max: 1 }],
 ];
 
@@ -180,7 +180,7 @@ export function guardPanel(experiment, changed) {
   const node = el("section", { class: "card", id: "guardrails" }, el("h2", {}, "Guardrails and budget"),
     pinned, sure.node, problem,
     others.length ? el("ul", { class: "rules" }, others.map((text) => el("li", {}, text))) : null,
-    released, table, above, falls, nothing ? el("p", { class: "hint" }, "No other guardrail holds, and exploring has no budget.") : null,
+    released, table, above, falls, nothing ? el("p", { class: "hint" }, "No other guardrail is set, and exploring has no budget.") : null,
     changeable ? [
       changing("guardrails", GUARDRAILS, rules, "PATCH"), changing("budget", BUDGET, budget, "PUT"),
       el("datalist", { id: "known-arms" }, experiment.arms.slice(0, LISTED).map((arm) => el("option", { value: arm })))] : null);

@@ -10,7 +10,7 @@ export function labelView(host, name) {
   if (name) return labelling(host, name);
   const which = el("input", { id: "which", name: "which", required: true, autocomplete: "off", spellcheck: "false" });
   const form = el("form", { class: "form narrow" }, el("h1", {}, "Label answers"),
-    field("Experiment", which, "Its name, as you were told it."),
+    field("Experiment", which, "The name that you were given."),
     el("p", { class: "actions" }, el("button", { type: "submit", class: "primary" }, "Start")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
