@@ -13,7 +13,6 @@ from support.statistics import chi_square_p
 
 TEXTS = ("Prove that √2 is irrational.", "a", "", "def f(x):\n    return x  # 🦓\ud800", "word " * 3_000)
 POLICY = dc.ContextualLadder(("subject",), ("tokens",), vectors=("prompt",), vector_numbers=5)
-FLAT = dc.ContextualLadder(("subject",), POLICY.all_numbers)
 EMBEDDED = dc.ContextualLadder(vectors=("e",), vector_length=3)
 WORDS = {"code": ["def", "return", "class", "import"], "chat": ["hello", "thanks", "music", "friend"]}
 
@@ -86,7 +85,7 @@ def requests(seed: int, count: int) -> list[tuple[dict[str, Any], str]]:
 
 
 def test_a_text_is_learned_as_its_numbers_are_by_any_door() -> None:
-    learner, flat = POLICY.start(["a", "b"], seed=3), FLAT.start(["a", "b"], seed=3)
+    learner, flat = POLICY.start(["a", "b"], seed=3), POLICY.start(["a", "b"], seed=3)
     log: list[dict[str, Any]] = []
     for turn, (context, kind) in enumerate(requests(1, 300)):
         numbers = {name: each for name, each in context.items() if name != "prompt"}

@@ -19,6 +19,7 @@ from support.statistics import chi_square_p
 from support.twins.contextual import ContextualTwin, moments
 
 POLICY = dc.ContextualLadder(segments=("subject",), numbers=("x", "y"), advisers=("router", "rules"))
+VECTORS = dc.ContextualLadder(("subject",), vectors=("z",), vector_numbers=2, advisers=POLICY.advisers)
 ARMS = ("a", "b", "c")
 
 
@@ -53,9 +54,11 @@ def played(learner: dc.Learner, seed: int, count: int) -> dc.Learner:
     return learner
 
 
-def test_laws_are_the_twins_in_every_context() -> None:
-    learner, twin = POLICY.start(arms=ARMS, seed=3), ContextualTwin(POLICY, len(ARMS))
+@pytest.mark.parametrize("policy", [POLICY, VECTORS])
+def test_laws_are_the_twins_in_every_context(policy: dc.ContextualLadder) -> None:
+    learner, twin = policy.start(arms=ARMS, seed=3), ContextualTwin(policy, len(ARMS))
     for context, advice, losses in requests(1, 70):
+        context |= {"z.0": context["x"], "z.1": context.get("y")}
         decision = learner.decide(context=context, advice=advice)
         twin.enter(context, laws_of(advice))
         twin.follow(learner)
@@ -70,8 +73,9 @@ def test_laws_are_the_twins_in_every_context() -> None:
         learner.observe(decision, loss=losses[arm])
         twin.update(arm, decision.weight, losses[arm])
     np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-9, atol=1e-9)
-    some = learner.exploitation_probabilities(context={"subject": "art", "x": 1.0}, available=["a", "c"])
-    twin.enter({"subject": "art", "x": 1.0}, {})
+    context = {"subject": "art", "x": 1.0, "z.0": 1.0}
+    some = learner.exploitation_probabilities(context=context, available=["a", "c"])
+    twin.enter(context, {})
     np.testing.assert_allclose(some[[0, 2]], twin.restricted([0, 2]).exploitation_law(), atol=1e-9)
 
 

@@ -100,6 +100,9 @@ class ContextualTwin(Twin):
         self.pooled, self.by_segment = PartTwin(arms, ""), dict[Any, PartTwin]()
         self.serials = list(range(arms))
         self.history: list[tuple[Any, int, float]] = []  # segment, arm, loss
+        self.said: list[
+            tuple[float, float]
+        ] = []  # what numbers made of a prediction, and what else was left
         self.rows: list[
             tuple[int, Floats, float]
         ] = []  # arm, coordinates, what the regression was to predict
@@ -193,8 +196,9 @@ class ContextualTwin(Twin):
     def starting(self) -> Floats:
         return self.values() if self.policy.segments else np.full(len(self.estimates), 0.5)
 
-    def predictions(self) -> Floats:
+    def predictions(self, trust: float | None = None) -> Floats:
         found, x = self.starting(), self.coordinates()
+        x[1:] *= (self.trust() if self.policy.vectors else 1.0) if trust is None else trust
         for arm in range(len(found)):
             rows = [(z, y) for each, z, y in self.rows if each == self.serials[arm]]
             spread: Any = np.eye(len(x))
@@ -205,6 +209,11 @@ class ContextualTwin(Twin):
                 spread = spread + 1e-7 * (np.eye(len(x)) - spread)
             found[arm] += x @ coefficients
         return found
+
+    def trust(self) -> float:
+        """The slope of what numbers left of losses on what they said of them, through the origin."""
+        said, left = np.array(self.said or [(0.0, 0.0)]).T
+        return float(np.clip(said @ left / (said @ said), 0, 1)) if said.any() else 0.0
 
     def leader(self, rung: int, values: Floats) -> Floats:
         arms = len(values)
@@ -263,6 +272,8 @@ class ContextualTwin(Twin):
         if self.policy.all_numbers:
             level, count = self.level() if self.policy.segments else (0.0, 0)
             target = loss - level * count / (count + 2) - float(self.starting()[arm])
+            bare, full = (self.predictions(trust)[arm] for trust in (0.0, 1.0))
+            self.said.append((full - bare, target + float(self.starting()[arm]) - bare))
             self.rows.append((arm, self.coordinates(), target))
             self.seen_numbers.append(self.numbers)
         self.pooled.learn_by(law, arm, weight, loss, told)

@@ -59,7 +59,7 @@ class ContextualLadder(Policy):
         hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0.
         vectors: the names of fields with a text or an embedding each, such as a prompt. A text is hashed (`hash_text`), an
             embedding is projected (`project`), and the regression learns from the few numbers that come out, which count
-            towards its 32.
+            towards its 32. It then trusts numbers only as far as they have predicted losses.
         vector_length: how many numbers each embedding has, at most 4,096; 0 for texts.
         vector_numbers: how many numbers each text or embedding becomes, 1 to 32.
 
@@ -180,7 +180,7 @@ class ContextualLadder(Policy):
 
     @property
     def layout(self) -> Layout:
-        return at_place.layout(len(self.all_numbers), len(self.advisers))
+        return at_place.layout(len(self.all_numbers), len(self.advisers), bool(self.vectors))
 
     def params(self) -> Any:
         kinds = [*self._own_kinds, *(at_place.ADVICE + each for each in range(len(self.advisers)))]
@@ -189,6 +189,7 @@ class ContextualLadder(Policy):
         own = (
             *(self.uniform_share, self.hedge_rate, len(kinds), bool(self.segments), len(self.all_numbers)),
             len(self.advisers),
+            bool(self.vectors),
             *priors,
             *empty,
             *kinds,

@@ -14,6 +14,8 @@ the variance within segments and variety that between them, by the analysis of v
 *Linear*: ridge regression of each arm's losses on the numbers, by recursive least squares that forget. With segments, it
 fits what their shrunk means leave. A number is scaled by its mean and its deviation, of values that are first clipped to the
 quartiles of the last RECENT values and FENCE times their distance beyond: no value can move the scale by more than that.
+With vectors, whose numbers may tell nothing, what numbers add to a prediction counts by the slope of losses on it, between
+0 and 1, over all rounds so far, each predicted before its loss was known.
 
 Searle, S. R., Casella, G. and McCulloch, C. E. (1992). Variance Components. Wiley.
 """
@@ -107,7 +109,7 @@ _KEPT_NAMES = (
 
 
 @cache
-def layout(numbers: int, advisers: int) -> Layout:
+def layout(numbers: int, advisers: int, gated: bool = False) -> Layout:
     """The rows for so many numbers of a context and advisers."""
     size = numbers + 1 if numbers else 0
     learned_numbers = tuple(
@@ -131,6 +133,7 @@ def layout(numbers: int, advisers: int) -> Layout:
             *(f"linear_step_{each}" for each in range(size)),
             *recent,
             *(f"number_ranked_{at}" for at in range(RECENT if numbers else 0)),
+            *(("vector_explained", "vector_size") if numbers else ()),
         ),
         floats=(
             *at_place.FLOATS,
@@ -147,18 +150,19 @@ def layout(numbers: int, advisers: int) -> Layout:
             *learned_numbers,
             *recent,
             *linear,
+            *(("vector_explained", "vector_size") if gated else ()),
         ),
     )
 
 
 PARAMS = (
     *at_place.PARAMS,
-    *("exploration", "outer_rate", "outer_rungs", "segmented", "numbers", "advisers"),
+    *("exploration", "outer_rate", "outer_rungs", "segmented", "numbers", "advisers", "gated"),
     *_numbered("outer_prior"),
     *_numbered("outer_kind"),
 )
 Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
-PRIORS_AT = len(at_place.PARAMS) + 6
+PRIORS_AT = len(at_place.PARAMS) + 7
 KINDS_AT = PRIORS_AT + MOST_RUNGS
 _INNER = len(at_place.PARAMS)
 
@@ -208,7 +212,7 @@ def recent_at(numbers: int) -> int:
 @compiled
 def end_of_names(numbers: int) -> int:
     """Where the room for segments begins: behind the scalars of the layout."""
-    return recent_at(numbers) + RECENT * (numbers + 1) if numbers > 0 else NUMBERS_AT
+    return recent_at(numbers) + RECENT * (numbers + 1) + 2 if numbers > 0 else NUMBERS_AT
 
 
 @compiled
@@ -320,13 +324,13 @@ def fill_values(state: State) -> None:
 def leader_of(params: Any, state: State, linear: bool) -> float:
     """The arm with the smallest value, or predicted loss, of those that were seen; the ladder's own leader if it ties."""
     floats, leader = state.floats, float(state.scalars[POOLED_AT + LEADER])
-    best = leader
+    best, trusted = leader, trust(params, state) if linear else 0.0
     if best < 0.0:
         return EVERYWHERE
-    least = predicted(params, state, int(best)) if linear else floats[VALUE, int(best)]
+    least = predicted(params, state, int(best), trusted) if linear else floats[VALUE, int(best)]
     for arm in range(floats.shape[1]):
         if floats[COUNTS, arm] > 0.0:
-            value = predicted(params, state, arm) if linear else floats[VALUE, arm]
+            value = predicted(params, state, arm, trusted) if linear else floats[VALUE, arm]
             tied = value == least and best != leader
             if value < least or (tied and floats[PRECEDENCE, arm] < floats[PRECEDENCE, int(best)]):
                 best, least = float(arm), value
@@ -413,11 +417,22 @@ def starting_value(params: Any, state: State, arm: int) -> float:
 
 
 @compiled
-def predicted(params: Any, state: State, arm: int) -> float:
-    """The loss that the regression predicts for an arm, less the level of the segment."""
-    at, value = first_of_linear(params), starting_value(params, state, arm)
-    for place in range(int(params.numbers) + 1):
-        value += state.floats[at + place, arm] * scaled_number(params, state, place)
+def trust(params: Any, state: State) -> float:
+    """The share of what numbers say that counts: 1, or with vectors the slope of past losses on it, as it was said before them."""
+    if params.gated == 0.0:
+        return 1.0
+    at = end_of_names(int(params.numbers)) - 2
+    explained, size = state.scalars[at], state.scalars[at + 1]
+    return min(max(explained / size, 0.0), 1.0) if size > 0.0 else 0.0
+
+
+@compiled
+def predicted(params: Any, state: State, arm: int, trusted: float) -> float:
+    """The loss that the regression predicts for an arm, less the level of the segment, where so much of the numbers counts."""
+    at = first_of_linear(params)
+    value = starting_value(params, state, arm) + state.floats[at, arm]
+    for place in range(1, int(params.numbers) + 1):
+        value += trusted * (state.floats[at + place, arm] * scaled_number(params, state, place))
     return value
 
 
@@ -430,7 +445,12 @@ def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     floats, scalars, size = state.floats, state.scalars, int(params.numbers) + 1
     at, steps = first_of_linear(params), recent_at(int(params.numbers)) - size
     level = scalars[LEVEL] if params.segmented > 0.0 else 0.0
-    surprise, whole = loss - level - predicted(params, state, arm), 1.0
+    said, whole = predicted(params, state, arm, 1.0), 1.0
+    surprise = loss - level - said
+    if params.gated > 0.0:
+        bare, last = predicted(params, state, arm, 0.0), end_of_names(size - 1) - 1
+        scalars[last - 1] += (said - bare) * (loss - level - bare)
+        scalars[last] += (said - bare) ** 2
     for row in range(size):
         step = scaled_number(params, state, row) / RIDGE
         for column in range(size):
