@@ -1,6 +1,6 @@
 """Measures what a context is worth: the numbers and the picture of `context.md`.
 
-    DECOUPLED_DATA=folder python docs/tools/measure.py context
+    DECOUPLED_DATA=folder python docs/tools/measure.py context vectors
 
 The folder holds `real/*.npz`, tables of `losses`, rounds x arms, for a table of 58 arms, and `context/mmlu.npz`: `wrong`,
 questions x 2, 1 where a model's answer is wrong, the cheap model first;
@@ -112,3 +112,70 @@ def measure() -> Iterator[tuple[str, dict[str, Any]]]:
                 print(place, name, round(mean.value), flush=True)
                 yield f"{place}.{name}", {**ends, **shared, "what": what}
     yield from measure_many_arms()
+
+
+PRICE, LENGTH = 0.10, 384  # where the gain is large; of an embedding
+ABOUT = "on MMLU at a price of 0.1"
+
+
+def vectors_of(subjects: list[str]) -> dict[str, tuple[str, Any]]:
+    """What stands for prompts, which the data lacks: a text or an embedding for each question, and in words."""
+    rng, names = np.random.default_rng(1), sorted(set(subjects))
+    at = np.array([names.index(each) for each in subjects])
+    centres, noise = (rng.normal(size=(count, LENGTH)) / LENGTH**0.5 for count in (len(names), len(at)))
+    simulated = "a simulated embedding; two questions of a subject have the cosine"
+    texts = np.array([each.replace("_", " ") for each in subjects], object)
+    found: dict[str, tuple[str, Any]] = {"text": ("the name of the subject as a text", texts)}
+    for cosine in (0.8, 0.5):
+        scale = (cosine / (1.0 - cosine)) ** 0.5
+        found[f"cosine-{10 * cosine:.0f}"] = (f"{simulated} {cosine}", scale * centres[at] + noise)
+    order = rng.permutation(len(at))
+    shuffled = {
+        f"shuffled-{name}": (f"{what}, shuffled", each[order]) for name, (what, each) in found.items()
+    }
+    return found | {name: shuffled[name] for name in ("shuffled-text", "shuffled-cosine-8")}
+
+
+def vector_table(losses: Floats, values: Any, count: int) -> tuple[dc.ContextualLadder, ContextTable]:
+    """A policy for texts or embeddings, and their world."""
+    length = 0 if values.dtype == object else LENGTH
+    policy = dc.ContextualLadder(vectors=("prompt",), vector_length=length, vector_numbers=count)
+    rows = [[*policy.spread("prompt", each).values()] for each in values]
+    columns = dict(zip(policy.all_numbers, np.array(rows).T, strict=True))
+    return policy, ContextTable(losses, columns, order="shuffled")
+
+
+def measure_vectors() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Gains with texts and embeddings, and what they cost where they tell nothing, beside labels that tell nothing."""
+    found = questions()
+    if found is None:
+        raise SystemExit("DECOUPLED_DATA: names no folder with context/mmlu.npz, so nothing is measured")
+    noise = gains(table(*found, PRICE, "noise"))
+    blind, losses = noise["pooled"], table(*found, PRICE, FIELD).losses
+    yield record("blind", f"mean gain of Ladder() {ABOUT}", blind)
+    yield record(
+        "cost.labels",
+        f"what 57 labels that tell nothing cost beside Ladder() {ABOUT}",
+        blind - noise["contextual"],
+    )
+    for name, (what, values) in vectors_of(found[1]).items():
+        for count in (16, 32):
+            policy, world = vector_table(np.array(losses), values, count)
+            gained = -dc.simulate(policy, world, len(losses), RUNS, seed=SEED, checkpoints=1).final_regret(
+                policy
+            )
+            told = f"{ABOUT} with {count} numbers of {what}"
+            yield record(f"{name}.{count}", f"mean gain of ContextualLadder {told}", gained)
+            if name.startswith("shuffled"):
+                yield record(
+                    f"cost.{name}.{count}",
+                    f"what ContextualLadder costs beside Ladder() {told}",
+                    blind - gained,
+                )
+
+
+def record(name: str, what: str, values: Floats) -> tuple[str, dict[str, Any]]:
+    """A record of losses, one for each run."""
+    mean = mean_of("", values)
+    ends = {"value": mean.value, "low": mean.low, "high": mean.high}
+    return f"vectors.{name}", {**ends, "unit": "loss", "decimals": 0, "what": what}

@@ -103,6 +103,7 @@ SIMULATED: dict[str, Callable[[argparse.Namespace], Found]] = {
     "late": lambda options: regrets.measure_late(),
     "recorded": lambda options: regrets.measure_recorded(),
     "context": lambda options: context_gains.measure(),
+    "vectors": lambda options: context_gains.measure_vectors(),
 }
 
 

@@ -430,7 +430,7 @@ def trust(params: Any, state: State) -> float:
 def predicted(params: Any, state: State, arm: int, trusted: float) -> float:
     """The loss that the regression predicts for an arm, less the level of the segment, where so much of the numbers counts."""
     at = first_of_linear(params)
-    value = starting_value(params, state, arm) + state.floats[at, arm]
+    value: float = starting_value(params, state, arm) + state.floats[at, arm]
     for place in range(1, int(params.numbers) + 1):
         value += trusted * (state.floats[at + place, arm] * scaled_number(params, state, place))
     return value
