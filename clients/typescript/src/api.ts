@@ -125,7 +125,7 @@ export interface DecideIn {
   /** The arms that are available now; if left out: all. */
   available?: (string | number)[] | null;
   /**
-   * A session or a user that should be served the same arm again; if left out: a fresh draw. It draws `exploit` and nothing else. A string of 1 to 1,024 bytes in UTF-8, or a whole number, which is the same key as its digits. What is logged of it is a setting of the experiment, `log_keys`.
+   * A session or a user that should be served the same arm again; if left out: a fresh draw. It draws `exploit` and nothing else. A string of 1 to 1,024 bytes in UTF-8, or a whole number, which is the same key as its digits. The setting `log_keys` of the experiment says how it is logged.
    */
   key?: string | number | null;
   /** Stored with the decision, to filter by. They do not affect decisions. */
@@ -135,7 +135,7 @@ export interface DecideIn {
    */
   baseline?: Record<string, number> | null;
   /**
-   * What is known of the request before it is decided, by the fields that the experiment declares. It is stored with the decision, and a contextual policy learns by it. A vector is a text of any length or a list of numbers; what is stored of it is its projection, `prompt.0` and so on.
+   * What is known of the request before it is decided, by the fields that the experiment declares. It is stored with the decision, and a contextual policy learns from it. A vector is a text of any length or a list of numbers; what is stored of it is its projection, `prompt.0` and so on.
    */
   context?: Record<string, string | number | boolean | null | number[]> | null;
   /** What the advisers that the policy names would exploit: an arm, or probabilities by arm. */
@@ -307,7 +307,7 @@ export interface ExperimentIn {
    */
   log_keys?: "hashed" | "plain" | "off";
   /**
-   * The fields of the contexts of decisions, and their types: text (also for whole numbers), number, boolean or vector. Fields that a contextual policy learns by need not be declared: they are text, number and vector.
+   * The fields of the contexts of decisions, and their types: text (also for whole numbers), number, boolean or vector. Fields that a contextual policy learns from need not be declared: they are text, number and vector.
    */
   context?: Record<string, "text" | "number" | "boolean" | "vector">;
   /** What to do if a context has other fields. refuse: 422. ignore: they are dropped. */

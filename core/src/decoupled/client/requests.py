@@ -92,7 +92,7 @@ class ExperimentSettings(TypedDict, total=False):
             losses are true.
         log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
         context: the fields of the contexts of decisions, each with its type: "text", "number", "boolean" or "vector". Those that a
-            contextual policy learns by need not be declared.
+            contextual policy learns from need not be declared.
         unknown_context: what happens to a decision whose context has other fields: "refuse" (the default) or "ignore".
         log_context: what the log holds of texts in contexts: "plain" (the default) or "hashed".
         learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,

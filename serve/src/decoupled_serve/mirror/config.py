@@ -113,9 +113,9 @@ class ArmConfig(TableConfig):
 
     Attributes:
         name: the name of the arm.
-        url: where it is; a path in it comes before the path of each request.
+        url: its address; a path in it is put before the path of each request.
         headers: headers to add to each request; `${NAME}` is the environment variable NAME.
-        pass_credentials: the credentials of clients that are meant for this arm: names of headers.
+        pass_credentials: names of headers with clients' credentials that this arm may get.
         preserve_host: send the `Host` of the client, not that of `url`.
         fields: fields to set in JSON bodies, `json` in the file, so that arms may share an upstream.
         cost: the cost of a call whose answer does not state it, for the loss and the budget.
@@ -157,9 +157,9 @@ class ExperimentConfig(TableConfig):
     Attributes:
         name: the name of the experiment.
         policy: the policy; `Ladder` by default.
-        deadline_seconds: how long the loss of a copy may take; later ones count as nothing.
+        deadline_seconds: seconds within which the loss of a copy must arrive; later ones are left out.
         seed: the seed of the draws, for tests.
-        keep_days: how long the embedded store keeps the log; 0 for ever.
+        keep_days: days for which the embedded store keeps the log; 0 keeps it forever.
     """
 
     name: Text = "mirror"
@@ -175,18 +175,18 @@ class CopyConfig(TableConfig):
     Attributes:
         share: the share of the repeatable requests that are mirrored.
         repeat: requests that are safe to send twice, such as "POST /v1/search"; `*` stands for anything.
-        skip: exceptions to `repeat`, in any case and with or without a slash at the end.
-        dry_run_header: a request with this header may be sent twice, whatever its method, unless it says 0, false, no,
-            off or nothing.
+        skip: exceptions to `repeat`; case and a trailing slash do not matter.
+        dry_run_header: a request with this header may be sent twice, whatever its method, unless its value is 0,
+            false, no, off or empty.
         headers: headers to add to the copies, such as one that marks a dry run.
-        arm_header: a header of served answers that names the arm that gave it, such as "X-Decoupled-Arm"; none by default.
-        credentials: further headers that are credentials.
+        arm_header: a header of served answers that names their arm, such as "X-Decoupled-Arm"; none by default.
+        credentials: more headers to treat as credentials.
         body_limit: bytes of a request; a longer one is served and not mirrored.
-        answer_limit: bytes kept of an answer; the copy of a longer one is cut there.
+        answer_limit: bytes kept of an answer; longer ones are cut for judges.
         queue: how many copies may be waiting for their answer or their judge.
         queue_bytes: how many bytes they may hold together.
-        concurrency: how many copies may be on their way, to whichever arm.
-        timeout: seconds that a copy may take in all.
+        concurrency: how many copies may be in flight, over all arms.
+        timeout: seconds that a copy may take.
     """
 
     share: Share = 0.05
@@ -261,7 +261,7 @@ class FieldConfig(TableConfig):
         method: true for the method.
         python: "module:function", a function of the request that returns the value; the module may be beside the
             configuration.
-        timeout: seconds for which a request waits for that function; then the field is missing.
+        timeout: seconds that a request waits for the function; after that the field is missing.
         type: "text", "number", "boolean", or "vector": a text or an embedding, by a policy with `vectors`.
     """
 
@@ -309,14 +309,14 @@ class JudgeConfig(TableConfig):
 
     Attributes:
         python: "module:function"; the module may be beside the configuration.
-        url: an address that takes both answers by POST; of a model, the base of its OpenAI-style API.
+        url: the address to which both answers are posted; for a model, the base URL of its OpenAI-style API.
         model: the model that compares both answers; it is not told which arms gave them.
-        rubric: what the model is told a good answer is.
-        rubric_file: a file with it.
+        rubric: what makes a good answer, for the model.
+        rubric_file: a file with the rubric.
         order: "random" for one call with the answers in random order; "both" for two calls with the order swapped.
         repeats: how often the model is asked; the loss is the mean.
         key_env: the environment variable with the key of the model's API.
-        fields: further fields of the call to the model, `json` in the file, such as "temperature".
+        fields: more fields of the call to the model, `json` in the file, such as "temperature".
         shown: how many characters of the request, and of each answer, the model sees.
         prices: the price of a million of each field of the `usage` that the model states.
         cost_header: the header with the cost of a call to the model.
@@ -324,13 +324,13 @@ class JudgeConfig(TableConfig):
         ceiling: the most that a call costs, which a budget sets aside until its price is known; `cost` by default.
         self_judging: whether a model may judge its own answers as an arm.
         sample: a file with a request and two answers for `--check`, as a judge over HTTP gets them; a chat by default.
-        alone: whether it judges the answer to the copy alone, and does not see what was served.
-        headers: headers to add to that POST; `${NAME}` is the environment variable NAME.
+        alone: whether it only sees the answer to the copy, not the served one.
+        headers: headers to add to the POST; `${NAME}` is the environment variable NAME.
         weight: the weight in the loss.
         timeout: seconds for one attempt.
         attempts: how often to try, with growing waits in between.
         concurrency: how many verdicts may be awaited at a time.
-        otherwise: the loss if there is no verdict in the end; by default the copy counts as nothing.
+        otherwise: the loss if the judge gives none after all attempts; by default the copy is left out.
     """
 
     python: Text | None = None
@@ -408,7 +408,7 @@ class LossConfig(TableConfig):
     Attributes:
         status: the weight of 1 for a bad status, 0 for others.
         bad_status: the lowest status that is bad.
-        good_status: those above it that are not bad.
+        good_status: statuses above it that are not bad.
         latency: seconds to the first byte of the answer.
         duration: seconds to its last byte.
         bytes: the size of the answer.
@@ -522,7 +522,7 @@ class MirrorConfig(TableConfig):
         drain: seconds to finish open requests and queued copies at shutdown.
         log_format: "text", or "json": one object a line.
         webhook: who is told when something is decided; None for nobody.
-        labels: who labels some of the answers; None for nobody.
+        labels: who labels some of the answers; nobody by default.
         sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
         context: where the fields of a request's context are, by their names.
         budget: the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the

@@ -119,7 +119,7 @@ MIRROR = (
         "share",
         number(0.0, 1.0),
         0.05,
-        "Share of the repeatable requests to mirror; of a sink, all if not set.",
+        "Share of the repeatable requests to mirror; for a sink, 1 by default.",
         "mirror.share",
     ),
 )

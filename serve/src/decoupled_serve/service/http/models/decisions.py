@@ -55,7 +55,7 @@ class DecideIn(Model):
         default=None,
         description="A session or a user that should be served the same arm again; if left out: a fresh draw. It draws "
         "`exploit` and nothing else. A string of 1 to 1,024 bytes in UTF-8, or a whole number, which is the same key as its "
-        "digits. What is logged of it is a setting of the experiment, `log_keys`.",
+        "digits. The setting `log_keys` of the experiment says how it is logged.",
         examples=["session-17"],
     )
     tags: Tags | None = Field(
@@ -72,7 +72,7 @@ class DecideIn(Model):
     context: dict[str, ContextValue] | None = Field(
         default=None,
         description="What is known of the request before it is decided, by the fields that the experiment declares. It is "
-        "stored with the decision, and a contextual policy learns by it. A vector is a text of any length or a list of numbers; "
+        "stored with the decision, and a contextual policy learns from it. A vector is a text of any length or a list of numbers; "
         "what is stored of it is its projection, `prompt.0` and so on.",
         examples=[{"subject": "law", "tokens": 312}],
     )

@@ -327,7 +327,7 @@ class ExperimentIn(Model):
     context: Annotated[dict[str, FieldType], Field(max_length=MOST_FIELDS)] = Field(
         default={},
         description="The fields of the contexts of decisions, and their types: text (also for whole numbers), number, "
-        "boolean or vector. Fields that a contextual policy learns by need not be declared: they are text, number and vector.",
+        "boolean or vector. Fields that a contextual policy learns from need not be declared: they are text, number and vector.",
         examples=[{"subject": "text", "tokens": "number"}],
     )
     unknown_context: UnknownFields = Field(
