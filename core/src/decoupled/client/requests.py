@@ -96,8 +96,8 @@ class ExperimentSettings(TypedDict, total=False):
         unknown_context: what happens to a decision whose context has other fields: "refuse" (the default) or "ignore".
         log_context: what the log holds of texts in contexts: "plain" (the default) or "hashed".
         learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,
-            `loss_range` and `seed`. The experiment goes on from there, bit for bit; decisions that are pending there stay
-            there.
+            `loss_range` and `seed`. The experiment continues from there, bit for bit; decisions that are pending
+            there stay there.
 
     >>> import decoupled as dc
     >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}

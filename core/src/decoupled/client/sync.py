@@ -259,7 +259,7 @@ class Client(BaseClient[httpx.Client]):
         return self._json("PATCH", f"{path_of(name)}/guardrails", json=as_json(changes))
 
     def pin(self, name: str, arm: Arm) -> dict[str, Any]:
-        """Exploit this arm in every decision from now on: the kill switch. Exploring and learning go on.
+        """Exploit this arm in every decision from now on: the kill switch. Exploring and learning continue.
 
         Args:
             name: the name of the experiment.
@@ -477,7 +477,7 @@ class Client(BaseClient[httpx.Client]):
             title: what the person reads first.
             low: the loss if the explored answer is the better one; None for the lowest.
             high: the loss if it is the worse one; None for the highest.
-            keep_days: after so many days it is deleted, up to 365.
+            keep_days: days after which it is deleted, up to 365.
 
         Raises:
             Conflict: if the decision awaits no label.
@@ -686,7 +686,7 @@ class Client(BaseClient[httpx.Client]):
     def learner(self, name: str) -> str:
         """Return what an experiment has learned, with its random stream, as the text that `Learner.from_json` reads.
 
-        That learner goes on bit for bit. Pending decisions are not part of it.
+        That learner continues bit for bit. Pending decisions are not part of it.
 
         Args:
             name: the name of the experiment.

@@ -126,7 +126,7 @@ class JudgeSums:
         return int(self.sums[_TOTALS, 1])
 
     def add_once(self, number: int, *seen: Any) -> None:
-        """Add the decision that comes after so many others, unless it was added already.
+        """Add the decision with this number, unless it was added already.
 
         Args:
             number: how many there were before it.

@@ -1121,7 +1121,7 @@ class Learner(Guarded):
     # Saving
 
     def fork(self, seed: Seed) -> Self:
-        """Copy the learner with a random stream of its own.
+        """Copy the learner with its own random stream.
 
         Two replicas that load the same saved state draw the same arms, so the second explores nothing new. Fork each
         replica with its own seed. Pending decisions are copied too.

@@ -128,8 +128,8 @@ class TsallisINF(ExplicitPolicy):
     Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in multi-armed bandits.
     COLT. Equation (4) of Kim, Lee and Oh (2026).
 
-    Three options are ours: `estimator` "centred", `c_exploit` and `schedule` "losses". They work as in `FTPL`. With two
-    rates, each rate takes Newton steps of its own.
+    Three options are ours: `estimator` "centred", `c_exploit` and `schedule` "losses". They work as in `FTPL`. With
+    two rates, each takes its own Newton steps.
 
     Args:
         beta: the entropy's order, in (0, 1). The paper has 2/3, which corresponds to $\alpha = 3$.

@@ -27,7 +27,7 @@ class Labelled(NamedTuple):
     Attributes:
         variables: each variable's dimensions and values, by name. One that is named after its only dimension labels
             that dimension.
-        attrs: what holds for the whole.
+        attrs: the attributes of the whole data set.
 
     >>> arrays = Labelled({"x": (("arm",), np.ones(2)), "arm": (("arm",), np.array(["a", "b"]))}, {})
     >>> arrays.sizes, arrays.values("arm").tolist()
