@@ -240,9 +240,10 @@ class Guarded(TakesTurns):
 
     @guardrails.setter
     def guardrails(self, rules: Guardrails) -> None:
-        self._set_guardrails(rules)
+        self._guard_by(rules)
 
-    def _set_guardrails(self, rules: Guardrails) -> None:
+    @in_turn
+    def _guard_by(self, rules: Guardrails) -> None:
         given: object = rules
         if not isinstance(given, Guardrails):
             rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
@@ -252,10 +253,6 @@ class Guarded(TakesTurns):
                 f"guardrails: {type(self._running.policy).__name__} plays the standard game and learns from the arm "
                 "that is served, so another must not be served; use a decoupled policy such as FTPL"
             )
-        self._guard_by(rules)
-
-    @in_turn
-    def _guard_by(self, rules: Guardrails) -> None:
         rules.check_arms(self._arms)
         contexts, watch = self._running.contexts, self._watch
         rules.check_fits(self._arms, self._losses, self._guard.rules, contexts is not None)

@@ -137,7 +137,7 @@ class Learner(Guarded):
         guard = Guard(Guardrails())
         self._set_parts(Parts(names, losses, running, Waiting(tag, limit), guard, None, labelling))
         if guardrails is not None:
-            self._set_guardrails(guardrails)  # an assignment would hide the property from the reference
+            self._guard_by(guardrails)  # an assignment would hide the property from the reference
 
     def _set_parts(self, parts: Parts) -> None:
         self._arms, self._losses, self._running, self._waiting, self._guard, self._watch, self._labels = (
