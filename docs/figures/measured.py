@@ -78,6 +78,13 @@ FIGURES = {
     "how-to-judge": Measured(
         "A judge that likes long answers, 8 runs", "request", ("right answers served",)
     ),
+    # Of examples/litellm_shadow/run.py.
+    "litellm-shadow": Measured(
+        "Replays that switched to the candidate, 200 runs",
+        "dollars",
+        ("share, 95 % interval",),
+        columns=2,
+    ),
     "mirror-bad-deploy": Measured(
         "Two releases, and a bad deploy in the middle", "request", ("share", "milliseconds")
     ),

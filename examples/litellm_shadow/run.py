@@ -12,6 +12,7 @@ the model that does not serve, and the verdict is read after every 100 of these;
 
 import argparse
 import asyncio
+import csv
 import json
 import os
 import random
@@ -254,7 +255,7 @@ def told(name: str, endings: dict[str, list[Ending]]) -> Iterator[str]:
 
 def panel(title: str, endings: dict[str, list[Ending]]) -> Panel:
     """The share of replays that have switched, by the dollars spent."""
-    x = np.linspace(0.0, BUDGET, 51)
+    x = np.arange(0.0, BUDGET + 1.0, LOOK * (ANSWER + JUDGE))  # a look each
     series = []
     for style, (rule, found) in enumerate(endings.items()):
         switched = np.array([each.dollars if each.model == "next" else np.inf for each in found])
@@ -288,7 +289,15 @@ def main() -> None:
         panels.append(panel(scenario.title, endings))
     picture = Picture("litellm-shadow", "Switched to the candidate", "", tuple(panels), columns=2)
     draw(picture).savefig(options.out / "switched.png", dpi=150)
-    print(f"The picture is {options.out / 'switched.png'}")
+    with (options.out / "switched.csv").open("w", newline="") as file:
+        write = csv.writer(file, lineterminator="\n").writerow
+        write(("panel", "series", "kind", "x", "y", "low", "high"))
+        for each in panels:
+            for curve in each.series:
+                for x, y, (below, above) in zip(curve.x, curve.y, np.transpose(curve.band), strict=True):
+                    numbers = (x, y, y - below, y + above)
+                    write((each.title, curve.label, "line", *(f"{number:.6g}" for number in numbers)))
+    print(f"The picture and its numbers are {options.out / 'switched'}.png and .csv")
 
 
 if __name__ == "__main__":
