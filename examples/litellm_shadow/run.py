@@ -292,11 +292,11 @@ def main() -> None:
     with (options.out / "switched.csv").open("w", newline="") as file:
         write = csv.writer(file, lineterminator="\n").writerow
         write(("panel", "series", "kind", "x", "y", "low", "high"))
-        for each in panels:
-            for curve in each.series:
+        for drawn in panels:
+            for curve in drawn.series:
                 for x, y, (below, above) in zip(curve.x, curve.y, np.transpose(curve.band), strict=True):
                     numbers = (x, y, y - below, y + above)
-                    write((each.title, curve.label, "line", *(f"{number:.6g}" for number in numbers)))
+                    write((drawn.title, curve.label, "line", *(f"{number:.6g}" for number in numbers)))
     print(f"The picture and its numbers are {options.out / 'switched'}.png and .csv")
 
 
