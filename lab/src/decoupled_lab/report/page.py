@@ -116,8 +116,8 @@ def short(value: float) -> str:
     if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
         digits, _, power = f"{value:.2e}".partition("e")
         return f"{digits} × 10{str(int(power)).translate(RAISED)}".replace("-", "−")  # noqa: RUF001
-    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
-    return f"{value:,.{digits}f}".replace("-", "−")  # noqa: RUF001
+    places = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{places}f}".replace("-", "−")  # noqa: RUF001
 
 
 def counted(claims: Sequence[Claim]) -> dict[str, int]:

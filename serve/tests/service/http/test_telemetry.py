@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -42,7 +42,7 @@ class Collected:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
         tracers = TracerProvider()
         tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.events, loggers = InMemoryLogRecordExporter(), LoggerProvider()
+        self.events, loggers = InMemoryLogRecordExporter(), LoggerProvider()  # type: ignore[no-untyped-call]
         loggers.add_log_record_processor(SimpleLogRecordProcessor(self.events))
         self.telemetry = Telemetry(tracers, MeterProvider([self.reader]), loggers)
 
@@ -107,7 +107,7 @@ def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(service: 
 
 def evaluations(*told: dict[str, Any], scope: str = "evaluator") -> dict[str, Any]:
     """OTLP's JSON, as the SDK and protobuf write it."""
-    exporter, provider = InMemoryLogRecordExporter(), LoggerProvider()
+    exporter, provider = InMemoryLogRecordExporter(), LoggerProvider()  # type: ignore[no-untyped-call]
     provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
     for attributes in told:
         provider.get_logger(scope).emit(event_name="gen_ai.evaluation.result", attributes=attributes)
