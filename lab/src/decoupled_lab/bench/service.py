@@ -1,4 +1,6 @@
-"""Measures the decision service under load: pairs of decision and feedback from many clients that keep their connections.
+"""Measures the decision service under load, and at its limits.
+
+Load is pairs of decision and feedback from many clients that keep their connections.
 
 The service runs in a process of its own, as a user would start it; the clients run here and are as lean as
 they can be, since they share its cores. Every acknowledged write was flushed to disk before.
@@ -9,6 +11,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -321,3 +324,50 @@ def flush_times(folder: Path, seconds: float = 1.0) -> list[float]:
 def median(times: list[float]) -> float:
     """The median in milliseconds."""
     return 1e3 * float(np.median(times))
+
+
+WAITING = 100_000  # decisions
+AT_ONCE = 1_000
+
+
+def measure_limits() -> Iterator[Reading]:
+    """Every line of the group `limits`: a restart with very many waiting decisions."""
+    yield Reading(
+        f"first decision after a kill with {WAITING:,} waiting, from the start of the process",
+        restarted(),
+        "s",
+        3.0,
+    )
+
+
+def restarted(waiting: int = WAITING) -> float:
+    """Seconds from the start of a service to its first decision, for an experiment with so many waiting decisions."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store.db"
+        with running_service(store, "--rate", "0") as (port, process):
+            asyncio.run(_decide_often(port, waiting))
+            os.kill(process.pid, signal.SIGKILL)  # so that it writes no snapshot
+            process.wait()
+        start = time.perf_counter()
+        with running_service(store) as (port, _):
+            asyncio.run(_decide(port))
+            return time.perf_counter() - start
+
+
+async def _decide(port: int) -> None:
+    connection = await connected(port)
+    await decide_once(connection, "one")
+    connection.close()
+
+
+async def _decide_often(port: int, count: int) -> None:
+    connection = await connected(port)
+    await create(connection, "one", Ladder(), ["a", "b", "c"])
+    for _ in range(count // AT_ONCE):
+        body = json.dumps({"count": AT_ONCE}).encode()
+        status, answer = await connection.ask("POST", "/v1/experiments/one/decisions", body)
+        if status != 201:
+            raise ConnectionError(f"decisions were refused: {answer!r}")
+        decision = json.loads(answer)["decisions"][0]["id"]
+        await connection.ask("PUT", f"/v1/decisions/{decision}/feedback", b'{"loss": 0.5}')
+    connection.close()

@@ -60,7 +60,11 @@ def run_bench(
     for name in groups or DEFAULT:
         print(f"\n{name}")
         lengthy = service.soak(60.0 * soak) if name == "service" and soak else ()
-        measured = import_module(f"decoupled_lab.bench.{name}").measure(repetitions)
+        measured: Iterator[Any]
+        if name == "limits":
+            measured = service.measure_limits()
+        else:
+            measured = import_module(f"decoupled_lab.bench.{name}").measure(repetitions)
         if name == "engine" and against is not None:
             measured = engine.measure_against(against, repetitions)
         for line in chain(measured, lengthy):

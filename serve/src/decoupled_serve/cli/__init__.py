@@ -6,9 +6,8 @@ import typer
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
     from . import service
-    from .mcp import mcp
     from .mirror import config, init, mirror, rejudge
-    from .weights import weights
+    from .weights import mcp, weights
 
     managing = (service.migrate, service.doctor, service.backup, service.restore, service.audit)
     for command in (service.serve, *managing, mirror, rejudge, weights, mcp, service.health):

@@ -1,4 +1,4 @@
-"""Defines the command `decoupled weights`."""
+"""Defines the commands that ask a running service for others: `weights` for a gateway, `mcp` for an assistant."""
 
 import shlex
 import time
@@ -154,3 +154,20 @@ def _target(
     if socket is None:
         raise ParameterError("--socket: is missing; give the path of HAProxy's `stats socket`")
     return HaProxy(socket, backend)
+
+
+def mcp(
+    logs: Annotated[
+        Path | None, typer.Option(help="A folder of logs that the tool `replay` may read.")
+    ] = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Serve read-only tools to an assistant over MCP, on the standard input and output.
+
+    It can then answer whether it is safe to switch. A key with the role `read` is enough.
+    """
+    from ..mcp import mcp_server
+
+    with report_errors(), connected(url, key_file) as service:
+        mcp_server(service, logs).run("stdio")
