@@ -179,6 +179,7 @@ def test_api5_broken_function_level_authorization(service: Service) -> None:
         ("POST", "/v1/feedback"),
         ("PUT", "/v1/decisions/none-1/pair"),
         ("PUT", "/v1/experiments/mine/down"),
+        ("POST", "/v1/logs"),  # evaluations are feedback
         ("POST", "/ofrep/v1/evaluate/flags"),
         ("POST", "/ofrep/v1/evaluate/flags/mine"),
     }
