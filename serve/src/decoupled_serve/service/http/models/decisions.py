@@ -382,28 +382,20 @@ class LogsIn(BaseModel):
     def given(self, evaluation: str | None, kind: ScoreKind) -> tuple[list[Feedback], list[str]]:
         """The feedback that the evaluations are, and what is wrong with the others."""
         given, wrong = list[Feedback](), list[str]()
-        scopes = [
-            scope
-            for each in self.resourceLogs
-            for scope in each.scopeLogs
-            if scope.scope.name != "decoupled"
-        ]
-        for record in (each for scope in scopes for each in scope.logRecords):
+        scopes = (scope for each in self.resourceLogs for scope in each.scopeLogs)
+        for record in (
+            each for scope in scopes if scope.scope.name != "decoupled" for each in scope.logRecords
+        ):
             found = {each.key: each.plain for each in record.attributes}
-            name = found.get("gen_ai.evaluation.name")
-            if EVALUATION not in (record.eventName, found.get("event.name")) or evaluation not in (
-                None,
-                name,
-            ):
+            if EVALUATION not in (record.eventName, found.get("event.name")):
                 continue
-            decision, score = (
-                found.get("decoupled.decision") or found.get("gen_ai.response.id"),
-                found.get(SCORE),
-            )
+            if evaluation not in (None, found.get("gen_ai.evaluation.name")):
+                continue
+            decision, score = found.get("decoupled.decision"), found.get(SCORE)
+            decision = decision or found.get("gen_ai.response.id")
             if not isinstance(decision, str) or not 1 <= len(decision) <= LONGEST_ID:
-                wrong.append(
-                    "decoupled.decision: is missing; set it, or gen_ai.response.id, to the id of the decision"
-                )
+                remedy = "set it, or gen_ai.response.id, to the id of the decision"
+                wrong.append(f"decoupled.decision: is missing; {remedy}")
             elif not isinstance(score, float) or not math.isfinite(score):
                 wrong.append(f"decision {decision}: {SCORE} is not a number; have the evaluator send one")
             else:

@@ -4,17 +4,8 @@ from collections.abc import Mapping
 
 from decoupled.errors import ParameterError
 
-_OTLP = (
-    "OTEL_EXPORTER_OTLP_",
-    "OTEL_EXPORTER_OTLP_TRACES_",
-    "OTEL_EXPORTER_OTLP_METRICS_",
-    "OTEL_EXPORTER_OTLP_LOGS_",
-)
-EXPORTERS = {
-    "traces": "OTEL_TRACES_EXPORTER",
-    "metrics": "OTEL_METRICS_EXPORTER",
-    "logs": "OTEL_LOGS_EXPORTER",
-}
+EXPORTERS = {each: f"OTEL_{each.upper()}_EXPORTER" for each in ("traces", "metrics", "logs")}
+_OTLP = ("OTEL_EXPORTER_OTLP_", *(f"OTEL_EXPORTER_OTLP_{each.upper()}_" for each in EXPORTERS))
 
 
 def is_wanted(option: bool | None, variables: Mapping[str, str]) -> bool:
