@@ -311,7 +311,7 @@ def test_the_slow_rung_is_judged(benign: float, punished: float, verdicts: list[
     made_up = {ladder.BENIGN: benign, ladder.PUNISHING: punished}
     weights = {
         world: np.stack(
-            [np.full((4, marks), slow), np.full((4, marks), 1.0 - slow), np.zeros((4, marks))], -1
+            [np.full((5, marks), slow), np.full((5, marks), 1.0 - slow), np.zeros((5, marks))], -1
         )
         for world, slow in made_up.items()
     }
@@ -323,12 +323,12 @@ def test_a_small_run_shows_both_worlds(tmp_path: Path) -> None:
     done: list[int] = []
     scale = Scale(runs=20, quick=True)
     experiment.measure(scale, tmp_path, done.append)
-    assert sum(done) == experiment.units(scale) == 8
+    assert sum(done) == experiment.units(scale) == 10
     section = experiment.section(tmp_path)
     assert [claim.verdict for claim in section.claims] == ["holds", "holds"]
     for panel in section.pictures[0].panels:
         assert np.sum([series.y for series in panel.series], axis=0) == pytest.approx(1.0)
-    assert experiment.extent(tmp_path) == "4 runs of 3,000 rounds in each world."
+    assert experiment.extent(tmp_path) == "5 runs of 3,000 rounds in each world."
 
 
 @pytest.mark.pages
