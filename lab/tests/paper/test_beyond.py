@@ -246,10 +246,10 @@ def test_the_family_is_broad_and_none_of_the_papers_instances() -> None:
 @pytest.mark.pages
 def test_it_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sticky, "HORIZON", 2_000)  # a tenth of it in the quick version
-    experiment, scale = sticky.Sticky(), Scale(runs=4, quick=True)
+    experiment, scale = sticky.Sticky(), Scale(runs=5, quick=True)
     done: list[int] = []
     experiment.measure(scale, tmp_path, done.append)
-    assert sum(done) == experiment.units(scale) == 3 * 2 * 7 * 4 * 200
+    assert sum(done) == experiment.units(scale) == 3 * 2 * 7 * 5 * 200
     section = experiment.section(tmp_path)
     claims = {claim.id: claim for claim in section.claims}
     assert claims["sticky-bound"].verdict == "holds"
