@@ -10,7 +10,7 @@ import pytest
 
 from support.once import fits_folder, made_once
 
-RUNS = "2"
+RUNS = "5"  # as many as a verdict takes
 
 
 class Quick(NamedTuple):

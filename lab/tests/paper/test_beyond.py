@@ -220,13 +220,13 @@ def test_a_small_run_is_recorded_once_and_scored_as_the_family_is(tmp_path: Path
     cells = experiment.regrets(tmp_path)
     logs = held_out.log_ratios(cells, Ladder())
     for place, instance in enumerate(family(3, held_out.SEED)):
-        runs = 4 * max(1, 10_000 // instance.horizon)
+        runs = 5 * max(1, 10_000 // instance.horizon)
         scored = score(Ladder(), [instance], runs, seed=place)
         assert scored.mean == pytest.approx(np.exp(logs[place]), rel=1e-12)
     section = experiment.section(tmp_path)
     assert [row[0] for row in section.tables[0].rows] == list(held_out.POLICIES.values())
     assert section.tables[0].rows[0][1].startswith("1.000 (1.00 to 1.00)")
-    assert "4 runs of 30,000 rounds" in experiment.extent(tmp_path)
+    assert "5 runs of 30,000 rounds" in experiment.extent(tmp_path)
 
 
 def test_the_family_is_broad_and_none_of_the_papers_instances() -> None:

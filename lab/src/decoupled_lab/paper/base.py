@@ -21,7 +21,15 @@ from decoupled.environments import Adversary, Alternating
 from decoupled.policies.warmup import form
 from decoupled.simulation import BLOCKS, PLAN_FILE, RESULTS_FILE, Plan, Results, run_block, run_plan
 
-from ..report.claims import Claim, Measure, judged_above, judged_below, judged_within, not_judged
+from ..report.claims import (
+    LEAST_RUNS,
+    Claim,
+    Measure,
+    judged_above,
+    judged_below,
+    judged_within,
+    not_judged,
+)
 from ..report.page import Section
 
 Advance: TypeAlias = Callable[[int], None]  # takes the number of finished units of work
@@ -44,9 +52,9 @@ class Scale(NamedTuple):
         """The number of runs, but at most `quick` in the quick version; for slow experiments."""
         return min(self.runs, quick) if self.quick else self.runs
 
-    def fewer(self, part: int, least: int = 4) -> int:
-        """A fraction of the runs, for experiments that need fewer; at least some of them, if there are as many."""
-        return max(min(least, self.runs), self.runs // part)
+    def fewer(self, part: int) -> int:
+        """A fraction of the runs, for experiments that need fewer; at least as many as a verdict takes, if there are so many."""
+        return max(min(LEAST_RUNS, self.runs), self.runs // part)
 
 
 class PaperExperiment:

@@ -14,7 +14,7 @@ from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy
 from decoupled.simulation import Plan, Results, make_plan
 
-from ..report.claims import LEAST_RUNS, Claim, mean_of
+from ..report.claims import Claim, mean_of
 from ..report.page import Section
 from .base import Advance, Recorded, Scale, Simulated, judge, told
 from .setup import regret_picture, regret_table
@@ -78,7 +78,7 @@ class Rungs(Recorded):
 
     def runs(self, scale: Scale) -> int:
         """A learner in Python takes longer than a simulation."""
-        return scale.fewer(10, LEAST_RUNS)
+        return scale.fewer(10)
 
     def units(self, scale: Scale) -> int:
         return len(WORLDS) * self.runs(scale)

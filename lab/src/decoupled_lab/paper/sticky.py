@@ -11,7 +11,7 @@ from decoupled.plots import NAMES, Panel, Picture
 from decoupled.policies import FTPL, CoupledTsallisINF, Ladder, Policy, TsallisINF
 from decoupled.simulation import Plan, Results, Traffic, make_plan
 
-from ..report.claims import LEAST_RUNS, Claim, mean_of, ratio_of
+from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory.bounds import switches as bound_on_switches
 from .base import Scale, Simulated, judge, told
@@ -51,7 +51,7 @@ class Sticky(Simulated):
         horizon = HORIZON // 10 if scale.quick else HORIZON
         return {
             f"{title}; {keys} {how}": make_plan(
-                policies, world, horizon, scale.fewer(part, LEAST_RUNS), scale.seed, "log", traffic=traffic
+                policies, world, horizon, scale.fewer(part), scale.seed, "log", traffic=traffic
             )
             for title, world in worlds(horizon).items()
             for keys, part in ((ONE, 10), (MANY, 20))
