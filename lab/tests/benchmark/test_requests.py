@@ -11,7 +11,7 @@ import decoupled as dc
 from decoupled_lab.benchmark import requests
 from decoupled_lab.benchmark.entry import read
 from decoupled_lab.benchmark.loading import Source
-from decoupled_lab.benchmark.peers import Coins, Linear, Looking, ParetoBandit, player
+from decoupled_lab.benchmark.peers import Linear, Looking, ParetoBandit, coin, player
 from decoupled_lab.benchmark.run import run
 from decoupled_lab.benchmark.suite import SECOND, Size
 
@@ -129,7 +129,7 @@ def test_a_ridge_regression_plays_as_it_is_defined(rule: ParetoBandit) -> None:
     draw = np.random.default_rng(0)
     features = draw.normal(size=(300, 3))
     seeds = np.random.SeedSequence(0).spawn(2)
-    playing, twin = Linear(rule, 1.0, features, 3, seeds[0], Coins(1.0, seeds[1])), Definition(rule, 3)
+    playing, twin = Linear(rule, 1.0, features, 3, seeds[0], coin(1.0, seeds[1])), Definition(rule, 3)
     forced = [0] * rule.burn_in + [1] * rule.burn_in + [2] * rule.burn_in
     first, scored = list(forced), 0
     for t in range(200):

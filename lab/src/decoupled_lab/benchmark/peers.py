@@ -1,9 +1,9 @@
 """Who plays the suite `decoupled-2`: learners of the package, and what is known from elsewhere, each as a player of one run."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Never, Protocol
+from typing import Any, Never
 
 import numpy as np
 
@@ -12,19 +12,6 @@ from decoupled.base import Floats, number_in
 from decoupled.environments import ContextTable
 from decoupled.errors import ParameterError, UnsupportedError
 from decoupled.policies import Policy
-
-
-class Player(Protocol):
-    """Who plays a run."""
-
-    def decide(self, row: int) -> tuple[int, int | None]:
-        """The arm that is served to the request in this row of the table, and the arm that is looked at, if any is."""
-
-    def observe(self, told: float, true: float, labelled: bool) -> None:
-        """Learn what is told of the arm looked at. If `labelled`, who has no labels of its own takes the true loss instead."""
-
-    def add_arm(self) -> None:
-        """Another arm is there from now on."""
 
 
 class Peer(Policy, kind="peer"):
@@ -110,10 +97,10 @@ class Learning:
 
     def __init__(
         self, policy: Policy, names: Sequence[str], contexts: Sequence[Mapping[str, Any]], arms: int,
-        seed: np.random.SeedSequence, labels: dc.Labels | None, coins: "Coins",
+        seed: np.random.SeedSequence, labels: dc.Labels | None, looks: Callable[[], bool],
     ) -> None:  # fmt: skip
         self.policy, self.names, self.contexts = policy, tuple(names), contexts
-        self.arms, self.seed, self.labels, self.coins = arms, seed, labels, coins
+        self.arms, self.seed, self.labels, self.looks = arms, seed, labels, looks
         self.learners: dict[tuple[object, ...], Any] = {}
         self.asked: tuple[Any, dc.Decision]
 
@@ -125,7 +112,7 @@ class Learning:
             [seed] = self.seed.spawn(1)
             self.learners[key] = self.policy.start(list(range(self.arms)), seed, labels=self.labels)
         learner, told = self.learners[key], {"context": context} if self.policy.contextual else {}
-        look = self.coins.look()
+        look = self.looks()
         if not look and not self.policy.coupled:
             return learner.exploit(**told).exploit, None
         decision = learner.decide(**told)
@@ -136,7 +123,7 @@ class Learning:
         return decision.exploit, decision.explore
 
     def observe(self, told: float, true: float, labelled: bool) -> None:
-        """Learn what is told."""
+        """Learn what is told; if `labelled`, who has no labels of its own takes the true loss instead."""
         learner, decision = self.asked
         if self.labels is None:
             learner.observe(decision, true if labelled else told)
@@ -157,9 +144,9 @@ class Linear:
 
     def __init__(
         self, rule: ParetoBandit, from_reward: float, features: Floats, arms: int,
-        seed: np.random.SeedSequence, coins: "Coins",
+        seed: np.random.SeedSequence, looks: Callable[[], bool],
     ) -> None:  # fmt: skip
-        self.rule, self.from_reward, self.features, self.coins = rule, from_reward, features, coins
+        self.rule, self.from_reward, self.features, self.looks = rule, from_reward, features, looks
         self.draws = np.random.Generator(np.random.PCG64(seed))
         size = features.shape[1]
         self.round, self.asked = 0, (0, 0)
@@ -183,7 +170,7 @@ class Linear:
             arm = int(best[0] if len(best) == 1 else self.draws.choice(best))
         self.round += 1
         self.played[arm] = self.round
-        if not self.coins.look():
+        if not self.looks():
             return arm, None
         self.due[arm] = max(0, self.due[arm] - 1)
         self.asked = arm, row
@@ -212,15 +199,10 @@ class Linear:
         self.due = np.append(self.due, self.rule.burn_in)
 
 
-class Coins:
+def coin(share: float, seed: np.random.SeedSequence) -> Callable[[], bool]:
     """Whether to look, round by round: always, or by a seeded coin."""
-
-    def __init__(self, share: float, seed: np.random.SeedSequence) -> None:
-        self.share, self._draws = share, np.random.Generator(np.random.PCG64(seed))
-
-    def look(self) -> bool:
-        """Toss it."""
-        return self.share == 1.0 or bool(self._draws.random() < self.share)
+    draws = np.random.Generator(np.random.PCG64(seed))
+    return lambda: share == 1.0 or bool(draws.random() < share)
 
 
 def features_of(rule: Any, table: ContextTable) -> Floats:
@@ -234,22 +216,20 @@ def features_of(rule: Any, table: ContextTable) -> Floats:
 def player(
     policy: Policy, table: ContextTable, contexts: Sequence[Mapping[str, Any]], arms: int,
     seed: np.random.SeedSequence, labels: dc.Labels | None, priced: bool,
-) -> Player:  # fmt: skip
+) -> Learning | Linear:  # fmt: skip
     """Who plays a run for a policy, from this number of arms on."""
-    share = 1.0
-    if isinstance(policy, Looking):
-        share = policy.share if priced else 1.0
-        policy = policy.policy
+    share = policy.share if priced and isinstance(policy, Looking) else 1.0
+    policy = policy.policy if isinstance(policy, Looking) else policy
     own, tossed = seed.spawn(2)
-    coins = Coins(share, tossed)
+    looks = coin(share, tossed)
     if isinstance(policy, dc.baselines.LinUCB):
         rule = ParetoBandit(policy.alpha, 1.0, policy.ridge, burn_in=0)
         # On losses, as in the package: the reward is minus the loss.
-        return Linear(rule, 0.0, features_of(policy, table), arms, own, coins)
+        return Linear(rule, 0.0, features_of(policy, table), arms, own, looks)
     if isinstance(policy, ParetoBandit):
         return Linear(
-            policy, 1.0, features_of(dc.baselines.LinUCB(["segment"], ["x"]), table), arms, own, coins
+            policy, 1.0, features_of(dc.baselines.LinUCB(["segment"], ["x"]), table), arms, own, looks
         )
     if isinstance(policy, dc.baselines.PerSegment):
-        return Learning(policy.policy, policy.segments, contexts, arms, own, None, coins)
-    return Learning(policy, (), contexts, arms, own, labels, coins)
+        return Learning(policy.policy, policy.segments, contexts, arms, own, None, looks)
+    return Learning(policy, (), contexts, arms, own, labels, looks)
