@@ -3,6 +3,7 @@
 import os
 import shutil
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -234,7 +235,7 @@ class SqliteStore(Store):
                 if self.connection.readonly("main"):  # SQLite itself reports this at the first write
                     raise apsw.ReadOnlyError("the file is read-only")
                 new = self.connection.pragma("journal_mode") != "wal"
-                self.connection.pragma("journal_mode", "wal")
+                self._use_log()
                 self.connection.pragma("synchronous", self._synchronous)
                 if new or self.connection.pragma("user_version") != HAS_LOG:
                     self._mark(HAS_LOG)
@@ -245,6 +246,19 @@ class SqliteStore(Store):
             self.connection.close()
             raise
         self._file, self._log, self._log_size = _identity(self.path), _identity(f"{self.path}-wal"), 0
+
+    def _use_log(self) -> None:
+        """Switch to a log. Of programs that do so at once, SQLite refuses some without waiting."""
+        end = time.monotonic() + self.busy_timeout / 1000.0
+        while True:
+            try:
+                self.connection.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _mark(self, version: int) -> None:
         """Note in the file itself whether it has a log, without which it must not be opened."""
