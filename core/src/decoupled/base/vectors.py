@@ -57,7 +57,7 @@ def hash_text(text: str, numbers: int = 16) -> list[float]:
     """A text as a few numbers, without a model: its groups of 3, 4 and 5 characters, hashed, counted and projected.
 
     Texts that share words and endings are close, whatever they mean. Case and spaces do not count, nor does what follows
-    after 10,000 characters. The hash is fixed, so the numbers are the same everywhere.
+    after 10,000 characters. The hash is fixed, so machines agree up to rounding, the last of six decimals.
 
     Args:
         text: the text.
