@@ -130,19 +130,22 @@ def default_of(value: Any) -> str:
 
 
 def mirror_keys(page: str) -> str:
-    """The keys of a mirror's file that are no options, from the classes that read it."""
+    """The keys of a mirror's file that are no options, from the comments of the classes that read it."""
     options = {each.key for each in MIRROR} | {"key", "folder"}
     rows = []
     for place, kind in TABLES.items():
-        meanings = dict(
-            re.findall(r"^    (\w+): ((?:.+\n?(?:^ {8}.*\n?)*))", inspect.getdoc(kind) or "", re.M)
-        )
+        source = inspect.getsource(kind)
+        meanings = {
+            name: " ".join((above + beside).replace("#", "").split()).removesuffix(".") + "."
+            for above, name, beside in re.findall(
+                r"^((?:    # .*\n)*)    (\w+): .*?(?:  (# .*))?$", source, re.M
+            )
+        }
         for name, field in kind.model_fields.items():
             key = field.alias or name
             table = f"{place}{key}." in TABLES
             if f"{place}{key}" not in options and not table:
-                meaning = " ".join(meanings[name].split())
-                rows.append(f"| `{place}{key}` | {default_of(field.default)} | {meaning} |")
+                rows.append(f"| `{place}{key}` | {default_of(field.default)} | {meanings[name]} |")
     return "\n".join(("| key | default | what it sets |", "|---|---|---|", *rows))
 
 

@@ -96,7 +96,7 @@ Headers: TypeAlias = dict[Token, Annotated[Text, AfterValidator(_header_value)]]
 
 
 class TableConfig(BaseModel):
-    """A table of the file. A key that it does not have is refused."""
+    """A table of the file. A key that it does not have is refused. The comments of keys are their rows in docs/settings.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -109,35 +109,24 @@ def first_problem(error: ValidationError, place: str = "") -> str:
 
 
 class ArmConfig(TableConfig):
-    """One upstream.
+    """One upstream."""
 
-    Attributes:
-        name: the name of the arm.
-        url: its address; a path in it is put before the path of each request.
-        headers: headers to add to each request; `${NAME}` is the environment variable NAME.
-        pass_credentials: names of headers with clients' credentials that this arm may get.
-        preserve_host: send the `Host` of the client, not that of `url`.
-        fields: fields to set in JSON bodies, `json` in the file, so that arms may share an upstream.
-        cost: the cost of a call whose answer does not state it, for the loss and the budget.
-        cost_header: the header of an answer that states its cost.
-        prices: the price of a million of each field of an answer's `usage`, such as "completion_tokens".
-        ceiling: the most that a call costs, which a budget sets aside for a copy until its price is known; `cost` by default.
-        timeout: seconds without a byte of the answer after which a call has failed.
-        health: a path that answers with 2xx while the arm is well; without it, the arm is down while the mirror
-            cannot connect to it.
-    """
-
-    name: Text
-    url: Url
-    headers: Headers = {}
+    name: Text  # the name of the arm
+    url: Url  # its address; a path in it is put before the path of each request
+    headers: Headers = {}  # headers to add to each request; `${NAME}` is the environment variable NAME
+    # names of headers with clients' credentials that this arm may get
     pass_credentials: tuple[Token, ...] = ()
-    preserve_host: StrictBool = False
+    preserve_host: StrictBool = False  # send the `Host` of the client, not that of `url`
+    # fields to set in JSON bodies, `json` in the file, so that arms may share an upstream
     fields: dict[str, JsonValue] = Field(default={}, alias="json")
-    cost: Amount = 0.0
-    cost_header: Token | None = None
+    cost: Amount = 0.0  # the cost of a call whose answer does not state it, for the loss and the budget
+    cost_header: Token | None = None  # the header of an answer that states its cost
+    # the price of a million of each field of an answer's `usage`, such as "completion_tokens"
     prices: dict[Text, Amount] = {}
+    # the most that a call costs, which a budget sets aside for a copy until its price is known; `cost` by default
     ceiling: Amount | None = None
-    timeout: Seconds = 60.0
+    timeout: Seconds = 60.0  # seconds without a byte of the answer after which a call has failed
+    # a path that answers with 2xx while the arm is well; without it, the arm is down while the mirror cannot connect to it
     health: Annotated[str, Field(pattern="^/[!-~]*$")] | None = None
 
     @property
@@ -152,56 +141,36 @@ class ArmConfig(TableConfig):
 
 
 class ExperimentConfig(TableConfig):
-    """The experiment that learns; see the settings of an experiment of the service.
+    """The experiment that learns; see the settings of an experiment of the service."""
 
-    Attributes:
-        name: the name of the experiment.
-        policy: the policy; `Ladder` by default.
-        deadline_seconds: seconds within which the loss of a copy must arrive; later ones are left out.
-        seed: the seed of the draws, for tests.
-        keep_days: days for which the embedded store keeps the log; 0 keeps it forever.
-    """
-
-    name: Text = "mirror"
+    name: Text = "mirror"  # the name of the experiment
+    # the policy; `Ladder` by default
     policy: Annotated[dict[str, Any], BeforeValidator(_policy)] = {"name": "Ladder"}
+    # seconds within which the loss of a copy must arrive; later ones are left out
     deadline_seconds: Annotated[Seconds, Field(le=1e9)] = 3600.0
-    seed: Natural | None = None
-    keep_days: Amount = 30.0
+    seed: Natural | None = None  # the seed of the draws, for tests
+    keep_days: Amount = 30.0  # days for which the embedded store keeps the log; 0 keeps it forever
 
 
 class CopyConfig(TableConfig):
-    """What is mirrored, and how much of it is held.
+    """What is mirrored, and how much of it is held."""
 
-    Attributes:
-        share: the share of the repeatable requests that are mirrored.
-        repeat: requests that are safe to send twice, such as "POST /v1/search"; `*` stands for anything.
-        skip: exceptions to `repeat`; case and a trailing slash do not matter.
-        dry_run_header: a request with this header may be sent twice, whatever its method, unless its value is 0,
-            false, no, off or empty.
-        headers: headers to add to the copies, such as one that marks a dry run.
-        arm_header: a header of served answers that names their arm, such as "X-Decoupled-Arm"; none by default.
-        credentials: more headers to treat as credentials.
-        body_limit: bytes of a request; a longer one is served and not mirrored.
-        answer_limit: bytes kept of an answer; longer ones are cut for judges.
-        queue: how many copies may be waiting for their answer or their judge.
-        queue_bytes: how many bytes they may hold together.
-        concurrency: how many copies may be in flight, over all arms.
-        timeout: seconds that a copy may take.
-    """
-
-    share: Share = 0.05
+    share: Share = 0.05  # the share of the repeatable requests that are mirrored
+    # requests that are safe to send twice, such as "POST /v1/search"; `*` stands for anything
     repeat: tuple[Text, ...] = SAFE
-    skip: tuple[Text, ...] = ()
+    skip: tuple[Text, ...] = ()  # exceptions to `repeat`; case and a trailing slash do not matter
+    # a request with this header may be sent twice, whatever its method, unless its value is 0, false, no, off or empty
     dry_run_header: Token | None = None
-    headers: Headers = {}
+    headers: Headers = {}  # headers to add to the copies, such as one that marks a dry run
+    # a header of served answers that names their arm, such as "X-Decoupled-Arm"; none by default
     arm_header: Annotated[Token, Field(pattern="^[Xx]-")] | None = None
-    credentials: tuple[Token, ...] = ()
-    body_limit: Natural = MIB
-    answer_limit: Natural = MIB
-    queue: Count = 1_000
-    queue_bytes: Count = 64 * MIB
-    concurrency: Count = 16
-    timeout: Seconds = 30.0
+    credentials: tuple[Token, ...] = ()  # more headers to treat as credentials
+    body_limit: Natural = MIB  # bytes of a request; a longer one is served and not mirrored
+    answer_limit: Natural = MIB  # bytes kept of an answer; longer ones are cut for judges
+    queue: Count = 1_000  # how many copies may be waiting for their answer or their judge
+    queue_bytes: Count = 64 * MIB  # how many bytes they may hold together
+    concurrency: Count = 16  # how many copies may be in flight, over all arms
+    timeout: Seconds = 30.0  # seconds that a copy may take
 
     @model_validator(mode="after")
     def _can_be_read(self) -> Self:
@@ -226,17 +195,11 @@ class CopyConfig(TableConfig):
 
 
 class StickyConfig(TableConfig):
-    """Where the key of a request is, by which it is served by the same arm again. Exactly one place is given.
+    """Where the key of a request is, by which it is served by the same arm again. Exactly one place is given."""
 
-    Attributes:
-        header: the name of a header.
-        cookie: the name of a cookie.
-        body: a field of a JSON body, `json` in the file, such as "user.id". Bodies longer than `mirror.body_limit` are not
-            looked at.
-    """
-
-    header: Token | None = None
-    cookie: Token | None = None
+    header: Token | None = None  # the name of a header
+    cookie: Token | None = None  # the name of a cookie
+    # a field of a JSON body, `json` in the file, such as "user.id". Bodies longer than `mirror.body_limit` are not looked at.
     body: Dotted | None = Field(default=None, alias="json")
 
     @model_validator(mode="after")
@@ -251,26 +214,19 @@ def _check_place(places: tuple[object, ...], names: str, example: str) -> None:
 
 
 class FieldConfig(TableConfig):
-    """Where a field of the context of a request is. Exactly one place is given.
+    """Where a field of the context of a request is. Exactly one place is given."""
 
-    Attributes:
-        header: the name of a header.
-        body: a field of a JSON body, `json` in the file, such as "model.name". Bodies longer than `mirror.body_limit` are
-            not looked at.
-        path: a part of the path, 1 for the first; 0 for all of it.
-        method: true for the method.
-        python: "module:function", a function of the request that returns the value; the module may be beside the
-            configuration.
-        timeout: seconds that a request waits for the function; after that the field is missing.
-        type: "text", "number", "boolean", or "vector": a text or an embedding, by a policy with `vectors`.
-    """
-
-    header: Token | None = None
+    header: Token | None = None  # the name of a header
+    # a field of a JSON body, `json` in the file, such as "model.name". Bodies longer than `mirror.body_limit` are not looked
+    # at.
     body: Dotted | None = Field(default=None, alias="json")
-    path: Natural | None = None
-    method: StrictBool = False
+    path: Natural | None = None  # a part of the path, 1 for the first; 0 for all of it
+    method: StrictBool = False  # true for the method
+    # "module:function", a function of the request that returns the value; the module may be beside the configuration
     python: Text | None = None
+    # seconds that a request waits for the function; after that the field is missing
     timeout: Seconds = 0.05
+    # "text", "number", "boolean", or "vector": a text or an embedding, by a policy with `vectors`
     type: FieldType = "text"
 
     @model_validator(mode="after")
@@ -305,56 +261,38 @@ class TermConfig(TableConfig):
 
 
 class JudgeConfig(TableConfig):
-    """Who judges the answer to a copy: a function in Python, an address, or a model.
+    """Who judges the answer to a copy: a function in Python, an address, or a model."""
 
-    Attributes:
-        python: "module:function"; the module may be beside the configuration.
-        url: the address to which both answers are posted; for a model, the base URL of its OpenAI-style API.
-        model: the model that compares both answers; it is not told which arms gave them.
-        rubric: what makes a good answer, for the model.
-        rubric_file: a file with the rubric.
-        order: "random" for one call with the answers in random order; "both" for two calls with the order swapped.
-        repeats: how often the model is asked; the loss is the mean.
-        key_env: the environment variable with the key of the model's API.
-        fields: more fields of the call to the model, `json` in the file, such as "temperature".
-        shown: how many characters of the request, and of each answer, the model sees.
-        prices: the price of a million of each field of the `usage` that the model states.
-        cost_header: the header with the cost of a call to the model.
-        cost: the cost of a call that states none.
-        ceiling: the most that a call costs, which a budget sets aside until its price is known; `cost` by default.
-        self_judging: whether a model may judge its own answers as an arm.
-        sample: a file with a request and two answers for `--check`, as a judge over HTTP gets them; a chat by default.
-        alone: whether it only sees the answer to the copy, not the served one.
-        headers: headers to add to the POST; `${NAME}` is the environment variable NAME.
-        weight: the weight in the loss.
-        timeout: seconds for one attempt.
-        attempts: how often to try, with growing waits in between.
-        concurrency: how many verdicts may be awaited at a time.
-        otherwise: the loss if the judge gives none after all attempts; by default the copy is left out.
-    """
-
-    python: Text | None = None
+    python: Text | None = None  # "module:function"; the module may be beside the configuration
+    # the address to which both answers are posted; for a model, the base URL of its OpenAI-style API
     url: Url | None = None
-    model: Text | None = None
-    rubric: Text | None = None
-    rubric_file: Text | None = None
+    model: Text | None = None  # the model that compares both answers; it is not told which arms gave them
+    rubric: Text | None = None  # what makes a good answer, for the model
+    rubric_file: Text | None = None  # a file with the rubric
+    # "random" for one call with the answers in random order; "both" for two calls with the order swapped
     order: Literal["random", "both"] = "random"
-    repeats: Annotated[Count, Field(le=100)] = 1
+    repeats: Annotated[Count, Field(le=100)] = 1  # how often the model is asked; the loss is the mean
+    # the environment variable with the key of the model's API
     key_env: Annotated[Text, AfterValidator(_variable)] | None = None
+    # more fields of the call to the model, `json` in the file, such as "temperature"
     fields: dict[str, JsonValue] = Field(default={}, alias="json")
-    shown: Count = 20_000
+    shown: Count = 20_000  # how many characters of the request, and of each answer, the model sees
+    # the price of a million of each field of the `usage` that the model states
     prices: dict[Text, Amount] = {}
-    cost_header: Token | None = None
-    cost: Amount = 0.0
+    cost_header: Token | None = None  # the header with the cost of a call to the model
+    cost: Amount = 0.0  # the cost of a call that states none
+    # the most that a call costs, which a budget sets aside until its price is known; `cost` by default
     ceiling: Amount | None = None
-    self_judging: StrictBool = False
+    self_judging: StrictBool = False  # whether a model may judge its own answers as an arm
+    # a file with a request and two answers for `--check`, as a judge over HTTP gets them; a chat by default
     sample: Text | None = None
-    alone: StrictBool = False
-    headers: Headers = {}
-    weight: Amount = 1.0
-    timeout: Seconds = 30.0
-    attempts: Count = 3
-    concurrency: Count = 8
+    alone: StrictBool = False  # whether it only sees the answer to the copy, not the served one
+    headers: Headers = {}  # headers to add to the POST; `${NAME}` is the environment variable NAME
+    weight: Amount = 1.0  # the weight in the loss
+    timeout: Seconds = 30.0  # seconds for one attempt
+    attempts: Count = 3  # how often to try, with growing waits in between
+    concurrency: Count = 8  # how many verdicts may be awaited at a time
+    # the loss if the judge gives none after all attempts; by default the copy is left out
     otherwise: Share | None = None
 
     @model_validator(mode="after")
@@ -403,27 +341,16 @@ def _origin(url: str) -> tuple[object, ...]:
 
 
 class LossConfig(TableConfig):
-    """The loss of an answer: the weighted mean of its parts, each in [0, 1].
+    """The loss of an answer: the weighted mean of its parts, each in [0, 1]."""
 
-    Attributes:
-        status: the weight of 1 for a bad status, 0 for others.
-        bad_status: the lowest status that is bad.
-        good_status: statuses above it that are not bad.
-        latency: seconds to the first byte of the answer.
-        duration: seconds to its last byte.
-        bytes: the size of the answer.
-        cost: the cost of a call to the arm.
-        judge: who judges the answer.
-    """
-
-    status: Amount = 0.0
-    bad_status: Status = 400
-    good_status: tuple[Status, ...] = (404, 429)
-    latency: TermConfig | None = None
-    duration: TermConfig | None = None
-    bytes: TermConfig | None = None
-    cost: TermConfig | None = None
-    judge: JudgeConfig | None = None
+    status: Amount = 0.0  # the weight of 1 for a bad status, 0 for others
+    bad_status: Status = 400  # the lowest status that is bad
+    good_status: tuple[Status, ...] = (404, 429)  # statuses above it that are not bad
+    latency: TermConfig | None = None  # seconds to the first byte of the answer
+    duration: TermConfig | None = None  # seconds to its last byte
+    bytes: TermConfig | None = None  # the size of the answer
+    cost: TermConfig | None = None  # the cost of a call to the arm
+    judge: JudgeConfig | None = None  # who judges the answer
 
     @model_validator(mode="after")
     def _has_weight(self) -> Self:
@@ -434,31 +361,21 @@ class LossConfig(TableConfig):
 
 
 class LabelsConfig(TableConfig):
-    """Some answers are labelled by somebody who knows, so that what is learned is true for any judge. See `decoupled.Labels`.
+    """Some answers are labelled by somebody who knows, so that what is learned is true for any judge. See `decoupled.Labels`."""
 
-    Attributes:
-        share: the probability with which a decision asks for a label.
-        first: this many decisions want one at the start.
-        deadline: after this many newer decisions a label no longer counts.
-        missing: the loss that a label counts as if it never comes.
-        to: who labels: "console" for people, an address that takes both answers by POST as a judge does, or
-            "module:function".
-        redact: what removes private data before answers are kept or sent: "module:function", a function of a text that
-            returns a text, or a list of patterns.
-        keep_days: for how many days answers are kept for people.
-        headers: headers to add to the POST; `${NAME}` is the environment variable NAME.
-        timeout: seconds for one call.
-    """
-
-    share: Share = Labels.share
-    first: Natural = Labels.first
-    deadline: Count = Labels.deadline
-    missing: Share = Labels.missing
+    share: Share = Labels.share  # the probability with which a decision asks for a label
+    first: Natural = Labels.first  # this many decisions want one at the start
+    deadline: Count = Labels.deadline  # after this many newer decisions a label no longer counts
+    missing: Share = Labels.missing  # the loss that a label counts as if it never comes
+    # who labels: "console" for people, an address that takes both answers by POST as a judge does, or "module:function"
     to: Annotated[str, Field(pattern=r"^(console|https?://.+|[\w.]+:[\w.]+)$")] = "console"
+    # what removes private data before answers are kept or sent: "module:function", a function of a text that returns a text, or
+    # a list of patterns
     redact: Text | Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    # for how many days answers are kept for people
     keep_days: Annotated[Amount, Field(gt=0.0, le=365.0)] = 7.0
-    headers: Headers = {}
-    timeout: Seconds = 30.0
+    headers: Headers = {}  # headers to add to the POST; `${NAME}` is the environment variable NAME
+    timeout: Seconds = 30.0  # seconds for one call
 
     @model_validator(mode="after")
     def _holds(self) -> Self:
@@ -482,19 +399,12 @@ class LabelsConfig(TableConfig):
 
 
 class WebhookConfig(TableConfig):
-    """Who is told when it is decided which arm is best, and when the incumbent is released.
+    """Who is told when it is decided which arm is best, and when the incumbent is released."""
 
-    Attributes:
-        url: an address that takes a POST with JSON.
-        headers: headers to add; `${NAME}` is the environment variable NAME.
-        timeout: seconds for one attempt.
-        attempts: how often to try, with growing waits in between.
-    """
-
-    url: Url
-    headers: Headers = {}
-    timeout: Seconds = 10.0
-    attempts: Count = 10
+    url: Url  # an address that takes a POST with JSON
+    headers: Headers = {}  # headers to add; `${NAME}` is the environment variable NAME
+    timeout: Seconds = 10.0  # seconds for one attempt
+    attempts: Count = 10  # how often to try, with growing waits in between
 
 
 def _named_fields(fields: dict[str, FieldConfig]) -> dict[str, FieldConfig]:
@@ -503,56 +413,36 @@ def _named_fields(fields: dict[str, FieldConfig]) -> dict[str, FieldConfig]:
 
 
 class MirrorConfig(TableConfig):
-    """A whole configuration.
+    """A whole configuration."""
 
-    Attributes:
-        arms: the upstreams, two or more.
-        loss: what is learned.
-        mirror: what is mirrored.
-        experiment: the experiment that learns.
-        listen: the address of the proxy; port 0 for a free one.
-        sink: whether to take copies that another proxy makes, and to serve nobody.
-        console: the address of the console, the metrics and the decision service; it must be loopback.
-        store: the store of the embedded decision service.
-        service: the address of a decision service elsewhere, instead of a store.
-        key: the key of that service; `DECOUPLED_KEY` if it is None.
-        state_folder: the folder to write to, and that a relative path of the store starts from; `folder` if it is None.
-        clients: how many requests are served at a time; others are answered with 503.
-        client_timeout: seconds for which a client may send or read less than 4 KiB a second.
-        drain: seconds to finish open requests and queued copies at shutdown.
-        log_format: "text", or "json": one object a line.
-        webhook: who is told when something is decided; None for nobody.
-        labels: who labels some of the answers; nobody by default.
-        sticky: where the key of a request is, by which it is served by the same arm again; None for nowhere.
-        context: where the fields of a request's context are, by their names.
-        budget: the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the
-            answers to copies.
-        guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
-        folder: the folder of the file, which paths are relative to.
-    """
-
-    arms: tuple[ArmConfig, ...] = Field(alias="arm", min_length=2)
-    loss: LossConfig = LossConfig(status=1.0)
-    mirror: CopyConfig = CopyConfig()
-    experiment: ExperimentConfig = ExperimentConfig()
-    listen: tuple[str, int] = ("127.0.0.1", 8080)
-    sink: bool = False
+    arms: tuple[ArmConfig, ...] = Field(alias="arm", min_length=2)  # the upstreams, two or more
+    loss: LossConfig = LossConfig(status=1.0)  # what is learned
+    mirror: CopyConfig = CopyConfig()  # what is mirrored
+    experiment: ExperimentConfig = ExperimentConfig()  # the experiment that learns
+    listen: tuple[str, int] = ("127.0.0.1", 8080)  # the address of the proxy; port 0 for a free one
+    sink: bool = False  # whether to take copies that another proxy makes, and to serve nobody
+    # the address of the console, the metrics and the decision service; it must be loopback
     console: tuple[str, int] | None = ("127.0.0.1", 8081)
-    store: str = "mirror.db"
-    service: str | None = None
+    store: str = "mirror.db"  # the store of the embedded decision service
+    service: str | None = None  # the address of a decision service elsewhere, instead of a store
+    # the key of that service; `DECOUPLED_KEY` if it is None
     key: str | None = Field(default=None, repr=False)
+    # the folder to write to, and that a relative path of the store starts from; `folder` if it is None
     state_folder: Path | None = None
-    clients: int = 1_000
-    client_timeout: float = 60.0
-    drain: int = 30
-    log_format: LogFormat = "text"
-    webhook: WebhookConfig | None = None
-    labels: LabelsConfig | None = None
+    clients: int = 1_000  # how many requests are served at a time; others are answered with 503
+    client_timeout: float = 60.0  # seconds for which a client may send or read less than 4 KiB a second
+    drain: int = 30  # seconds to finish open requests and queued copies at shutdown
+    log_format: LogFormat = "text"  # "text", or "json": one object a line
+    webhook: WebhookConfig | None = None  # who is told when something is decided; None for nobody
+    labels: LabelsConfig | None = None  # who labels some of the answers; nobody by default
+    # where the key of a request is, by which it is served by the same arm again; None for nowhere
     sticky: StickyConfig | None = None
+    # where the fields of a request's context are, by their names
     context: Annotated[dict[str, FieldConfig], AfterValidator(_named_fields)] = {}
+    # the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the answers to copies.
     budget: dict[str, Any] = {}
-    guardrails: dict[str, Any] = {}
-    folder: Path = Path()
+    guardrails: dict[str, Any] = {}  # the guardrails, by the fields of `decoupled.Guardrails`
+    folder: Path = Path()  # the folder of the file, which paths are relative to
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

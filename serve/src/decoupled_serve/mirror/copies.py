@@ -27,33 +27,21 @@ _log = logging.getLogger("decoupled.mirror")
 
 @dataclass(slots=True)
 class Copy:
-    """A copy and how far it has come.
+    """A copy and how far it has come."""
 
-    Attributes:
-        decision: the decision whose explored arm gets the copy.
-        arm: that arm.
-        request: the request as that arm gets it.
-        shown: the request as a judge sees it, without credentials.
-        served: what the client got; None in a sink, which does not see it.
-        mirrored: what the arm answered; None as long as it has not.
-        sent: whether the arm was asked, and not by an earlier run.
-        cost: what its answer cost, 0 if nothing was sent; None as long as that is not known.
-        aside: what is set aside for it and its judge; None if there is no budget, or the price is known.
-        number: how many copies began before it.
-        label: whether its decision asks for a label, which the judge is not told.
-    """
-
-    decision: str
-    arm: str
-    request: Request
-    shown: Request
-    served: Answer | None
-    mirrored: Answer | None = None
-    sent: bool = False
+    decision: str  # the decision whose explored arm gets the copy
+    arm: str  # that arm
+    request: Request  # the request as that arm gets it
+    shown: Request  # the request as a judge sees it, without credentials
+    served: Answer | None  # what the client got; None in a sink, which does not see it
+    mirrored: Answer | None = None  # what the arm answered; None as long as it has not
+    sent: bool = False  # whether the arm was asked, and not by an earlier run
+    # what its answer cost, 0 if nothing was sent; None as long as that is not known
     cost: float | None = None
+    # what is set aside for it and its judge; None if there is no budget, or the price is known
     aside: Aside | None = None
-    number: int = 0
-    label: bool = False
+    number: int = 0  # how many copies began before it
+    label: bool = False  # whether its decision asks for a label, which the judge is not told
 
     @property
     def size(self) -> int:

@@ -41,27 +41,16 @@ class Refused(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A request.
+    """A request."""
 
-    Attributes:
-        method: such as "GET".
-        path: as it came, encoded.
-        target: the path and the query, as they came.
-        headers: with names in lower case, without trailers.
-        client: the address of the client, if it is known.
-        scheme: how the client reached the proxy.
-        length: the length of the body as declared.
-        chunked: whether the body comes in chunks instead.
-    """
-
-    method: str
-    path: bytes
-    target: bytes
-    headers: list[tuple[bytes, bytes]]
-    client: str | None
-    scheme: str
-    length: int
-    chunked: bool
+    method: str  # such as "GET"
+    path: bytes  # as it came, encoded
+    target: bytes  # the path and the query, as they came
+    headers: list[tuple[bytes, bytes]]  # with names in lower case, without trailers
+    client: str | None  # the address of the client, if it is known
+    scheme: str  # how the client reached the proxy
+    length: int  # the length of the body as declared
+    chunked: bool  # whether the body comes in chunks instead
 
     @property
     def has_body(self) -> bool:

@@ -31,18 +31,13 @@ T = TypeVar("T")
 
 
 class Judged(NamedTuple):
-    """What a judge says.
+    """What a judge says."""
 
-    Attributes:
-        loss: the loss of the mirrored answer, from 0 to 1; None if the judge has no opinion.
-        position: how it preferred what it saw first: 1 if that won, -1 if the other did, 0 for a tie, and the mean over
-            several calls; None if nobody knows.
-        cost: what judging cost.
-    """
-
-    loss: float | None
+    loss: float | None  # the loss of the mirrored answer, from 0 to 1; None if the judge has no opinion
+    # how it preferred what it saw first: 1 if that won, -1 if the other did, 0 for a tie, and the mean over several calls; None
+    # if nobody knows
     position: float | None = None
-    cost: float = 0.0
+    cost: float = 0.0  # what judging cost
 
 
 class BadVerdict(DecoupledError):  # noqa: N818

@@ -20,20 +20,15 @@ _log = logging.getLogger("decoupled.mirror")
 
 
 class Known(NamedTuple):
-    """What a verdict says.
+    """What a verdict says."""
 
-    Attributes:
-        text: the verdict as a sentence.
-        decided: the best arm and then the others, once that is decided; empty until then.
-        incumbent: the arm that is served until another is known to be better; None if there is none.
-        released: whether another is.
-        warning: that the judge alone would decide for another arm than labels do; None if it does not.
-    """
-
-    text: str
+    text: str  # the verdict as a sentence
+    # the best arm and then the others, once that is decided; empty until then
     decided: tuple[str, ...] = ()
+    # the arm that is served until another is known to be better; None if there is none
     incumbent: str | None = None
-    released: bool = False
+    released: bool = False  # whether another is
+    # that the judge alone would decide for another arm than labels do; None if it does not
     warning: str | None = None
 
 

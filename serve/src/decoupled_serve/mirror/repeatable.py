@@ -86,11 +86,6 @@ class Rule:
 class Repeatable:
     """The rules of a mirror. If in doubt, a request may not be sent twice.
 
-    Attributes:
-        repeat: requests that are safe to send twice.
-        skip: exceptions to them, in any case and with or without a slash at the end.
-        dry_run: a header that marks a request as harmless, whatever its method; None if there is none.
-
     >>> skip = Rule.parse("skip", "GET /logout", loosely=True)
     >>> rules = Repeatable((Rule.parse("repeat", "GET /*"),), (skip,), b"x-dry-run")
     >>> rules.allows("GET", b"/items", []), rules.allows("GET", b"/Logout/", []), rules.allows("GET", b"/a/../logout", [])
@@ -101,8 +96,9 @@ class Repeatable:
     False
     """
 
-    repeat: tuple[Rule, ...]
-    skip: tuple[Rule, ...]
+    repeat: tuple[Rule, ...]  # requests that are safe to send twice
+    skip: tuple[Rule, ...]  # exceptions to them, in any case and with or without a slash at the end
+    # a header that marks a request as harmless, whatever its method; None if there is none
     dry_run: bytes | None
 
     def allows(self, method: str, raw_path: bytes, headers: list[tuple[bytes, bytes]]) -> bool:

@@ -162,22 +162,17 @@ def experiment_name(name: str, value: object) -> str:
 
 
 class Kind(NamedTuple):
-    """A kind of value.
+    """A kind of value."""
 
-    Attributes:
-        metavar: the word for it in help texts; "" for a switch.
-        check: from what a TOML file holds to the value; raises an error with the given name.
-        parse: from the text of a flag or a variable to what a TOML file would hold. Text that cannot be parsed stays
-            text, and `check` refuses it.
-        locate: a value of a file, seen from the folder of the file.
-        show: a value in words, without secrets.
-    """
-
-    metavar: str
+    metavar: str  # the word for it in help texts; "" for a switch
+    # from what a TOML file holds to the value; raises an error with the given name
     check: Callable[[str, object], Any]
+    # from the text of a flag or a variable to what a TOML file would hold. Text that cannot be parsed stays text, and `check`
+    # refuses it.
     parse: Callable[[str], object] = str
+    # a value of a file, seen from the folder of the file
     locate: Callable[[Any, Path], Any] = lambda value, folder: value
-    show: Callable[[Any], str] = shown
+    show: Callable[[Any], str] = shown  # a value in words, without secrets
 
 
 def _parsed_switch(written: str) -> object:

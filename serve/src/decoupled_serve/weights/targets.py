@@ -106,14 +106,10 @@ class HaProxy(Target):
 
     It has its own weights again after a reload, so what it has is asked for and not remembered. Servers of the backend that
     are no upstreams of the experiment, such as retired arms, get nothing. Its backup servers stay as they are.
-
-    Args:
-        address: the path of its runtime socket, or HOST:PORT. Its level must be `admin`.
-        backend: the backend, whose servers have the names of the upstreams.
     """
 
-    address: str
-    backend: str
+    address: str  # the path of its runtime socket, or HOST:PORT. Its level must be `admin`.
+    backend: str  # the backend, whose servers have the names of the upstreams
 
     def current(self) -> dict[str, float] | None:
         """The shares of all servers of the backend."""
@@ -188,23 +184,15 @@ def weights_of(shares: Shares) -> dict[str, int]:
 
 @dataclass
 class Follower:
-    """Applies shares that have moved. While the service is away, the gateway keeps what it has.
+    """Applies shares that have moved. While the service is away, the gateway keeps what it has."""
 
-    Args:
-        look: asks the service for the shares.
-        target: the gateway.
-        threshold: how far a share may be from what the gateway has.
-        fallback: the shares for a gateway that has none while the service is away; None to wait for the service.
-        say: called with each change.
-        warn: called with a problem, once until it is over.
-    """
-
-    look: Callable[[], Shares]
-    target: Target
-    threshold: float
+    look: Callable[[], Shares]  # asks the service for the shares
+    target: Target  # the gateway
+    threshold: float  # how far a share may be from what the gateway has
+    # the shares for a gateway that has none while the service is away; None to wait for the service
     fallback: Shares | None
-    say: Callable[[str], None]
-    warn: Callable[[str], None]
+    say: Callable[[str], None]  # called with each change
+    warn: Callable[[str], None]  # called with a problem, once until it is over
     _away: bool = False
     _problems: tuple[str, ...] = ()
 

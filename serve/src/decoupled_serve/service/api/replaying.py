@@ -55,20 +55,14 @@ UNRANDOMISED = (
 
 
 class ForeignLog(NamedTuple):
-    """What can be learned from a log.
+    """What can be learned from a log."""
 
-    Attributes:
-        records: the explored arm, its propensity, its loss, its context as it is stored, what was judged and the probability
-            of a label, in the order of decisions.
-        rows: the rows of the log.
-        left_out: rows with a loss that could not explore every arm.
-        warnings: what its sender should know.
-    """
-
+    # the explored arm, its propensity, its loss, its context as it is stored, what was judged and the probability of a label,
+    # in the order of decisions
     records: list[ForeignRecord]
-    rows: int
-    left_out: int
-    warnings: list[str]
+    rows: int  # the rows of the log
+    left_out: int  # rows with a loss that could not explore every arm
+    warnings: list[str]  # what its sender should know
 
 
 def read(

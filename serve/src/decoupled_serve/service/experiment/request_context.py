@@ -21,20 +21,14 @@ class Trace(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The origin of a call.
+    """The origin of a call."""
 
-    Attributes:
-        request: the id of the request; None if it was none.
-        caller: "key ID", "address ADDRESS" for a service without keys, "command line", "program" for a call to
-            `DecisionService` itself, or "service" for what the service found by itself.
-        label: the label of the key, or the user of the command line.
-        trace: the place in a trace that the call belongs to; None if there is none.
-    """
-
-    request: str | None = None
+    request: str | None = None  # the id of the request; None if it was none
+    # "key ID", "address ADDRESS" for a service without keys, "command line", "program" for a call to `DecisionService` itself,
+    # or "service" for what the service found by itself
     caller: str = "program"
-    label: str = ""
-    trace: Trace | None = None
+    label: str = ""  # the label of the key, or the user of the command line
+    trace: Trace | None = None  # the place in a trace that the call belongs to; None if there is none
 
 
 ITSELF = Origin(caller="service")

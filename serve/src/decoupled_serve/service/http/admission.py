@@ -40,33 +40,24 @@ LEAST_RATE = 4_096
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits for one caller.
+    """The limits for one caller."""
 
-    Attributes:
-        connections: open at a time; beyond them, the one that waits for a request for longest is closed.
-        headers: bytes of a request's headers.
-        headers_seconds: seconds within which they must arrive.
-        body: bytes of a request's body.
-        body_seconds: seconds within which it must arrive, and in which a client must read some of its answer.
-        replay: bytes of a log that is replayed, which may arrive at `LEAST_RATE` after `body_seconds`.
-        rate: requests a second for each key, where each item of a batch counts as one; 0 for no limit.
-        burst: how many may come at once.
-        bad_keys: wrong keys a second from one address.
-        spool: bytes of exported logs on disk that are not sent yet. A tenant may have as much as is left for others.
-        export_seconds: seconds within which a client must read a log.
-    """
-
+    # open at a time; beyond them, the one that waits for a request for longest is closed
     connections: int = 10_000
-    headers: int = 65_536
-    headers_seconds: float = 20.0
-    body: int = 1_048_576
+    headers: int = 65_536  # bytes of a request's headers
+    headers_seconds: float = 20.0  # seconds within which they must arrive
+    body: int = 1_048_576  # bytes of a request's body
+    # seconds within which it must arrive, and in which a client must read some of its answer
     body_seconds: float = 30.0
+    # bytes of a log that is replayed, which may arrive at `LEAST_RATE` after `body_seconds`
     replay: int = 67_108_864
+    # requests a second for each key, where each item of a batch counts as one; 0 for no limit
     rate: float = 10_000.0
-    burst: float = 20_000.0
-    bad_keys: float = 5.0
+    burst: float = 20_000.0  # how many may come at once
+    bad_keys: float = 5.0  # wrong keys a second from one address
+    # bytes of exported logs on disk that are not sent yet. A tenant may have as much as is left for others.
     spool: int = 1 << 32
-    export_seconds: float = 600.0
+    export_seconds: float = 600.0  # seconds within which a client must read a log
 
 
 REPLAY = "/replay"  # a body that is too large for memory: it is written to a file as it arrives
