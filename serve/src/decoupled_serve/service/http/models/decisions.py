@@ -25,7 +25,9 @@ from .fields import (
     StickyKey,
     Tags,
     Whole,
+    left_out,
     one_rule,
+    told,
 )
 
 LONGEST_ID = 200
@@ -36,72 +38,60 @@ EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss ra
 class DecideIn(Model):
     """What to decide; an empty body asks for one decision with both arms."""
 
-    mode: Mode = Field(
-        default="both",
-        description="both: an arm to use and an arm to try. exploit: only an arm to use, which takes no "
+    mode: Mode = left_out(
+        "both: an arm to use and an arm to try. exploit: only an arm to use, which takes no "
         "feedback. explore: only an arm to try.",
+        default="both",
     )
-    count: Annotated[StrictInt, Field(ge=1, le=MOST_DECISIONS), Whole] | None = Field(
-        default=None,
-        description="The number of decisions, returned in a list; if left out: one decision, by itself.",
-        examples=[10],
+    count: Annotated[StrictInt, Field(ge=1, le=MOST_DECISIONS), Whole] | None = left_out(
+        "The number of decisions, returned in a list; if left out: one decision, by itself.", 10
     )
-    available: Annotated[list[Arm], Field(min_length=1)] | None = Field(
-        default=None,
-        description="The arms that are available now; if left out: all.",
-        examples=[["a", "b"]],
+    available: Annotated[list[Arm], Field(min_length=1)] | None = left_out(
+        "The arms that are available now; if left out: all.", ["a", "b"]
     )
-    key: StickyKey | None = Field(
-        default=None,
-        description="A session or a user that should be served the same arm again; if left out: a fresh draw. It draws "
+    key: StickyKey | None = left_out(
+        "A session or a user that should be served the same arm again; if left out: a fresh draw. It draws "
         "`exploit` and nothing else. A string of 1 to 1,024 bytes in UTF-8, or a whole number, which is the same key as its "
         "digits. The setting `log_keys` of the experiment says how it is logged.",
-        examples=["session-17"],
+        "session-17",
     )
-    tags: Tags | None = Field(
-        default=None,
-        description="Stored with the decision, to filter by. They do not affect decisions.",
-        examples=[{"country": "de"}],
+    tags: Tags | None = left_out(
+        "Stored with the decision, to filter by. They do not affect decisions.", {"country": "de"}
     )
-    baseline: Annotated[dict[str, Number], Field(min_length=1)] | None = Field(
-        default=None,
-        description="The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. "
+    baseline: Annotated[dict[str, Number], Field(min_length=1)] | None = left_out(
+        "The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. "
         "They are stored with it and make evaluations less noisy; they change nothing that is drawn or learned.",
-        examples=[{"a": 0.3, "b": 0.5}],
+        {"a": 0.3, "b": 0.5},
     )
-    context: dict[str, ContextValue] | None = Field(
-        default=None,
-        description="What is known of the request before it is decided, by the fields that the experiment declares. It is "
+    context: dict[str, ContextValue] | None = left_out(
+        "What is known of the request before it is decided, by the fields that the experiment declares. It is "
         "stored with the decision, and a contextual policy learns from it. A vector is a text of any length or a list of numbers; "
         "what is stored of it is its projection, `prompt.0` and so on.",
-        examples=[{"subject": "law", "tokens": 312}],
+        {"subject": "law", "tokens": 312},
     )
-    advice: dict[str, Advice] | None = Field(
-        default=None,
-        description="What the advisers that the policy names would exploit: an arm, or probabilities by arm.",
-        examples=[{"router-v2": "a"}],
+    advice: dict[str, Advice] | None = left_out(
+        "What the advisers that the policy names would exploit: an arm, or probabilities by arm.",
+        {"router-v2": "a"},
     )
-    why: StrictBool = Field(
-        default=False, description="Also answer why a contextual policy drew `exploit`."
-    )
+    why: StrictBool = left_out("Also answer why a contextual policy drew `exploit`.", default=False)
 
 
 class WhyOut(BaseModel):
     """Why a contextual policy drew the arm that it exploits."""
 
-    rung: str = Field(description="The rung that drew it.", examples=["segments"])
-    segment: list[str | None] = Field(
-        description="The values that tell the segment apart, in the order of the policy's `segments`; null for what is not "
+    rung: str = told("The rung that drew it.", "segments")
+    segment: list[str | None] = told(
+        "The values that tell the segment apart, in the order of the policy's `segments`; null for what is not "
         "known. Texts are hashed if the experiment's `log_context` says so."
     )
-    weights: dict[str, float] = Field(description="The probability with which each rung was drawn.")
+    weights: dict[str, float] = told("The probability with which each rung was drawn.")
 
 
 class SendFeedback(BaseModel):
     """What to send back, and where."""
 
-    loss_of: Arm = Field(description="The explored arm: send the loss of this arm, and of no other.")
-    to: str = Field(description="PUT it here.", examples=["/v1/decisions/1f2e/feedback"])
+    loss_of: Arm = told("The explored arm: send the loss of this arm, and of no other.")
+    to: str = told("PUT it here.", "/v1/decisions/1f2e/feedback")
 
 
 class DecisionOut(BaseModel):
@@ -110,71 +100,60 @@ class DecisionOut(BaseModel):
     id: str
     experiment: str
     mode: Mode
-    exploit: Arm | None = Field(description="The arm to use. You suffer its loss, and never send it back.")
-    explore: Arm | None = Field(description="The arm to try. *Its* loss is the feedback.")
-    send_feedback: SendFeedback | None = Field(
-        description="Null if the decision takes no feedback (mode exploit)."
+    exploit: Arm | None = told("The arm to use. You suffer its loss, and never send it back.")
+    explore: Arm | None = told("The arm to try. *Its* loss is the feedback.")
+    send_feedback: SendFeedback | None = told("Null if the decision takes no feedback (mode exploit).")
+    propensity: float | None = told(
+        "The probability with which `explore` was drawn; null if only `weight` is known."
     )
-    propensity: float | None = Field(
-        description="The probability with which `explore` was drawn; null if only `weight` is known."
-    )
-    weight: float | None = Field(description="An unbiased estimate of 1 / propensity, which learning uses.")
+    weight: float | None = told("An unbiased estimate of 1 / propensity, which learning uses.")
     policy: str
-    state_version: int = Field(
-        description="The last row of the log that was part of the state it was drawn from."
-    )
+    state_version: int = told("The last row of the log that was part of the state it was drawn from.")
     made_at: str
     expires_at: str | None
     status: Status
-    loss: float | None = Field(
-        description="The loss of the explored arm that was applied; with labels, the label, null if none was "
-        "asked for."
+    loss: float | None = told(
+        "The loss of the explored arm that was applied; with labels, the label, null if none was asked for."
     )
     settled_at: str | None
-    drawn: Arm | None = Field(
-        description="The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it."
+    drawn: Arm | None = told(
+        "The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it."
     )
-    guard: str | None = Field(
-        description="The guardrail that chose `exploit`: pinned, holdout, floor, incumbent, cheapest or frozen; null if the policy did."
+    guard: str | None = told(
+        "The guardrail that chose `exploit`: pinned, holdout, floor, incumbent, cheapest or frozen; null if the policy did."
     )
-    limited_by: str | None = Field(
-        description="The part of the budget that kept this decision from exploring, so that its mode is exploit: share, "
+    limited_by: str | None = told(
+        "The part of the budget that kept this decision from exploring, so that its mode is exploit: share, "
         "rate, total or allowance; null if none did."
     )
-    tags: dict[str, str] = Field(
-        description="The tags that the caller attached.", examples=[{"country": "de"}]
+    tags: dict[str, str] = told("The tags that the caller attached.", {"country": "de"})
+    baseline: dict[str, float] | None = told(
+        "The losses that the caller predicted, by arm; null for none.", {"a": 0.3}
     )
-    baseline: dict[str, float] | None = Field(
-        description="The losses that the caller predicted, by arm; null for none.", examples=[{"a": 0.3}]
-    )
-    key: str | None = Field(
-        description="The key that drew `exploit`, as logged: its keyed hash, or its text if the experiment's "
+    key: str | None = told(
+        "The key that drew `exploit`, as logged: its keyed hash, or its text if the experiment's "
         "`log_keys` says so; null without a key, or if keys are not logged."
     )
-    context: dict[str, str | float | bool] | None = Field(
-        description="What was known of the request, by field; texts are hashed if the experiment's `log_context` says so; "
+    context: dict[str, str | float | bool] | None = told(
+        "What was known of the request, by field; texts are hashed if the experiment's `log_context` says so; "
         "null if nothing was.",
-        examples=[{"subject": "law", "tokens": 312.0}],
+        {"subject": "law", "tokens": 312.0},
     )
-    advice: dict[str, Arm | dict[str, float]] | None = Field(
-        description="What advisers said: an arm, or probabilities by arm; null for none.",
-        examples=[{"router-v2": "a"}],
+    advice: dict[str, Arm | dict[str, float]] | None = told(
+        "What advisers said: an arm, or probabilities by arm; null for none.", {"router-v2": "a"}
     )
-    label: bool = Field(description="Whether it asks for a label, the true loss.")
-    label_probability: float | None = Field(
-        description="The probability with which it did; null without labels."
-    )
-    judged: float | None = Field(
-        description="The judge's loss; null if nobody judged it. If it asks for a label, it is pending until "
+    label: bool = told("Whether it asks for a label, the true loss.")
+    label_probability: float | None = told("The probability with which it did; null without labels.")
+    judged: float | None = told(
+        "The judge's loss; null if nobody judged it. If it asks for a label, it is pending until "
         "the label arrives, whatever its `expires_at` says."
     )
-    position: float | None = Field(
-        description="How much the judge preferred what it saw first, from -1 to 1; null if that is not known."
+    position: float | None = told(
+        "How much the judge preferred what it saw first, from -1 to 1; null if that is not known."
     )
-    why: WhyOut | None = Field(
-        default=None,
-        description="Only where a request asks for it, in mode both: why a contextual policy drew `exploit`. It is not "
-        "stored: null if the request is repeated after the feedback, or after a restart.",
+    why: WhyOut | None = left_out(
+        "Only where a request asks for it, in mode both: why a contextual policy drew `exploit`. It is not "
+        "stored: null if the request is repeated after the feedback, or after a restart."
     )
 
 
@@ -188,7 +167,7 @@ class DecisionPageOut(BaseModel):
     """A page of decisions. With filters it may be short, or empty, and not be the last."""
 
     decisions: list[DecisionOut]
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")
+    next: str | None = told("Pass it as `after` for the next page; null on the last.")
 
 
 _ONE: list[JsonDict] = [{"required": [name]} for name in ("loss", "reward", "preference")]
@@ -200,15 +179,12 @@ class LabelIn(Model):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [*_ONE]})
 
-    loss: Loss = Field(default=None, description=EXPLORED, examples=[0.25])  # type: ignore[assignment]
-    reward: Loss = Field(  # type: ignore[assignment]
-        default=None, description="Instead of a loss: its mirror image in the loss range.", examples=[0.75]
-    )
-    preference: Preference = Field(
-        default=None,  # type: ignore[arg-type]
-        description="Instead of a loss: which of the two arms did better, or tie. Only for experiments that "
+    loss: Loss = left_out(EXPLORED, 0.25)
+    reward: Loss = left_out("Instead of a loss: its mirror image in the loss range.", 0.75)
+    preference: Preference = left_out(
+        "Instead of a loss: which of the two arms did better, or tie. Only for experiments that "
         "were created with feedback preference.",
-        examples=["explore"],
+        "explore",
     )
 
     @model_validator(mode="after")
@@ -229,28 +205,22 @@ class FeedbackIn(LabelIn):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [*_ONE, _ONLY_JUDGED]})
 
-    arm: Arm | None = Field(
-        default=None,
-        description="The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).",
-        examples=["a"],
+    arm: Arm | None = left_out(
+        "The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).", "a"
     )
     judged: Annotated[
         Loss | Preference, one_rule("must be a number, or the preference 'explore', 'tie' or 'exploit'")
-    ] = Field(
-        default=None,  # type: ignore[arg-type]
-        description="The judge's loss of the explored arm, or its preference if these are the feedback. Only "
+    ] = left_out(
+        "The judge's loss of the explored arm, or its preference if these are the feedback. Only "
         "for experiments with labels.",
-        examples=[0.75],
+        0.75,
     )
-    position: Annotated[Number, Field(ge=-1.0, le=1.0)] = Field(
-        default=None,  # type: ignore[assignment]
-        description="How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie.",
-        examples=[1],
+    position: Annotated[Number, Field(ge=-1.0, le=1.0)] = left_out(
+        "How much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie.",
+        1,
     )
-    cost: Annotated[Number, Field(ge=0.0)] = Field(
-        default=None,  # type: ignore[assignment]
-        description="The real cost of exploring and judging. It replaces what the budget set aside.",
-        examples=[0.02],
+    cost: Annotated[Number, Field(ge=0.0)] = left_out(
+        "The real cost of exploring and judging. It replaces what the budget set aside.", 0.02
     )
 
 
@@ -280,13 +250,11 @@ class LabelQueueOut(BaseModel):
     """The decisions that were judged and await a label, and the labels so far."""
 
     experiment: str
-    used: int = Field(description="How many labels were learned from.")
-    missing: int = Field(
-        description="How many did not arrive in time, and count as the experiment declares."
-    )
-    awaiting: int = Field(description="How many decisions were judged and await their label.")
-    lam: float = Field(description="How much the judge counts in the next decision, from 0 to 1.")
-    decisions: list[DecisionOut] = Field(description="The decisions that await a label, oldest first.")
+    used: int = told("How many labels were learned from.")
+    missing: int = told("How many did not arrive in time, and count as the experiment declares.")
+    awaiting: int = told("How many decisions were judged and await their label.")
+    lam: float = told("How much the judge counts in the next decision, from 0 to 1.")
+    decisions: list[DecisionOut] = told("The decisions that await a label, oldest first.")
 
 
 class FeedbackResult(BaseModel):
@@ -330,9 +298,7 @@ class LogAttribute(BaseModel):
     """An attribute of a log record."""
 
     key: StrictStr
-    value: dict[str, Any] = Field(
-        default={}, description="Its value, by its type.", examples=[{"doubleValue": 0.75}]
-    )
+    value: dict[str, Any] = left_out("Its value, by its type.", {"doubleValue": 0.75}, default={})
 
     @property
     def plain(self) -> Any:
@@ -347,11 +313,11 @@ class LogRecord(BaseModel):
     """A log record; those that are no evaluation are ignored."""
 
     eventName: StrictStr = Field(default="", examples=[EVALUATION])  # noqa: N815
-    attributes: list[LogAttribute] = Field(
-        default=[],
-        description=f"`{SCORE}`, and the decision: `decoupled.decision`, or `gen_ai.response.id` if your program gave the "
+    attributes: list[LogAttribute] = left_out(
+        f"`{SCORE}`, and the decision: `decoupled.decision`, or `gen_ai.response.id` if your program gave the "
         "completion the id of its decision.",
-        examples=[[{"key": "decoupled.decision", "value": {"stringValue": "1f2e-7"}}]],
+        [{"key": "decoupled.decision", "value": {"stringValue": "1f2e-7"}}],
+        default=[],
     )
 
 
@@ -364,7 +330,7 @@ class LogScope(BaseModel):
 class ScopeLogs(BaseModel):
     """Log records of one scope."""
 
-    scope: LogScope = Field(default=LogScope(), description="What `decoupled` itself wrote is ignored.")
+    scope: LogScope = left_out("What `decoupled` itself wrote is ignored.", default=LogScope())
     logRecords: list[LogRecord] = []  # noqa: N815
 
 
@@ -406,8 +372,8 @@ class LogsIn(BaseModel):
 class PartialSuccess(BaseModel):
     """What was not taken."""
 
-    rejectedLogRecords: str = Field(default="0", description="How many, as text.", examples=["1"])  # noqa: N815
-    errorMessage: str = Field(default="", description="Why, for the first of them.")  # noqa: N815
+    rejectedLogRecords: str = left_out("How many, as text.", "1", default="0")  # noqa: N815
+    errorMessage: str = left_out("Why, for the first of them.", default="")  # noqa: N815
 
 
 class LogsOut(BaseModel):

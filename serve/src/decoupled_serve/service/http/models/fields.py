@@ -169,6 +169,16 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
+def told(description: str, *examples: Any, **options: Any) -> Any:
+    """A field, and what the document says of it."""
+    return Field(description=description, examples=list(examples) or None, **options)
+
+
+def left_out(description: str, *examples: Any, default: Any = None) -> Any:
+    """A field that may be left out."""
+    return told(description, *examples, default=default)
+
+
 class Model(BaseModel):
     """A body that takes only the fields it knows."""
 
@@ -181,10 +191,8 @@ class Problem(BaseModel):
     type: str = Field(examples=["urn:decoupled:conflict"])
     title: str
     status: int
-    detail: str = Field(description="What was wrong, by which rule, and what to do.")
-    errors: list[dict[str, str]] = Field(
-        default=[], description="Each field that is wrong, if there are several."
-    )
-    request_id: str = Field(
-        default="", description="The id of the request, as in X-Request-Id; the service's log has it, too."
+    detail: str = told("What was wrong, by which rule, and what to do.")
+    errors: list[dict[str, str]] = left_out("Each field that is wrong, if there are several.", default=[])
+    request_id: str = left_out(
+        "The id of the request, as in X-Request-Id; the service's log has it, too.", default=""
     )

@@ -42,7 +42,7 @@ from ...experiment.records import (
     UnknownFields,
 )
 from ...experiment.snapshots import checked_learner
-from .fields import CHOICES, Arm, Model, Number, Whole, json_of, one_rule
+from .fields import CHOICES, Arm, Model, Number, Whole, json_of, left_out, one_rule, told
 
 Share = Annotated[Number, Field(ge=0.0, le=1.0)]
 Amount = Annotated[Number, Field(ge=0.0)]
@@ -58,59 +58,39 @@ Allowance = tuple[Amount, Seconds]
 class GuardrailsIn(Model):
     """Guardrails to set. Those that are left out stay as they are; null removes a rule."""
 
-    pinned: Arm | None = Field(
-        default=None, description="The arm that every decision exploits: the kill switch.", examples=["a"]
+    pinned: Arm | None = left_out("The arm that every decision exploits: the kill switch.", "a")
+    floors: dict[str, Share] | None = left_out(
+        "The least probability of exploiting each of these arms. They replace all floors.", {"a": 0.05}
     )
-    floors: dict[str, Share] | None = Field(
-        default=None,
-        description="The least probability of exploiting each of these arms. They replace all floors.",
-        examples=[{"a": 0.05}],
+    holdout: Share | None = left_out("The share of decisions that exploit `control`.", 0.05)
+    control: Arm | None = left_out("The arm of the hold-out; null draws an available arm evenly.", "a")
+    incumbent: Arm | None = left_out(
+        "The arm to exploit until the observed losses show that another is better.", "a"
     )
-    holdout: Share | None = Field(
-        default=None, description="The share of decisions that exploit `control`.", examples=[0.05]
-    )
-    control: Arm | None = Field(
-        default=None,
-        description="The arm of the hold-out; null draws an available arm evenly.",
-        examples=["a"],
-    )
-    incumbent: Arm | None = Field(
-        default=None,
-        description="The arm to exploit until the observed losses show that another is better.",
-        examples=["a"],
-    )
-    risk: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
-        default=None,
-        description="The largest probability that the incumbent is ever left while no other arm is better, "
+    risk: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = left_out(
+        "The largest probability that the incumbent is ever left while no other arm is better, "
         "and that `cheapest_within` ever serves an arm that is worse by more than its margin.",
-        examples=[0.05],
+        0.05,
     )
-    drift: StrictBool | None = Field(
-        default=None,
-        description="Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner.",
-        examples=[True],
+    drift: StrictBool | None = left_out(
+        "Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner.",
+        True,
     )
-    down: Annotated[list[Arm], Field(max_length=MOST_ARMS)] | None = Field(
-        default=None,
-        description="Arms that are unavailable while they are on this list.",
-        examples=[["c"]],
+    down: Annotated[list[Arm], Field(max_length=MOST_ARMS)] | None = left_out(
+        "Arms that are unavailable while they are on this list.", ["c"]
     )
-    cheapest_within: Amount | None = Field(
-        default=None,
-        description="Exploit the cheapest arm whose loss is known to be within this of every other arm's. `prices` must "
+    cheapest_within: Amount | None = left_out(
+        "Exploit the cheapest arm whose loss is known to be within this of every other arm's. `prices` must "
         "have the price of every arm.",
-        examples=[0.02],
+        0.02,
     )
-    prices: dict[str, Amount] | None = Field(
-        default=None,
-        description="The price of each arm, in any unit. They replace all prices.",
-        examples=[{"a": 3.0, "b": 0.2}],
+    prices: dict[str, Amount] | None = left_out(
+        "The price of each arm, in any unit. They replace all prices.", {"a": 3.0, "b": 0.2}
     )
-    switch_margin: Amount | None = Field(
-        default=None,
-        description="Keys draw from a law that stays, until an arm's estimated mean loss is lower than that of the law by "
+    switch_margin: Amount | None = left_out(
+        "Keys draw from a law that stays, until an arm's estimated mean loss is lower than that of the law by "
         "more than this.",
-        examples=[0.02],
+        0.02,
     )
 
     def changes(self) -> dict[str, Any]:
@@ -143,40 +123,30 @@ class DownIn(Model):
 class BudgetIn(Model):
     """A budget for exploring. What is left out has no limit."""
 
-    share: Share | None = Field(
-        default=None,
-        description="The probability with which a decision may explore, by a seeded coin.",
-        examples=[0.01],
+    share: Share | None = left_out(
+        "The probability with which a decision may explore, by a seeded coin.", 0.01
     )
-    rate: Rate | None = Field(
-        default=None,
-        description="A number and seconds: at most so many decisions explore in any window of that length.",
-        examples=[[100, 60]],
+    rate: Rate | None = left_out(
+        "A number and seconds: at most so many decisions explore in any window of that length.", [100, 60]
     )
-    cost: Cost | None = Field(
-        default=None,
-        description="The most that exploring an arm costs, its judgement included: one number, or a number "
+    cost: Cost | None = left_out(
+        "The most that exploring an arm costs, its judgement included: one number, or a number "
         "for each arm. An arm that is left out costs as much as the most expensive. The amount is "
         "set aside until feedback has the real `cost`.",
-        examples=[{"a": 0.2, "b": 3.0}],
+        {"a": 0.2, "b": 3.0},
     )
-    total: Amount | None = Field(
-        default=None, description="At most this much is spent in all.", examples=[500]
+    total: Amount | None = left_out("At most this much is spent in all.", 500)
+    allowance: Allowance | None = left_out(
+        "An amount and seconds: at most this much is spent in each period of that length since 1970 (UTC).",
+        [50, 86400],
     )
-    allowance: Allowance | None = Field(
-        default=None,
-        description="An amount and seconds: at most this much is spent in each period of that length since 1970 (UTC).",
-        examples=[[50, 86400]],
+    decided_share: Annotated[Number, Field(gt=0.0, le=1.0)] | None = left_out(
+        "The probability with which a decision may explore once the verdict is decided, until an alarm.",
+        0.01,
     )
-    decided_share: Annotated[Number, Field(gt=0.0, le=1.0)] | None = Field(
-        default=None,
-        description="The probability with which a decision may explore once the verdict is decided, until an alarm.",
-        examples=[0.01],
-    )
-    alarm_every: Annotated[Number, Field(gt=1.0)] | None = Field(
-        default=None,
-        description="The mean number of explored decisions until a false alarm, at least; 100,000 if it is left out.",
-        examples=[100_000],
+    alarm_every: Annotated[Number, Field(gt=1.0)] | None = left_out(
+        "The mean number of explored decisions until a false alarm, at least; 100,000 if it is left out.",
+        100_000,
     )
 
     def limits(self) -> dict[str, Any]:
@@ -199,20 +169,18 @@ class BudgetOut(BaseModel):
 class LabelsIn(Model):
     """How many decisions ask for a label: the true loss of the explored arm."""
 
-    share: Annotated[Number, Field(ge=LEAST_SHARE, le=1.0)] = Field(
-        default=Labels.share,
-        description="The probability that a decision asks for a label.",
-        examples=[0.1],
+    share: Annotated[Number, Field(ge=LEAST_SHARE, le=1.0)] = left_out(
+        "The probability that a decision asks for a label.", 0.1, default=Labels.share
     )
-    first: Annotated[StrictInt, Field(ge=0, le=2**53), Whole] = Field(
-        default=Labels.first, description="This many decisions ask for one at the start."
+    first: Annotated[StrictInt, Field(ge=0, le=2**53), Whole] = left_out(
+        "This many decisions ask for one at the start.", default=Labels.first
     )
-    deadline: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] = Field(
-        default=Labels.deadline, description="After this many newer decisions a label no longer counts."
+    deadline: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] = left_out(
+        "After this many newer decisions a label no longer counts.", default=Labels.deadline
     )
-    missing: Share = Field(
+    missing: Share = left_out(
+        "What a missing label counts as: from 0, the lowest loss, to 1, the highest.",
         default=Labels.missing,
-        description="What a missing label counts as: from 0, the lowest loss, to 1, the highest.",
     )
 
 
@@ -254,96 +222,70 @@ class ExperimentIn(Model):
         Discriminator(
             lambda given: CHOICES[isinstance(given, (int, float)) and not isinstance(given, bool)]
         ),
-    ] = Field(
-        description="The names of the arms, or their number: then they are called 0, 1, 2, ...",
-        examples=[["a", "b", "c"]],
-    )
+    ] = told("The names of the arms, or their number: then they are called 0, 1, 2, ...", ["a", "b", "c"])
     loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
-        Field(
-            default=[0.0, 1.0], description="The lowest and the highest possible loss.", examples=[[0, 250]]
-        )
+        left_out("The lowest and the highest possible loss.", [0, 250], default=[0.0, 1.0])
     )
-    deadline_seconds: Annotated[Number, Field(gt=0.0, le=LONGEST_DEADLINE)] | None = Field(
-        default=None,
-        description="Feedback that arrives later than this after its decision is refused (410). None: never.",
-        examples=[3600],
+    deadline_seconds: Annotated[Number, Field(gt=0.0, le=LONGEST_DEADLINE)] | None = left_out(
+        "Feedback that arrives later than this after its decision is refused (410). None: never.", 3600
     )
-    expired_loss: Number | None = Field(
-        default=None,
-        description="The loss of an expired decision. None: it is left out.",
-        examples=[1],
+    expired_loss: Number | None = left_out("The loss of an expired decision. None: it is left out.", 1)
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63), Whole] | None = left_out(
+        "Seed of the draws, for tests. None: fresh randomness. It is never shown.", 7
     )
-    seed: Annotated[StrictInt, Field(ge=0, lt=2**63), Whole] | None = Field(
-        default=None,
-        description="Seed of the draws, for tests. None: fresh randomness. It is never shown.",
-        examples=[7],
-    )
-    demo: StrictBool = Field(
+    demo: StrictBool = left_out(
+        "Whether it is only for test traffic. The console sends made-up losses only to such experiments.",
         default=False,
-        description="Whether it is only for test traffic. The console sends made-up losses only to such "
-        "experiments.",
     )
-    feedback: FeedbackKind = Field(
-        default="loss",
-        description="What is sent back: the loss (or reward) of the explored arm, or a preference between "
+    feedback: FeedbackKind = left_out(
+        "What is sent back: the loss (or reward) of the explored arm, or a preference between "
         "the two arms of a decision.",
+        default="loss",
     )
-    guardrails: GuardrailsIn | None = Field(
-        default=None, description="The guardrails that it starts with.", examples=[{"pinned": "a"}]
+    guardrails: GuardrailsIn | None = left_out("The guardrails that it starts with.", {"pinned": "a"})
+    budget: BudgetIn | None = left_out("The budget for exploring that it starts with.", {"share": 0.01})
+    risk: Annotated[Number, Field(gt=0.0, lt=1.0)] = left_out(
+        "The probability that its intervals or its verdict are ever wrong.", 0.01, default=RISK
     )
-    budget: BudgetIn | None = Field(
-        default=None,
-        description="The budget for exploring that it starts with.",
-        examples=[{"share": 0.01}],
-    )
-    risk: Annotated[Number, Field(gt=0.0, lt=1.0)] = Field(
-        default=RISK,
-        description="The probability that its intervals or its verdict are ever wrong.",
-        examples=[0.01],
-    )
-    drift: StrictBool = Field(
-        default=True,
-        description="Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss "
+    drift: StrictBool = left_out(
+        "Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss "
         "ever changes.",
+        default=True,
     )
-    patience: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] | None = Field(
-        default=None,
-        description="How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that "
+    patience: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] | None = left_out(
+        "How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that "
         f"it counts as `expired_loss` there, or is left out and counted. None: {PATIENCE:,}, or the deadline of labels.",
-        examples=[1000],
+        1000,
     )
-    labels: LabelsIn | None = Field(
-        default=None,
-        description="How many decisions ask for a label, if losses come from a judge. What is learned, and "
+    labels: LabelsIn | None = left_out(
+        "How many decisions ask for a label, if losses come from a judge. What is learned, and "
         "every verdict, is then about the labels, for any judge. None: losses are true.",
-        examples=[{"share": 0.1}],
+        {"share": 0.1},
     )
 
-    log_keys: KeyLog = Field(
-        default="hashed",
-        description="How the log stores keys. hashed: a hash with a secret of the experiment, never the text. "
+    log_keys: KeyLog = left_out(
+        "How the log stores keys. hashed: a hash with a secret of the experiment, never the text. "
         "plain: the text. off: not at all. The arm of a key does not depend on it.",
+        default="hashed",
     )
-    context: Annotated[dict[str, FieldType], Field(max_length=MOST_FIELDS)] = Field(
-        default={},
-        description="The fields of the contexts of decisions, and their types: text (also for whole numbers), number, "
+    context: Annotated[dict[str, FieldType], Field(max_length=MOST_FIELDS)] = left_out(
+        "The fields of the contexts of decisions, and their types: text (also for whole numbers), number, "
         "boolean or vector. Fields that a contextual policy learns from need not be declared: they are text, number and vector.",
-        examples=[{"subject": "text", "tokens": "number"}],
+        {"subject": "text", "tokens": "number"},
+        default={},
     )
-    unknown_context: UnknownFields = Field(
-        default="refuse",
-        description="What to do if a context has other fields. refuse: 422. ignore: they are dropped.",
+    unknown_context: UnknownFields = left_out(
+        "What to do if a context has other fields. refuse: 422. ignore: they are dropped.", default="refuse"
     )
-    log_context: ContextLog = Field(
-        default="plain",
-        description="How texts of contexts are logged, and learned by a contextual policy. plain: the text. "
+    log_context: ContextLog = left_out(
+        "How texts of contexts are logged, and learned by a contextual policy. plain: the text. "
         "hashed: a hash with a secret of the experiment.",
+        default="plain",
     )
-    learner: StrictStr | None = Field(
-        default=None,
-        description="A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, "
+    learner: StrictStr | None = left_out(
+        "A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, "
         "arms, loss range and random stream come with it, and so do guardrails, risk and drift unless they are given.",
-        examples=['{"format":"decoupled-learner", ...}'],
+        '{"format":"decoupled-learner", ...}',
     )
 
     @model_validator(mode="before")
@@ -377,36 +319,34 @@ class ExperimentOut(BaseModel):
 
     name: str
     policy: dict[str, Any]
-    policy_label: str = Field(description="The policy in a few words.", examples=["Ladder"])
-    arms: list[Arm] = Field(description="The arms that can be chosen now.")
+    policy_label: str = told("The policy in a few words.", "Ladder")
+    arms: list[Arm] = told("The arms that can be chosen now.")
     retired: list[Arm]
     loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
     deadline_seconds: float | None
     expired_loss: float | None
     created_at: str
     archived_at: str | None
-    demo: bool = Field(description="Whether it was created for test traffic.")
+    demo: bool = told("Whether it was created for test traffic.")
     feedback: FeedbackKind
-    risk: float = Field(description="The probability that its intervals or its verdict are ever wrong.")
-    drift: bool = Field(description="Whether its intervals allow for losses that drift.")
-    patience: int = Field(description="How many newer decisions wait for one without feedback.")
-    labels: LabelsOut | None = Field(
-        description="How many decisions ask for a label; null if losses are true."
-    )
-    guardrails: GuardrailsOut = Field(description="The guardrails in effect.")
-    budget: BudgetOut = Field(description="The budget in effect.")
+    risk: float = told("The probability that its intervals or its verdict are ever wrong.")
+    drift: bool = told("Whether its intervals allow for losses that drift.")
+    patience: int = told("How many newer decisions wait for one without feedback.")
+    labels: LabelsOut | None = told("How many decisions ask for a label; null if losses are true.")
+    guardrails: GuardrailsOut = told("The guardrails in effect.")
+    budget: BudgetOut = told("The budget in effect.")
     state_version: int
-    status: ExperimentStatus = Field(
-        description="compiling: its policy is new to this machine, and decisions are refused with 503 until it is "
+    status: ExperimentStatus = told(
+        "compiling: its policy is new to this machine, and decisions are refused with 503 until it is "
         "ready; failed: the policy does not compile here, and `problem` says why."
     )
     problem: str | None
     log_keys: KeyLog
-    context: dict[str, FieldType] = Field(description="The fields of contexts, and their types.")
+    context: dict[str, FieldType] = told("The fields of contexts, and their types.")
     unknown_context: UnknownFields
     log_context: ContextLog
-    imported: str | None = Field(
-        description="The SHA-256 digest of the saved learner that it started from; null if it started anew."
+    imported: str | None = told(
+        "The SHA-256 digest of the saved learner that it started from; null if it started anew."
     )
 
 
@@ -421,7 +361,7 @@ class ExperimentList(BaseModel):
     """A page of experiments."""
 
     experiments: list[ExperimentOut]
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")
+    next: str | None = told("Pass it as `after` for the next page; null on the last.")
 
 
 def _each_once(arms: list[str | int]) -> list[str | int]:
@@ -442,8 +382,8 @@ class IntervalOut(BaseModel):
     """An estimate with the ends of its interval, a confidence sequence."""
 
     estimate: float
-    low: float = Field(description=f"The lower end of the interval. {AT_EVERY_MOMENT}")
-    high: float = Field(description=f"The upper end of the interval. {AT_EVERY_MOMENT}")
+    low: float = told(f"The lower end of the interval. {AT_EVERY_MOMENT}")
+    high: float = told(f"The upper end of the interval. {AT_EVERY_MOMENT}")
 
 
 class StateOut(BaseModel):
@@ -453,36 +393,32 @@ class StateOut(BaseModel):
     state_version: int
     round: int
     arms: list[Arm]
-    exploitation: list[float] = Field(
-        description="The exact probability of exploiting each arm next; with a contextual policy, in the "
+    exploitation: list[float] = told(
+        "The exact probability of exploiting each arm next; with a contextual policy, in the "
         "given `context`, or for a request of which nothing is known."
     )
-    exploration: list[float] = Field(
-        description="The exact probability of exploring each arm next, likewise."
-    )
-    estimates: list[float] = Field(
-        description="The policy's estimate for each arm, from losses scaled to [0, 1]."
-    )
+    exploration: list[float] = told("The exact probability of exploring each arm next, likewise.")
+    estimates: list[float] = told("The policy's estimate for each arm, from losses scaled to [0, 1].")
     plays_exploit: list[int]
     plays_explore: list[int]
     decisions: int
     pending: int
     applied: int
     expired: int
-    late: int = Field(description="Feedback refused because it came after the deadline.")
-    regret: IntervalOut | None = Field(
-        description="The total regret of the exploited arms against the arm that looks best now; null if "
+    late: int = told("Feedback refused because it came after the deadline.")
+    regret: IntervalOut | None = told(
+        "The total regret of the exploited arms against the arm that looks best now; null if "
         "nothing can be compared."
     )
-    budget_used: dict[str, float] = Field(
-        description="What counts against each limit of the budget now: the share of decisions that explored, those in "
+    budget_used: dict[str, float] = told(
+        "What counts against each limit of the budget now: the share of decisions that explored, those in "
         "the window of the rate, the money spent in all, and in this period, what is set aside included. `above` counts "
         "looks that cost more than was declared. With a `decided_share`, `decided` is 1 while it holds, and `alarms` counts "
         "those that ended it.",
-        examples=[{"rate": 12}],
+        {"rate": 12},
     )
-    incumbent_released: bool | None = Field(
-        description="Whether another arm was found to be better than the incumbent, so that the policy chooses; null if "
+    incumbent_released: bool | None = told(
+        "Whether another arm was found to be better than the incumbent, so that the policy chooses; null if "
         "the guardrails name no incumbent."
     )
 
@@ -498,9 +434,7 @@ class ArmValueOut(BaseModel):
 
     arm: Arm
     observed: int
-    value: IntervalOut | None = Field(
-        description="The mean loss with its interval; null if the log cannot tell."
-    )
+    value: IntervalOut | None = told("The mean loss with its interval; null if the log cannot tell.")
 
 
 class EvaluationOut(BaseModel):
@@ -508,18 +442,14 @@ class EvaluationOut(BaseModel):
 
     experiment: str
     method: str
-    level: float = Field(
-        description="The probability with which all intervals hold, at every moment at once."
-    )
+    level: float = told("The probability with which all intervals hold, at every moment at once.")
     decisions: int
     observed: int
     arms: list[ArmValueOut]
-    exploited: IntervalOut | None = Field(
-        description="The mean loss of the exploited arms, with its interval."
-    )
+    exploited: IntervalOut | None = told("The mean loss of the exploited arms, with its interval.")
     remark: str | None
-    drawn: IntervalOut | None = Field(
-        description="The mean loss of the arms that the policy drew to exploit, with its interval: what it would have "
+    drawn: IntervalOut | None = told(
+        "The mean loss of the arms that the policy drew to exploit, with its interval: what it would have "
         "been without guardrails."
     )
 
@@ -527,8 +457,8 @@ class EvaluationOut(BaseModel):
 class RetentionIn(Model):
     """Which part of a log to drop."""
 
-    before: Annotated[AwareDatetime, BeforeValidator(_text)] = Field(
-        description="Rows before this moment are dropped.", examples=["2026-01-31T00:00:00Z"]
+    before: Annotated[AwareDatetime, BeforeValidator(_text)] = told(
+        "Rows before this moment are dropped.", "2026-01-31T00:00:00Z"
     )
 
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from ...analysis.history import HistoryRecord, SegmentsRecord
 from ...experiment.records import moment
 from ...experiment.watched import Gate, Judged
-from .fields import Arm, json_of
+from .fields import Arm, json_of, told
 from .schemas import IntervalOut
 
 SINCE = "The time from which losses count, if an earlier part of the log was dropped before sequences were kept."
@@ -17,114 +17,107 @@ class ArmLossOut(BaseModel):
     """The mean loss of one arm."""
 
     arm: Arm
-    observed: int = Field(description="How many losses of it were seen.")
-    loss: IntervalOut = Field(description="Its mean loss, on the experiment's own scale.")
+    observed: int = told("How many losses of it were seen.")
+    loss: IntervalOut = told("Its mean loss, on the experiment's own scale.")
 
 
 class JudgedOut(BaseModel):
     """Which arm is best, and what is known of each."""
 
     text: str = Field(examples=["large is better than every other arm (95 %, decided at round 812)"])
-    state: Literal["decided", "narrowed", "open"] = Field(
-        description="decided: one arm is left; narrowed: some are out; open: none is."
+    state: Literal["decided", "narrowed", "open"] = told(
+        "decided: one arm is left; narrowed: some are out; open: none is."
     )
-    best: Arm | None = Field(description="The arm that looks best of those left; null if no loss was seen.")
-    left: list[Arm] = Field(description="The arms that may still be the best.")
-    out: list[Arm] = Field(
-        description="The arms that were shown to be worse than another. They stay out until arms are added or "
-        "retired."
+    best: Arm | None = told("The arm that looks best of those left; null if no loss was seen.")
+    left: list[Arm] = told("The arms that may still be the best.")
+    out: list[Arm] = told(
+        "The arms that were shown to be worse than another. They stay out until arms are added or retired."
     )
-    sure: float | None = Field(
-        description="The highest level at which the evidence of now shows the same, which is below 1 - `risk` if it has "
+    sure: float | None = told(
+        "The highest level at which the evidence of now shows the same, which is below 1 - `risk` if it has "
         "become less since `decided_at`; null while it is open."
     )
-    more_observations: int | None = Field(
-        description="About how many more observations it takes to decide at this rate; null if it is decided, "
+    more_observations: int | None = told(
+        "About how many more observations it takes to decide at this rate; null if it is decided, "
         "or not foreseeable."
     )
-    basis: Literal["running", "paired", "stationary"] = Field(
-        description="paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by "
+    basis: Literal["running", "paired", "stationary"] = told(
+        "paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by "
         "running means; stationary: by the losses seen of each, if no mean changes."
     )
-    decided_at: int | None = Field(
-        description="After how many observations the last arm that is out was shown to be worse. The verdict holds as of "
+    decided_at: int | None = told(
+        "After how many observations the last arm that is out was shown to be worse. The verdict holds as of "
         "that moment: losses may have drifted since. null while it is open."
     )
-    left_out: int = Field(description="Decisions without a loss in time, which are left out.")
-    waiting: int = Field(description="Losses that are not in it yet: they wait for an earlier one.")
-    remark: str | None = Field(
-        description="What is assumed about those left out, and about missing labels; null if there are none."
+    left_out: int = told("Decisions without a loss in time, which are left out.")
+    waiting: int = told("Losses that are not in it yet: they wait for an earlier one.")
+    remark: str | None = told(
+        "What is assumed about those left out, and about missing labels; null if there are none."
     )
-    judge: str | None = Field(
-        description="With labels, what the judge alone would say; null without, and for a segment."
+    judge: str | None = told(
+        "With labels, what the judge alone would say; null without, and for a segment."
     )
-    warning: str | None = Field(
-        description="A warning if the judge alone would decide for another arm than the labels do; otherwise "
-        "null."
+    warning: str | None = told(
+        "A warning if the judge alone would decide for another arm than the labels do; otherwise null."
     )
     arms: list[ArmLossOut]
-    exploited: IntervalOut | None = Field(description="The mean loss of the exploited arms.")
+    exploited: IntervalOut | None = told("The mean loss of the exploited arms.")
 
 
 class JudgeOut(BaseModel):
     """What labels say about a judge. All intervals hold at every moment at once."""
 
-    agreement: IntervalOut = Field(
-        description="The mean of 1 - |judged - label|, for losses from 0 to 1: of losses 0 and 1, how often it is right."
+    agreement: IntervalOut = told(
+        "The mean of 1 - |judged - label|, for losses from 0 to 1: of losses 0 and 1, how often it is right."
     )
-    bias: dict[str, IntervalOut] = Field(
-        description="By arm, the mean of judged loss minus label: above 0 if it is too harsh on the arm."
+    bias: dict[str, IntervalOut] = told(
+        "By arm, the mean of judged loss minus label: above 0 if it is too harsh on the arm."
     )
-    position_bias: IntervalOut | None = Field(
-        description="How often it preferred what it saw first, minus how often the second; null if that is not known."
+    position_bias: IntervalOut | None = told(
+        "How often it preferred what it saw first, minus how often the second; null if that is not known."
     )
-    labels: int = Field(description="How many labels these are over.")
-    missing: int = Field(description="How many never arrived, and count as declared.")
-    awaiting: int = Field(description="How many decisions were judged and await their label.")
-    lam: float = Field(description="How much the judge counts in the next decision, from 0 to 1.")
+    labels: int = told("How many labels these are over.")
+    missing: int = told("How many never arrived, and count as declared.")
+    awaiting: int = told("How many decisions were judged and await their label.")
+    lam: float = told("How much the judge counts in the next decision, from 0 to 1.")
 
 
 class VerdictOut(JudgedOut):
     """Which arm is best, as far as that is decided. You may look as often as you like, and stop when you like."""
 
     experiment: str
-    risk: float = Field(
-        description="The largest probability that an arm is ever ruled out while it is not worse than "
+    risk: float = told(
+        "The largest probability that an arm is ever ruled out while it is not worse than "
         "another, by the mean difference so far, in rounds weighted by the chance to explore "
         "both."
     )
     drift: bool
     observed: int
-    since: str | None = Field(description=SINCE)
+    since: str | None = told(SINCE)
     state_version: int
-    regret: IntervalOut | None = Field(
-        description="How much more the exploited arms cost, in all, than always using `regret_against` would "
-        "have."
+    regret: IntervalOut | None = told(
+        "How much more the exploited arms cost, in all, than always using `regret_against` would have."
     )
-    regret_against: Arm | None = Field(description="The arm that looks best now.")
-    compared: int = Field(
-        description="How many decisions the regret is over: those observed that could explore every arm there is now."
+    regret_against: Arm | None = told("The arm that looks best now.")
+    compared: int = told(
+        "How many decisions the regret is over: those observed that could explore every arm there is now."
     )
-    incumbent: Arm | None = Field(
-        description="The arm that is exploited until another is known to be better."
+    incumbent: Arm | None = told("The arm that is exploited until another is known to be better.")
+    incumbent_released: bool | None = told(
+        "Whether another was found to be better; null if there is no incumbent."
     )
-    incumbent_released: bool | None = Field(
-        description="Whether another was found to be better; null if there is no incumbent."
-    )
-    judge_report: JudgeOut | None = Field(
-        description="How far the judge can be trusted; null without labels."
-    )
+    judge_report: JudgeOut | None = told("How far the judge can be trusted; null without labels.")
 
 
 class SegmentOut(JudgedOut):
     """What is known of one segment."""
 
-    segment: dict[str, str | bool | None] | None = Field(
-        description="The value of each field, null if it was missing; null for all segments beyond the limit, which share "
+    segment: dict[str, str | bool | None] | None = told(
+        "The value of each field, null if it was missing; null for all segments beyond the limit, which share "
         "one.",
-        examples=[{"subject": "law"}],
+        {"subject": "law"},
     )
-    risk: float = Field(description="Its share of the risk, by the order in which segments appeared.")
+    risk: float = told("Its share of the risk, by the order in which segments appeared.")
     decisions: int
     observed: int
 
@@ -133,28 +126,28 @@ class SegmentsOut(BaseModel):
     """A verdict for each segment. They hold all together, at every moment at once."""
 
     experiment: str
-    by: list[str] = Field(description="The fields that tell segments apart.")
-    text: str = Field(
-        description="Which arm is best for which segment, where that is decided.",
-        examples=["large is best for law; small is best for art; 12 are open"],
+    by: list[str] = told("The fields that tell segments apart.")
+    text: str = told(
+        "Which arm is best for which segment, where that is decided.",
+        "large is best for law; small is best for art; 12 are open",
     )
-    risk: float = Field(
-        description="The largest probability that a verdict of any segment ever rules out an arm while it is "
+    risk: float = told(
+        "The largest probability that a verdict of any segment ever rules out an arm while it is "
         "not worse than another."
     )
     drift: bool
-    since: str | None = Field(description=SINCE)
+    since: str | None = told(SINCE)
     state_version: int
-    segments: list[SegmentOut] = Field(description="Those with the most losses first.")
-    others: int = Field(description="How many segments are not listed.")
+    segments: list[SegmentOut] = told("Those with the most losses first.")
+    others: int = told("How many segments are not listed.")
 
 
 class ArmDifferenceOut(BaseModel):
     """An arm that the one at the gate is compared with."""
 
     arm: Arm
-    difference: IntervalOut = Field(
-        description="The mean loss of the arm at the gate minus that of this one: below 0 if the arm is better."
+    difference: IntervalOut = told(
+        "The mean loss of the arm at the gate minus that of this one: below 0 if the arm is better."
     )
 
 
@@ -163,15 +156,15 @@ class GateOut(BaseModel):
 
     experiment: str
     arm: Arm
-    open: bool = Field(description="Whether `state` is what was asked for with `when`.")
-    state: Literal["passed", "failed", "waiting"] = Field(
-        description="passed: every difference lies below `margin`; failed: one lies above it; waiting: neither is shown."
+    open: bool = told("Whether `state` is what was asked for with `when`.")
+    state: Literal["passed", "failed", "waiting"] = told(
+        "passed: every difference lies below `margin`; failed: one lies above it; waiting: neither is shown."
     )
     text: str = Field(examples=["next is not worse than current by more than 0.02 (95 %, as of round 812)"])
     margin: float
     against: list[ArmDifferenceOut]
-    risk: float = Field(
-        description="The largest probability that a gate of this experiment is ever wrong about the mean "
+    risk: float = told(
+        "The largest probability that a gate of this experiment is ever wrong about the mean "
         "difference so far, whatever you ask and when."
     )
     observed: int
@@ -193,26 +186,24 @@ class ArmHistoryOut(BaseModel):
     retired: bool
     exploited: list[int]
     explored: list[int]
-    loss: IntervalsOut = Field(description="Its mean loss, as it was known then, with its interval.")
+    loss: IntervalsOut = told("Its mean loss, as it was known then, with its interval.")
 
 
 class HistoryOut(BaseModel):
     """Counts and mean losses at some points of the log. The last point is now."""
 
     experiment: str
-    level: float = Field(
-        description="The probability with which all intervals hold, at every moment at once."
+    level: float = told("The probability with which all intervals hold, at every moment at once.")
+    since: str | None = told(SINCE)
+    at: list[str] = told("The time of each point.")
+    decisions: list[int] = told("The decisions made until each point.")
+    observed: list[int] = told("The losses learned until each point.")
+    exploited: list[int] = told("The decisions that exploited an arm until each point.")
+    explored: list[int] = told("The decisions that explored an arm until each point.")
+    arms: list[ArmHistoryOut] = told(
+        "All arms that there ever were; of more than 20, those that were exploited most."
     )
-    since: str | None = Field(description=SINCE)
-    at: list[str] = Field(description="The time of each point.")
-    decisions: list[int] = Field(description="The decisions made until each point.")
-    observed: list[int] = Field(description="The losses learned until each point.")
-    exploited: list[int] = Field(description="The decisions that exploited an arm until each point.")
-    explored: list[int] = Field(description="The decisions that explored an arm until each point.")
-    arms: list[ArmHistoryOut] = Field(
-        description="All arms that there ever were; of more than 20, those that were exploited most."
-    )
-    others: int = Field(description="How many other arms there were.")
+    others: int = told("How many other arms there were.")
 
 
 def verdict_out(found: Judged) -> dict[str, Any]:

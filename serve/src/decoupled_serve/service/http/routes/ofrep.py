@@ -23,7 +23,7 @@ from ...experiment.records import DecisionRecord, Experiment
 from ...service import DecisionService
 from ..admission import MOST_FLAGS, Admission
 from ..framework import Decider, StrictRoute, as_problem, body_of, refusal, refusals
-from ..models.fields import Arm, Problem, sticky_key
+from ..models.fields import Arm, Problem, left_out, sticky_key, told
 from ..models.problem_json import log_fault, problem_of
 from .decisions import Key, validated
 
@@ -87,25 +87,23 @@ class EvaluationIn(BaseModel):
 class FlagOut(BaseModel):
     """A flag: the arm to use, from a decision that was drawn for this evaluation."""
 
-    key: str = Field(description="The name of the experiment.")
-    value: Arm = Field(description="The arm to use.")
-    variant: str = Field(description="The arm as a string.")
-    reason: Literal["SPLIT", "STATIC"] = Field(
-        description="STATIC if the arm is pinned, and SPLIT otherwise."
-    )
-    metadata: dict[str, str | int] = Field(
-        description="`decision`, its id; `policy`; `state_version`; if a guardrail chose the arm, also `guard`, and "
+    key: str = told("The name of the experiment.")
+    value: Arm = told("The arm to use.")
+    variant: str = told("The arm as a string.")
+    reason: Literal["SPLIT", "STATIC"] = told("STATIC if the arm is pinned, and SPLIT otherwise.")
+    metadata: dict[str, str | int] = told(
+        "`decision`, its id; `policy`; `state_version`; if a guardrail chose the arm, also `guard`, and "
         "`drawn`, the arm that the policy drew.",
-        examples=[{"decision": "1f2e-7", "policy": "FTPL", "state_version": 12}],
+        {"decision": "1f2e-7", "policy": "FTPL", "state_version": 12},
     )
 
 
 class FlagProblem(Problem):
     """An error of the service, with the fields in which providers of OpenFeature look for it."""
 
-    key: str | None = Field(default=None, description="The flag.")
+    key: str | None = left_out("The flag.")
     errorCode: ErrorCode  # noqa: N815
-    errorDetails: str = Field(description="The same as `detail`.")  # noqa: N815
+    errorDetails: str = told("The same as `detail`.")  # noqa: N815
 
 
 class FlagsOut(BaseModel):

@@ -20,7 +20,7 @@ from ...experiment.records import ACTIONS, OPERATOR
 from ...service import DecisionService
 from ..admission import MOST_LISTED, REACH
 from ..framework import Admin, StrictRoute, access_of, refusals
-from ..models.fields import json_of
+from ..models.fields import json_of, told
 from ..models.schemas import NAME
 
 Action = Literal[ACTIONS]  # type: ignore[valid-type]
@@ -33,22 +33,22 @@ class AuditEntryOut(BaseModel):
     at: str
     tenant: str
     action: str = Field(examples=list(ACTIONS))
-    subject: str = Field(description="The experiment, the id of the key, or the file that was changed.")
-    caller: str = Field(
-        description="`key ID`, `address ADDRESS` (of a service without keys), `command line`, or `program`.",
-        examples=["key 3f29c1a0b7de"],
+    subject: str = told("The experiment, the id of the key, or the file that was changed.")
+    caller: str = told(
+        "`key ID`, `address ADDRESS` (of a service without keys), `command line`, or `program`.",
+        "key 3f29c1a0b7de",
     )
-    label: str = Field(description="The label of the key, or the user of the command line.")
-    request_id: str | None = Field(description="The id of the request that made the change.")
-    old: Any = Field(description="What was changed, as it was before; null if there was nothing.")
-    new: Any = Field(description="What was changed, as it is now; null if there is nothing.")
+    label: str = told("The label of the key, or the user of the command line.")
+    request_id: str | None = told("The id of the request that made the change.")
+    old: Any = told("What was changed, as it was before; null if there was nothing.")
+    new: Any = told("What was changed, as it is now; null if there is nothing.")
 
 
 class AuditOut(BaseModel):
     """A page of changes, newest first."""
 
     entries: list[AuditEntryOut]
-    next: int | None = Field(description="Pass it as `before` for the next page; null on the last.")
+    next: int | None = told("Pass it as `before` for the next page; null on the last.")
 
 
 def audit_routes(service: DecisionService) -> APIRouter:
@@ -105,9 +105,9 @@ class AccessOut(BaseModel):
 
     tenant: str
     role: Role
-    may: list[Role] = Field(description="Every role whose requests it may make.")
-    mirror: str | None = Field(
-        description="The experiment of the mirror that this service belongs to; null if it belongs to none."
+    may: list[Role] = told("Every role whose requests it may make.")
+    mirror: str | None = told(
+        "The experiment of the mirror that this service belongs to; null if it belongs to none."
     )
 
 

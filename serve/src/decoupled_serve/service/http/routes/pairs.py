@@ -10,6 +10,7 @@ from ...api.pairs import KEEP_DAYS, LONGEST_KEPT, LONGEST_TEXT, Choice, Pair
 from ...experiment.records import moment
 from ...service import DecisionService
 from ..framework import Decider, Labeller, StrictRoute, refusals
+from ..models.fields import told
 from .decisions import Id
 from .experiments import Name
 
@@ -22,19 +23,15 @@ class PairIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: Annotated[
-        Text, Field(description="What the person reads first.", examples=["POST /v1/chat"])
-    ] = ""
+    title: Annotated[Text, told("What the person reads first.", "POST /v1/chat")] = ""
     request: Annotated[Text, Field(examples=["Say hello."])]
-    exploit: Annotated[Text, Field(description="The answer of the exploited arm.", examples=["Hello!"])]
-    explore: Annotated[Text, Field(description="The answer of the explored arm.", examples=["Hi there."])]
+    exploit: Annotated[Text, told("The answer of the exploited arm.", "Hello!")]
+    explore: Annotated[Text, told("The answer of the explored arm.", "Hi there.")]
     low: Annotated[
         Loss | None,
-        Field(description="The loss if the explored answer is the better one; null for the lowest."),
+        told("The loss if the explored answer is the better one; null for the lowest."),
     ] = None
-    high: Annotated[
-        Loss | None, Field(description="The loss if it is the worse one; null for the highest.")
-    ] = None
+    high: Annotated[Loss | None, told("The loss if it is the worse one; null for the highest.")] = None
     keep_days: Annotated[float, Field(gt=0.0, le=LONGEST_KEPT, description="When it is deleted.")] = (
         KEEP_DAYS
     )
@@ -49,8 +46,8 @@ class PairKeptOut(BaseModel):
 class LeasedOut(BaseModel):
     """A pair: a request, and its two answers in an order drawn at random."""
 
-    lease: str = Field(description="Names the pair when you label it.")
-    leased_until: str = Field(description="After this somebody else may get it.")
+    lease: str = told("Names the pair when you label it.")
+    leased_until: str = told("After this somebody else may get it.")
     title: str
     request: str
     first: str
@@ -60,8 +57,8 @@ class LeasedOut(BaseModel):
 class LeaseOut(BaseModel):
     """What to label next."""
 
-    pair: LeasedOut | None = Field(description="null if no pair is free.")
-    waiting: int = Field(description="How many pairs await a label, this one and those of others included.")
+    pair: LeasedOut | None = told("null if no pair is free.")
+    waiting: int = told("How many pairs await a label, this one and those of others included.")
 
 
 class PairLabelIn(BaseModel):
