@@ -170,16 +170,15 @@ class OnService(ServiceCalls):
         await self._prefetch.stop()
 
     async def _start(self) -> None:
-        told = False
+        level = logging.WARNING  # the first time
         while not self._ready:
             try:
                 await self._create()
                 await self._prefetch.start()
                 self._ready = True
             except DecoupledError as error:
-                if not told:
-                    _log.warning("no decisions yet, so the first arm serves: %s", error)
-                told = True
+                _log.log(level, "no decisions yet, so the first arm serves: %s", error)
+                level = logging.DEBUG
                 await asyncio.sleep(_PAUSE)
 
 

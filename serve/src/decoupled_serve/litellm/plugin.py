@@ -141,9 +141,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         if shadow is not None:
             if shadow.group != self.group:  # of another plug-in
                 return healthy_deployments
-            return [
-                each for each in healthy_deployments if model == self.group and _arm(each) == shadow.arm
-            ]
+            return [each for each in healthy_deployments if (model, _arm(each)) == (self.group, shadow.arm)]
         if model != self.group or request_kwargs is None:
             return healthy_deployments
         try:

@@ -120,9 +120,12 @@ class Routing:
         Without a decision it is the arm of the one before, or the first of the list.
         """
         headers = headers_of(request)
-        found = None if self._not_copied(request) else copied(request, messages, self._copy_fields)
+        # A slow client stretches a streamed answer, which may stand for a shadow.
+        streams = self._timed and request.get("stream")
+        found = None if streams else copied(request, messages, self._copy_fields)
         about = Traits(self._key(headers), context_of(request, self._context) if self._context else None)
-        self._give_up_old()
+        while self._open and next(iter(self._open.values())).began < self._clock() - OPEN_SECONDS:
+            self.copies.give_up("client_gone", self._open.popitem(last=False)[0])
         # What a shadow may cost is set aside before anything is awaited, while others ask for theirs.
         reason = "not_repeatable" if found is None else self.copies.reserve()
         try:
@@ -184,11 +187,3 @@ class Routing:
             return key_text(headers.get(self._session_header))
         except ParameterError:
             return None
-
-    def _not_copied(self, request: Fields) -> bool:
-        # A slow client stretches a streamed answer, which may stand for a shadow.
-        return self._timed and bool(request.get("stream"))
-
-    def _give_up_old(self) -> None:
-        while self._open and next(iter(self._open.values())).began < self._clock() - OPEN_SECONDS:
-            self.copies.give_up("client_gone", self._open.popitem(last=False)[0])

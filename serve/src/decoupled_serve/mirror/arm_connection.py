@@ -20,6 +20,7 @@ LARGEST_HEAD = 2**16
 IDLE_SECONDS = 4.0
 # Bytes that no header may contain (RFC 9110, 5.5). h11 lets most of them pass.
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_SocketOption: TypeAlias = tuple[int, int, int]
 _Event: TypeAlias = "h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]"
 
 
@@ -43,19 +44,6 @@ class ArmConnection(asyncio.BufferedProtocol):
         self._lost: str | None = None
         self._last = False  # whether the connection ends with this answer
         self.idle_since = 0.0
-
-    @classmethod
-    async def open(
-        cls, host: str, port: int, trust: ssl.SSLContext | None, seconds: float
-    ) -> "ArmConnection":
-        """Connect; `OSError` if that fails, `TimeoutError` if it takes too long."""
-        async with asyncio.timeout(seconds):
-            _, found = await asyncio.get_running_loop().create_connection(cls, host, port, ssl=trust)
-        return found
-
-    def set_option(self, option: tuple[int, int, int]) -> None:
-        """Set an option of the socket."""
-        self._transport.get_extra_info("socket").setsockopt(*option)
 
     # What the event loop calls
 
@@ -203,19 +191,13 @@ def _check(head: h11.Response) -> None:
 
 
 class Pool:
-    """Hands out connections, the one used last first. Taking one takes as long however many there are.
+    """Hands out connections to an address, the one used last first. Taking one takes as long however many there are.
 
-    Args:
-        address: the host and port of the arm.
-        trust: the certificates to trust; None without TLS.
-        option: an option of every socket; None for none.
+    `trust` has the certificates to trust, None without TLS, and `option` is one of every socket.
     """
 
     def __init__(
-        self,
-        address: tuple[str, int],
-        trust: ssl.SSLContext | None,
-        option: tuple[int, int, int] | None = None,
+        self, address: tuple[str, int], trust: ssl.SSLContext | None, option: _SocketOption | None = None
     ) -> None:
         self._address, self._trust, self._option = address, trust, option
         self._idle: deque[ArmConnection] = deque()
@@ -232,9 +214,11 @@ class Pool:
 
     async def new(self, seconds: float) -> ArmConnection:
         """A new connection; `OSError` or `TimeoutError` if there can be none."""
-        connection = await ArmConnection.open(*self._address, self._trust, seconds)
+        async with asyncio.timeout(seconds):
+            connecting = self._loop.create_connection(ArmConnection, *self._address, ssl=self._trust)
+            transport, connection = await connecting
         if self._option is not None:
-            connection.set_option(self._option)
+            transport.get_extra_info("socket").setsockopt(*self._option)
         return connection
 
     def put(self, connection: ArmConnection) -> None:

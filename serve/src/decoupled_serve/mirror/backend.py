@@ -160,10 +160,7 @@ class ServiceCalls:
     ) -> str:
         """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
         try:
-            if self._labelled:
-                said: dict[str, Any] = {"judged": loss, "position": position}
-            else:
-                said = {"loss": loss}
+            said: Any = {"judged": loss, "position": position} if self._labelled else {"loss": loss}
             applied = await self._service.feedback(decision, **said, arm=arm, cost=cost)
         except (Gone, NotFound):  # retention drops old decisions
             return "late"
@@ -193,7 +190,7 @@ class Backend(ServiceCalls, ABC):
 
     async def prepare(self) -> None:
         """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
-        until, notified = time.monotonic() + self._retries.compiling, False
+        until, level = time.monotonic() + self._retries.compiling, logging.INFO
         while True:
             try:
                 await self._prepare()
@@ -208,10 +205,9 @@ class Backend(ServiceCalls, ABC):
                 late = f"its policy is not compiled after {self._retries.compiling:g} s"
                 remedy = "to wait longer, start the mirror again"
                 raise Compiling(f"experiment {self._name!r}: {late}; {remedy}")
-            if not notified:
-                notified = True
-                told = "the policy of experiment %r is being compiled, and requests wait for it; %s"
-                _log.info(told, self._name, HOW_LONG)
+            told = "the policy of experiment %r is being compiled, and requests wait for it; %s"
+            _log.log(level, told, self._name, HOW_LONG)
+            level = logging.DEBUG
             await asyncio.sleep(_PAUSE)
 
     async def _prepare(self) -> None:
@@ -253,9 +249,8 @@ class Backend(ServiceCalls, ABC):
         """What the verdict says now."""
         found = await self._service.verdict(self._name)
         arms = (found["best"], *found["out"]) if found["state"] == "decided" else ()
-        incumbent = _name_of(found["incumbent"])
         released, warning = bool(found["incumbent_released"]), found.get("warning")
-        return Known(found["text"], tuple(map(str, arms)), incumbent, released, warning)
+        return Known(found["text"], tuple(map(str, arms)), _name_of(found["incumbent"]), released, warning)
 
     def add_remark(self, remark: Callable[[], str | None]) -> None:
         """Have verdicts say this, too. A service elsewhere does not."""

@@ -16,7 +16,7 @@ from .copies import Copies, keep_copies, take_copies
 from .counts import MirrorCounts, MirrorMetrics
 from .exchange import Answer
 from .front import Front, FrontParts
-from .judges import CopyLoss, Judge
+from .judges import CopyLoss
 from .judging import judge_of
 from .labels import Labeller
 from .news import News
@@ -26,10 +26,8 @@ from .sink import Sink
 from .spending import Spending
 from .upstream import ArmHealth, Upstream, trust_of
 
-LOOK_EVERY = 10.0  # seconds between two looks at the verdict
-_EVERY = 10.0  # seconds between two looks at what is due
-# Seconds between two looks at the guardrails: a pin holds for requests a second later.
-_RULES_EVERY = 1.0
+# Seconds between two looks at the verdict, at what is due, and at the guardrails: a pin holds for requests a second later.
+LOOK_EVERY, _EVERY, _RULES_EVERY = 10.0, 10.0, 1.0
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -41,10 +39,10 @@ class Mirror:
         self.counts = MirrorCounts()
         trust = trust_of(config.arms)
         self._arms = [Upstream(arm, config.mirror, trust) for arm in config.arms]
+        self._by_name = {arm.name: arm for arm in self._arms}
         judge = config.loss.judge
-        self._judge: Judge | None = (
-            None if judge is None else judge_of(judge, config.folder, config.mirror.answer_limit)
-        )
+        limit = config.mirror.answer_limit
+        self._judge = None if judge is None else judge_of(judge, config.folder, limit)
         loss = CopyLoss(config.loss, self._judge)
         backend.add_remark(lambda: self.counts.judge.problem)
         self._prefetch = Prefetch(self._backend)
@@ -57,10 +55,11 @@ class Mirror:
             self._spending = Spending(budget, list(costs), config.file("spent"), judge=ceiling)
         self._labeller: Labeller | None = None
         if config.labels is not None:
-            limit, counts = config.mirror.answer_limit, self.counts.labels
-            self._labeller = Labeller(config.labels, loss, self._backend, counts, config.folder, limit)
+            counts, folder = self.counts.labels, config.folder
+            self._labeller = Labeller(config.labels, loss, self._backend, counts, folder, limit)
+        self._helpers = [each for each in (self._judge, self._labeller) if each is not None]
         self._copies = Copies(
-            {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
+            self._by_name, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
             self._priced if any(arm.states_cost for arm in config.arms) else None, self._labeller,
         )  # fmt: skip
@@ -75,18 +74,15 @@ class Mirror:
 
     async def start(self) -> None:
         """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
-        if self._judge is not None:
-            await self._judge.start()
-        if self._labeller is not None:
-            await self._labeller.start()
+        for each in self._helpers:
+            await each.start()
         await self._backend.prepare()
         await self._health.start()
         if not self._config.sink:  # whose copies can wait for a decision
             await self._prefetch.start()
-        known = {arm.name for arm in self._arms}
         kept = take_copies(self._config.file("queue"))
         for copy in kept:
-            if copy.arm in known:
+            if copy.arm in self._by_name:
                 self._copies.resume(copy)
             else:
                 self._copies.drop("shutdown", copy.decision)
@@ -112,19 +108,13 @@ class Mirror:
 
     async def close(self) -> None:
         """Close all connections, and the store."""
-        if self._judge is not None:
-            await self._judge.close()
-        if self._labeller is not None:
-            await self._labeller.close()
-        for arm in self._arms:
-            await arm.close()
+        for each in (*self._helpers, *self._arms):
+            await each.close()
         await self._backend.close()
 
     def _priced(self, answer: Answer) -> Answer:
-        for arm in self._arms:  # that of an earlier run may be gone
-            if arm.name == answer.arm:
-                return arm.priced(answer)
-        return answer
+        arm = self._by_name.get(answer.arm)  # that of an earlier run may be gone
+        return answer if arm is None else arm.priced(answer)
 
     def status(self) -> dict[str, Any]:
         """The counts, and how things stand now."""
@@ -138,7 +128,7 @@ class Mirror:
         }
 
     def _gauges(self) -> dict[str, Any]:
-        up = {arm.name: self._health.up(arm.name) for arm in self._arms}
+        up = {name: self._health.up(name) for name in self._by_name}
         known = self._news.known
         money = {"spent": {}, "left": {}} if self._spending is None else self._spending.shown()
         return {

@@ -284,7 +284,6 @@ class ArmHealth:
         """End the checks."""
         for task in self._tasks:
             task.cancel()
-        for task in self._tasks:
             with suppress(asyncio.CancelledError):
                 await task
 
@@ -298,11 +297,8 @@ class ArmHealth:
         self._note(arm.name, up=await arm.healthy(CHECK_SECONDS))
 
     def _note(self, name: str, *, up: bool) -> None:
-        if up == (name not in self._down):
+        if up == self.up(name):
             return
-        if up:
-            self._down.discard(name)
-        else:
-            self._down.add(name)
+        self._down ^= {name}
         _log.log(logging.INFO if up else logging.WARNING, "arm %r: is %s", name, "up" if up else "down")
         self._changed(self.available())
