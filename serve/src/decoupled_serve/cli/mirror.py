@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from decoupled.cli import aligned, report_errors
 from decoupled.errors import ParameterError
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
 ConfigFile = Annotated[
     str | None,
-    typer.Argument(
-        metavar="CONFIG.toml", help="The file with the upstreams and the loss; or DECOUPLED_CONFIG."
-    ),
+    Argument(metavar="CONFIG.toml", help="The file with the upstreams and the loss; or DECOUPLED_CONFIG."),
 ]
 
 
@@ -48,7 +47,7 @@ def mirror(
     settings: OptionValues,
     config: ConfigFile = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the configuration, print what it means, and exit.")
+        bool, Option("--check", help="Check the configuration, print what it means, and exit.")
     ] = False,
 ) -> None:
     """Serve each request from one upstream, mirror some to another, and learn which is best."""
@@ -85,7 +84,7 @@ def rejudge(
     config: ConfigFile = None,
     judge: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="OTHER.toml",
             help="A file with another [loss.judge]; may be repeated. Default: the mirror's own.",
         ),
@@ -149,47 +148,45 @@ def config_mirror(settings: OptionValues, config: ConfigFile = None) -> None:
 
 
 init = typer.Typer(help="Write a configuration to start from.", no_args_is_help=True)
-Folder = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Folder = Annotated[Path, Option("--out", metavar="FOLDER", help="Where to write.")]
+Force = Annotated[bool, Option("--force", help="Overwrite existing files.")]
 
 
 @init.command("llm")
 def init_llm(
     models: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="MODEL...",
             help="Two models or more, each NAME or NAME=URL of an OpenAI-style API; the first is the incumbent. "
             "Without a URL, OPENAI_BASE_URL or a provider's key in the environment says where they are.",
         ),
     ],
     judge: Annotated[
-        str, typer.Option(metavar="MODEL", help="The model that compares answers: NAME or NAME=URL.")
+        str, Option(metavar="MODEL", help="The model that compares answers: NAME or NAME=URL.")
     ],
-    budget: Annotated[
-        float, typer.Option(min=0.0, help="Dollars a day, for copies and their judge.")
-    ] = 5.0,
+    budget: Annotated[float, Option(min=0.0, help="Dollars a day, for copies and their judge.")] = 5.0,
     share: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="The share of the requests that are copied.")
+        float, Option(min=0.0, max=1.0, help="The share of the requests that are copied.")
     ] = 0.05,
     price: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="MODEL=IN,OUT",
             help="Dollars for a million tokens in and out; may be repeated. Default: a cent a call.",
         ),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(help="Who labels: console for people, a URL, or module:function. Default: console."),
+        Option(help="Who labels: console for people, a URL, or module:function. Default: console."),
     ] = None,
     key_env: Annotated[
         str | None,
-        typer.Option(metavar="VARIABLE", help="The variable with the key of other providers."),
+        Option(metavar="VARIABLE", help="The variable with the key of other providers."),
     ] = None,
     to: Annotated[
         Literal["mirror", "litellm"],
-        typer.Option(help="mirror.toml, or config.yaml and plugin.py for LiteLLM, without labels."),
+        Option(help="mirror.toml, or config.yaml and plugin.py for LiteLLM, without labels."),
     ] = "mirror",
     out: Folder = Path("."),
     force: Force = False,
@@ -220,7 +217,7 @@ def init_llm(
 def init_http(
     releases: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="URL...",
             help="Two releases or more, each URL or NAME=URL; the first is the incumbent.",
         ),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from decoupled.cli import AuditAction, AuditLimit, AuditSubject, AuditTenant, report_errors
 
@@ -72,9 +73,9 @@ def doctor(settings: OptionValues) -> None:
 @takes_store
 def backup(
     settings: OptionValues,
-    file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
+    file: Annotated[Path, Argument(help="The copy to write; it opens as a store.")],
     force: Annotated[
-        bool, typer.Option("--force", help="Replace FILE if it exists, but never a store in use.")
+        bool, Option("--force", help="Replace FILE if it exists, but never a store in use.")
     ] = False,
 ) -> None:
     """Write a consistent copy of a store, even while a service is using it."""
@@ -85,7 +86,7 @@ def backup(
 
 @takes_store
 def restore(
-    settings: OptionValues, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]
+    settings: OptionValues, file: Annotated[Path, Argument(help="A file that backup wrote.")]
 ) -> None:
     """Copy a backup into a store that is empty or does not exist yet."""
     with report_errors():
@@ -165,14 +166,12 @@ def keys_add(
     settings: OptionValues,
     role: Annotated[
         str,
-        typer.Option(
+        Option(
             help="read, decide or admin, each of which includes those before it; or label, which can do nothing else."
         ),
     ] = "decide",
-    tenant: Annotated[
-        str, typer.Option(help="Whose experiments; 'local' also manages the instance.")
-    ] = "local",
-    label: Annotated[str, typer.Option(help="A label to recognise it by.")] = "",
+    tenant: Annotated[str, Option(help="Whose experiments; 'local' also manages the instance.")] = "local",
+    label: Annotated[str, Option(help="A label to recognise it by.")] = "",
 ) -> None:
     """Create a key and show it once; only its digest is stored."""
     from ..service.http.admission import ROLES, digest_of, new_key
@@ -202,7 +201,7 @@ def keys_list(settings: OptionValues) -> None:
 @takes_store
 def keys_revoke(
     settings: OptionValues,
-    id: Annotated[str, typer.Argument(help="The id that keys list shows.")],  # noqa: A002
+    id: Annotated[str, Argument(help="The id that keys list shows.")],  # noqa: A002
 ) -> None:
     """Revoke a key; running services refuse it from now on."""
     with report_errors(), _opened(settings["store"]) as service:
@@ -214,9 +213,9 @@ def keys_revoke(
 @takes_store
 def keys_rotate(
     settings: OptionValues,
-    id: Annotated[str, typer.Argument(help="The key to replace.")],  # noqa: A002
+    id: Annotated[str, Argument(help="The key to replace.")],  # noqa: A002
     keep_old: Annotated[
-        bool, typer.Option("--keep-old", help="Leave the old key active; revoke it later.")
+        bool, Option("--keep-old", help="Leave the old key active; revoke it later.")
     ] = False,
 ) -> None:
     """Create a key with the tenant, role and label of another, and revoke that one."""
@@ -243,12 +242,12 @@ def _active(service: "DecisionService", id: str) -> "ApiKey":  # noqa: A002
 def health(
     settings: OptionValues,
     url: Annotated[
-        str | None, typer.Option(help="Where the service is. Default: where it listens by its options.")
+        str | None, Option(help="Where the service is. Default: where it listens by its options.")
     ] = None,
     ready: Annotated[
-        bool, typer.Option("--ready", help="Ask whether it can decide, not just whether it answers.")
+        bool, Option("--ready", help="Ask whether it can decide, not just whether it answers.")
     ] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the answer.")] = 5.0,
+    timeout: Annotated[float, Option(min=0.1, help="Seconds to wait for the answer.")] = 5.0,
 ) -> None:
     """Check the service on this machine; exit with 1 if it is not healthy."""
     import ssl  # these take longer to load than all the rest of the command line

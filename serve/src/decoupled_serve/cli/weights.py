@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from decoupled.cli import URL, Experiment, KeyFile, Url, connected, report_errors
 from decoupled.errors import ParameterError
@@ -22,53 +23,49 @@ _RELOAD = "nginx -s reload"
 
 def weights(
     experiment: Experiment,
-    to: Annotated[str, typer.Option(help=f"The gateway: {', '.join(KINDS)}.")] = "json",
+    to: Annotated[str, Option(help=f"The gateway: {', '.join(KINDS)}.")] = "json",
     out: Annotated[
-        Path | None, typer.Option(help="The file to replace; else the standard output. Not for haproxy.")
+        Path | None, Option(help="The file to replace; else the standard output. Not for haproxy.")
     ] = None,
     reload: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="COMMAND", help=f"Command to run after a change. For nginx `{_RELOAD}`; '' for none."
         ),
     ] = None,
     upstream: Annotated[
         list[str] | None,
-        typer.Option(metavar="ARM=NAME", help="The gateway's name for an arm; repeat it for several."),
+        Option(metavar="ARM=NAME", help="The gateway's name for an arm; repeat it for several."),
     ] = None,
     by: Annotated[
         str,
-        typer.Option(
-            help="nginx: the variable to draw by, such as $cookie_session to keep a session's arm."
-        ),
+        Option(help="nginx: the variable to draw by, such as $cookie_session to keep a session's arm."),
     ] = "$request_id",
     socket: Annotated[
-        str | None, typer.Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET")
+        str | None, Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET")
     ] = None,
     backend: Annotated[
         str | None,
-        typer.Option(help="haproxy: the backend, whose servers are the arms, if not EXPERIMENT."),
+        Option(help="haproxy: the backend, whose servers are the arms, if not EXPERIMENT."),
     ] = None,
     gateway: Annotated[
-        str | None, typer.Option(help="httproute, aigatewayroute: the Gateway that the route belongs to.")
+        str | None, Option(help="httproute, aigatewayroute: the Gateway that the route belongs to.")
     ] = None,
-    service_port: Annotated[int, typer.Option(help="httproute: the port of the Services.")] = 80,
+    service_port: Annotated[int, Option(help="httproute: the port of the Services.")] = 80,
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=MODEL", help="aigatewayroute: the model to ask an upstream for; repeat it."
-        ),
+        Option(metavar="NAME=MODEL", help="aigatewayroute: the model to ask an upstream for; repeat it."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Keep running, and write whenever a share has moved.")
+        bool, Option("--watch", help="Keep running, and write whenever a share has moved.")
     ] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between checks with --watch.")] = 10.0,
+    every: Annotated[float, Option(min=0.1, help="Seconds between checks with --watch.")] = 10.0,
     threshold: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="How far a share may move before it is written.")
+        float, Option(min=0.0, max=1.0, help="How far a share may move before it is written.")
     ] = 0.01,
     fallback: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="ARM", help="Gets everything if the service is unreachable and nothing was written yet."
         ),
     ] = None,
@@ -157,9 +154,7 @@ def _target(
 
 
 def mcp(
-    logs: Annotated[
-        Path | None, typer.Option(help="A folder of logs that the tool `replay` may read.")
-    ] = None,
+    logs: Annotated[Path | None, Option(help="A folder of logs that the tool `replay` may read.")] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +46,10 @@ def read_config(path: str | os.PathLike[str], settings: OptionValues | None = No
     settings = settings or resolved(MIRROR, {}, file=file)
     options, held = {option.key for option in MIRROR}, _options(settings)
     try:
-        _check_one_backend(settings)
+        if settings.given("store") and settings.given("service"):
+            sources = f"{settings.source('store')} and {settings.source('service')}"
+            remedy = "keep one, the store here or the address of a service"
+            raise ParameterError(f"store, service: both are given ({sources}); {remedy}")
         tables = {key: value for key, value in file.values.items() if key not in options}
         for name in {"key", "folder"} & tables.keys():
             raise ParameterError(f"{name}: is not a key here; see key_file and state_folder")
@@ -59,13 +63,6 @@ def read_config(path: str | os.PathLike[str], settings: OptionValues | None = No
     share = 1.0 if config.sink and not settings.given("share") else settings["share"]
     mirror = config.mirror.model_copy(update={"share": share})
     return config.model_copy(update={"experiment": experiment, "mirror": mirror})
-
-
-def _check_one_backend(settings: OptionValues) -> None:
-    if settings.given("store") and settings.given("service"):
-        sources = f"{settings.source('store')} and {settings.source('service')}"
-        remedy = "keep one, the store here or the address of a service"
-        raise ParameterError(f"store, service: both are given ({sources}); {remedy}")
 
 
 def _options(settings: OptionValues) -> dict[str, Any]:
@@ -112,7 +109,7 @@ def explained(config: MirrorConfig) -> str:
         [(kind, place)] = config.sticky.model_dump(by_alias=True, exclude_none=True).items()
         lines.append(f"serves requests with the same {kind} {place!r} by the same arm")
     if config.context:
-        lines.append(f"knows of a request: {', '.join(map(_shown_field, config.context.items()))}")
+        lines.append(f"knows of a request: {', '.join(starmap(_shown_field, config.context.items()))}")
     lines.append(f"loss: {_shown_loss(config.loss)}")
     if (labels := config.labels) is not None:
         kept = f", kept for {labels.keep_days:g} days" if labels.to == "console" else ""
@@ -132,26 +129,22 @@ def doubts(config: MirrorConfig) -> list[str]:
     >>> doubts(MirrorConfig.model_validate({"arm": arms}))
     []
     """
-    known = [(*arm.pass_credentials, *arm.headers) for arm in config.arms]
+    known = [name.lower() for arm in config.arms for name in (*arm.pass_credentials, *arm.headers)]
     gets, found = "copy" if config.sink else "client", []
     if config.labels is not None and config.labels.redact is None:
+        kept = "answers are kept or sent with all that is private in them"
+        found.append(f"labels.redact: is not set, so {kept}")
+    if "authorization" not in known:
         found.append(
-            "labels.redact: is not set, so answers are kept or sent with all that is private in them"
+            "arm.pass_credentials: no arm gets the Authorization of clients, or has one of its own under headers; if the "
+            f"arms ask for it, every {gets} gets 401: add pass_credentials to each arm"
         )
-    if any(name.lower() == "authorization" for names in known for name in names):
-        return found
-    return [
-        *found,
-        "arm.pass_credentials: no arm gets the Authorization of clients, or has one of its own under headers; if the arms "
-        f"ask for it, every {gets} gets 401: add pass_credentials to each arm",
-    ]
+    return found
 
 
-def _shown_field(named: tuple[str, FieldConfig]) -> str:
-    name, field = named
-    [(place, where)] = field.model_dump(
-        by_alias=True, exclude_defaults=True, exclude={"type", "timeout"}
-    ).items()
+def _shown_field(name: str, field: FieldConfig) -> str:
+    given = field.model_dump(by_alias=True, exclude_defaults=True, exclude={"type", "timeout"})
+    [(place, where)] = given.items()
     return f"{name} ({field.type} of {place}{'' if where is True else f' {where!r}'})"
 
 

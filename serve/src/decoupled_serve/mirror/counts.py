@@ -1,7 +1,7 @@
 """Counts what a mirror has done since it was started, as JSON and for Prometheus."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -68,6 +68,7 @@ _LABELLED_GAUGES = {
 
 
 _KINDS = 20  # of failures that are told apart
+_PREFIX = "decoupled_mirror_"
 
 
 class Judgements:
@@ -177,39 +178,40 @@ class MirrorMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
-        content, gauges, prefix = self._counts.to_dict(), self._gauges(), "decoupled_mirror_"
+        counts, gauges = self._counts, self._gauges()
+        content, judge = counts.to_dict(), counts.judge
         told = "Answers to clients, by arm and status."
-        served = CounterMetricFamily(f"{prefix}served", told, labels=("arm", "status"))
-        for arm, statuses in content["served"].items():
-            for status, count in statuses.items():
-                served.add_metric((arm, status), count)
+        served = CounterMetricFamily(f"{_PREFIX}served", told, labels=("arm", "status"))
+        for key, count in sorted(counts.served.items()):
+            served.add_metric(key, count)
         yield served
         by_reason = [(name, told, "reason") for name, (told, _) in _BY_REASON.items()]
         for name, told, label in (*((name, told, "arm") for name, told in _BY_ARM.items()), *by_reason):
-            family = CounterMetricFamily(prefix + name, told, labels=(label,))
-            for key, count in content[name].items():
-                family.add_metric((key,), count)
-            yield family
-        for name, told in _SINGLE.items():
-            yield CounterMetricFamily(prefix + name, told, value=content[name])
-        judge = self._counts.judge
-        yield CounterMetricFamily(
-            f"{prefix}judgements", "Judgements, failed ones included.", value=judge.asked
-        )
-        yield CounterMetricFamily(f"{prefix}judge_spent", "What judging cost.", value=judge.spent)
-        failures = CounterMetricFamily(
-            f"{prefix}judge_failed", "Failures of the judge, by kind.", labels=("kind",)
-        )
-        for kind, count in judge.failures.items():
-            failures.add_metric((kind,), count)
-        yield failures
+            yield _labelled(CounterMetricFamily, name, told, label, content[name])
+        told = "Judgements, failed ones included."
+        single = [(name, told, content[name]) for name, told in _SINGLE.items()]
+        single += [("judgements", told, judge.asked), ("judge_spent", "What judging cost.", judge.spent)]
+        for name, told, value in single:
+            yield CounterMetricFamily(_PREFIX + name, told, value=value)
+        told = "Failures of the judge, by kind."
+        yield _labelled(CounterMetricFamily, "judge_failed", told, "kind", judge.failures)
         if judge.position is not None:
             told = "1 if the judge always prefers what it sees first, -1 if always the other."
-            yield GaugeMetricFamily(f"{prefix}judge_position", told, value=judge.position)
+            yield GaugeMetricFamily(f"{_PREFIX}judge_position", told, value=judge.position)
         for name, told in _GAUGES.items():
-            yield GaugeMetricFamily(prefix + name, told, value=gauges[name])
+            yield GaugeMetricFamily(_PREFIX + name, told, value=gauges[name])
         for name, (label, told) in _LABELLED_GAUGES.items():
-            gauge = GaugeMetricFamily(prefix + name, told, labels=(label,))
-            for labelled, state in gauges[name].items():
-                gauge.add_metric((labelled,), float(state))
-            yield gauge
+            yield _labelled(GaugeMetricFamily, name, told, label, gauges[name])
+
+
+def _labelled(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    told: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    family = kind(_PREFIX + name, told, labels=(label,))
+    for labelled, value in values.items():
+        family.add_metric((labelled,), float(value))
+    return family

@@ -78,9 +78,8 @@ def judged_of(verdict: object) -> Judged:
     given = verdict.get("cost", 0.0) if isinstance(verdict, Mapping) else 0.0
     cost = as_loss(given)
     if cost is None or not 0.0 <= cost < float("inf"):
-        raise BadVerdict.of(
-            "cost", given, "must be a finite number from 0", "leave it out if you do not know it"
-        )
+        rule, remedy = "must be a finite number from 0", "leave it out if you do not know it"
+        raise BadVerdict.of("cost", given, rule, remedy)
     return Judged(loss_of(verdict), cost=cost)
 
 
@@ -100,10 +99,9 @@ def loss_of(verdict: object) -> float | None:
             raise BadVerdict.of("verdict", dict(verdict), rule, _REMEDY)
         verdict = verdict[named[0]]
         preferred = named == ["preference"] or isinstance(verdict, str)
+    if preferred and verdict in PREFERENCES:
+        return preference_loss(verdict)
     if preferred:
-        for each in PREFERENCES:
-            if verdict == each:
-                return preference_loss(each)
         raise BadVerdict.of("preference", verdict, f"must be one of {PREFERENCES}", _REMEDY)
     loss = as_loss(verdict)
     if loss is None or not 0.0 <= loss <= 1.0:
@@ -392,12 +390,9 @@ class CopyLoss:
         config, total, status = self._config, 0.0, answer.status
         if status is None or (status >= config.bad_status and status not in config.good_status):
             total += config.status
-        for term, value in (
-            (config.latency, answer.latency),
-            (config.duration, answer.duration),
-            (config.bytes, float(answer.size)),
-            (config.cost, answer.cost),
-        ):
+        terms = (config.latency, config.duration, config.bytes, config.cost)
+        values = (answer.latency, answer.duration, float(answer.size), answer.cost)
+        for term, value in zip(terms, values, strict=True):
             if term is not None:
                 total += term.weight * (1.0 if value is None else term.at(value))
         return total

@@ -36,9 +36,8 @@ async def judged_sample(config: JudgeConfig, folder: Path) -> Judged | None:
         return None
     except JudgeFailed as error:
         last = error.details.strip().splitlines()[-8:]
-        raise ParameterError(
-            "\n".join([f"loss.judge: it fails on a sample pair: {error.why}", *last])
-        ) from None
+        told = [f"loss.judge: it fails on a sample pair: {error.why}", *last]
+        raise ParameterError("\n".join(told)) from None
     finally:
         await judge.close()
 
@@ -87,9 +86,8 @@ class Agreement(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.share:.2f} ({self.low:.2f} to {self.high:.2f}) of {self.of}" if self.of else "no pairs"
-        )
+        found = f"{self.share:.2f} ({self.low:.2f} to {self.high:.2f}) of {self.of}"
+        return found if self.of else "no pairs"
 
 
 def agreement(ones: Sequence[Preferred], others: Sequence[Preferred]) -> Agreement:

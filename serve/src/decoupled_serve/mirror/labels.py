@@ -37,9 +37,8 @@ class Redactor(PythonJudge):
     """Calls a function of a text that returns it without what is private, or removes patterns."""
 
     def __init__(self, redact: str | Sequence[str], folder: Path) -> None:
-        itself = f"{__name__}:{without.__name__}"
         self._more = () if isinstance(redact, str) else (tuple(redact),)
-        name = redact if isinstance(redact, str) else itself
+        name = redact if isinstance(redact, str) else f"{__name__}:{without.__name__}"
         super().__init__(JudgeConfig(python=name, concurrency=2), MIB, folder, kind="text")
 
     async def redacted(self, text: str) -> str:
@@ -126,11 +125,8 @@ class Labeller:
     ) -> str:
         if failed(mirrored):  # whoever knows knows that
             return await self._known(decision, 1.0)
-        if (
-            self._judge is None
-            and served
-            and (served.status, served.body) == (mirrored.status, mirrored.body)
-        ):
+        same = served and (served.status, served.body) == (mirrored.status, mirrored.body)
+        if self._judge is None and same:
             return await self._known(decision, self._loss.labelled(mirrored, 0.5))  # a tie
         try:
             request = await self._request(request)

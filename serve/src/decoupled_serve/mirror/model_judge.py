@@ -85,10 +85,8 @@ class ModelJudge(Judge):
         # No answer can know the marks, so none can end before its own.
         mark = blake2b(decision.encode(), key=b"mark", digest_size=8).hexdigest()
         messages = conversation(request.body)
-        asked = (
-            "\n".join(f"{role}: {text}" for role, text in messages)
-            or f"{request.method} {request.target}\n{request.text}"
-        )
+        talk = "\n".join(f"{role}: {text}" for role, text in messages)
+        asked = talk or f"{request.method} {request.target}\n{request.text}"
         # What is asked comes last in a long chat.
         parts = {"request": asked[-self._config.shown :], "first answer": first, "second answer": second}
         content = "\n\n".join(f"[{mark} {name}]\n{text}\n[{mark} end]" for name, text in parts.items())
@@ -130,7 +128,8 @@ def _read(file: str | None, folder: Path) -> str:
     try:
         return (folder / file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        rule = f"cannot be read ({type(error).__name__})"
-        raise ParameterError.of(
-            "loss.judge.rubric_file", file, rule, "name a text file beside the configuration"
-        ) from None
+        rule, remedy = (
+            f"cannot be read ({type(error).__name__})",
+            "name a text file beside the configuration",
+        )
+        raise ParameterError.of("loss.judge.rubric_file", file, rule, remedy) from None

@@ -50,9 +50,11 @@ def tools(request: Request) -> int | None:
     >>> tools(Request("POST", "/v1/chat/completions", (), b'{"prompt": "hi", "tools": [{"type": "function"}]}'))
     1
     """
+    if not conversation(request.body):
+        return None
     content: Any = parsed(request.body)
-    given = (content.get("tools") or content.get("functions")) if conversation(request.body) else None
-    return (len(given) if isinstance(given, list) else 0) if conversation(request.body) else None
+    given = content.get("tools") or content.get("functions")
+    return len(given) if isinstance(given, list) else 0
 
 
 def language(request: Request) -> str | None:
