@@ -149,9 +149,6 @@ def _opened(store: str) -> Iterator["DecisionService"]:
         service.close()
 
 
-# Keys
-
-
 @keys.command("new")
 def keys_new() -> None:
     """Print a new key, for the file of --admin-key-file. It is not stored."""

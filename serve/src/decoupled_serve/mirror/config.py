@@ -38,9 +38,6 @@ _PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
-# Values
-
-
 def _header_value(value: str) -> str:
     """A text in which `${NAME}` is an environment variable and `${file:PATH}` a file."""
     filled = _PLACEHOLDER.sub(lambda match: _secret(match[1]), value).strip()
@@ -90,9 +87,6 @@ Natural: TypeAlias = Annotated[int, Field(ge=0, le=2**62, strict=True)]
 Count: TypeAlias = Annotated[Natural, Field(ge=1)]
 Status: TypeAlias = Annotated[Natural, Field(ge=100, le=599)]
 Headers: TypeAlias = dict[Token, Annotated[Text, AfterValidator(_header_value)]]
-
-
-# Tables
 
 
 class TableConfig(BaseModel):

@@ -184,7 +184,6 @@ def _flat(values: dict[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
 
 
 # Files to start from
-
 # Where the models of a key are, if no address is given.
 ADDRESSES = {
     "OPENAI_API_KEY": "https://api.openai.com/v1",

@@ -72,7 +72,6 @@ def _answer(text: str) -> Answer:
 
 
 # Another judge looks at the pairs that were kept for people: how often does it agree with them?
-
 Preferred: TypeAlias = str | None  # "explore", "exploit" or "tie"; None if the judge said nothing
 _CHAT = "/chat/completions"
 

@@ -32,9 +32,6 @@ _SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
 _SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
 
 
-# What values mean
-
-
 def is_postgres(address: str | os.PathLike[str]) -> bool:
     """Whether an address is one of PostgreSQL.
 
@@ -56,9 +53,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-# Showing
 
 
 def shown(value: Any) -> str:
@@ -91,9 +85,6 @@ def shown_store(address: str) -> str:
         return HIDDEN if _SECRET.search(address) else address
     found = _PLAIN.fullmatch(address)
     return f"postgresql://{found[1] or ''}{found[2] or ''}{found[3]}" if found else HIDDEN
-
-
-# Checking
 
 
 def text(name: str, value: object) -> str:
@@ -156,9 +147,6 @@ def experiment_name(name: str, value: object) -> str:
     if not is_name(found):
         raise ParameterError.of(name, value, name_rule(), "choose another name")
     return found
-
-
-# Kinds
 
 
 class Kind(NamedTuple):

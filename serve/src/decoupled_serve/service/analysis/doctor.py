@@ -60,11 +60,10 @@ def examine(
 
 
 Result = tuple[bool, str]  # whether it is good, and the finding
+Named = tuple[str, Callable[[], Result]]
 
 
-def _checks(
-    store: Store, reader: Store, now: Callable[[], float]
-) -> Iterator[tuple[str, Callable[[], Result]]]:
+def _checks(store: Store, reader: Store, now: Callable[[], float]) -> Iterator[Named]:
     yield "schema", partial(schema, reader)
     yield "integrity", partial(integrity, reader)
     yield "durability", store.durability
@@ -176,7 +175,5 @@ def replay(reader: Store, row: ExperimentRow) -> Result:
 
 def _compare(row: ExperimentRow, running: LiveExperiment, saved: LiveExperiment) -> None:
     if snapshot(running) != snapshot(saved):
-        raise ReplayError(
-            f"experiment {row.name!r}: the replay to row {running.head} differs from the state saved there; "
-            "restore a backup, and report this as a bug"
-        )
+        rule = f"the replay to row {running.head} differs from the state saved there"
+        raise ReplayError(f"experiment {row.name!r}: {rule}; restore a backup, and report this as a bug")

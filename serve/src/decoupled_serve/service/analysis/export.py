@@ -8,6 +8,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
@@ -55,9 +56,8 @@ COLUMNS = dict.fromkeys(
 )  # fmt: skip
 TIMES = ("made_at", "expires_at", "settled_at")
 COLUMNS |= dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64")
-COLUMNS |= dict.fromkeys(
-    ("propensity", "weight", "loss", "judged", "label_probability", "position"), "double"
-)
+_NUMBERS = ("propensity", "weight", "loss", "judged", "label_probability", "position")
+COLUMNS |= dict.fromkeys(_NUMBERS, "double")
 COLUMNS |= dict.fromkeys(TIMES, "timestamp[us, tz=UTC]")
 
 
@@ -155,12 +155,8 @@ def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = {
-        "string": pa.string(),
-        "int64": pa.int64(),
-        "double": pa.float64(),
-        "timestamp[us, tz=UTC]": pa.timestamp("us", tz="UTC"),
-    }
+    types = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64()}
+    types["timestamp[us, tz=UTC]"] = pa.timestamp("us", tz="UTC")
     schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
     count, left = 0, iter(decisions)
     with pq.ParquetWriter(path, schema) as writer:
@@ -182,8 +178,6 @@ def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
 # evaluation may be repeated as the log grows. Decisions count in their order: one that is pending holds up those after it, as
 # long as these are fewer than `patience`. One that expired has the experiment's `expired_loss`, if it declares one. Others
 # without a loss are left out, as if it were missing by chance.
-
-
 METHOD = "importance weighting; confidence sequences, which hold at every moment at once"
 BLIND = "some arms had no chance to be explored in some decisions, so the log cannot compare the arms"
 
@@ -199,10 +193,7 @@ class ArmValue:
 
 @dataclass(frozen=True, slots=True)
 class LogEvaluation:
-    """The estimates, in the experiment's own scale of losses.
-
-    `EvaluationOut` of the HTTP API says what each field means.
-    """
+    """The estimates, in the experiment's own scale of losses; `EvaluationOut` says what each field means."""
 
     experiment: str
     method: str
@@ -228,12 +219,9 @@ def evaluate(
     labels: Labels | None = None,
 ) -> LogEvaluation:
     """Estimate the value of every arm and of what was exploited; with labels, by these, for any judge."""
-    sequences, drawn = (
-        Sequences(
-            len(arms), risk, drift=drift, coupled=coupled, label_share=labels.share if labels else 1.0
-        )
-        for _ in range(2)
-    )
+    share = labels.share if labels else 1.0
+    start = partial(Sequences, len(arms), risk, drift=drift, coupled=coupled, label_share=share)
+    sequences, drawn = start(), start()
     place = {arm: i for i, arm in enumerate(arms)}
     low, high = losses = LossRange.checked(loss_range)
     made, blind, estimates = 0, False, None if labels is None else _Estimates(labels, losses)
@@ -262,19 +250,11 @@ def evaluate(
     known: list[Interval | None] = [None] * len(arms)
     if not blind and sequences.observed > 0:
         known = [each.scaled(low, high) for each in sequences.arms()]
+    values = tuple(ArmValue(arm, sequences.seen(place[arm]), known[place[arm]]) for arm in arms)
+    exploited, by_policy = (_served(each, loss_range, coupled or not blind) for each in (sequences, drawn))
+    remark = BLIND if blind else None
     return LogEvaluation(
-        experiment,
-        METHOD,
-        1.0 - risk,
-        made,
-        sequences.observed,
-        tuple(
-            ArmValue(arm, sequences.seen(number), value)
-            for number, (arm, value) in enumerate(zip(arms, known, strict=True))
-        ),
-        _served(sequences, loss_range, coupled or not blind),
-        BLIND if blind else None,
-        _served(drawn, loss_range, coupled or not blind),
+        experiment, METHOD, 1.0 - risk, made, sequences.observed, values, exploited, remark, by_policy
     )
 
 
@@ -283,9 +263,9 @@ class _Estimates:
 
     def __init__(self, rules: Labels, losses: LossRange) -> None:
         self._rules, self._losses = rules, losses
-        self._coming: list[
+        self._coming = list[
             tuple[int, float, float]
-        ] = []  # by the row that brought the label: judged and label
+        ]()  # by the row that brought the label: judged and label
         self._sums: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0)
 
     def of(self, each: LoggedDecision) -> float:

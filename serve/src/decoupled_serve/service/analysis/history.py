@@ -1,8 +1,7 @@
 """How an experiment came to be what it is, and verdicts by segment. Both replay the log once, and go on where they stopped.
 
-A history replays the log once and goes on where it stopped. It keeps a point for every `step` rows; when there are too
-many, it drops every second one and doubles the step. The intervals are those that the experiment showed at that time,
-bit for bit.
+A history keeps a point for every `step` rows; when there are too many, it drops every second one and doubles the step. The
+intervals are those that the experiment showed at that time, bit for bit.
 """
 
 import json
@@ -12,14 +11,7 @@ from dataclasses import dataclass, field, replace
 from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name
-from decoupled.inference import (
-    Interval,
-    Sequences,
-    Verdict,
-    most_segments,
-    share_of_segment,
-    verdict,
-)
+from decoupled.inference import Interval, Sequences, Verdict, most_segments, share_of_segment, verdict
 
 from ..experiment.context import Value, segment_of
 from ..experiment.live import LiveExperiment
@@ -59,10 +51,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRecord:
-    """The history of an experiment, on its own scale of losses.
-
-    `HistoryOut` of the HTTP API says what each field means; the last point is now.
-    """
+    """The history of an experiment, on its own scale of losses; `HistoryOut` says what each field means."""
 
     experiment: str
     level: float
@@ -93,9 +82,8 @@ class History:
         base = reader.base(row.id)
         if base is not None and base[0] > self.running.head:
             return False
-        return row.head < 2 * self.chosen_at + 1000 or self._chosen_again(reader, row)
-
-    def _chosen_again(self, reader: Store, row: ExperimentRow) -> bool:
+        if row.head < 2 * self.chosen_at + 1000:
+            return True
         self.chosen_at = row.head
         return self.shown == _shown(reader, row)
 
@@ -103,7 +91,11 @@ class History:
         """Go on with these rows of the log."""
         for row in rows:
             self.running.replay(row)
-            self._show_new()
+            arms = len(self.running.names)
+            if (
+                self.shown[-1:] != [arms - 1] and arms <= MOST_ARMS
+            ):  # some came after those to show were chosen
+                self.shown += range(len(self.shown), arms)
             if self.running.head % self.step == 0:
                 self.points.append(self._point())
                 if len(self.points) > MOST_POINTS:
@@ -123,12 +115,6 @@ class History:
             tuple(each.widened(len(self.shown)) for each in _thinned(points, most)),
         )  # fmt: skip
 
-    def _show_new(self) -> None:
-        """Show arms that came after those to show were chosen."""
-        arms = len(self.running.names)
-        if self.shown[-1:] != [arms - 1] and arms <= MOST_ARMS:
-            self.shown += range(len(self.shown), arms)
-
     def _point(self) -> Point:
         running, shown = self.running, self.shown
         tallies, arms = running.tallies, len(running.names)
@@ -139,28 +125,17 @@ class History:
             tuple(counts[place] if place < arms else 0 for place in shown)
             for counts in (tallies.exploit, tallies.explore)
         )
-        return Point(
-            running.head,
-            running.last_at,
-            tallies.decisions,
-            tallies.applied,
-            exploited,
-            explored,
-            losses,
-            sum(tallies.exploit),
-            sum(tallies.explore),
-        )
+        known = (running.head, running.last_at, tallies.decisions, tallies.applied)
+        return Point(*known, exploited, explored, losses, sum(tallies.exploit), sum(tallies.explore))
 
 
 def _intervals(
     sequences: Sequences, places: list[int], losses: tuple[float, float]
 ) -> dict[int, Interval | None]:
     """The mean loss of each arm; None if none was seen of it."""
-    ends = zip(*(each.tolist() for each in sequences.bounds(among=places)), strict=True)
-    found = {
-        place: Interval.around(*each).scaled(*losses) for place, each in zip(places, ends, strict=True)
-    }
-    return {place: found[place] if sequences.seen(place) else None for place in places}
+    ends = zip(places, *(each.tolist() for each in sequences.bounds(among=places)), strict=True)
+    found = {place: Interval.around(*each).scaled(*losses) for place, *each in ends}
+    return {place: each if sequences.seen(place) else None for place, each in found.items()}
 
 
 def _shown(reader: Store, row: ExperimentRow) -> list[int]:
@@ -182,11 +157,8 @@ def _thinned(points: list[Point], most: int) -> list[Point]:
 # 6 / (pi^2 s^2), and all shares sum to 1. A segment appears with its first decision, before any loss of it is seen, so its
 # share depends on nothing that it could show. After a certain number of segments all others share one.
 #
-# As a history, this replays the log once and goes on where it stopped. Observations are added in the order of decisions, when
-# the experiment itself adds them. Records of other logs, which were replayed into the experiment, are not counted, nor are
-# decisions that were made before the part of the log that is left.
-
-
+# Observations are added in the order of decisions, when the experiment itself adds them. Records of other logs, which were
+# replayed into the experiment, are not counted, nor are decisions that were made before the part of the log that is left.
 _NAMED = 3  # segments that a sentence names for each arm
 
 
@@ -210,10 +182,7 @@ def checked_by(by: Sequence[str], settings: Settings, learned_by: Sequence[str])
 
 @dataclass(frozen=True, slots=True)
 class SegmentVerdict:
-    """What is known of one segment.
-
-    `SegmentOut` of the HTTP API says what each field means. `values` is None for all segments that share one.
-    """
+    """What is known of one segment; `SegmentOut` says what each field means. Those that share one have None for `values`."""
 
     values: tuple[Value | None, ...] | None
     risk: float
@@ -235,10 +204,7 @@ def _spoken(value: Value | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SegmentsRecord:
-    """The verdicts of all segments, those with the most losses first.
-
-    `SegmentsOut` of the HTTP API says what each field means.
-    """
+    """The verdicts of all segments, those with the most losses first; `SegmentsOut` says what each field means."""
 
     experiment: str
     by: tuple[str, ...]
@@ -345,9 +311,8 @@ class Segments:
     def record(self) -> SegmentsRecord:
         """The verdicts as they are now."""
         running = self.running
-        judged = sorted(
-            (each.judged(running) for each in self.found.values()), key=lambda each: -each.observed
-        )
+        every = (each.judged(running) for each in self.found.values())
+        judged = sorted(every, key=lambda each: -each.observed)
         settings = running.settings
         return SegmentsRecord(
             running.name, self.by, sentence(judged), running.version, settings.risk, settings.drift,
@@ -371,9 +336,9 @@ def sentence(segments: Sequence[SegmentVerdict]) -> str:
         if each.verdict.state == "decided" and each.verdict.best is not None:
             best.setdefault(each.verdict.best, []).append(each.name)
     undecided = len(segments) - sum(map(len, best.values()))
-    parts = [f"{arm} is best for {_listed(names)}" for arm, names in best.items()]
     if not best:
         return "too early: no segment is decided"
+    parts = [f"{arm} is best for {_listed(names)}" for arm, names in best.items()]
     if undecided:
         parts.append(f"{undecided} {'is' if undecided == 1 else 'are'} open")
     return "; ".join(parts)

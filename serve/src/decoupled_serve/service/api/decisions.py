@@ -371,9 +371,6 @@ def _parsed(given: Feedback) -> Item:
         return error, given
 
 
-# Commands
-
-
 def _look(session: Session, *, about: Reference, decision: DecisionId) -> DecisionRecord:
     running = _running(session, about, decision)
     sweep(session, running)

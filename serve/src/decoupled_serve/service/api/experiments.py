@@ -188,9 +188,6 @@ class Experiments:
         return self._commits.run(_state, Reference("name", tenant, name), context=context)
 
 
-# Commands
-
-
 def _put(
     session: Session, *, about: Reference, settings: Settings, seed: int | None, learner: str | None = None
 ) -> Created:
@@ -332,8 +329,6 @@ def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | N
 
 
 # Experiments as clients see them
-
-
 def _shown(running: LiveExperiment) -> Experiment:
     return Experiment(
         running.tenant, running.name, running.settings, running.arms,
@@ -385,8 +380,6 @@ def _require_compiled(compiler: Compiler, experiment: Experiment) -> None:
 
 
 # Deleting archived experiments. One disappears at once, and its rows are removed in slices in the background.
-
-
 DAY = 86_400.0
 DELETE_AFTER = 30 * DAY
 AT_ONCE = 5_000  # rows of each table removed in one transaction, so that nobody waits long
@@ -443,9 +436,6 @@ class Deletion:
                     return
         except ServiceError as error:
             _deletions.warning("rows of deleted experiments are left for the next start: %s", error)
-
-
-# Commands
 
 
 def _mark(session: Session, *, about: Reference, after: float) -> tuple[float, bool]:

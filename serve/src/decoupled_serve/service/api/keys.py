@@ -127,8 +127,6 @@ def _known(session: Session, digest: str) -> ApiKey:
 
 
 # The audit trail: who changed what. Commands record changes with `Session.record`, in their own transaction.
-
-
 AuditPage: TypeAlias = list[AuditRecord]
 
 

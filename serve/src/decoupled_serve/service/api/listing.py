@@ -151,9 +151,6 @@ class Listing:
         return self._background.submit(page, tenant)
 
 
-# Cursors
-
-
 def _cursor(sort: str, values: list[Any]) -> str:
     text = json.dumps([sort, *values], separators=(",", ":"))
     return _MARK + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")

@@ -140,8 +140,6 @@ class Logs:
 
 
 # Retention drops the old part of a log, while the rest can still be replayed.
-
-
 def _cut(reader: Store, row: ExperimentRow, before: float) -> LiveExperiment:
     """The experiment as it was before the first row written at `before` or later."""
     running = from_beginning(reader, row)

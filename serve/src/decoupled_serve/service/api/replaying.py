@@ -1,6 +1,6 @@
 """Replaying another log into an experiment, which learns from it as if it had explored itself.
 
-The log is checked as a whole in the background. Then it is learned in slices, each in a transaction of its own and each
+The log, an export of this service or one of another system with the same columns, is checked as a whole in the background. Then it is learned in slices, each in a transaction of its own and each
 a row of the experiment's log. If the service stops in between, the same log again goes on after the last slice, so every
 record counts once.
 """
@@ -30,11 +30,6 @@ from ..experiment.context import Declared, stored_context
 from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session
 from .decisions import sweep
-
-# A log to replay into an experiment: read from a file, and checked as a whole before any of it is learned.
-#
-# It may be an export of this service, or the log of another system with the same columns.
-
 
 LogFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 ForeignRecord: TypeAlias = tuple[Arm, float, float | None, str | None, float | None, float | None]
@@ -121,9 +116,6 @@ def read(
     return ForeignLog(records, log.size, log.left_out, _warnings(log, arms, unseen, unrandomised))
 
 
-# Reading
-
-
 def _columns(path: Path, kind: LogFormat) -> dict[str, Any]:
     if kind != "jsonl":
         return columns_of(path)
@@ -162,9 +154,6 @@ def _texts(arms: Sequence[Arm]) -> list[Arm]:
             "log: has arms as text, and two arms of the experiment have the same text; rename one"
         )
     return texts
-
-
-# Checking
 
 
 def _context(row: int, given: Any, declared: Declared) -> str | None:
@@ -326,9 +315,6 @@ def _digest(path: Path, unrandomised: bool) -> str:
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
     return f"{content}{'-unrandomised' if unrandomised else ''}"
-
-
-# Commands
 
 
 def _look(session: Session, *, about: Reference, digest: str) -> _Target:

@@ -20,11 +20,7 @@ from decoupled.learner import LARGEST_NUMBER, Key, LossRange, key_text
 
 from .records import FIELD_TYPES, ContextLog, FieldType, KeyLog, UnknownFields
 
-# Keys of decisions: the same key is served the same arm. Here is what the log holds of them.
-#
 # A key may identify a user, so its text is neither logged nor shown in an error, unless the experiment says so.
-
-
 _SIZE = 16  # bytes of a hash; even among a billion keys, two hardly ever share one
 
 
@@ -70,12 +66,8 @@ def logged_key(text: str, log: KeyLog, secret: str) -> str:
     return text if log == "plain" else ""
 
 
-# What callers attach to a decision: tags to find it by, and a baseline, predictions of the losses of its arms.
-#
-# Neither changes what is drawn or learned. Both are stored with the decision as JSON: tags sorted by name, predictions by
-# the places of their arms. A context and advice are attached, too; `context` has their rules.
-
-
+# Tags find a decision, and a baseline predicts the losses of its arms. Neither changes what is drawn or learned. Both are
+# stored with the decision as JSON: tags sorted by name, predictions by the places of their arms.
 MOST_TAGS = 16
 LONGEST_TAG_NAME = 64
 LONGEST_TAG = 200
@@ -283,8 +275,7 @@ def with_fields_of(fields: Mapping[str, FieldType], policy: Any) -> dict[str, Fi
 
 
 def stored_context(context: object, declared: Declared) -> str | None:
-    """A context as text: its fields in the order of their names, and of vectors what the policy makes of them. None if
-    nothing is known.
+    """A context as text: its fields by name, and of vectors what the policy makes of them. None if nothing is known.
 
     >>> fields = {"subject": "text", "tokens": "number", "beta": "boolean"}
     >>> declared = Declared(fields, "refuse", "plain", "")
@@ -350,9 +341,6 @@ def segment_of(text: str | None, by: Sequence[str]) -> tuple[Value | None, ...]:
     """
     known = {} if text is None else json.loads(text)
     return tuple(known.get(name) for name in by)
-
-
-# Advice
 
 
 def stored_advice(

@@ -159,13 +159,7 @@ class Feedback(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment as it is now; `arms` can be chosen, `retired` no longer.
-
-    Attributes:
-        status: "compiling" until its policy is compiled, then "ready"; "failed" if the policy does not compile
-            (`problem` says why); "archived".
-        guardrails, budget: those that hold now.
-    """
+    """An experiment as it is now; `arms` can be chosen, `retired` no longer, and the guardrails and the budget hold now."""
 
     tenant: str
     name: str
@@ -176,15 +170,14 @@ class Experiment:
     archived_at: float | None
     state_version: int
     seed: int
-    status: ExperimentStatus
+    status: ExperimentStatus  # "failed" if its policy does not compile, and `problem` says why
     problem: str | None = None
     guardrails: Guardrails = field(default_factory=Guardrails)
     budget: Budget = field(default_factory=Budget)
 
 
-@dataclass(
-    slots=True, unsafe_hash=True
-)  # every answer is one, and a frozen one takes three times as long to make
+# Every answer is one, and a frozen one takes three times as long to make.
+@dataclass(slots=True, unsafe_hash=True)
 class DecisionRecord:
     """One decision and its outcome. The loss to send back is that of `explore`, never of `exploit`.
 
@@ -229,10 +222,7 @@ class DecisionRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentState:
-    """What an experiment has learned; lists are in the order of `arms`.
-
-    `StateOut` of the HTTP API says what each field means.
-    """
+    """What an experiment has learned; lists are in the order of `arms`, and `StateOut` says what each field means."""
 
     experiment: str
     state_version: int
@@ -254,18 +244,15 @@ class ExperimentState:
 
 
 # The rows of the log: one for each event in an experiment, numbered 1, 2, 3, ...
-
-
 class Decided(NamedTuple):
     """A decision was drawn. An arm is given by its place in the list of all arms the experiment ever had.
 
     `available` is a JSON list of places, None for all arms; `stream` is the random stream before the draw;
     `version` is the last row that was part of the learned state. `drawn` is what the policy drew if a guardrail, `guard`,
-    chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags` and `baseline` are
-    what the caller attached, and so are `context` and `advice`: see `annotations` and `context`. `key` is what is logged
-    of the key that drew `exploit`, None without one: see `sticky`. In an experiment with labels, `label` is 1 if it wants one,
-    which was so with `label_probability`. `share` is the probability with which the budget let it explore, settled before its
-    arms were drawn; None without such a limit.
+    chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags`, `baseline`, `context`
+    and `advice` are what the caller attached. `key` is what is logged of the key that drew `exploit`, None without one. In an
+    experiment with labels, `label` is 1 if it wants one, which was so with `label_probability`. `share` is the probability
+    with which the budget let it explore, settled before its arms were drawn; None without such a limit.
     """
 
     seq: int
@@ -378,8 +365,6 @@ class KeyRow(NamedTuple):
 
 
 # The audit trail: what was changed, when, by whom, and what it was before.
-
-
 OPERATOR = "local"  # the tenant whose keys also manage the whole instance: metrics, backups, the trail of all tenants
 # Every kind of change.
 ACTIONS = (

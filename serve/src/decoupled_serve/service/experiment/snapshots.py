@@ -109,8 +109,6 @@ def _learner(running: LiveExperiment, content: dict[str, Any], rows: Sequence[De
 
 
 # An experiment that starts from a saved learner: its first state is a snapshot before the first row of its log.
-
-
 def digest_of(text: str) -> str:
     """The digest of a saved learner, by which it is recognised."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

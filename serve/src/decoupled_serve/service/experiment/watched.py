@@ -49,10 +49,7 @@ def arm_losses(sequences: Sequences, names: Sequence[Arm], losses: LossRange) ->
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict, with the intervals behind it. All of them hold at every moment at once.
-
-    `VerdictOut` of the HTTP API says what each field means; here `since` is in seconds since 1970.
-    """
+    """A verdict, with the intervals behind it; `VerdictOut` says what each field means. `since` is in seconds since 1970."""
 
     experiment: str
     state_version: int
@@ -149,8 +146,6 @@ class WatchedExperiment:
 # losses may drift, "worse" is about the mean difference until then, in rounds weighted by the chance to explore both arms.
 #
 # A verdict, once decided, stays. A gate asks for the evidence of now: if an arm has become worse since, it closes again.
-
-
 GateState: TypeAlias = Literal["passed", "failed", "waiting"]
 """What the evidence says about an arm at a gate; see `Gate`."""
 
@@ -165,10 +160,7 @@ class ArmDifference:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Whether an arm is shown to be no worse than others by more than a margin.
-
-    `GateOut` of the HTTP API says what each field means.
-    """
+    """Whether an arm is shown to be no worse than others by more than a margin; `GateOut` says what each field means."""
 
     experiment: str
     arm: Arm
@@ -185,10 +177,8 @@ class Gate:
         """The state as a sentence, and why a verdict says something else if it does."""
         if self.decided_at is None:
             return self._said
-        return (
-            f"{self._said}; the verdict for {self.arm}, decided at round {self.decided_at:,}, stays, "
-            "and a gate asks what the evidence shows now, against each arm"
-        )
+        stays = f"the verdict for {self.arm}, decided at round {self.decided_at:,}, stays"
+        return f"{self._said}; {stays}, and a gate asks what the evidence shows now, against each arm"
 
     @property
     def _said(self) -> str:
@@ -224,15 +214,9 @@ def gate_of(watched: WatchedExperiment, arm: str, against: str | None, margin: f
         others = [_place("against", against, places, watched.experiment)]
     if others == [place]:
         raise Invalid(f"against = {shown(against)}: is the arm at the gate; name another, or none")
-    found = tuple(
-        ArmDifference(
-            watched.names[other],
-            difference_now(sequences.sums, place, other, sequences.drift).scaled(
-                *watched.losses, difference=True
-            ),
-        )
-        for other in others
-    )
+    apart = (difference_now(sequences.sums, place, other, sequences.drift) for other in others)
+    scaled = (each.scaled(*watched.losses, difference=True) for each in apart)
+    found = tuple(map(ArmDifference, (watched.names[other] for other in others), scaled))
     state: GateState = "waiting"
     if all(each.difference.high < margin for each in found):
         state = "passed"

@@ -290,8 +290,6 @@ class Admission:
 
 
 # The first key of a fresh store, from a file that is mounted into a container.
-
-
 LABEL = "admin key file"
 _LIKE_A_KEY = re.compile(r"[\x21-\x7e]{32,200}")
 _log = logging.getLogger("decoupled.service")

@@ -23,8 +23,6 @@ from ..store.store import Store
 from .compiler import Awaited
 
 # Restoring experiments from the store: from the newest readable snapshot, or from the start of the log.
-
-
 QUICK_ROWS = 500  # of the log, to replay
 QUICK_TEXT = 200_000  # characters of a snapshot, to parse
 

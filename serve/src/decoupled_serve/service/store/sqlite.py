@@ -19,8 +19,6 @@ from .schema import SQLITE
 from .store import EXPERIMENTS, PairsConnection, Store, Values
 
 # Error messages for a SQLite file that cannot be opened: the reason, and what to do.
-
-
 _CHECK = "correct the path"
 _PERMIT = "give this user write permission there, or choose another path"
 _REASONS: tuple[tuple[type[apsw.Error], str, str], ...] = (
@@ -80,8 +78,6 @@ def _may_write(path: str) -> bool:
 #
 # They are read through SQLite itself: under POSIX, a process that opens and closes a file in any other way loses its
 # locks on that file, and with them the protection of a store that is open here.
-
-
 _ROLLBACK = 1  # in the header of a file that has no write-ahead log
 _LOG_MARKS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 HAS_LOG = 1  # the user version of a file while it has a log

@@ -289,7 +289,6 @@ def decision_out(record: DecisionRecord, *, why: bool = False) -> dict[str, Any]
 
 
 # Evaluations, as OpenTelemetry sends them: OTLP's JSON for logs, of which these fields count
-
 EVALUATION = "gen_ai.evaluation.result"
 SCORE = "gen_ai.evaluation.score.value"
 

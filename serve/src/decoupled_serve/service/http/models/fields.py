@@ -67,9 +67,6 @@ def encoded(content: Mapping[str, Any]) -> bytes:
     return _encode(content).encode()
 
 
-# Validators
-
-
 def sticky_key(value: Any) -> Any:
     """A key of a decision. The error for a bad one does not show it, because it may be a user's.
 

@@ -66,8 +66,6 @@ def headers_of(error: ServiceError) -> list[tuple[bytes, bytes]]:
 
 
 # Errors that Pydantic found in a request: its messages, and their places. Values are never shown.
-
-
 _LISTED = 20  # errors in a response
 _DETAILED = 2_000  # characters of their messages that its detail repeats
 

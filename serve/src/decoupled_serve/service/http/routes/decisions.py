@@ -159,9 +159,6 @@ def _result(id: str, outcome: DecisionRecord | ServiceError) -> dict[str, Any]: 
     return {"id": id, "status": 200, "decision": decision_out(outcome)}
 
 
-# Bodies
-
-
 _ONE = DecideIn()
 
 
@@ -187,8 +184,6 @@ def _idempotency_key(header: bytes | None) -> str | None:
 
 
 # Routes of the framework
-
-
 def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
     """Make a decision, look at one, and send the loss of its explored arm."""
 
