@@ -135,9 +135,8 @@ def draw(
         if len(done) > len(made) and session.others_wait():
             again = None if places is None else [running.names[each] for each in json.loads(places)]
             left: DrawOptions = {**options, "available": again}
-            return Continuation(
-                partial(draw, about=about, max_pending=max_pending, options=left, made=done)
-            )
+            rest = partial(draw, about=about, max_pending=max_pending, options=left, made=done)
+            return Continuation(rest)
         part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
         done += _slice(session, running, wanted, part, min(SLICE, count - len(done)))
         while len(running.pending) > min(max_pending, running.learner.max_pending):
@@ -244,15 +243,13 @@ def _digest(
 def _again(
     session: Session, running: LiveExperiment, before: KeyRow, wanted: _Wanted
 ) -> list[DecisionRecord]:
+    called = f"idempotency key {before.key!r}"
     if before.request != wanted.request:
-        raise Conflict(
-            f"idempotency key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
-        )
+        rule = f"was used for another request on {running.name!r}"
+        raise Conflict(f"{called}: {rule}; use a new key for a new request")
     rows = session.store.decided(running.id, before.first, before.size)
     if len(rows) < before.size:
-        raise Conflict(
-            f"idempotency key {before.key!r}: its decisions were dropped by retention; use a new key"
-        )
+        raise Conflict(f"{called}: its decisions were dropped by retention; use a new key")
     settled = session.store.settled
     return [running.record(row, settled(running.id, row.seq), why=wanted.why) for row in rows]
 
@@ -317,11 +314,8 @@ class Decisions:
         `cost` is what the look and its judgement really cost; without it, a budget of money counts what it declares.
         `permit` is as in `decide`.
         """
-        decision = DecisionId.parse(id)
-        about = Reference("tag", tenant, decision.tag)
         given = Feedback(id, loss, reward, arm, preference, judged, position, cost)
-        run = partial(_apply, about=about, decision=decision, given=given)
-        return self._commits.submit(run, about, permit=permit)
+        return self._give(tenant, given, permit)
 
     def label(
         self,
@@ -334,10 +328,14 @@ class Decisions:
         permit: str | None = None,
     ) -> Reply[DecisionRecord]:
         """Give the label of a decision that was judged and wants one: the true loss, or reward, of the explored arm."""
-        decision = DecisionId.parse(id)
+        return self._give(tenant, Feedback(id, loss, reward, None, preference), permit, labelling=True)
+
+    def _give(
+        self, tenant: str, given: Feedback, permit: str | None, *, labelling: bool = False
+    ) -> Reply[DecisionRecord]:
+        decision = DecisionId.parse(given.decision)
         about = Reference("tag", tenant, decision.tag)
-        given = Feedback(id, loss, reward, None, preference)
-        run = partial(_apply, about=about, decision=decision, given=given, labelling=True)
+        run = partial(_apply, about=about, decision=decision, given=given, labelling=labelling)
         return self._commits.submit(run, about, permit=permit)
 
     def awaiting_labels(self, tenant: str, name: str, limit: int = 100) -> Reply[LabelQueue]:
@@ -347,8 +345,7 @@ class Decisions:
     def forget(self, tenant: str, id: str) -> Reply[None]:  # noqa: A002
         """Expire a pending decision now, because no feedback will come."""
         decision = DecisionId.parse(id)
-        about = Reference("tag", tenant, decision.tag)
-        return self._commits.submit(partial(_forget, about=about, decision=decision), about)
+        return self._commits.run(_forget, Reference("tag", tenant, decision.tag), decision=decision)
 
     def feedback_many(
         self, tenant: str, items: Sequence[Feedback], permit: str | None = None
@@ -358,10 +355,9 @@ class Decisions:
         tags = {each.tag for each, _ in parsed if isinstance(each, DecisionId)}
         about = {tag: Reference("tag", tenant, tag) for tag in tags}
         run = partial(_apply_many, about=about, items=parsed)
-        waiting = partial(run, wait_for=tuple(about.values()))
-        return self._commits.submit(
-            waiting, *about.values(), otherwise=run, permit=permit, size=len(parsed)
-        )
+        some = tuple(about.values())
+        waiting = partial(run, wait_for=some)
+        return self._commits.submit(waiting, *some, otherwise=run, permit=permit, size=len(parsed))
 
 
 def _parsed(given: Feedback) -> Item:
@@ -446,12 +442,8 @@ def _told(
     alone = (given.loss, given.reward, given.preference) == (None, None, None)
     try:
         position = checked_position(given.position)
-        said = Feedback(given.decision)
-        if isinstance(given.judged, str):
-            said = said._replace(preference=given.judged)
-        else:
-            said = said._replace(loss=given.judged)
-        judged = _loss_of(session, running, decision, said)
+        said: dict[str, Any] = {"preference" if isinstance(given.judged, str) else "loss": given.judged}
+        judged = _loss_of(session, running, decision, Feedback(given.decision, **said))
     except Invalid as error:
         raise Invalid(reworded(error, argument="judged")) from None
     except ParameterError as error:
@@ -487,39 +479,29 @@ def _check_labelled(decision: DecisionId, row: Decided, known: Judgement | None,
     if loss is not None and not row.label:
         rule = "wants no label, and one that was not drawn by chance would bias what is learned"
         raise Conflict(f"decision '{decision}': {rule}; label those whose `label` is true")
-    if (
-        judged is not None
-        and known is not None
-        and (known.judged, known.position) != (judged.value, position)
-    ):
+    said = None if judged is None else (judged.value, position)
+    if said and known is not None and (known.judged, known.position) != said:
         raise _judged_otherwise(decision, known)
 
 
 def _judged_otherwise(decision: DecisionId, known: Judgement | Settled) -> Conflict:
-    where = "" if known.position is None else f" at position {known.position}"
-    return Conflict(
-        f"decision '{decision}': was judged {known.judged}{where}; what the judge says is given once"
-    )
+    was = f"{known.judged}" + ("" if known.position is None else f" at position {known.position}")
+    return Conflict(f"decision '{decision}': was judged {was}; what the judge says is given once")
 
 
 def _loss_of(session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback) -> Loss:
-    if given.preference is None and running.settings.feedback == "loss":
-        return _measured(running, given)
-    return _preferred(session, running, decision, given)
-
-
-def _forget(session: Session, *, about: Reference, decision: DecisionId) -> None:
-    running = _running(session, about, decision)
-    waiting = running.pending.get(decision.seq)
-    if waiting is not None:
-        expire(session, running, decision.seq, running.now(session.clock()))
-
-
-def _measured(running: LiveExperiment, given: Feedback) -> Loss:
+    if given.preference is not None or running.settings.feedback == "preference":
+        return _preferred(session, running, decision, given)
     try:
         return running.measured(given.loss, given.reward)
     except LossError as error:
         raise Invalid(reworded(error, remedy=_OTHER_RANGE)) from None
+
+
+def _forget(session: Session, *, about: Reference, decision: DecisionId) -> None:
+    running = _running(session, about, decision)
+    if decision.seq in running.pending:
+        expire(session, running, decision.seq, running.now(session.clock()))
 
 
 def _preferred(session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback) -> Loss:
@@ -590,16 +572,13 @@ def _found(
 def _check_arm(running: LiveExperiment, row: Decided, arm: Arm) -> None:
     """Refuse the loss of an arm that was not explored, most likely that of the exploited arm."""
     if row.explore is None:
-        raise Invalid(
-            f"arm = {shown(arm)}: this decision was made with mode 'exploit' and explored no arm; "
-            "send no feedback for it"
-        )
+        rule = "this decision was made with mode 'exploit' and explored no arm"
+        raise Invalid(f"arm = {shown(arm)}: {rule}; send no feedback for it")
     explored = running.names[row.explore]
     if arm != explored or type(arm) is not type(explored):
-        raise Invalid(
-            f"arm = {shown(arm)}: must be {shown(explored)}, the arm that this decision explored; "
-            "send the loss of the explored arm, never that of the exploited one"
-        )
+        rule = f"must be {shown(explored)}, the arm that this decision explored"
+        remedy = "send the loss of the explored arm, never that of the exploited one"
+        raise Invalid(f"arm = {shown(arm)}: {rule}; {remedy}")
 
 
 def _repeated(
@@ -608,10 +587,8 @@ def _repeated(
     """A settled decision, if its feedback is the same again; an error if it is not, or came too late."""
     row, settled = _found(session, running, decision)
     if settled is None:
-        raise Conflict(
-            f"decision '{decision}': was made with mode 'exploit', which takes no feedback; "
-            "send the loss of an explored arm only"
-        )
+        rule = "was made with mode 'exploit', which takes no feedback"
+        raise Conflict(f"decision '{decision}': {rule}; send the loss of an explored arm only")
     loss, judged, position, cost = told
     again = judged is not None and (settled.judged, settled.position) == (judged.value, position)
     if again and loss is None:  # of a decision that has its label by now, or will never have it
@@ -623,9 +600,8 @@ def _repeated(
     if loss is not None and settled.loss is None:
         _check_labelled(decision, row, None, told._replace(judged=loss))
     if loss is not None and settled.loss != loss.value:
-        raise Conflict(
-            f"decision '{decision}': has the loss {settled.loss}, not {loss.value}; feedback is given once"
-        )
+        rule = f"has the loss {settled.loss}, not {loss.value}"
+        raise Conflict(f"decision '{decision}': {rule}; feedback is given once")
     _check_cost(decision, settled.cost, cost)
     return row, settled
 
@@ -633,7 +609,6 @@ def _repeated(
 def _late(session: Session, running: LiveExperiment, decision: DecisionId, now: float) -> Gone:
     if session.store.mark_late(running.id, decision.seq, now):
         running.late += 1
-    return Gone(
-        f"decision '{decision}': its deadline has passed, so its feedback is counted as late and not applied; "
-        "if losses arrive this late, create an experiment with a longer deadline"
-    )
+    rule = "its deadline has passed, so its feedback is counted as late and not applied"
+    remedy = "if losses arrive this late, create an experiment with a longer deadline"
+    return Gone(f"decision '{decision}': {rule}; {remedy}")

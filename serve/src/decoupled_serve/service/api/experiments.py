@@ -41,14 +41,10 @@ def change_guardrails(session: Session, about: Reference, changes: Mapping[str, 
     """Change some guardrails; those that are not named stay as they are."""
     running = session.get(about)
     now = running.learner.guardrails
-    rules = changed_guardrails(
-        now, changes, running.arms, running.coupled, running.losses, running.contextual
-    )
+    kind = running.coupled, running.losses, running.contextual
+    rules = changed_guardrails(now, changes, running.arms, *kind)
     if rules != now:
-        _log(session, running, "guardrails", rules.to_dict())
-        session.record(
-            "guardrails.change", running.tenant, running.name, old=now.to_dict(), new=rules.to_dict()
-        )
+        _log(session, running, "guardrails.change", now, rules)
     return running
 
 
@@ -58,15 +54,21 @@ def set_budget(session: Session, about: Reference, values: Mapping[str, Any]) ->
     budget = checked_budget(values, running.arms, running.coupled, running.contextual)
     now = Budget() if running.meter is None else running.meter.budget
     if budget != now:
-        _log(session, running, "budget", budget.to_dict())
-        session.record("budget.set", running.tenant, running.name, old=now.to_dict(), new=budget.to_dict())
+        _log(session, running, "budget.set", now, budget)
     return running
 
 
-def _log(session: Session, running: LiveExperiment, kind: str, values: dict[str, Any]) -> None:
-    content = json.dumps(values, sort_keys=True, allow_nan=False)
+def _log(
+    session: Session,
+    running: LiveExperiment,
+    action: str,
+    old: Budget | Guardrails,
+    new: Budget | Guardrails,
+) -> None:
+    kind, content = action.partition(".")[0], json.dumps(new.to_dict(), sort_keys=True, allow_nan=False)
     session.append(running, running.change(kind, content, running.now(session.clock())))
     session.store.update(running.id, **{kind: content})
+    session.record(action, running.tenant, running.name, old=old.to_dict(), new=new.to_dict())
 
 
 Created: TypeAlias = tuple[Experiment, bool]
@@ -165,15 +167,13 @@ class Experiments:
 
     def change_guardrails(self, tenant: str, name: str, changes: Mapping[str, Any]) -> Reply[Experiment]:
         """Change some guardrails of an experiment, by the names that `Guardrails` has; the others stay."""
-        return self._commits.run(
-            _changed, Reference("name", tenant, name), change=change_guardrails, values=changes
-        )
+        about = Reference("name", tenant, name)
+        return self._commits.run(_changed, about, change=change_guardrails, values=changes)
 
     def set_budget(self, tenant: str, name: str, values: Mapping[str, Any]) -> Reply[Experiment]:
         """Set the budget for exploring, by the names that `Budget` has; an empty one sets no limit."""
-        return self._commits.run(
-            _changed, Reference("name", tenant, name), change=set_budget, values=values
-        )
+        about = Reference("name", tenant, name)
+        return self._commits.run(_changed, about, change=set_budget, values=values)
 
     @in_background()
     def learner(self, tenant: str, name: str) -> str:
@@ -206,12 +206,12 @@ def _put(
     if seed is not None and found.seed != str(seed):  # not shown: who knows it knows the draws to come
         others.append("seed is another one")
     if others:
-        raise Conflict(
-            f"experiment {name!r}: exists with other settings ({'; '.join(others)}); settings are fixed, "
-            "choose another name"
-        )
+        rule = f"exists with other settings ({'; '.join(others)})"
+        raise Conflict(f"experiment {name!r}: {rule}; settings are fixed, choose another name")
     if created:
-        new = _short_arms(json.loads(found.settings))
+        new = json.loads(found.settings)
+        if len(settings.arms) > _MOST_ARMS_AUDITED:
+            new["arms"] = len(settings.arms)
         if learner is not None:
             new["learner"] = "saved"
         session.record("experiment.create", tenant, name, new=new)
@@ -219,12 +219,6 @@ def _put(
         text = first_snapshot(found, learner)
         session.store.add_snapshot(found.id, 0, text, found.created_at, base=True)
     return as_experiment(found), created
-
-
-def _short_arms(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings for the audit trail: many arms by their number only."""
-    count = len(settings["arms"])
-    return settings if count <= _MOST_ARMS_AUDITED else {**settings, "arms": count}
 
 
 def _stored(given: Guardrails | Budget) -> str | None:
@@ -271,8 +265,10 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
     new = [arm for arm in arms if not _among(arm, known)]
     if len({repr(arm) for arm in new}) < len(new):  # repr, because what is not a name may not be hashable
         raise Invalid.of("arms", new, "names an arm twice", "name each once")
-    if kind == "retired":
-        _check_known(running, new)
+    for arm in new if kind == "retired" else ():
+        if not _among(arm, running.places):
+            hint = near_name(arm, running.places)
+            raise Invalid(f"arms: {shown(arm)} is not an arm of {running.name!r}; {hint}")
     if new:
         later = len(running.places) + (len(new) if kind == "added" else -len(new))
         if later > MOST_ARMS:
@@ -295,13 +291,6 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
         else:
             session.record("arms.retire", running.tenant, running.name, old=listed)
     return _shown(running)
-
-
-def _check_known(running: LiveExperiment, arms: Iterable[object]) -> None:
-    for arm in arms:
-        if not _among(arm, running.places):
-            hint = near_name(arm, running.places)
-            raise Invalid(f"arms: {shown(arm)} is not an arm of {running.name!r}; {hint}")
 
 
 def _among(arm: object, known: Collection[Arm]) -> bool:
@@ -388,14 +377,9 @@ _deletions = logging.getLogger(__name__)
 
 
 class Deletion:
-    """Delete experiments that were archived long enough ago.
+    """Delete experiments that were archived at least `after` seconds ago, and their pairs.
 
-    Args:
-        commits: runs the commands.
-        checks: for calls, which must not wait until the rows of another experiment are removed.
-        background: removes rows.
-        after: for how many seconds an archived experiment is kept at least.
-        pairs: the answers that await a label, which go at once.
+    Calls run in `checks`, because they must not wait until the rows of another experiment are removed, in `background`.
     """
 
     def __init__(
@@ -443,14 +427,12 @@ def _mark(session: Session, *, about: Reference, after: float) -> tuple[float, b
     running = session.get(about)
     now = session.clock()
     if running.archived_at is None:
-        raise Conflict(
-            f"experiment {running.name!r}: is not archived, and only archived ones can be deleted; archive it first"
-        )
+        rule = "is not archived, and only archived ones can be deleted"
+        raise Conflict(f"experiment {running.name!r}: {rule}; archive it first")
     if now < running.archived_at + after:
-        raise Conflict(
-            f"experiment {running.name!r}: was archived at {moment(running.archived_at)} and is kept for "
-            f"{after / DAY:g} days; delete it after {moment(running.archived_at + after)}, or change --delete-after"
-        )
+        rule = f"was archived at {moment(running.archived_at)} and is kept for {after / DAY:g} days"
+        remedy = f"delete it after {moment(running.archived_at + after)}, or change --delete-after"
+        raise Conflict(f"experiment {running.name!r}: {rule}; {remedy}")
     session.store.mark_deleted(running.id, now)
     session.record("experiment.delete", running.tenant, running.name)
     session.drop(running)

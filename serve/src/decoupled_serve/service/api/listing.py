@@ -111,10 +111,7 @@ class Listing:
 
         A page looks at a part of the log only. With filters it may be short, or empty, and still have a `next`.
         """
-        descending, json_at = (
-            _checked("sort", sort, DecisionSort)[0] == "-",
-            self._commits.session.store.json_at,
-        )
+        descending = _checked("sort", sort, DecisionSort)[0] == "-"
         where, wanted = ["d.experiment = ?", "d.seq >= ?", "d.seq <= ?"], list[str]()
         if status is not None:
             where.append(_STATUS[_checked("status", status, Status)])
@@ -122,7 +119,7 @@ class Listing:
             where.append("d.mode = ?")
             wanted.append(_checked("mode", mode, Mode))
         for tag, value in (tags or {}).items():
-            where.append(f"{json_at('d.tags', tag)} = ?")
+            where.append(f"{self._commits.session.store.json_at('d.tags', tag)} = ?")
             wanted.append(value)
         known = _after(after, sort)
         if known is not None and type(known[0]) is not int:
@@ -143,9 +140,7 @@ class Listing:
                 following = end if (end > first if descending else end < last) else None
                 if len(found) == limit:
                     following = found[-1][0].seq
-                records = [
-                    decision_as(DecisionRecord, decided, settled, owner) for decided, settled in found
-                ]
+                records = [decision_as(DecisionRecord, *each, owner) for each in found]
                 return Page(records, None if following is None else _cursor(sort, [following]))
 
         return self._background.submit(page, tenant)

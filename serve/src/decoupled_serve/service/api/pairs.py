@@ -64,10 +64,8 @@ class Kept(NamedTuple):
     label: Preference | None
 
 
-_INTO = insertion(
-    "pairs",
-    ("tag", "seq", "content", "low", "high", "judged", "explored_first", "expires_at", "leased_until"),
-)
+_KEPT = ("tag", "seq", "content", "low", "high", "judged", "explored_first", "expires_at", "leased_until")
+_INTO = insertion("pairs", _KEPT)
 _ONE = "WHERE tag = ? AND seq = ?"
 _AWAITS = "tag = ? AND label IS NULL AND expires_at > ?"
 _GIVE_BACK = "UPDATE pairs SET lease = NULL, leased_by = NULL, leased_until = 0 WHERE leased_by = ? AND label IS NULL"
@@ -103,9 +101,8 @@ class Pairs:
         tag, seq = DecisionId.parse(decision)
         made = self._decisions.get(tenant, decision).result()
         if not _awaits_label(made):
-            raise Conflict(
-                f"decision {decision!r}: awaits no label, so its answers are not kept; send judged first"
-            )
+            rule = "awaits no label, so its answers are not kept"
+            raise Conflict(f"decision {decision!r}: {rule}; send judged first")
         now = self._now()
         with self._transaction() as pairs:
             [(waiting,)] = pairs.run(f"SELECT count(*) FROM pairs WHERE {_AWAITS}", (tag, now))

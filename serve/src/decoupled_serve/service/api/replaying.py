@@ -90,9 +90,8 @@ def read(
     except DecoupledError as error:  # the sender knows no name of the file
         raise Invalid(str(error).replace(f"log = {str(path)!r}: ", "log: ")) from None
     except (OSError, ValueError, KeyError) as error:  # of the libraries that read files
-        raise Invalid(
-            Message(f"log: is not a {kind} file ({error})", "send what its Content-Type says")
-        ) from None
+        problem = f"log: is not a {kind} file ({error})"
+        raise Invalid(Message(problem, "send what its Content-Type says")) from None
     _check_arms(log, arms)
     _check_propensities(log, unrandomised)
     order = np.argsort(log.made, kind="stable")
@@ -101,18 +100,12 @@ def read(
     contexts: list[str | None] = [None] * len(explored)
     if declared is not None and given is not None:
         contexts = [_context(row, given[row], declared) for row in log.rows[order].tolist()]
-    judged = (
-        [(None, None)] * len(explored)
-        if "judged" not in columns
-        else _judged(columns, log, order, labelled)
-    )
-    given_losses = [None if loss != loss else loss for loss in log.given[order].tolist()]
-    records = [
-        (arm, chance, loss, context, *said)
-        for arm, chance, loss, context, said in zip(
-            explored, propensity, given_losses, contexts, judged, strict=True
-        )
-    ]
+    judged: list[tuple[float | None, float | None]] = [(None, None)] * len(explored)
+    if "judged" in columns:
+        judged = _judged(columns, log, order, labelled)
+    losses = [None if loss != loss else loss for loss in log.given[order].tolist()]
+    rows = zip(explored, propensity, losses, contexts, judged, strict=True)
+    records = [(*record, *said) for *record, said in rows]
     return ForeignLog(records, log.size, log.left_out, _warnings(log, arms, unseen, unrandomised))
 
 
@@ -198,17 +191,14 @@ def _check_arms(log: Log, arms: Sequence[Arm]) -> None:
 def _check_propensities(log: Log, unrandomised: bool) -> None:
     if len(log) == 0:
         if log.left_out > 0:
-            problem = (
-                f"log: none of the {log.left_out} rows with a loss could explore every arm: their propensities are 1, or "
-                "some arms were not available"
-            )
+            why = "their propensities are 1, or some arms were not available"
+            problem = f"log: none of the {log.left_out} rows with a loss could explore every arm: {why}"
             raise Invalid(Message(problem, NO_PROPENSITY))
         raise Invalid(Message(f"log: has {log.size} rows and no loss", "send rows with a loss"))
     missing = int(np.isnan(log.propensity).sum())
     if missing > 0 and not unrandomised:
-        raise Invalid(
-            Message(f"log: {missing} of {len(log)} rows with a loss have no propensity", NO_PROPENSITY)
-        )
+        problem = f"log: {missing} of {len(log)} rows with a loss have no propensity"
+        raise Invalid(Message(problem, NO_PROPENSITY))
 
 
 def _warnings(log: Log, arms: Sequence[Arm], unseen: Sequence[Arm], unrandomised: bool) -> list[str]:
@@ -279,13 +269,8 @@ class Replaying:
     ) -> Replayed:
         """Learn from the log in a file. The same file again continues, and learns nothing twice.
 
-        Args:
-            tenant: whose experiment.
-            name: the experiment.
-            path: the file. Its name must end with its format, "csv" or "parquet", or be JSON lines.
-            kind: its format.
-            unrandomised: take all propensities as 1. Use it only if every arm was seen in every round, with a row for
-                each, or if the policy keeps means.
+        The name of the file must end with its format, "csv" or "parquet", or be JSON lines. If `unrandomised`, all
+        propensities are 1: only if every arm was seen in every round, with a row for each, or if the policy keeps means.
         """
         about, digest = Reference("name", tenant, name), _digest(path, unrandomised)
         target = self._submit(_look, about, digest=digest)
@@ -337,14 +322,12 @@ def _learn(
     running = _open(session, about)
     sweep(session, running)
     if running.replayed.get(digest, 0) != first:
-        raise Conflict(
-            "log: another request is replaying it; wait for that, and send it again to see the result"
-        )
+        remedy = "wait for that, and send it again to see the result"
+        raise Conflict(f"log: another request is replaying it; {remedy}")
     for arm, *_ in records:
         if arm not in running.places:
-            raise Conflict(
-                f"log: its arm {shown(arm)} was retired after {first} records were learned; leave it out and send the rest"
-            )
+            rule = f"its arm {shown(arm)} was retired after {first} records were learned"
+            raise Conflict(f"log: {rule}; leave it out and send the rest")
     places = [(running.places[arm], *rest) for arm, *rest in records]
     if running.settings.labels is None:
         places = [each[: 4 if running.contextual else 3] for each in places]
@@ -361,8 +344,7 @@ def _open(session: Session, about: Reference) -> LiveExperiment:
     if running.archived_at is not None:
         raise Conflict(f"experiment {running.name!r}: is archived and learns from no log; create another")
     if running.settings.feedback == "preference":
-        raise Invalid(
-            f"experiment {running.name!r}: learns from preferences, and a log has losses, which are not comparable; "
-            "replay it into an experiment with feedback 'loss'"
-        )
+        rule = "learns from preferences, and a log has losses, which are not comparable"
+        remedy = "replay it into an experiment with feedback 'loss'"
+        raise Invalid(f"experiment {running.name!r}: {rule}; {remedy}")
     return running

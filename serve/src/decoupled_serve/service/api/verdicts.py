@@ -23,17 +23,12 @@ _State: TypeAlias = tuple[object, ...]
 
 def _state_of(running: LiveExperiment) -> _State:
     """What a verdict depends on."""
-    counts = running.learner._asked(
+    learner = running.learner
+    counts = learner._asked(
         lambda watch, _: (watch.sequences.observed, watch.sequences.left_out, watch.waiting)
     )
-    learner = running.learner
-    return (
-        running.version,
-        learner.guardrails.incumbent,
-        running.incumbent_released,
-        learner.labels,
-        *counts,
-    )
+    incumbent = learner.guardrails.incumbent, running.incumbent_released
+    return running.version, *incumbent, learner.labels, *counts
 
 
 class Verdicts:
