@@ -142,8 +142,7 @@ class CommitLoop:
                 command = None
                 self.session.write()
             except StoreError as error:
-                self._fail(error, batch)
-                self._tell(batch, [(each.reply, None, error) for each in batch], start, error)
+                self._fail_all(error, batch, start)
                 return
             except Exception as error:
                 if command is None and len(batch) > 1:  # it is one of them: look for it in each half
@@ -166,9 +165,7 @@ class CommitLoop:
         try:
             wrote = self.session.store.commit()
         except Exception as error:
-            self._fail(error, batch)
-            failed = as_service_error(error)
-            self._tell(batch, [(each.reply, None, failed) for each in batch], start, failed)
+            self._fail_all(error, batch, start)
             return
         self.session.committed()
         self.healthy = self.healthy or wrote  # a full disk can still be read
@@ -230,6 +227,11 @@ class CommitLoop:
         """Queue a command again, which may have become one of another lane."""
         if not self._queue.put(command._replace(lane=self.session.lane(command.about))):
             deliver([(command.reply, None, StoreError(CLOSED))])
+
+    def _fail_all(self, error: Exception, batch: Sequence[Command], start: float) -> None:
+        self._fail(error, batch)
+        failed = as_service_error(error)
+        self._tell(batch, [(each.reply, None, failed) for each in batch], start, failed)
 
     def _fail(self, error: Exception, batch: Sequence[Command]) -> None:
         self.healthy = self.healthy and not isinstance(error, StoreError)

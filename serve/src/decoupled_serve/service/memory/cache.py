@@ -30,11 +30,7 @@ def keep(kept: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
 
 
 class Cache:
-    """Live experiments by their id, those that were not used for longest first.
-
-    Args:
-        most: how many experiments to keep. One with many arms or many waiting decisions counts as several.
-    """
+    """Live experiments by their id, those that were not used for longest first. One that is large counts as several."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

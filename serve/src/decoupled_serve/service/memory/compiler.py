@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import lru_cache
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from decoupled.client import HOW_LONG, Compiling, NotCompiled
 from decoupled.errors import DecoupledError
@@ -61,9 +61,12 @@ def _code_of(policy: str, arms: int) -> Code:
     return Code(found, few if warmup.form(found, few) == form else arms, form)
 
 
+_Call: TypeAlias = Callable[[], None]
+
+
 class _Waiter(NamedTuple):
-    then: Callable[[], None]
-    give_up: Callable[[], None]
+    then: _Call
+    give_up: _Call
     until: float
 
 
@@ -75,12 +78,7 @@ class Awaited:
         self._lock = threading.Lock()
         self._waiters: list[_Waiter] = []
 
-    def wait(
-        self,
-        then: Callable[[], None],
-        give_up: Callable[[], None] = lambda: None,
-        patience: float | None = None,
-    ) -> None:
+    def wait(self, then: _Call, give_up: _Call = lambda: None, patience: float | None = None) -> None:
         """Call `then` when it has ended, or `give_up` some time after `patience` seconds."""
         until = float("inf") if patience is None else time.monotonic() + patience
         with self._lock:
@@ -153,12 +151,9 @@ class Compiler:
         for job in jobs:
             if job.problem is not None:
                 raise NotCompiled(f"experiment {experiment!r}: {job.problem}")
-        for job in jobs:
-            raise Compiling(
-                f"experiment {experiment!r}: the service is compiling {job.code.policy}; {HOW_LONG}: "
-                "ask again in 1 s",
-                job,
-            )
+        if jobs:
+            problem = f"the service is compiling {jobs[0].code.policy}; {HOW_LONG}: ask again in 1 s"
+            raise Compiling(f"experiment {experiment!r}: {problem}", jobs[0])
 
     def begin(self, code: Code, urgency: int = ASKED) -> Job | None:
         """Start to compile a policy; None if it is ready. The job takes the highest urgency that was asked for."""
@@ -177,9 +172,7 @@ class Compiler:
                 self._thread.start()
             return job
 
-    def wait(
-        self, job: Job, then: Callable[[], None], give_up: Callable[[], None], patience: float | None
-    ) -> None:
+    def wait(self, job: Job, then: _Call, give_up: _Call, patience: float | None) -> None:
         """Call `then` when a job has ended, or `give_up` some time after `patience` seconds, or if this is closed."""
         job.wait(then, give_up, patience)
         if self._closed:
@@ -239,10 +232,9 @@ class Compiler:
         except Exception as error:
             _log.exception("%s does not compile", job.code.policy.label)
             reason = str(error).strip().partition("\n")[0]
-            problem = (
-                f"{job.code.policy} does not compile here ({type(error).__name__}: {reason}); see the service's "
-                "log, and create an experiment with another policy"
-            )
+            remedy = "see the service's log, and create an experiment with another policy"
+            rule = f"does not compile here ({type(error).__name__}: {reason})"
+            problem = f"{job.code.policy} {rule}; {remedy}"
         job.problem = problem
         if problem is None:
             with self._lock:

@@ -57,9 +57,8 @@ def from_beginning(store: Store, row: ExperimentRow) -> LiveExperiment:
     try:
         return restore(row, base[1], rows_of(store, row.id))
     except StateError as error:
-        raise ReplayError(
-            f"experiment {row.name!r}: the snapshot at the start of its log is damaged ({error})"
-        ) from error
+        rule = f"the snapshot at the start of its log is damaged ({error})"
+        raise ReplayError(f"experiment {row.name!r}: {rule}") from error
 
 
 def rows_of(store: Store, experiment: int) -> Callable[[Sequence[int]], list[Decided]]:

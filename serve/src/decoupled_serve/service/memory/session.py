@@ -80,12 +80,8 @@ class Session:
 
     def enter(self, about: Iterable[Reference]) -> None:
         """Open a transaction, and lock and update the experiments that it is about."""
-        self._held.clear()
-        self._heads.clear()
-        self._wanted.clear()
-        self._before.clear()
-        self._incumbents.clear()
-        self._broken.clear()
+        for each in (self._held, self._heads, self._wanted, self._before, self._incumbents, self._broken):
+            each.clear()
         if len(self._ids) > _MOST_IDS:
             self._ids.clear()
         for running in self.loader.finished() if self.loader.ended else ():
@@ -95,11 +91,13 @@ class Session:
         self.store.begin()
         self.keys.renew()
         wanted = set(about)
-        ids = {found for each in wanted if (found := self._find(each)) is not None}
-        if ids:
-            self.hold(ids)
+        self._hold_found(wanted)
         if self._broken:
             self._find_again(wanted)
+
+    def _hold_found(self, wanted: Iterable[Reference]) -> None:
+        if ids := {found for each in wanted if (found := self._find(each)) is not None}:
+            self.hold(ids)
 
     def hold(self, ids: Iterable[int], *, unused: bool = False) -> list[LiveExperiment]:
         """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run.
@@ -110,9 +108,8 @@ class Session:
         for row in self.store.lock(sorted(ids)):
             if row.deleted_at is not None:
                 self._cache.drop(row.id)
-                self._broken[row.id] = Gone(
-                    f"decision: its experiment was deleted at {moment(row.deleted_at)}"
-                )
+                told = f"decision: its experiment was deleted at {moment(row.deleted_at)}"
+                self._broken[row.id] = Gone(told)
                 continue
             known = self._cache.get(row.id) is not None
             try:
@@ -167,10 +164,15 @@ class Session:
                 self.store.update(running.id, **changes)
             if "head" in changes:
                 self._record_release(running)
-                if self._is_due(running):
+                # A snapshot lists every pending decision: the more there are, the less often it is written.
+                if running.head - running.saved >= max(self._snapshot_every, len(running.pending) // 4):
                     self.save(running)
                 self._cache.reweigh(running)
-        self._evict()
+        for running in self._cache.surplus(self._wanted | self._awaited):
+            # What is dropped can be restored from its log in no time.
+            if running.head - running.saved > _FEW_ROWS:
+                self.save(running)
+            self._cache.drop(running.id)
         while self.loader.snapshots:
             experiment, seq, text = self.loader.snapshots.popleft()
             self.store.add_snapshot(experiment, seq, text, self.clock())
@@ -178,10 +180,10 @@ class Session:
 
     def _record_release(self, running: LiveExperiment) -> None:
         """Record that what this transaction observed has released the incumbent."""
-        learner = running.learner
         if running.incumbent_released and self._incumbents.get(running.id) is False:
+            incumbent = running.learner.guardrails.incumbent
             with coming_from(ITSELF):
-                self.record("incumbent.release", running.tenant, running.name, learner.guardrails.incumbent)
+                self.record("incumbent.release", running.tenant, running.name, incumbent)
 
     def committed(self) -> None:
         """Count what the transaction did, now that it is on disk."""
@@ -198,13 +200,6 @@ class Session:
             running.next_expiry = changes["next_expiry"] = expiry
         return changes
 
-    def _evict(self) -> None:
-        """Drop the experiments beyond the limit. What is dropped can be restored from its log in no time."""
-        for running in self._cache.surplus(self._wanted | self._awaited):
-            if running.head - running.saved > _FEW_ROWS:
-                self.save(running)
-            self._cache.drop(running.id)
-
     def abandon(self) -> None:
         """Roll back, and drop everything in memory."""
         self._cache.clear()
@@ -220,9 +215,8 @@ class Session:
         """An experiment that this transaction holds; `NotFound` if there is none."""
         running = self.find(reference)
         if running is None:
-            raise NotFound(
-                f"experiment {reference.text!r}: is not known; create the experiment first, or check the name"
-            )
+            remedy = "create the experiment first, or check the name"
+            raise NotFound(f"experiment {reference.text!r}: is not known; {remedy}")
         return running
 
     def find(self, reference: Reference) -> LiveExperiment | None:
@@ -235,16 +229,11 @@ class Session:
 
     def _find_again(self, wanted: Iterable[Reference]) -> None:
         """Look up names that another replica deleted: they may belong to new experiments by now."""
-        stale = [
-            each
-            for each in wanted
-            if each.kind == "name" and isinstance(self._broken.get(self._ids.get(each, 0)), Gone)
-        ]
+        gone = {each for each, error in self._broken.items() if isinstance(error, Gone)}
+        stale = [each for each in wanted if each.kind == "name" and self._ids.get(each) in gone]
         for each in stale:
             del self._ids[each]
-        ids = {found for each in stale if (found := self._find(each)) is not None}
-        if ids:
-            self.hold(ids)
+        self._hold_found(stale)
 
     def drop(self, running: LiveExperiment) -> None:
         """Forget an experiment that this transaction deletes."""
@@ -282,10 +271,6 @@ class Session:
         self.store.add_audit(audit_row(self.clock(), ORIGIN.get(), action, tenant, subject, old, new))
 
     # Snapshots
-
-    def _is_due(self, running: LiveExperiment) -> bool:
-        # A snapshot lists every pending decision: the more there are, the less often it is written.
-        return running.head - running.saved >= max(self._snapshot_every, len(running.pending) // 4)
 
     def save(self, running: LiveExperiment) -> None:
         """Write a snapshot; a long one is made in the background, and written a moment later."""

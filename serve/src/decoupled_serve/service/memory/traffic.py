@@ -28,9 +28,8 @@ class Counts(NamedTuple):
 
     def grown(self, before: "Counts", after: "Counts") -> "Counts":
         """These counts, and what came between two counts of an experiment."""
-        return Counts._make(
-            known + (now - was) for known, was, now in zip(self, before, after, strict=True)
-        )
+        steps = zip(self, before, after, strict=True)
+        return Counts._make(known + (now - was) for known, was, now in steps)
 
 
 _NONE = Counts()
@@ -121,9 +120,8 @@ def by_experiment(
             leader = max(plays) / sum(plays) if any(plays) else None
             labels = each.learner.labels
             judge = () if labels is None else (labels.awaiting, labels.lam, int(each.id in warned))
-            found[place] = ExperimentHealth(
-                found[place].counts, len(each.pending), leader, each.segments, *judge
-            )
+            known = found[place].counts, len(each.pending), leader, each.segments
+            found[place] = ExperimentHealth(*known, *judge)
         else:
             others = found[OTHER]
             found[OTHER] = others._replace(pending=others.pending + len(each.pending))

@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice
 
 from decoupled.base import replacing
@@ -26,10 +27,7 @@ def back_up(store: Store, path: str | os.PathLike[str], *, force: bool = False) 
     An existing file is replaced only with `force`, and a store in use never is.
     """
     target = os.path.realpath(path)
-
-    def check() -> None:
-        _check_target(store, target, force)
-
+    check = partial(_check_target, store, target, force)
     check()
     with closing(store.reader()) as reader:
         return _to_file(reader, target, "backup", check, overwrite=force)
@@ -99,21 +97,14 @@ def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -
         rule, remedy = "does not exist", "give a file that `decoupled backup` wrote"
         raise StoreError.of("backup", os.fspath(path), rule, remedy)
     with _reading(path) as reader:
-        if is_postgres(url_or_path):
-            return _copy_into(reader, url_or_path, path)
-        target = os.path.realpath(url_or_path)
-        if not os.path.lexists(target) and not companions(target):
-            return _to_file(reader, target, "store", lambda: None, restored_from=path)
-        if os.path.lexists(target) and os.path.samefile(path, target):
-            raise _conflict("store", target, "is the backup itself", "restore into another file")
-        return _copy_into(reader, target, path)
-
-
-def _copy_into(
-    reader: Store, url_or_path: str | os.PathLike[str], restored_from: str | os.PathLike[str]
-) -> int:
-    with closing(open_store(url_or_path)) as target:
-        return copy(reader, target, restored_from)
+        if not is_postgres(url_or_path):
+            url_or_path = target = os.path.realpath(url_or_path)
+            if not os.path.lexists(target) and not companions(target):
+                return _to_file(reader, target, "store", lambda: None, restored_from=path)
+            if os.path.lexists(target) and os.path.samefile(path, target):
+                raise _conflict("store", target, "is the backup itself", "restore into another file")
+        with closing(open_store(url_or_path)) as written:
+            return copy(reader, written, path)
 
 
 @contextmanager

@@ -24,20 +24,19 @@ class PairsFile:
         try:
             self._connection = apsw.Connection(path)
             self._connection.set_busy_timeout(10_000)
-            for name, value in (
-                ("secure_delete", "on"),
-                ("journal_mode", "delete"),
-                ("synchronous", "full"),
-            ):
+            for name, value in {
+                "secure_delete": "on",
+                "journal_mode": "delete",
+                "synchronous": "full",
+            }.items():
                 self._connection.pragma(name, value)
         except (apsw.Error, OSError) as error:
             raise self._failed(error) from error
         self.run(PAIRS.format(**SQLITE._asdict()))
 
     def _failed(self, error: Exception) -> StoreError:
-        return StoreError.of(
-            "pairs", self._path, f"cannot be used ({error})", "check the file and its disk"
-        )
+        rule, remedy = f"cannot be used ({error})", "check the file and its disk"
+        return StoreError.of("pairs", self._path, rule, remedy)
 
     def run(self, sql: str, values: Values = ()) -> list[Any]:
         """Run one statement and return its rows."""

@@ -35,6 +35,7 @@ _REMEDIES = (
     ("pg_hba.conf", "", "allow this user and host in the server's pg_hba.conf"),
     ("permission denied", "", "grant this user the use of the database and its schema"),
     ("too many", "", "close other connections, or raise the server's max_connections"),
+    ("", "", "check that the server is running and that the address is right"),
 )
 
 
@@ -44,10 +45,7 @@ def _opening_error(url: str, error: Exception) -> StoreError:
         # The message of libpq may show the password in the address.
         return StoreError.of("store", shown, "is not a PostgreSQL address", AS_POSTGRES)
     text = " ".join(str(error).split())
-    remedy = next(
-        (remedy for one, two, remedy in _REMEDIES if one in text and two in text),
-        "check that the server is running and that the address is right",
-    )
+    remedy = next(remedy for one, two, remedy in _REMEDIES if one in text and two in text)
     return StoreError.of("store", shown, f"cannot be opened ({text})", remedy)
 
 
@@ -154,10 +152,8 @@ class PostgresStore(Store):
         return f"(CAST({column} AS json) #>> '{{{path}}}')"
 
     def renumber(self) -> None:
-        self.run(
-            "SELECT setval(pg_get_serial_sequence('experiments', 'id'), max(id)) "
-            "FROM experiments HAVING max(id) IS NOT NULL"
-        )
+        newest = "FROM experiments HAVING max(id) IS NOT NULL"
+        self.run(f"SELECT setval(pg_get_serial_sequence('experiments', 'id'), max(id)) {newest}")
 
     def has_pairs(self) -> bool:
         return bool(self.columns("pairs"))

@@ -133,11 +133,9 @@ def mismatch(path: str) -> tuple[str, str] | None:
         return (rule, remedy) if filled else None
     if found and header[18] == _ROLLBACK:
         rule = f"was replaced while it was in use: {found[0]!r} belongs to the file that was there before"
-        remedy = (
-            "stop the programs that use it, copy these files, and restore a backup into a new store; "
-            f"or, if {path!r} is the right file, move the files that end in -wal and -shm away"
-        )
-        return rule, remedy
+        or_else = f"if {path!r} is the right file, move the files that end in -wal and -shm away"
+        remedy = "stop the programs that use it, copy these files, and restore a backup into a new store"
+        return rule, f"{remedy}; or, {or_else}"
     return None
 
 
@@ -204,15 +202,11 @@ class SqliteStore(Store):
         self._synchronous, self._read_only = synchronous, read_only
         self._for_a_service = called == "store" and where is None
         with self._opening():
-            self._check_files(create)
+            if (problem := mismatch(self.path)) is not None:
+                raise StoreError.of(self.called, self.where, *problem)
+            if not create and not os.path.lexists(self.path):
+                raise StoreError.of(self.called, self.where, "does not exist", self.creation())
             self._open(create)
-
-    def _check_files(self, create: bool) -> None:
-        found = mismatch(self.path)
-        if found is not None:
-            raise StoreError.of(self.called, self.where, *found)
-        if not create and not os.path.lexists(self.path):
-            raise StoreError.of(self.called, self.where, "does not exist", self.creation())
 
     def _open(self, create: bool) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
@@ -271,10 +265,8 @@ class SqliteStore(Store):
     def _check_in_place(self) -> None:
         # Data written to a file that was renamed or removed is lost when the process ends.
         if _identity(self.path) != self._file:
-            raise StoreError(
-                "store: its file was replaced, moved or removed while in use; nothing was acknowledged; "
-                "put the file back, or stop the service and restore a backup"
-            )
+            rule = "its file was replaced, moved or removed while in use; nothing was acknowledged"
+            raise StoreError(f"store: {rule}; put the file back, or stop the service and restore a backup")
 
     def run(self, sql: str, values: Values = ()) -> list[Any]:
         try:  # in place of `_guarded`, which takes as long as a small statement
@@ -372,9 +364,8 @@ class SqliteStore(Store):
 
     def reader(self) -> "SqliteStore":
         self._check_in_place()
-        reader = SqliteStore(
-            self.path, create=False, read_only=self._read_only, called=self.called, where=self.where
-        )
+        named = {"called": self.called, "where": self.where}
+        reader = SqliteStore(self.path, create=False, read_only=self._read_only, **named)
         reader.run("BEGIN")
         reader.version()  # the first query fixes what the transaction sees
         return reader

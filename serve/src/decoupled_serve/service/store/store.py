@@ -456,10 +456,8 @@ class Store(ABC):
         """The decisions of these rows, in order."""
         if seqs and seqs[-1] - seqs[0] < 4 * len(seqs):  # nearly all of a range
             sql = f"{_DECIDED} WHERE experiment = ? AND seq >= ? AND seq <= ? ORDER BY seq"
-            wanted = set(seqs)
-            return [
-                Decided(*row) for row in self.run(sql, (experiment, seqs[0], seqs[-1])) if row[0] in wanted
-            ]
+            wanted, rows = set(seqs), self.run(sql, (experiment, seqs[0], seqs[-1]))
+            return [Decided(*row) for row in rows if row[0] in wanted]
         found: list[Decided] = []
         for start in range(0, len(seqs), 500):
             part = seqs[start : start + 500]
