@@ -10,7 +10,7 @@ from typing import Any
 import h11
 import pytest
 
-from decoupled_serve.mirror.arm_connection import ArmConnection
+from decoupled_serve.mirror.arm_connection import Pool
 from decoupled_serve.mirror.bodies import Content
 from support.mirrors.running import Fixed, RunningMirror, Start, connected
 
@@ -159,7 +159,7 @@ def test_a_connection_ends_with_an_answer_of_two_lengths() -> None:
     async def main() -> bool:
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            connection = await ArmConnection.open("127.0.0.1", port, None, 30.0)
+            connection = await Pool(("127.0.0.1", port), None).new(30.0)
             await connection.send(
                 h11.Request(method="GET", target="/", headers=[("Host", "a")]), Content(), 30.0
             )

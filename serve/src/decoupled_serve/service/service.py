@@ -77,8 +77,8 @@ class DecisionService:
         most = whole_number("experiments_in_memory", experiments_in_memory, 1, f"the default is {MOST:,}")
         self._session = Session(store, clock, snapshot_every, self._compiler, most)
         self._swept = 0  # the experiment whose deadlines were looked at last
-        tidy = partial(self._keep_house, keep_keys=keep_keys)
-        self._commits = CommitLoop(self._session, patience=patience, housekeeping=tidy)
+        self._housekeeping = partial(self._keep_house, keep_keys=keep_keys)
+        self._commits = CommitLoop(self._session, patience=patience, housekeeping=self._housekeeping)
         # Each kind of work in threads of its own: a check never has to wait for an export.
         kinds = ("checks", "reads", "verdicts", "histories", "lists", "replays", "pairs", "deletion")
         self._threads = threads = {kind: Background(f"decoupled-{kind}") for kind in kinds}

@@ -116,9 +116,8 @@ async def save_body(request: Request, path: Path, limits: Limits) -> int:
 
 
 def _too_large(limits: Limits) -> TooLarge:
-    return TooLarge(
-        f"body: must not exceed {limits.replay:,} bytes; split the log, or start the service with a larger --replay-limit"
-    )
+    remedy = "split the log, or start the service with a larger --replay-limit"
+    return TooLarge(f"body: must not exceed {limits.replay:,} bytes; {remedy}")
 
 
 PREFIX = "dk_"
@@ -167,10 +166,8 @@ class Access(NamedTuple):
         """Refuse the request unless its key may manage the whole instance."""
         self.require(role)
         if self.tenant != OPERATOR:
-            raise Forbidden(
-                f"tenant = {self.tenant!r}: must be {OPERATOR!r} for what concerns the whole instance; "
-                "ask its operator"
-            )
+            rule = f"must be {OPERATOR!r} for what concerns the whole instance"
+            raise Forbidden(f"tenant = {self.tenant!r}: {rule}; ask its operator")
 
 
 class Buckets:
@@ -210,9 +207,8 @@ class Buckets:
         wait = self.wait(caller, cost)
         if wait > 0.0:
             seconds = max(1, math.ceil(wait))
-            raise TooMany(
-                f"{what}: above the limit of {self._rate:g} a second; try again in {seconds} s", seconds
-            )
+            rule = f"above the limit of {self._rate:g} a second"
+            raise TooMany(f"{what}: {rule}; try again in {seconds} s", seconds)
 
 
 def _digest_in(authorization: bytes) -> str:
@@ -273,17 +269,12 @@ class Admission:
         known = self._known.get(digest)
         if known is not None and checked_later:
             return known
-        access = await self._look_up(digest)
-        if access is None:  # only then: a valid key is never locked out by others behind the same address
-            self._failures.take(address, 1.0, "wrong keys from this address")
-            raise Unauthorized(REFUSED)
-        return access
-
-    async def _look_up(self, digest: str) -> Access | None:
         found = await self._keys.find(digest)
         if found is None or found.revoked_at is not None or not hmac.compare_digest(found.digest, digest):
             self._known.pop(digest, None)
-            return None
+            # Only now: a valid key is never locked out by others behind the same address.
+            self._failures.take(address, 1.0, "wrong keys from this address")
+            raise Unauthorized(REFUSED)
         access = Access(found.tenant, found.role, f"key {found.id}", found.label, digest)
         keep(self._known, digest, access, _REMEMBERED)
         return access
@@ -317,10 +308,5 @@ def register_admin_key(keys: Keys, path: Path) -> None:
     elif found.revoked_at is not None:
         _log.warning("key %s: is in %s, but was revoked; put another key there", digest[:12], path)
     elif (found.tenant, found.role) != (OPERATOR, "admin"):
-        _log.warning(
-            "key %s: is in %s, but is the key of tenant %s with the role %s",
-            digest[:12],
-            path,
-            found.tenant,
-            found.role,
-        )
+        told = "key %s: is in %s, but is the key of tenant %s with the role %s"
+        _log.warning(told, digest[:12], path, found.tenant, found.role)

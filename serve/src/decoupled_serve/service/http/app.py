@@ -71,10 +71,8 @@ def create_app(
     )
     admission = Admission(service.keys, limits, open_to_all=open_to_all)
     metrics = Metrics(service)
-    if telemetry is None:
-        fast = FastRoutes(service, admission)
-    else:
-        fast = telemetry.routes(service, admission)
+    fast = (FastRoutes if telemetry is None else telemetry.routes)(service, admission)
+    if telemetry is not None:
         telemetry.watch(service, metrics)
     install(app)
     routers = (

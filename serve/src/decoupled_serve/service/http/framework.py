@@ -150,22 +150,18 @@ class StrictRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler, for a request that parses strictly."""
         handle = super().get_route_handler()
-        known = {each.alias for each in self.dependant.query_params}
-        lists = {
-            each.alias
-            for each in self.dependant.query_params
-            if get_origin(each.field_info.annotation) is list
-        }
+        parameters = {each.alias: each.field_info.annotation for each in self.dependant.query_params}
+        known = ", ".join(sorted(parameters)) or "none"
 
         async def strict(request: Request) -> Response:
             given = [name for name, _ in request.query_params.multi_items()]
             for name in given:
-                if name not in known:
-                    names = ", ".join(sorted(known)) or "none"
-                    raise Invalid(
-                        f"{shown(name)}: is not a query parameter of this path; those are: {names}"
-                    )
-                if given.count(name) > 1 and name not in lists:  # which of them counts?
+                if name not in parameters:
+                    rule = "is not a query parameter of this path"
+                    raise Invalid(f"{shown(name)}: {rule}; those are: {known}")
+                if (
+                    given.count(name) > 1 and get_origin(parameters[name]) is not list
+                ):  # which of them counts?
                     raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
             try:
                 return await handle(_StrictRequest(request.scope, request.receive))
@@ -221,15 +217,13 @@ def install(app: FastAPI) -> None:
         if isinstance(error.__cause__, ServiceError):
             return as_problem(error.__cause__)
         if error.status_code == 405:
-            response = as_problem(
-                MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
-            )
+            found = MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
+            response = as_problem(found)
             response.headers["Allow"] = ", ".join(_methods(app, request.scope["path"]))
             return response
         if error.status_code == 404:
-            return as_problem(
-                NotFound(f"path {request.url.path!r}: is not known; the paths are on the page /docs")
-            )
+            rule = f"path {request.url.path!r}: is not known"
+            return as_problem(NotFound(f"{rule}; the paths are on the page /docs"))
         return as_problem(BadRequest("request: is not one that this service knows; see /v1/openapi.json"))
 
 

@@ -69,9 +69,8 @@ def check(serving: Serving, *, any_key: bool) -> None:
             raise ParameterError.of(name, str(file), "cannot be read", "check the path and its permissions")
     if serving.tls_certificate is not None:
         try:  # without a password, OpenSSL would ask the terminal for one
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
-                serving.tls_certificate, serving.tls_key, password=b""
-            )
+            found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            found.load_cert_chain(serving.tls_certificate, serving.tls_key, password=b"")
         except OSError as error:  # which those of OpenSSL are, too
             rule = f"are no certificate and its key ({error})"
             remedy = "give PEM files that belong together, the key without a password"
@@ -86,10 +85,8 @@ def check(serving: Serving, *, any_key: bool) -> None:
     if not any_key:
         rule = "is not loopback, and the store has no key"
         named = "..." if is_postgres(serving.store) else serving.store  # an address may contain a password
-        remedy = (
-            f"make one with `decoupled keys add --store {named} --role admin`, give --admin-key-file, "
-            "or serve on 127.0.0.1"
-        )
+        make = f"make one with `decoupled keys add --store {named} --role admin`"
+        remedy = f"{make}, give --admin-key-file, or serve on 127.0.0.1"
         raise ParameterError.of("--host", serving.host, rule, remedy)
     if serving.tls_certificate is None:
         log.warning(

@@ -2,6 +2,7 @@
 
 import math
 from contextlib import suppress
+from itertools import chain
 from operator import attrgetter
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -348,9 +349,8 @@ class LogsIn(BaseModel):
         """The feedback that the evaluations are, and what is wrong with the others."""
         given, wrong = list[Feedback](), list[str]()
         scopes = (scope for each in self.resourceLogs for scope in each.scopeLogs)
-        for record in (
-            each for scope in scopes if scope.scope.name != "decoupled" for each in scope.logRecords
-        ):
+        others = (scope.logRecords for scope in scopes if scope.scope.name != "decoupled")
+        for record in chain.from_iterable(others):
             found = {each.key: each.plain for each in record.attributes}
             if EVALUATION not in (record.eventName, found.get("event.name")):
                 continue

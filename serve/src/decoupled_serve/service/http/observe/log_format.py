@@ -115,12 +115,5 @@ def log_access(method: str, path: str, route: str, status: int, seconds: float) 
         **({"experiment": found[1]} if found is not None else {}),
     }  # fmt: skip
     # JSON keeps a path with line breaks on one line.
-    access_log.info(
-        "%s %s %d %.1f ms %s",
-        method,
-        json.dumps(path),
-        status,
-        1e3 * seconds,
-        caller,
-        extra={"fields": fields},
-    )
+    line = (method, json.dumps(path), status, 1e3 * seconds, caller)
+    access_log.info("%s %s %d %.1f ms %s", *line, extra={"fields": fields})

@@ -74,14 +74,13 @@ class Metrics:
         self._requests = RequestCounts()
         registry.register(self._requests)
         text = "Seconds of a transaction: its operations, and writing them to disk."
-        self._commit_seconds = Histogram(
-            "decoupled_commit_seconds", text, buckets=BUCKETS, registry=registry
-        )
+        self._seconds = Histogram("decoupled_commit_seconds", text, buckets=BUCKETS, registry=registry)
         text = "Operations in a transaction."
-        self._commit_size = Histogram("decoupled_commit_size", text, buckets=SIZES, registry=registry)
+        self._size = Histogram("decoupled_commit_size", text, buckets=SIZES, registry=registry)
         self.in_flight = 0
-        self._on_request = _OnRequest(service, lambda: self.in_flight)
-        registry.register(self._on_request)
+        on_request = _OnRequest(service, lambda: self.in_flight)
+        registry.register(on_request)
+        self.on_request = on_request.collect  # what is read from the service when it is asked for
         ProcessCollector(registry=registry)
         service.observe_commits(self._committed)
 
@@ -90,12 +89,8 @@ class Metrics:
         return self._requests.recorder(method if method in METHODS else "other", route, status)
 
     def _committed(self, commands: Sequence[Command], seconds: float, error: ServiceError | None) -> None:
-        self._commit_seconds.observe(seconds)
-        self._commit_size.observe(len(commands))
-
-    def on_request(self) -> Iterator[Metric]:
-        """The metrics that are read from the service when they are asked for."""
-        return self._on_request.collect()
+        self._seconds.observe(seconds)
+        self._size.observe(len(commands))
 
     def text(self) -> bytes:
         """All metrics in Prometheus's text format."""
@@ -142,19 +137,16 @@ class RequestCounts(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The counts as Prometheus takes them."""
-        requests = CounterMetricFamily(
-            "decoupled_http_requests", "Requests answered.", labels=("method", "route", "status")
-        )
+        kinds, text = ("method", "route", "status"), "Requests answered."
+        requests = CounterMetricFamily("decoupled_http_requests", text, labels=kinds)
         for labels, [count] in self._requests.items():
             requests.add_metric(labels, count)
         yield requests
-        seconds = HistogramMetricFamily(
-            "decoupled_http_seconds", "Seconds from a request to its response.", labels=("route",)
-        )
+        text = "Seconds from a request to its response."
+        seconds = HistogramMetricFamily("decoupled_http_seconds", text, labels=("route",))
         for route, times in self._times.items():
-            seconds.add_metric(
-                (route,), list(zip(_NAMES, accumulate(times.counts), strict=True)), times.total
-            )
+            counts = list(zip(_NAMES, accumulate(times.counts), strict=True))
+            seconds.add_metric((route,), counts, times.total)
         yield seconds
 
     def describe(self) -> list[Metric]:

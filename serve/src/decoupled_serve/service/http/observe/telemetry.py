@@ -16,7 +16,7 @@ from typing import Any
 
 from opentelemetry import propagate
 from opentelemetry._logs import Logger, LoggerProvider, NoOpLoggerProvider, SeverityNumber
-from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider, Observation
 from opentelemetry.trace import (
     Link,
     NonRecordingSpan,
@@ -52,13 +52,7 @@ _UNITS = {"bytes": "By", "seconds": "s"}
 
 
 class Telemetry:
-    """Traces and measures a service.
-
-    Args:
-        tracers: where spans go.
-        meters: where metrics go.
-        loggers: where events go, one for each feedback; None for nowhere.
-    """
+    """Traces and measures a service: where spans, metrics and events, one for each feedback, go."""
 
     def __init__(
         self, tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider | None = None
@@ -68,18 +62,10 @@ class Telemetry:
         self._logger = loggers.get_logger("decoupled", __version__)
         self._tracer = tracers.get_tracer("decoupled", __version__)
         self._meter = meters.get_meter("decoupled", __version__)
-        self._commit_seconds = self._meter.create_histogram(
-            "decoupled.commit.duration",
-            "s",
-            "Duration of a transaction: its operations, and writing them to disk.",
-            explicit_bucket_boundaries_advisory=BUCKETS,
-        )
-        self._commit_size = self._meter.create_histogram(
-            "decoupled.commit.size",
-            "{operation}",
-            "Operations in a transaction.",
-            explicit_bucket_boundaries_advisory=SIZES,
-        )
+        told = "Duration of a transaction: its operations, and writing them to disk."
+        self._commit_seconds = _histogram(self._meter, "decoupled.commit.duration", "s", told, BUCKETS)
+        told = "Operations in a transaction."
+        self._commit_size = _histogram(self._meter, "decoupled.commit.size", "{operation}", told, SIZES)
         self._database = ""
 
     @classmethod
@@ -97,17 +83,15 @@ class Telemetry:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
         check_protocol(os.environ)
-        named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
-            "OTEL_RESOURCE_ATTRIBUTES", ""
-        )
+        given = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+        named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in given
         about = {"service.version": __version__} | ({} if named else {"service.name": "decoupled"})
         resource = Resource.create(about)
         tracers = SdkTracerProvider(resource=resource, shutdown_on_exit=False)
         if exports("traces", os.environ):
             tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        readers = (
-            [PeriodicExportingMetricReader(OTLPMetricExporter())] if exports("metrics", os.environ) else []
-        )
+        wanted = exports("metrics", os.environ)
+        readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if wanted else []
         meters = SdkMeterProvider(readers, resource, shutdown_on_exit=False)
         loggers = SdkLoggerProvider(resource, shutdown_on_exit=False)
         if exports("logs", os.environ):
@@ -166,13 +150,14 @@ class Telemetry:
                     for sample in found.samples:
                         yield Observation(sample.value, sample.labels)
 
-        create = (
-            self._meter.create_observable_counter
-            if family.type == "counter"
-            else self._meter.create_observable_gauge
-        )
+        meter, counts = self._meter, family.type == "counter"
+        create = meter.create_observable_counter if counts else meter.create_observable_gauge
         unit = _UNITS.get(name.rpartition("_")[2], "1")
         create(name.replace("_", ".", 1), [observe], unit, family.documentation)
+
+
+def _histogram(meter: Meter, name: str, unit: str, told: str, buckets: Sequence[float]) -> Histogram:
+    return meter.create_histogram(name, unit, told, explicit_bucket_boundaries_advisory=buckets)
 
 
 def _context(trace: Trace) -> SpanContext:
@@ -189,12 +174,8 @@ class _TracedApp:
 
     def __init__(self, app: ASGIApp, tracer: Tracer, meter: Any) -> None:
         self._app, self._tracer = app, tracer
-        self._seconds = meter.create_histogram(
-            "http.server.request.duration",
-            "s",
-            "Duration of HTTP server requests.",
-            explicit_bucket_boundaries_advisory=BUCKETS,
-        )
+        told = "Duration of HTTP server requests."
+        self._seconds = _histogram(meter, "http.server.request.duration", "s", told, BUCKETS)
         self._active = meter.create_up_down_counter(
             "http.server.active_requests", "{request}", "Number of active HTTP server requests."
         )

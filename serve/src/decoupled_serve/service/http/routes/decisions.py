@@ -104,30 +104,22 @@ class FastRoutes:
         again = _idempotency_key(headers.get(b"idempotency-key"))
         count = wanted.count or 1
         self._admission.charge(access, count - 1)
-        reply = self._decisions.decide(
-            access.tenant, name, permit=access.permit, mode=wanted.mode, count=count, available=wanted.available,
-            key=wanted.key, idempotency_key=again, tags=wanted.tags, baseline=wanted.baseline, context=wanted.context,
-            advice=wanted.advice, why=wanted.why,
-        )  # fmt: skip
+        options: Any = {**vars(wanted), "count": count, "idempotency_key": again}
+        reply = self._decisions.decide(access.tenant, name, permit=access.permit, **options)
         return Begun(reply, 201, partial(_made, one=wanted.count is None, why=wanted.why))
 
     def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
         """`PUT /v1/decisions/{id}/feedback`."""
         access.require("decide")
         sent = validated(FeedbackIn, body)
-        reply = self._decisions.feedback(
-            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference,
-            judged=sent.judged, position=sent.position, cost=sent.cost, permit=access.permit,
-        )  # fmt: skip
+        reply = self._decisions.feedback(access.tenant, id, permit=access.permit, **vars(sent))
         return Begun(reply, 200, lambda applied: to_json(decision_out(applied)))
 
     def label(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
         """`PUT /v1/decisions/{id}/label`."""
         access.require("decide")
         sent = validated(LabelIn, body)
-        reply = self._decisions.label(
-            access.tenant, id, loss=sent.loss, reward=sent.reward, preference=sent.preference, permit=access.permit
-        )  # fmt: skip
+        reply = self._decisions.label(access.tenant, id, permit=access.permit, **vars(sent))
         return Begun(reply, 200, lambda applied: to_json(decision_out(applied)))
 
     def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
@@ -148,9 +140,8 @@ def _made(records: Sequence[DecisionRecord], *, one: bool, why: bool) -> bytes:
 
 
 def _results(given: Sequence[Feedback], outcomes: Sequence[DecisionRecord | ServiceError]) -> bytes:
-    return to_json(
-        {"results": [_result(each.decision, found) for each, found in zip(given, outcomes, strict=True)]}
-    )
+    pairs = zip(given, outcomes, strict=True)
+    return to_json({"results": [_result(each.decision, found) for each, found in pairs]})
 
 
 def _result(id: str, outcome: DecisionRecord | ServiceError) -> dict[str, Any]:  # noqa: A002
@@ -176,10 +167,8 @@ def _idempotency_key(header: bytes | None) -> str | None:
     if header is None:
         return None
     if not _VISIBLE.fullmatch(header):
-        raise BadRequest(
-            f"Idempotency-Key = {shown(header.decode('latin-1'))}: must be 1 to {LONGEST_KEY} visible ASCII "
-            "characters; a UUID will do"
-        )
+        rule = f"must be 1 to {LONGEST_KEY} visible ASCII characters"
+        raise BadRequest(f"Idempotency-Key = {shown(header.decode('latin-1'))}: {rule}; a UUID will do")
     return header.decode("ascii")
 
 

@@ -76,9 +76,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             "arms": arms,
             "loss_range": (body.loss_range[0], body.loss_range[1]),
             "deadline": body.deadline_seconds,
-            "guardrails": Guardrails()
-            if body.learner is None
-            else checked_learner(body.learner).guardrails,
+            "guardrails": checked_learner(body.learner).guardrails if body.learner else Guardrails(),
             "budget": Budget() if budget is None else checked_budget(budget.limits(), arms, False),
             "labels": None if body.labels is None else checked_labels(body.labels.model_dump()),
         }
@@ -86,9 +84,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             given["guardrails"] = changed_guardrails(Guardrails(), guardrails.changes(), arms, False)
         same = {each.name for each in fields(Settings)} & ExperimentIn.model_fields.keys() - given.keys()
         settings = Settings(**{name: getattr(body, name) for name in same}, **given)
-        found, created = await experiments.put(
-            access.tenant, name, settings, seed=body.seed, learner=body.learner
-        )
+        found, created = await experiments.put(access.tenant, name, settings, body.seed, body.learner)
         if found.status == "compiling":
             return JSONResponse(experiment_out(found), 202, headers={"Retry-After": "1"})
         return JSONResponse(experiment_out(found), 201 if created else 200)
@@ -123,9 +119,8 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         page = await service.listing.experiments(
             access.tenant, after=after, limit=limit, sort=sort, status=status, policy=policy, prefix=prefix or ""
         )  # fmt: skip
-        return JSONResponse(
-            {"experiments": [experiment_out(each) for each in page.items], "next": page.next}
-        )
+        listed = [experiment_out(each) for each in page.items]
+        return JSONResponse({"experiments": listed, "next": page.next})
 
     @router.get("/{name}", response_model=ExperimentOut, responses=refusals(404))
     async def get_experiment(access: Reader, name: Name) -> Response:

@@ -153,9 +153,8 @@ class Turns:
     def one(self, tenant: str) -> Iterator[None]:
         """Take a turn for the length of a block, or refuse."""
         if self._taken[tenant] >= MOST_AT_ONCE:
-            raise TooMany(
-                f"logs: {MOST_AT_ONCE} are being read for this tenant; wait until one is finished", 1
-            )
+            rule = f"logs: {MOST_AT_ONCE} are being read for this tenant"
+            raise TooMany(f"{rule}; wait until one is finished", 1)
         self._taken[tenant] += 1
         try:
             yield
@@ -178,9 +177,8 @@ class Spool:
         mine = sum(each for whose, each in held if whose == tenant)
         if mine > self._most - sum(each for _, each in held):
             rule = f"the exports of this tenant that are not sent yet take {mine:,} bytes, too much of {self._most:,}"
-            raise TooMany(
-                f"logs: {rule}; read them to the end, or ask for less with tags or as Parquet", 10
-            )
+            remedy = "read them to the end, or ask for less with tags or as Parquet"
+            raise TooMany(f"logs: {rule}; {remedy}", 10)
         self._held[folder] = tenant, size
 
 

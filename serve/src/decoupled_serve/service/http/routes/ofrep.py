@@ -115,20 +115,13 @@ class FlagsOut(BaseModel):
 def flag_out(decision: DecisionRecord) -> dict[str, Any]:
     """A decision as a flag."""
     assert decision.exploit is not None  # its mode is exploit
-    metadata: dict[str, Any] = {
-        "decision": decision.id,
-        "policy": decision.policy,
-        "state_version": decision.state_version,
-    }
+    metadata: dict[str, Any] = {"decision": decision.id, "policy": decision.policy}
+    metadata["state_version"] = decision.state_version
     if decision.guard is not None:
         metadata |= {"guard": decision.guard, "drawn": decision.drawn}
-    return {
-        "key": decision.experiment,
-        "value": decision.exploit,
-        "variant": str(decision.exploit),
-        "reason": "STATIC" if decision.guard == "pinned" else "SPLIT",
-        "metadata": metadata,
-    }
+    reason = "STATIC" if decision.guard == "pinned" else "SPLIT"
+    arm = {"value": decision.exploit, "variant": str(decision.exploit)}
+    return {"key": decision.experiment, **arm, "reason": reason, "metadata": metadata}
 
 
 def flag_problem(error: ServiceError, key: str | None = None) -> dict[str, Any]:
@@ -256,10 +249,9 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
     async def _unarchived(tenant: str) -> list[Experiment]:
         page = await service.listing.experiments(tenant, limit=MOST_FLAGS + 1, status="active")
         if len(page.items) > MOST_FLAGS:
-            raise Conflict(
-                f"experiments: a bulk evaluation takes at most {MOST_FLAGS} that are not archived; evaluate flags one by "
-                "one, or archive experiments that have ended"
-            )
+            rule = f"a bulk evaluation takes at most {MOST_FLAGS} that are not archived"
+            remedy = "evaluate flags one by one, or archive experiments that have ended"
+            raise Conflict(f"experiments: {rule}; {remedy}")
         return page.items
 
     return router

@@ -168,17 +168,14 @@ class Exchange:
 
 
 def connections_within(limits: Limits, *, cancel: bool = False) -> Any:
-    """What uvicorn makes connections with that keep to these limits.
+    """What uvicorn makes connections with that keep to these limits for each client.
 
-    Args:
-        limits: for each client.
-        cancel: whether a request is cancelled with the message `GONE` when its client leaves, be it only by closing its
-            own half. Else it is completed.
+    With `cancel`, a request is cancelled with the message `GONE` when its client leaves, be it only by closing its own half.
+    Else it is completed.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource else limits.connections
-    limits = replace(
-        limits, connections=min(limits.connections, files * 3 // 4)
-    )  # the store needs some, too
+    most = min(limits.connections, files * 3 // 4)  # the store needs some, too
+    limits = replace(limits, connections=most)
     return partial(Connection, limits=limits, cancel=cancel, waiting=OrderedDict())
 
 

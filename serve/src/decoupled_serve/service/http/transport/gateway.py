@@ -46,12 +46,6 @@ class ClientGone(Exception):  # noqa: N818
     """The client closed the connection before its request was complete."""
 
 
-def origin_of(headers: Headers) -> Origin:
-    """The origin of a request whose caller is not known yet."""
-    request = REQUEST_IDS.of(headers.get(b"x-request-id"))
-    return Origin(request, "-", "", trace_of(headers.get(b"traceparent")))
-
-
 def trace_of(traceparent: bytes | None) -> Trace | None:
     """The place in a trace that a W3C traceparent header gives; None if it gives none.
 
@@ -65,15 +59,6 @@ def trace_of(traceparent: bytes | None) -> Trace | None:
     trace, span = found[1].decode(), found[2].decode()
     sampled = bool(int(found[3], 16) & 1)
     return Trace(trace, span, sampled) if trace.strip("0") and span.strip("0") else None
-
-
-def as_refusal(error: Exception) -> ServiceError:
-    """An error as callers see it; an unexpected one is logged, and its details are only in the log."""
-    if not isinstance(error, ServiceError):
-        faults.error("an error of the service itself", exc_info=error)
-        return ServiceError(FAULT)
-    log_fault(error)
-    return error
 
 
 class Gateway:
@@ -103,7 +88,9 @@ class Gateway:
             await self.inner(scope, receive, send)
             return
         headers: Headers = dict(scope["headers"])
-        response = scope["decoupled.response"] = Response(send, origin_of(headers))
+        request, trace = headers.get(b"x-request-id"), trace_of(headers.get(b"traceparent"))
+        origin = Origin(REQUEST_IDS.of(request), "-", "", trace)  # whose caller is not known yet
+        response = scope["decoupled.response"] = Response(send, origin)
         ORIGIN.set(response.origin)
         self._metrics.in_flight += 1
         started = time.perf_counter()
@@ -111,8 +98,12 @@ class Gateway:
             await self._respond(scope, headers, receive, response)
         except ClientGone:
             response.status = 499
-        except Exception as error:
-            await response.refuse(as_refusal(error))
+        except ServiceError as error:
+            log_fault(error)
+            await response.refuse(error)
+        except Exception as error:  # whose details are only in the log
+            faults.error("an error of the service itself", exc_info=error)
+            await response.refuse(ServiceError(FAULT))
         finally:
             self._metrics.in_flight -= 1
             found = response.route or getattr(scope.get("route"), "path", None)
@@ -190,9 +181,8 @@ class Gateway:
             async with asyncio.timeout(self._limits.body_seconds):
                 return await self._gathered(receive)
         except TimeoutError:
-            raise TooSlow(
-                f"body: must arrive within {self._limits.body_seconds:g} s; send it at once"
-            ) from None
+            rule = f"must arrive within {self._limits.body_seconds:g} s"
+            raise TooSlow(f"body: {rule}; send it at once") from None
 
     async def _gathered(self, receive: Receive) -> bytes:
         body, more = bytearray(), True
@@ -215,10 +205,9 @@ class Gateway:
         if access.permit != KEYLESS or host in self._good_hosts:
             return
         if name_in(host) not in LOOPBACK:
-            raise Forbidden(
-                f"Host = {host.decode('latin-1')!r}: must be a loopback name while the service has no keys; "
-                "use localhost, or add a key and send it"
-            )
+            rule = "must be a loopback name while the service has no keys"
+            remedy = "use localhost, or add a key and send it"
+            raise Forbidden(f"Host = {host.decode('latin-1')!r}: {rule}; {remedy}")
         if len(self._good_hosts) < 100:
             self._good_hosts.add(host)
 
@@ -233,10 +222,8 @@ def _check_site(headers: Headers) -> None:
 def _check_content_type(content_type: bytes | None) -> None:
     """Refuse a body that is not declared as JSON, because a form on another site's page cannot declare it."""
     if content_type is None or content_type.split(b";")[0].strip().lower() != b"application/json":
-        sent = (content_type or b"").decode("latin-1")
-        raise UnsupportedMedia(
-            f"Content-Type = {shown(sent)}: must be application/json; send JSON with that header"
-        )
+        rule, sent = "must be application/json", (content_type or b"").decode("latin-1")
+        raise UnsupportedMedia(f"Content-Type = {shown(sent)}: {rule}; send JSON with that header")
 
 
 def name_in(host: bytes) -> str:
