@@ -33,9 +33,8 @@ def config_file(argument: str | None) -> Path:
     """The file that the argument or DECOUPLED_CONFIG names."""
     path = config_path(argument)
     if path is None:
-        raise ParameterError(
-            "CONFIG.toml: is missing; give the file of the mirror, or set DECOUPLED_CONFIG"
-        )
+        remedy = "give the file of the mirror, or set DECOUPLED_CONFIG"
+        raise ParameterError(f"CONFIG.toml: is missing; {remedy}")
     return path
 
 
@@ -98,9 +97,8 @@ def rejudge(
 
         found = read(settings, config)
         if found.service is not None:
-            raise ParameterError(
-                "service: pairs are not sent over HTTP; run this with --store, where the store is"
-            )
+            remedy = "run this with --store, where the store is"
+            raise ParameterError(f"service: pairs are not sent over HTTP; {remedy}")
         service = open_store_of(found, create=False)
         try:
             kept = service.pairs.kept("local", found.experiment.name).result()
@@ -115,13 +113,11 @@ def rejudge(
             if other.loss.judge is None:
                 raise ParameterError.of("--judge", file, "has no [loss.judge]", "name a file that has one")
             said = asyncio.run(rejudged(other, other.loss.judge, kept))
-            rows.append(
-                (file, str(agreement(said, people)), str(agreement(said, first)), str(said.count(None)))
-            )
+            right, same = (str(agreement(said, others)) for others in (people, first))
+            rows.append((file, right, same, str(said.count(None))))
         typer.echo(aligned(rows))
-        typer.echo(
-            "Shares with 95 % intervals (Wilson), for one look; agreement is the same of better, worse and tie."
-        )
+        told = "agreement is the same of better, worse and tie"
+        typer.echo(f"Shares with 95 % intervals (Wilson), for one look; {told}.")
 
 
 config = typer.Typer(
@@ -255,6 +251,5 @@ def _written(folder: Path, text: str, force: bool) -> None:
     from ..mirror.config_file import write_new
 
     write_new(folder, {"mirror.toml": text}, force=force)
-    typer.echo(
-        f"{folder / 'mirror.toml'} is written. Next: decoupled mirror {folder / 'mirror.toml'} --check"
-    )
+    file = folder / "mirror.toml"
+    typer.echo(f"{file} is written. Next: decoupled mirror {file} --check")

@@ -55,12 +55,11 @@ def ends_on_sigterm() -> Iterator[None]:
 _BY_VARIABLE = (
     "You can also set options by variables, such as DECOUPLED_STORE for --store. See docs/settings.md."
 )
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 Resolve = Callable[[dict[str, Any]], OptionValues]
 
 
-def takes(
-    options: Sequence[Option], resolve: Resolve
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes(options: Sequence[Option], resolve: Resolve) -> Decorator:
     """Give a command the flags of `options`. It is called with its own arguments and, as `settings`, with what holds.
 
     `resolve` gets all arguments by name; a flag that was not given is None.
@@ -94,9 +93,7 @@ def _flag(option: Option) -> inspect.Parameter:
     return flag(option.identifier, Annotated[kind, declared], None)
 
 
-def takes_serve_options(
-    options: Sequence[Option], *, warn: bool = False
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_serve_options(options: Sequence[Option], *, warn: bool = False) -> Decorator:
     """Give a command `--config` and some options of `decoupled serve`; warn about unknown variables if asked."""
 
     def resolve(values: dict[str, Any]) -> OptionValues:

@@ -34,9 +34,8 @@ def serve(settings: OptionValues) -> None:
             from ..service.http.admission import Limits
             from ..service.http.server import Serving, run
 
-        given = {
-            option.identifier: settings[option.name] for option in SERVE if option.name != "store-file"
-        }
+        options = (option for option in SERVE if option.name != "store-file")
+        given = {option.identifier: settings[option.name] for option in options}
         limits = Limits(
             body=given.pop("body_limit"), rate=given.pop("rate"), burst=given.pop("burst"),
             replay=given.pop("replay_limit"),

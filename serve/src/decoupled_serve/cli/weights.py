@@ -111,11 +111,11 @@ def weights(
 
 
 def _names(option: str, pairs: list[str] | None) -> dict[str, str]:
+    shape, example = ("ARM=NAME", "next=checkout-v2")
+    if option == "--model":
+        shape, example = ("NAME=MODEL", "large=gpt-5")
     for text in pairs or ():
         if "=" not in text:
-            shape, example = {"--upstream": ("ARM=NAME", "next=checkout-v2")}.get(
-                option, ("NAME=MODEL", "large=gpt-5")
-            )
             raise ParameterError.of(option, text, f"must be {shape}", f"for example {example}")
     return {first: second for first, _, second in (text.rpartition("=") for text in pairs or ())}
 

@@ -36,9 +36,8 @@ def refuse_own_judge(judge: JudgeConfig | None, arms: Sequence[str]) -> None:
         return
     for arm in arms:
         if judge.model in (arm, arm.rpartition("/")[2]):
-            raise ParameterError.of(
-                "loss.judge.model", judge.model, f"is the arm {arm!r}, too", NOT_ITS_OWN
-            )
+            rule = f"is the arm {arm!r}, too"
+            raise ParameterError.of("loss.judge.model", judge.model, rule, NOT_ITS_OWN)
 
 
 class Mark(str):

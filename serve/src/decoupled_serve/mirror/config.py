@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -440,24 +441,22 @@ class MirrorConfig(TableConfig):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        names = [arm.name for arm in self.arms]
-        for name in names:
-            if names.count(name) > 1:
-                remedy = "give each arm its own name"
-                raise ParameterError.of("arm.name", name, "is there twice", remedy)
+        [(name, times)] = Counter(arm.name for arm in self.arms).most_common(1)
+        if times > 1:
+            raise ParameterError.of("arm.name", name, "is there twice", "give each arm its own name")
         known = self.mirror.all_credentials()
         for place, arm in enumerate(self.arms):
             for name in arm.pass_credentials:
                 if name.lower() not in known:  # the setting would have no effect
-                    known_ones = ", ".join(CREDENTIALS)
-                    rule = f"is not a credential: those are {known_ones}, and mirror.credentials"
+                    rule = (
+                        f"is not a credential: those are {', '.join(CREDENTIALS)}, and mirror.credentials"
+                    )
                     remedy = "all other headers are passed on anyway; leave it out, or add it there"
                     raise ParameterError.of(f"arm[{place}].pass_credentials", name, rule, remedy)
         size, limit = self.loss.bytes, self.mirror.answer_limit
         if size is not None and size.high > limit:
             rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
-            remedy = "lower it, or raise the limit"
-            raise ParameterError.of("loss.bytes.high", size.high, rule, remedy)
+            raise ParameterError.of("loss.bytes.high", size.high, rule, "lower it, or raise the limit")
         if any(field.type == "vector" for field in self.context.values()):
             types = {name: field.type for name, field in self.context.items()}
             with_fields_of(types, Policy.from_dict(self.experiment.policy))
@@ -488,26 +487,23 @@ class MirrorConfig(TableConfig):
             return
         for arm in self.arms:
             if judge.is_at(arm.url, arm.fields.get("model")):
-                raise ParameterError.of(
-                    "loss.judge.model", judge.model, f"is the arm {arm.name!r}, too", NOT_ITS_OWN
-                )
+                rule = f"is the arm {arm.name!r}, too"
+                raise ParameterError.of("loss.judge.model", judge.model, rule, NOT_ITS_OWN)
 
     def _fits_a_sink(self) -> None:
         """Refuse what needs the served answer, or serves."""
         judge = self.loss.judge
         if judge is not None and not judge.alone:
-            kind = "url" if judge.python is None else "python"
+            kind = next(name for name in ("model", "python", "url") if getattr(judge, name) is not None)
             rule = "compares with the served answer, which a sink does not see"
-            kind = "model" if judge.model is not None else kind
             remedy = "judge the answer to the copy alone, and say so with alone = true"
             raise ParameterError.of(f"loss.judge.{kind}", getattr(judge, kind), rule, remedy)
         if self.labels is not None and self.labels.to == "console":
             rule = "a person compares with the served answer, which a sink does not see"
             raise ParameterError.of("labels.to", self.labels.to, rule, "give an address or a function")
-        if self.mirror.arm_header is not None:
-            raise ParameterError("mirror.arm_header: a sink serves nobody; leave it out")
-        if self.sticky is not None:
-            raise ParameterError("sticky: a sink serves nobody; leave it out")
+        for name, value in {"mirror.arm_header": self.mirror.arm_header, "sticky": self.sticky}.items():
+            if value is not None:
+                raise ParameterError(f"{name}: a sink serves nobody; leave it out")
 
     @property
     def spending_limits(self) -> dict[str, Any]:

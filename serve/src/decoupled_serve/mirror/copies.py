@@ -63,14 +63,11 @@ class Copy:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """The copy that `to_dict` wrote."""
-        request = Request.from_dict(content["request"])
-        served, mirrored = (
-            each and Answer.from_dict(each) for each in (content["served"], content["mirrored"])
-        )
-        wants_label = content.get("label", False)
-        return cls(
-            content["decision"], content["arm"], request, request, served, mirrored, label=wants_label
-        )
+        request, decision, arm = Request.from_dict(content["request"]), content["decision"], content["arm"]
+        given = (content["served"], content["mirrored"])
+        served, mirrored = (each and Answer.from_dict(each) for each in given)
+        label = content.get("label", False)
+        return cls(decision, arm, request, request, served, mirrored, label=label)
 
 
 class Target(Protocol):

@@ -41,9 +41,16 @@ def function_named(
         ...
     decoupled.errors.ParameterError: loss.judge.python = 'math:hypotenuse': the module math has no function hypotenuse; for example "judge:compare", with def compare(request, served, mirrored) in judge.py
     """
-    place = (
-        "labels.redact" if redacts else "loss.judge.python" if field is None else f"context.{field}.python"
+    place, takes = (
+        "loss.judge.python",
+        ["request", "mirrored"] if alone else ["request", "served", "mirrored"],
     )
+    remedy = "loss.judge.alone says whether it sees the served answer"
+    if redacts:
+        place, takes, remedy = "labels.redact", ["text"], "give a function of a text that returns a text"
+    elif field is not None:
+        place, takes = f"context.{field}.python", ["request"]
+        remedy = "give a function of a request that returns the value of the field"
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
         raise ParameterError.of(place, name, "must be a module and a function", _A_JUDGE)
@@ -60,17 +67,10 @@ def function_named(
     if not callable(found):
         rule = f"the module {module} has no function {attribute}"
         raise ParameterError.of(place, name, rule, _A_JUDGE)
-    takes = ["request", "mirrored"] if alone else ["request", "served", "mirrored"]
-    takes = ["text"] if redacts else ["request"] if field is not None else takes
     try:
         inspect.signature(found).bind(*takes)
     except TypeError:
         rule = f"cannot be called with ({', '.join(takes)})"
-        remedy = "loss.judge.alone says whether it sees the served answer"
-        if redacts:
-            remedy = "give a function of a text that returns a text"
-        elif field is not None:
-            remedy = "give a function of a request that returns the value of the field"
         raise ParameterError.of(place, name, rule, remedy) from None
     except ValueError:  # of a function in C, whose arguments nobody knows
         pass

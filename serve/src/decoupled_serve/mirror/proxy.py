@@ -231,10 +231,8 @@ class Proxy(Front):
         for name, _ in request.headers:
             if name in arm.withheld and (arm.name, name) not in self._warned:
                 self._warned.add((arm.name, name))
-                _log.warning(
-                    "arm %r: %s of clients is not passed on; if it is meant for this arm, add it to its pass_credentials",
-                    arm.name, name.decode("latin-1"),
-                )  # fmt: skip
+                told = "arm %r: %s of clients is not passed on; if it is meant for this arm, add it to its pass_credentials"
+                _log.warning(told, arm.name, name.decode("latin-1"))
 
     # Mirroring
 

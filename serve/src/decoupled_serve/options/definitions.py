@@ -93,6 +93,7 @@ SERVE = (
     _serve("otel", SWITCH, None, "Send to OpenTelemetry; on if OTEL_EXPORTER_OTLP_ENDPOINT is set."),
 )
 
+_SHARE = "Share of the repeatable requests to mirror; for a sink, 1 by default."
 MIRROR = (
     _mirror("listen", ADDRESS, ("127.0.0.1", 8080), "Address of the proxy; port 0 for a free one."),
     _mirror("sink", SWITCH, False, "Only take copies that another proxy makes."),
@@ -107,13 +108,7 @@ MIRROR = (
     _mirror("drain", whole(1), 30, "Seconds to finish open answers on shutdown."),
     _mirror("experiment", EXPERIMENT, "mirror", "Name of the experiment.", "experiment.name"),
     _mirror("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),
-    _mirror(
-        "share",
-        number(0.0, 1.0),
-        0.05,
-        "Share of the repeatable requests to mirror; for a sink, 1 by default.",
-        "mirror.share",
-    ),
+    _mirror("share", number(0.0, 1.0), 0.05, _SHARE, "mirror.share"),
 )
 
 # Variables that are no options of these two commands.

@@ -192,9 +192,8 @@ EXPERIMENT = Kind("NAME", experiment_name)
 def whole(low: int, high: int = 2**62) -> Kind:
     """Whole numbers from `low` to `high`."""
     rule = f"must be a whole number from {low} " + (f"to {high}" if high < 2**62 else "on")
-    return Kind(
-        "INTEGER", _within(low, high, rule, lambda value: value if type(value) is int else None), _as(int)
-    )
+    check = _within(low, high, rule, lambda value: value if type(value) is int else None)
+    return Kind("INTEGER", check, _as(int))
 
 
 def number(low: float, high: float = math.inf) -> Kind:
