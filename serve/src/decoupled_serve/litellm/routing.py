@@ -152,12 +152,10 @@ class Routing:
         return last if last is not None and last in available else available[0], Mark()
 
     def served(self, mark: str, target: str | None, answer: Callable[[], Answer]) -> None:
-        """Send the shadow of a request that was served. Must be called in the event loop.
+        """Send the shadow of a request that was served, by its mark. Must be called in the event loop.
 
-        Args:
-            mark: what `choose` returned.
-            target: the kind of call that it was; None if it is none that is copied.
-            answer: gives what was served; it is not called if there is no shadow.
+        `target` is the kind of call, None if it is none that is copied. `answer`, what was served, is not asked for without a
+        shadow.
         """
         each = self._open.pop(mark, None)
         if each is None:

@@ -44,12 +44,9 @@ _HARMLESS_TOOLS = (None, "function", "custom")
 def copied(
     request: Fields, messages: Sequence[Any] | None, more: Collection[str] = ()
 ) -> tuple[str, dict[str, Any]] | None:
-    """The target and the body of a copy; None if the request must not be sent twice.
+    """The target and the body of a copy of a call to the router; None if it must not be sent twice.
 
-    Args:
-        request: the arguments of the call to the router.
-        messages: the messages of a chat; None if it is not one.
-        more: further arguments to copy.
+    `messages` are those of a chat, None if it is not one, and `more` names further arguments to copy.
 
     >>> copied({"temperature": 0.2, "api_key": "secret", "user": "ann"}, [{"role": "user", "content": "hi"}])
     ('/v1/chat/completions', {'temperature': 0.2, 'messages': [{'role': 'user', 'content': 'hi'}]})
@@ -175,14 +172,7 @@ def failure_of(arm: str, seconds: float, error: object) -> Answer:
 
 
 def answer_of(arm: str, found: Any, seconds: float, cost: float | None = None) -> Answer:
-    """What a model answered, as a judge sees it, whether it was streamed or not.
-
-    Args:
-        arm: the model.
-        found: LiteLLM's object with the whole answer.
-        seconds: how long it took.
-        cost: its price in dollars; None if it is with the object.
-    """
+    """What a model answered, as a judge sees it, whether it was streamed or not. Without a price, it is with the answer."""
     if cost is None:
         cost = (getattr(found, "_hidden_params", None) or {}).get("response_cost")
     text = found.model_dump_json() if hasattr(found, "model_dump_json") else json.dumps(found, default=str)

@@ -22,24 +22,19 @@ _FORWARDED = frozenset((b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-p
 def for_arm(
     headers: Raw,
     *,
-    host: bytes,
+    host: bytes,  # of the arm
     own: Raw,
     dropped: Collection[bytes],
-    client: str | None = None,
-    scheme: str = "http",
+    client: str | None = None,  # its address
+    scheme: str = "http",  # by which it reached the proxy
 ) -> list[tuple[bytes, bytes]]:
     """The headers of a request as an arm gets them.
 
     What else a client's `Connection` names is passed on: with it, a client could take away the length of its own body,
     or a header that was set on its way here.
 
-    Args:
-        headers: those of the client, with names in lower case.
-        host: the arm's `Host`.
-        own: the headers that the configuration adds; they replace those of the client.
-        dropped: the names that are not passed on: credentials that are not meant for this arm, and marks of copies.
-        client: the address of the client, for `X-Forwarded-For`.
-        scheme: how the client reached the proxy.
+    Those of the client have names in lower case. `own`, which the configuration adds, replace them, and `dropped` names
+    those that are not passed on: credentials that are not meant for this arm, and marks of copies.
 
     >>> sent = [(b"host", b"shop"), (b"cookie", b"id=1"), (b"accept", b"*/*"), (b"connection", b"close")]
     >>> for_arm(sent, host=b"a:80", own=[(b"x-key", b"s")], dropped={b"cookie"})[:3]

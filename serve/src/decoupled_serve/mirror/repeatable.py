@@ -61,13 +61,7 @@ class Rule:
 
     @classmethod
     def parse(cls, place: str, text: object, *, loosely: bool = False) -> Self:
-        """The rule that a text such as "GET /*" spells.
-
-        Args:
-            place: the name of the setting, for errors.
-            text: the rule.
-            loosely: whether to cover paths in any case, and with a slash at their end, too.
-        """
+        """The rule that a text such as "GET /*" spells; `loosely`, also for paths in any case and with a slash at their end."""
         found = _RULE.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             remedy = 'for example "GET /*" or "POST /v1/search"'

@@ -20,12 +20,7 @@ MILLION = 1e6
 
 
 def stated_cost(answer: Answer, header: str | None, prices: Mapping[str, float]) -> float | None:
-    """What an answer says that it cost; None if it does not say.
-
-    Args:
-        answer: the answer of an arm.
-        header: the name of a header with the cost; None if there is none.
-        prices: the price of a million of each field of `usage`, such as "completion_tokens".
+    """What an answer says that it cost, in a header or by the prices of a million of fields of `usage`; None if it does not.
 
     >>> body = b'{"usage": {"prompt_tokens": 1000, "completion_tokens": 200}}'
     >>> stated_cost(Answer("small", 200, (), body), None, {"prompt_tokens": 2.5, "completion_tokens": 10.0})
@@ -73,14 +68,8 @@ class Spending:
     sent, and replaced by the real price when that is known. So real prices and what is set aside never exceed a limit
     together, as long as no price is above the declared one. One that is gets paid, and counted in `meter.above`.
 
-    Args:
-        budget: the limits.
-        arms: the arms that copies go to.
-        file: where it is kept; None if it is not.
-        clock: gives the time in seconds.
-        judge: the most that judging a copy costs, beside the copy.
-        learner: the learner whose verdict a `decided_share` goes by.
-        seed: of the coin of a share; None for fresh randomness.
+    `judge` is the most that judging a copy costs, `learner` that whose verdict a `decided_share` goes by, and `seed` that of
+    the coin of a share.
 
     >>> spending = Spending(Budget(cost=0.02, total=0.05), ["small", "large"])
     >>> aside = spending.reserve(["small", "large"])

@@ -40,13 +40,9 @@ Observer: TypeAlias = Callable[[Sequence[Command], float, ServiceError | None], 
 class CommitLoop:
     """Runs commands in the order in which they arrive, all that are waiting in one commit.
 
-    Experiments take turns, and a batch is run in slices if others wait: so none holds them up for longer than a slice.
-
-    Args:
-        session: the experiments and the store.
-        patience: for how many seconds (and at most one more) a command waits for a policy that is being compiled;
-            None for as long as it takes.
-        housekeeping: runs about once a second, and again after the next commands if it returns True.
+    Experiments take turns, and a batch is run in slices if others wait: so none holds them up for longer than a slice. For a
+    policy that is being compiled, a command waits `patience` seconds, and at most one more; None for as long as it takes.
+    `housekeeping` runs about once a second, and again after the next commands if it returns True.
     """
 
     def __init__(

@@ -38,10 +38,8 @@ class CommandQueue:
     """Commands, put by any thread and taken by one. Lanes take turns by the work that was done for each.
 
     The lane for which least was done is next, and one that was empty begins where the others are. So a command that comes
-    alone is taken before those of a lane that has many or large ones (start-time fair queueing).
-
-    Args:
-        slice: the weight of a batch, of which no more is done while lighter commands of other lanes wait.
+    alone is taken before those of a lane that has many or large ones (start-time fair queueing). `slice` is the weight of a
+    batch, of which no more is done while lighter commands of other lanes wait.
 
     >>> from types import SimpleNamespace
     >>> def command(lane, weight=1, alone=False):

@@ -158,14 +158,7 @@ def stored_tags(tags: object) -> str | None:
 def stored_baseline(
     baseline: object, places: Mapping[Arm, int], losses: LossRange, names: Sequence[Arm]
 ) -> str | None:
-    """Predictions as text; None if there are none.
-
-    Args:
-        baseline: losses by arm, or a list of one for each arm that can be chosen now.
-        places: the places of those arms.
-        losses: the range that predictions lie in.
-        names: the names of all arms, by their places.
-    """
+    """Predictions of losses, by arm or in a list of one for each arm that has a place now, as text; None if there are none."""
     if isinstance(baseline, Mapping):
         given: dict[Any, Any] = by_arm(baseline, places)
     elif isinstance(baseline, (list, tuple)):
@@ -347,12 +340,6 @@ def stored_advice(
     advice: object, advisers: Sequence[str], places: Mapping[Arm, int], names: Sequence[Arm]
 ) -> str | None:
     """Advice as text, by adviser: the place of an arm, or probabilities by the places of arms. None if there is none.
-
-    Args:
-        advice: by adviser, an arm or probabilities by arm.
-        advisers: those that the policy listens to.
-        places: the places of the arms that can be chosen.
-        names: the names of all arms, by their places.
 
     >>> stored_advice({"router": "large", "rules": {"small": 0.25, "large": 0.75}}, ["router", "rules"],
     ...               {"small": 0, "large": 1}, ["small", "large"])

@@ -112,13 +112,8 @@ class LiveExperiment:
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
-        self.declared = Declared(
-            self.settings.context,
-            self.settings.unknown_context,
-            self.settings.log_context,
-            self.key_secret,
-            policy,
-        )
+        it = self.settings
+        self.declared = Declared(it.context, it.unknown_context, it.log_context, self.key_secret, policy)
         self.contextual = policy.contextual
         self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
         self.names: list[Arm] = list(self.settings.arms)
@@ -199,8 +194,7 @@ class LiveExperiment:
     ) -> Decided:
         """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit".
 
-        A key draws the arm to exploit. When its row is replayed, the key is no longer known, and that arm is taken from
-        the row, `logged`.
+        A key draws the arm to exploit. In a replay it is no longer known, and that arm is taken from its row, `logged`.
         """
         learner, places = self.learner, self.places
         if learner.guardrails.down:
@@ -385,10 +379,8 @@ class LiveExperiment:
         self.tallies.widen(len(self.names))
 
     def _learn_records(self, log: str, records: list[list[Any]]) -> None:
-        """Learn a slice of another log: places, propensities, losses, contexts where the policy learns by them, and with labels
-        what was judged and the probability of a label.
-
-        The whole log was checked before.
+        """Learn a slice of another log, which was checked as a whole: places, propensities, losses, contexts where the policy
+        learns by them, and with labels what was judged and the probability of a label.
         """
         for place, propensity, loss, *more in records:
             record = {"explore": self.names[place], "propensity": propensity, "loss": loss}

@@ -121,12 +121,7 @@ class Job(Awaited):
 
 
 class Compiler:
-    """Compiles policies in a thread that lives as long as there is work.
-
-    Args:
-        steps: compiles a policy for a number of arms, in steps.
-        is_warm: whether the code of a form is ready in this process.
-    """
+    """Compiles policies, in steps, in a thread that lives as long as there is work."""
 
     def __init__(
         self,

@@ -22,12 +22,7 @@ def open_store(
 ) -> Store:
     """Open a SQLite file at a path, or PostgreSQL at an address that begins with postgresql://.
 
-    Args:
-        url_or_path: the path or address.
-        create: whether to create a store if there is none.
-        read_only: open an existing store for reading; none of its files changes.
-        called: the argument that error messages name.
-        where: the path that error messages show, if it is another one.
+    If it is `read_only`, none of its files changes. Errors name the argument `called`, and `where` if it is another path.
     """
     text = os.fspath(url_or_path)
     if not is_postgres(text) and shown_store(text) == HIDDEN:
