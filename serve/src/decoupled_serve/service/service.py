@@ -43,33 +43,24 @@ class DecisionService:
 
     Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts`, `audit`, `listing`, `replaying`, `pairs` and `deletion`.
     Every call to a part returns a `Reply`: `result()` waits for it in a thread, `await` on an event loop.
-
-    Args:
-        store: where everything is kept.
-        clock: the time in seconds, for deadlines.
-        snapshot_every: how many rows of a log come between two snapshots.
-        max_pending: how many decisions of an experiment may be pending; beyond that the oldest expires.
-        keep_keys: for how many seconds an idempotency key is remembered.
-        experiments_in_memory: how many experiments to keep in memory. Others are restored from the store when they are
-            next used. One with many arms or waiting decisions counts as one more for every 10,000 of them.
-        patience: for how many seconds (and at most one more) a request waits for a policy that is being compiled,
-            before it is refused; None for as long as it takes.
-        compiler: compiles policies.
-        delete_after: for how many seconds an archived experiment is kept at least before it can be deleted.
     """
 
     def __init__(
         self,
         store: Store,
         *,
-        clock: Callable[[], float] = time.time,
-        snapshot_every: int = 10_000,
-        max_pending: int = 100_000,
-        keep_keys: float = KEEP_KEYS,
+        clock: Callable[[], float] = time.time,  # for deadlines
+        snapshot_every: int = 10_000,  # rows of a log between two snapshots
+        max_pending: int = 100_000,  # decisions of an experiment; beyond that the oldest expires
+        keep_keys: float = KEEP_KEYS,  # seconds for which an idempotency key is remembered
+        # Others are restored from the store when they are next used. One with many arms or waiting decisions counts as one
+        # more for every 10,000 of them.
         experiments_in_memory: int = MOST,
+        # Seconds (and at most one more) that a request waits for a policy that is being compiled, before it is refused; None
+        # for as long as it takes.
         patience: float | None = None,
         compiler: Compiler | None = None,
-        delete_after: float = DELETE_AFTER,
+        delete_after: float = DELETE_AFTER,  # seconds for which an archived experiment is kept at least
     ) -> None:
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)

@@ -38,26 +38,15 @@ PATIENCE = 2.0
 def create_app(
     service: DecisionService,
     *,
-    open_to_all: bool = False,
+    open_to_all: bool = False,  # serve without keys as long as the store has none; only for loopback
     limits: Limits | None = None,
-    backups: Path | None = None,
-    patience: float = PATIENCE,
-    metrics_experiments: int = 0,
-    telemetry: "Telemetry | None" = None,
-    mirror: str | None = None,
+    backups: Path | None = None,  # the folder for `POST /v1/backups`; None to refuse them
+    patience: float = PATIENCE,  # seconds that a request waits for a policy that is being compiled
+    metrics_experiments: int = 0,  # how many experiments have metrics of their own
+    telemetry: "Telemetry | None" = None,  # `telemetry.traced` must be put around the application
+    mirror: str | None = None,  # the experiment of the mirror that the service belongs to
 ) -> Gateway:
-    """The application over a service.
-
-    Args:
-        service: does the work. The caller opened it, and closes it after the last response.
-        open_to_all: serve without keys as long as the store has none; only for loopback.
-        limits: the limits for one caller.
-        backups: the folder for `POST /v1/backups`; None to refuse them.
-        patience: for how many seconds a request waits for a policy that is being compiled.
-        metrics_experiments: how many experiments have metrics of their own.
-        telemetry: traces and measures what the application does; `telemetry.traced` must be put around it.
-        mirror: the experiment of the mirror that the service belongs to.
-    """
+    """The application over a service, which the caller closes after the last response."""
     limits = limits or Limits()
     service.patience = patience
     service.watch_experiments(metrics_experiments)
