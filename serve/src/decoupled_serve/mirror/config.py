@@ -387,11 +387,6 @@ class LabelsConfig(TableConfig):
         """How many decisions ask for a label."""
         return Labels(self.share, self.first, self.deadline, self.missing)
 
-    @property
-    def is_url(self) -> bool:
-        """Whether an address labels."""
-        return self.to.startswith(("http://", "https://"))
-
 
 class WebhookConfig(TableConfig):
     """Who is told when it is decided which arm is best, and when the incumbent is released."""

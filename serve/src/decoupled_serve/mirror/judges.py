@@ -343,14 +343,6 @@ class CopyLoss:
         terms = (config.latency, config.duration, config.bytes, config.cost, config.judge)
         self._total = config.status + sum(term.weight for term in terms if term is not None)
 
-    @property
-    def takes_served(self) -> bool:
-        """Whether the answer that a client got can stand for a copy to the same arm.
-
-        Not if its duration counts, because a slow client stretches it.
-        """
-        return self._config.duration is None
-
     def judges(self, mirrored: Answer) -> bool:
         """Whether a judge is asked about this answer."""
         return self._judge is not None and not failed(mirrored)

@@ -75,7 +75,7 @@ class Labeller:
         self._redactor = None if config.redact is None else Redactor(config.redact, folder)
         self._judge: Judge | None = None
         who, way = config.to, JudgeConfig(url="http://-", headers=config.headers, timeout=config.timeout)
-        if config.is_url:
+        if who.startswith(("http://", "https://")):
             self._judge = HttpJudge(way.model_copy(update={"url": who}), limit)
         elif who != "console":
             self._judge = PythonJudge(way.model_copy(update={"python": who}), limit, folder)

@@ -64,9 +64,7 @@ class Mirror:
             self._priced if any(arm.states_cost for arm in config.arms) else None, self._labeller,
         )  # fmt: skip
         parts = FrontParts(self._arms, config, self._prefetch, self._copies, self.counts)
-        self.front: Front = (
-            Sink(parts) if config.sink else Proxy(parts, self._health, takes_served=loss.takes_served)
-        )
+        self.front: Front = Sink(parts) if config.sink else Proxy(parts, self._health)
         self._news = News(self._name, config.file("events"), config.webhook, self.counts)
         self.metrics = MirrorMetrics(self.counts, self._gauges)
         self._background: list[asyncio.Task[None]] = []

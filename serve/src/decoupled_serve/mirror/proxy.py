@@ -45,9 +45,10 @@ class InFlight:
 class Proxy(Front):
     """Serves and mirrors. What concerns the copy happens after the client has its answer."""
 
-    def __init__(self, parts: FrontParts, health: ArmHealth, *, takes_served: bool) -> None:
+    def __init__(self, parts: FrontParts, health: ArmHealth) -> None:
         super().__init__(parts)
-        self._health, self._takes_served, config = health, takes_served, parts.config
+        self._health, config = health, parts.config
+        self._takes_served = config.loss.duration is None  # else a slow client stretches it
         # An answer that stands for a copy is judged or labelled, and may state its cost.
         seen = config.loss.judge is not None or config.labels is not None
         read = seen or any(arm.prices for arm in config.arms)

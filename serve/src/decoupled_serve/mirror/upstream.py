@@ -266,11 +266,6 @@ class ArmHealth:
         """Whether an arm is up."""
         return name not in self._down
 
-    def available(self) -> list[str] | None:
-        """The arms to choose from; None for all."""
-        names = [arm.name for arm in self._arms if arm.name not in self._down]
-        return names if self._down and names else None
-
     def failed(self, name: str) -> None:
         """Note that an arm could not be connected to."""
         self._note(name, up=False)
@@ -301,4 +296,5 @@ class ArmHealth:
             return
         self._down ^= {name}
         _log.log(logging.INFO if up else logging.WARNING, "arm %r: is %s", name, "up" if up else "down")
-        self._changed(self.available())
+        names = [arm.name for arm in self._arms if self.up(arm.name)]
+        self._changed(names if self._down and names else None)

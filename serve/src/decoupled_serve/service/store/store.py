@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import merge
+from itertools import starmap
 from operator import itemgetter
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
@@ -50,10 +51,13 @@ class PairsConnection(Protocol):
 
 
 EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
-_DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
-_SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
-_JUDGED = f"SELECT {', '.join(Judgement._fields)} FROM judged"
-_CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
+_TABLES: dict[type[Any], str] = {
+    Decided: "decided",
+    Settled: "settled",
+    Judgement: "judged",
+    Changed: "changed",
+}
+_FROM = {kind: f"SELECT {', '.join(kind._fields)} FROM {table}" for kind, table in _TABLES.items()}
 # Decisions `d` with what settled them, `s`, or what judged them, `j`; `paired` reads a row.
 PAIRED = (
     f"SELECT {', '.join(f'd.{name}' for name in Decided._fields)}, {', '.join(f's.{name}' for name in Settled._fields)}, "
@@ -83,11 +87,8 @@ def insertion(table: str, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
-_INTO = {
-    Decided: insertion("decided", ("experiment", *Decided._fields)),
-    Settled: insertion("settled", ("experiment", *Settled._fields)),
-    Judgement: insertion("judged", ("experiment", *Judgement._fields)),
-    Changed: insertion("changed", ("experiment", *Changed._fields)),
+_INTO: dict[type, str] = {
+    **{kind: insertion(table, ("experiment", *kind._fields)) for kind, table in _TABLES.items()},
     KeyRow: insertion("request_keys", KeyRow._fields),
     AuditRecord: insertion("audit", AUDIT_COLUMNS),
 }
@@ -432,43 +433,38 @@ class Store(ABC):
     def every_experiment(self) -> Iterator[ExperimentRow]:
         """The experiments of all tenants, one after another, ordered by name."""
         sql = f"{EXPERIMENTS} WHERE deleted_at IS NULL ORDER BY name, tenant"
-        return (ExperimentRow(*row) for row in self.each(sql))
+        return starmap(ExperimentRow, self.each(sql))
 
     def rows_since(self, experiment: int, seq: int) -> Iterator[Row]:
         """The rows of the log after `seq`, in order."""
         self.flush()
         where, values = "WHERE experiment = ? AND seq > ? ORDER BY seq", (experiment, seq)
-        return merge(
-            (Decided(*row) for row in self.each(f"{_DECIDED} {where}", values)),
-            (Settled(*row) for row in self.each(f"{_SETTLED} {where}", values)),
-            (Judgement(*row) for row in self.each(f"{_JUDGED} {where}", values)),
-            (Changed(*row) for row in self.each(f"{_CHANGED} {where}", values)),
-            key=itemgetter(0),
-        )
+        logs = (starmap(kind, self.each(f"{sql} {where}", values)) for kind, sql in _FROM.items())
+        return merge(*logs, key=itemgetter(0))
 
     def decided(self, experiment: int, seq: int, count: int = 1) -> list[Decided]:
         """The decisions among the `count` rows from `seq` on."""
         self.flush()
-        sql = f"{_DECIDED} WHERE experiment = ? AND seq >= ? AND seq < ? ORDER BY seq"
+        sql = f"{_FROM[Decided]} WHERE experiment = ? AND seq >= ? AND seq < ? ORDER BY seq"
         return [Decided(*row) for row in self.run(sql, (experiment, seq, seq + count))]
 
     def decided_among(self, experiment: int, seqs: Sequence[int]) -> list[Decided]:
         """The decisions of these rows, in order."""
         if seqs and seqs[-1] - seqs[0] < 4 * len(seqs):  # nearly all of a range
-            sql = f"{_DECIDED} WHERE experiment = ? AND seq >= ? AND seq <= ? ORDER BY seq"
+            sql = f"{_FROM[Decided]} WHERE experiment = ? AND seq >= ? AND seq <= ? ORDER BY seq"
             wanted, rows = set(seqs), self.run(sql, (experiment, seqs[0], seqs[-1]))
             return [Decided(*row) for row in rows if row[0] in wanted]
         found: list[Decided] = []
         for start in range(0, len(seqs), 500):
             part = seqs[start : start + 500]
-            sql = f"{_DECIDED} WHERE experiment = ? AND seq IN ({', '.join('?' * len(part))}) ORDER BY seq"
+            sql = f"{_FROM[Decided]} WHERE experiment = ? AND seq IN ({', '.join('?' * len(part))}) ORDER BY seq"
             found.extend(Decided(*row) for row in self.run(sql, (experiment, *part)))
         return found
 
     def settled(self, experiment: int, decision: int) -> Settled | None:
         """The row that settled a decision, if there is one."""
         self.flush()
-        rows = self.run(f"{_SETTLED} WHERE experiment = ? AND decision = ?", (experiment, decision))
+        rows = self.run(f"{_FROM[Settled]} WHERE experiment = ? AND decision = ?", (experiment, decision))
         return Settled(*rows[0]) if rows else None
 
     def joined(self, experiment: int, after: int) -> Iterator[tuple[Decided, Outcome]]:
