@@ -51,12 +51,7 @@ class PairsConnection(Protocol):
 
 
 EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
-_TABLES: dict[type[Any], str] = {
-    Decided: "decided",
-    Settled: "settled",
-    Judgement: "judged",
-    Changed: "changed",
-}
+_TABLES: Any = {Decided: "decided", Settled: "settled", Judgement: "judged", Changed: "changed"}
 _FROM = {kind: f"SELECT {', '.join(kind._fields)} FROM {table}" for kind, table in _TABLES.items()}
 # Decisions `d` with what settled them, `s`, or what judged them, `j`; `paired` reads a row.
 PAIRED = (
