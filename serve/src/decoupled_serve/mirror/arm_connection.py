@@ -191,10 +191,7 @@ def _check(head: h11.Response) -> None:
 
 
 class Pool:
-    """Hands out connections to an address, the one used last first. Taking one takes as long however many there are.
-
-    `trust` has the certificates to trust, None without TLS, and `option` is one of every socket.
-    """
+    """Hands out connections to an address, the one used last first; `trust` is None without TLS, `option` one of every socket."""
 
     def __init__(
         self, address: tuple[str, int], trust: ssl.SSLContext | None, option: _SocketOption | None = None

@@ -115,10 +115,7 @@ class ContextFinder:
         return found
 
     async def compute(self, request: Request) -> dict[str, Value]:
-        """What functions say of a request, each within its time limit.
-
-        They run in threads of their own, so one that never ends delays nothing, not even the end of the mirror.
-        """
+        """What functions say of a request, in threads of their own: one that never ends delays nothing, not even the mirror's end."""
         found: dict[str, Value] = {}
         for each in await asyncio.gather(*(self._computed(name, request) for name in self._functions)):
             found |= each

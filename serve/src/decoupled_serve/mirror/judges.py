@@ -128,10 +128,7 @@ class Later(Exception):  # noqa: N818
 
 
 class Judge:
-    """Compares two answers, or judges one alone, a few at a time. After a failure it is asked again.
-
-    It sees `limit` bytes of an answer. Only what is judged is expanded, in threads.
-    """
+    """Compares two answers, or judges one alone, of which it sees `limit` bytes; a few at a time, and again after a failure."""
 
     def __init__(self, config: JudgeConfig, limit: int = MIB) -> None:
         self._config, self._limit = config, limit
@@ -332,11 +329,7 @@ class HttpJudge(Judge):
 
 
 class CopyLoss:
-    """Computes losses in [0, 1].
-
-    A copy without an answer, or whose answer broke off, has the loss 1, whatever the parts are: an arm must not gain
-    by failing.
-    """
+    """Computes losses in [0, 1]. That of an answer which did not come, or broke off, is 1: an arm must not gain by failing."""
 
     def __init__(self, config: LossConfig, judge: Judge | None = None) -> None:
         self._config, self._judge = config, judge

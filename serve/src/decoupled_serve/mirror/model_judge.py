@@ -32,10 +32,7 @@ _CUT = "\n[cut]"
 
 
 class ModelJudge(Judge):
-    """Asks a model by an OpenAI-style chat. The loss is the mean over its calls, so a contradiction is a tie.
-
-    Two equal answers are a tie without a call.
-    """
+    """Asks a model by an OpenAI-style chat. The loss is the mean over its calls, so contradictions are ties, as are equal answers."""
 
     def __init__(self, config: JudgeConfig, limit: int, folder: Path) -> None:
         super().__init__(config, limit)

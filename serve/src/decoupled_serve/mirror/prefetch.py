@@ -75,10 +75,7 @@ class Prefetch:
     async def draw_for(
         self, about: Traits, mode: Mode, seconds: float = _PATIENCE, rest: float = _PAUSE
     ) -> Routing | None:
-        """A decision of its own for a request; None if there is none in time, or the service has just failed to make one.
-
-        It has for `rest` seconds after it failed.
-        """
+        """A decision of its own for a request; None if none comes in time, or for `rest` seconds after that has failed."""
         now = asyncio.get_running_loop().time
         if now() < self._resting_until:
             return None

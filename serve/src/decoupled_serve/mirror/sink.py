@@ -15,10 +15,7 @@ _PATIENCE = 30.0
 
 
 class Sink(Front):
-    """Answers 202 as soon as a copy is here; then draws the arm to explore, and asks it.
-
-    It does not see what the proxy served, so nothing is compared with that.
-    """
+    """Answers 202 as soon as a copy is here, and then asks the arm to explore. What was served it does not see."""
 
     async def _respond(self, request: Arrived, receive: Receive, send: Send) -> None:
         self._counts.received += 1

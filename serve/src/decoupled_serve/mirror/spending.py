@@ -121,10 +121,7 @@ class Spending:
         return self.meter.count(max(arms, key=self.meter.budget.cost_of), now)
 
     def end(self, aside: Aside, arm: str | None = None, cost: float = 0.0) -> bool:
-        """Replace what was set aside by the real price of a copy to this arm, 0 if nothing was sent.
-
-        Returns whether that is above the declared price.
-        """
+        """Replace what was set aside by a copy's real price, 0 if none was sent; returns whether that is above the declared one."""
         budget = self.meter.budget
         if budget.cost is None:
             return False

@@ -197,10 +197,7 @@ class Follower:
     _problems: tuple[str, ...] = ()
 
     def once(self, *, always: bool = False, lenient: bool = False) -> None:
-        """Look, and apply what has moved, or anything. A gateway that has nothing gets the fallback before the error.
-
-        If `lenient`, upstreams that the gateway does not have are left out.
-        """
+        """Look, and apply what has moved; if `lenient`, without upstreams that are not there. The fallback comes before the error."""
         try:
             self._apply(self.look(), always, lenient)
         except ServiceError as error:

@@ -26,10 +26,7 @@ MOST_ARMS = 20  # those that were exploited most, if there are more
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An experiment after a row of its log. Lists are by arm, and an arm that came later has None.
-
-    `all_exploited` and `all_explored` are over all arms, also those that are not shown.
-    """
+    """An experiment after a row of its log. Lists are by arm shown, None for a later one; `all_` counts are over all arms."""
 
     seq: int
     at: float

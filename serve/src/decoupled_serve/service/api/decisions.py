@@ -280,10 +280,7 @@ class Decisions:
     def decide(
         self, tenant: str, name: str, *, permit: str | None = None, **options: Unpack[DrawOptions]
     ) -> Reply[list[DecisionRecord]]:
-        """Make decisions. The same idempotency key again returns the same decisions.
-
-        With a `permit`, the digest of an API key, only if that key is still valid.
-        """
+        """Make decisions, those of the idempotency key again; with a `permit`, the digest of an API key, only if it is still valid."""
         about, count = Reference("name", tenant, name), options.get("count", 1)
         run = partial(draw, about=about, max_pending=self._max_pending, options=options)
         return self._commits.submit(run, about, permit=permit, size=count if type(count) is int else 1)

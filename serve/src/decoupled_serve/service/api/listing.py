@@ -64,10 +64,7 @@ class Listing:
         policy: str | None = None,
         prefix: str = "",
     ) -> Reply[Page[Experiment]]:
-        """Experiments of a tenant; `ExperimentFilters` of the clients says what the filters mean.
-
-        `after` is `next` of the page before, or a name in the order of names.
-        """
+        """Experiments of a tenant, as `ExperimentFilters` of the clients says; `after` is `next` of the page before, or a name."""
         keys, descending = _KEYS[_checked("sort", sort, ExperimentSort).removeprefix("-")], sort[0] == "-"
         where, values = ["tenant = ?", "deleted_at IS NULL"], [tenant]
         if prefix:

@@ -63,19 +63,13 @@ class Logs:
         tags: Tags | None = None,
         passing: Callable[[LoggedDecision], LoggedDecision] = lambda each: each,
     ) -> int:
-        """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions.
-
-        Each decision goes through `passing`, which may raise to end it.
-        """
+        """Write decisions with these tags to a Parquet or CSV file, each through `passing`, which may end it; returns how many."""
         with reading(self._commits, tenant, name) as (reader, row):
             return export.write(map(passing, export.logged(reader, row, tags=tags)), Path(path), format)
 
     @in_background()
     def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> LogEvaluation:
-        """The value of every arm and of the exploited arms, from the log since the arms last changed.
-
-        With `tags`, only decisions that have all of them count.
-        """
+        """The value of every arm and of the exploited arms, from the log since the arms last changed, of decisions with all `tags`."""
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
             coupled = Policy.from_dict(settings.policy).coupled

@@ -88,10 +88,7 @@ class Pairs:
 
     @in_background()
     def keep(self, tenant: str, decision: str, pair: Pair, days: float = KEEP_DAYS) -> None:
-        """Keep the pair of a decision that was judged and awaits a label, for some days. The same again changes nothing.
-
-        Of other decisions nothing is kept.
-        """
+        """Keep the pair of a decision that was judged and awaits a label, for some days. The same again changes nothing."""
         if not 0.0 < days <= LONGEST_KEPT:
             rule = f"must be above 0 and at most {LONGEST_KEPT:g}"
             raise Invalid.of("days", days, rule, "the default is 7")
@@ -114,10 +111,7 @@ class Pairs:
 
     @in_background()
     def lease(self, tenant: str, name: str, caller: str) -> tuple[Leased | None, int]:
-        """The pair that has waited longest, for this caller alone, and how many wait; None if there is none.
-
-        Whoever takes another pair gives the one before back.
-        """
+        """The pair that has waited longest, for this caller alone, who gives the one before back, and how many wait; None for none."""
         found = self._find(tenant, name)
         while found.has_pairs:
             now = self._now()

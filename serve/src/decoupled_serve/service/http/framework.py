@@ -142,10 +142,7 @@ class _StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose body is strict JSON, and which takes each of its query parameters once, and no others.
-
-    A parameter that is declared as a list may be repeated.
-    """
+    """A route whose body is strict JSON, and which takes its query parameters, no others, and each once unless it is a list."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler, for a request that parses strictly."""

@@ -100,10 +100,7 @@ class Session:
             self.hold(ids)
 
     def hold(self, ids: Iterable[int], *, unused: bool = False) -> list[LiveExperiment]:
-        """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run.
-
-        If nobody asked for them (`unused`), those that are not in memory are the first to leave it again.
-        """
+        """Lock experiments until the transaction ends, but those that cannot run; `unused` ones are the first to leave memory again."""
         held = []
         for row in self.store.lock(sorted(ids)):
             if row.deleted_at is not None:

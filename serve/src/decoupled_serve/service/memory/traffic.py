@@ -92,10 +92,7 @@ class ExperimentHealth(NamedTuple):
 
 
 class Health(NamedTuple):
-    """How a service is; the help of the metrics says what each number means.
-
-    `experiments` are by tenant and name, those with a place of their own and all others as `OTHER`.
-    """
+    """How a service is, as the help of the metrics says; `experiments` without a place of their own are together, as `OTHER`."""
 
     ready: bool
     sizes: Mapping[str, int]

@@ -224,10 +224,7 @@ class Store(ABC):
     # The tables
 
     def migrate(self, now: float) -> bool:
-        """Run the migrations that are missing, each in its own transaction; return whether there were no tables.
-
-        An error names the database, since this is the first time that it is written to.
-        """
+        """Run the missing migrations, each in its own transaction; True if there were no tables. An error names the database."""
         with self._opening():
             return self._migrate(now)
 

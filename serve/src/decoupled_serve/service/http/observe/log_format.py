@@ -81,10 +81,7 @@ def _origin_fields(origin: Origin) -> dict[str, Any]:
 
 
 def set_up_logging(log_format: LogFormat, *, access_log: bool = False) -> None:
-    """Write the logs of this process, those of its server included, to stderr in one format.
-
-    With "json", warnings of Python and errors that nothing catches become objects as well.
-    """
+    """Write the logs of this process and its server to stderr; with "json", also warnings, and errors that nothing catches."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
