@@ -122,9 +122,8 @@ def read_log(
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         found = ", ".join(map(repr, columns)) or "none of the columns of a log"
-        raise ParameterError(
-            Message(f"log: has no column {missing[0]!r}, only {found}", "see docs: The decision log")
-        )
+        problem = f"log: has no column {missing[0]!r}, only {found}"
+        raise ParameterError(Message(problem, "see docs: The decision log"))
     size = count = len(columns["loss"])
     if (wrong := next((name for name, each in columns.items() if len(each) != size), None)) is not None:
         rule = f"has {len(columns[wrong])} values, and the column 'loss' has {size}"
@@ -136,7 +135,7 @@ def read_log(
     names = _names(list(arms or ()), columns["explore"], columns.get("exploit", ()))
     rows = np.arange(count)
     if tags:
-        rows = tagged(columns.get("tags", [None] * count), tags)
+        rows = _tagged(columns.get("tags", [None] * count), tags)
         columns = {name: _chosen(column, rows) for name, column in columns.items()}
         count = len(rows)
     loss, propensity = _numbers("loss", columns["loss"]), _numbers("propensity", columns["propensity"])
@@ -145,9 +144,8 @@ def read_log(
     judged, rho = _judgements(columns, loss_range)
     if judged is not None:
         seen |= ~np.isnan(judged)
-    if (
-        status is not None
-    ):  # one that expired counts too, if a loss was declared for it: the learner learned that
+    if status is not None:
+        # One that expired counts too, if a loss was declared for it: the learner learned that.
         seen &= np.array([each not in ("pending", "unobserved") for each in status], np.bool_)
     explored, exploited = columns["explore"], columns.get("exploit", [None] * count)
     explore, exploit = _places(explored, names), _places(exploited, names)
@@ -185,8 +183,8 @@ def read_log(
         made[kept],
         settled[kept],
         loss[kept],
-        _predicted(columns.get("baseline"), kept, rows, names, loss_range),
-        contexts(columns["context"], kept, rows) if "context" in columns else None,
+        _predicted(columns["baseline"], kept, rows, names, loss_range) if "baseline" in columns else {},
+        _contexts(columns["context"], kept, rows) if "context" in columns else None,
         without,
         waiting,
         width,
@@ -235,18 +233,6 @@ def _held_up(explore: Ints, made: Floats, status: Any, patience: int) -> Bools:
     return held
 
 
-def _predicted(
-    column: Any, kept: Ints, rows: Ints, names: list[Arm], loss_range: tuple[float, float]
-) -> Predicted:
-    if column is None:
-        return {}
-    # Names in a JSON object are texts.
-    places = {str(name): place for place, name in enumerate(names)} | {
-        name: place for place, name in enumerate(names)
-    }
-    return predictions(column, kept, places, loss_range, rows)
-
-
 # Reading
 
 
@@ -260,10 +246,9 @@ def columns_of(log: Any) -> dict[str, Any]:
     if isinstance(log, (str, os.PathLike)):
         return _from_file(Path(log), wanted)
     if isinstance(log, Mapping) or hasattr(log, "columns"):
-        names = (
-            log.keys() if isinstance(log, Mapping) else getattr(log, "column_names", None) or log.columns
-        )
-        return {name: _listed(log[name]) for name in wanted if name in list(names)}
+        # Those of an Arrow table are not names.
+        names = list(log if isinstance(log, Mapping) else getattr(log, "column_names", None) or log.columns)
+        return {name: _listed(log[name]) for name in wanted if name in names}
     if isinstance(log, (bytes, int, float)) or not isinstance(log, Iterable):
         raise ParameterError.of("log", log, f"is {kind_of(log)}", _KINDS)
     rows = list(log)
@@ -301,9 +286,8 @@ def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
         return {name: _arrow(table[name]) for name in present}
     if path.suffix != ".csv":
         raise ParameterError.of("log", str(path), "must end in .csv or .parquet", _KINDS)
-    with path.open(
-        newline="", encoding="utf-8-sig"
-    ) as file:  # spreadsheets begin it with a byte order mark
+    # Spreadsheets begin it with a byte order mark.
+    with path.open(newline="", encoding="utf-8-sig") as file:
         reader, lines = csv.reader(file), 0
         try:
             header = next(reader, [])
@@ -346,9 +330,8 @@ def _numbers(name: str, column: Any) -> Floats:
         return np.array([math.nan if is_missing(each) or each == "" else float(each) for each in column])
     except (TypeError, ValueError, OverflowError):
         place, value = next((i, each) for i, each in enumerate(column) if not _is_number(each))
-        raise ParameterError.of(
-            f"log[{place}].{name}", value, "is not a number", "leave it empty if it is missing"
-        ) from None
+        remedy = "leave it empty if it is missing"
+        raise ParameterError.of(f"log[{place}].{name}", value, "is not a number", remedy) from None
 
 
 def _is_number(value: Any) -> bool:
@@ -414,9 +397,8 @@ def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float], na
 
 
 def _check_propensities(propensity: Floats, seen: Bools) -> None:
-    wrong = np.flatnonzero(
-        seen & ~np.isnan(propensity) & ~((propensity >= LEAST_PROPENSITY) & (propensity <= 1.0))
-    )
+    possible = (propensity >= LEAST_PROPENSITY) & (propensity <= 1.0)
+    wrong = np.flatnonzero(seen & ~np.isnan(propensity) & ~possible)
     if len(wrong) > 0:
         place = int(wrong[0])
         rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
@@ -432,21 +414,14 @@ _CONTEXT = "give its fields by their names, or leave it empty"
 _BASELINE = "give the prediction for each arm by its name, or leave it empty"
 
 
-def tagged(column: Iterable[Any], wanted: Any) -> Ints:
-    """The rows that have all the tags that are wanted.
-
-    >>> tagged(['{"country": "de"}', None, {"country": "fr"}], {"country": "de"}).tolist()
-    [0]
-    """
+def _tagged(column: Iterable[Any], wanted: Any) -> Ints:
+    """The rows that have all the tags that are wanted."""
     if not isinstance(wanted, Mapping):
         remedy = "for example {'country': 'de'}"
         raise ParameterError.of("tags", wanted, "must be a mapping from names to values", remedy)
-    rows = [
-        row
-        for row, value in enumerate(column)
-        if matches(_object(row, "tags", value, "give an object of strings, or leave it empty"), wanted)
-    ]
-    return np.array(rows, np.int64)
+    remedy = "give an object of strings, or leave it empty"
+    found = [matches(_object(row, "tags", value, remedy), wanted) for row, value in enumerate(column)]
+    return np.flatnonzero(found)
 
 
 def matches(tags: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
@@ -458,23 +433,14 @@ def matches(tags: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
     return all(tags.get(name) == value for name, value in wanted.items())
 
 
-def predictions(
-    column: Sequence[Any],
-    rows: Ints,
-    places: Mapping[Any, int],
-    loss_range: tuple[float, float],
-    numbers: Ints,
+def _predicted(
+    column: Any, rows: Ints, numbers: Ints, names: list[Arm], loss_range: tuple[float, float]
 ) -> Predicted:
-    """The predictions of some rows of a column, by the places of the arms; `numbers` are the rows that errors name.
-
-    An arm that the log does not have is left out: nothing is estimated of it.
-
-    >>> numbers = np.array([0, 1])
-    >>> found = predictions([None, '{"a": 5}'], numbers, {"a": 0}, (0.0, 10.0), numbers)
-    >>> [(rows.tolist(), values.tolist()) for rows, values in found.values()]
-    [([1], [0.5])]
-    """
+    """The predictions of some rows of a column; `numbers` are the rows that errors name."""
     low, high = loss_range
+    # Names in a JSON object are texts. Nothing is estimated of an arm that the log does not have.
+    places: dict[Any, int] = {str(name): place for place, name in enumerate(names)}
+    places |= {name: place for place, name in enumerate(names)}
     found: dict[int, tuple[list[int], list[float]]] = {}
     for decision, row in enumerate(rows.tolist()):
         for arm, value in _object(numbers[row], "baseline", column[row], _BASELINE).items():
@@ -489,13 +455,8 @@ def predictions(
     return {arm: (np.array(seen, np.int64), np.array(values)) for arm, (seen, values) in found.items()}
 
 
-def contexts(column: Sequence[Any], rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any], ...] | None:
-    """The contexts of some rows of a column; None if none has one. `numbers` are the rows that errors name.
-
-    >>> numbers = np.array([0, 1])
-    >>> contexts(['{"subject": "law", "tokens": 312}', None], numbers, numbers)
-    ({'subject': 'law', 'tokens': 312}, {})
-    """
+def _contexts(column: Any, rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any], ...] | None:
+    """The contexts of some rows of a column; None if none has one. `numbers` are the rows that errors name."""
     found = []
     for row in rows.tolist():
         given = _object(numbers[row], "context", column[row], _CONTEXT)
