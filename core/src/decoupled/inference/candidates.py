@@ -45,9 +45,8 @@ def shares_of(candidate: Any, log: Log, segments: Any = None) -> tuple[str, Shar
         return f"always {candidate}", lambda place: float(place == only)
     if isinstance(candidate, Mapping):
         law = _mapped(candidate, log)
-        return ", ".join(
-            f"{100 * share:.4g} % {arm}" for arm, share in candidate.items()
-        ), lambda place: float(law[place])
+        name = ", ".join(f"{100 * share:.4g} % {arm}" for arm, share in candidate.items())
+        return name, lambda place: float(law[place])
     if callable(candidate):
         given = log.rows.tolist() if log.context is None else log.context
         name = "the function" if segments is None else "the mapping"
@@ -105,10 +104,9 @@ def _by_segment(candidate: Any, log: Log, fields: tuple[str, ...]) -> Callable[[
         try:
             return candidate[plain]
         except KeyError:
+            rule = "is a segment of the log that the mapping lacks"
             remedy = "add it, or give a collections.defaultdict"
-            raise ParameterError.of(
-                "policy", plain, "is a segment of the log that the mapping lacks", remedy
-            ) from None
+            raise ParameterError.of("policy", plain, rule, remedy) from None
 
     return rule_of
 

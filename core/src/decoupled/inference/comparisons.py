@@ -71,8 +71,7 @@ def within(sums: Sums, margin: float, risk: float, drift: bool) -> Ints:
     live, basis = np.array(sums.live, np.int64), basis_of(sums, drift)
     if basis == "stationary":
         by = -margin / sums.width
-        columns = [plain_evidence(sums, live, arm, by) for arm in live.tolist()]
-        evidence = np.stack(columns, axis=1)
+        evidence = np.stack([plain_evidence(sums, live, arm, by) for arm in live.tolist()], axis=1)
     else:
         slots = sums.pairs.slots(live.tolist())
         if slots.min() < 0:  # pairs of arms are not followed
@@ -87,12 +86,9 @@ def within(sums: Sums, margin: float, risk: float, drift: bool) -> Ints:
 def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
     """The place, among these arms, of the one that looks best by the evidence that compares them."""
     means = comparable_means(sums, basis != "stationary")[arms]
-    if basis == "stationary":
-        return int(np.argmin(means))
     slots = sums.pairs.slots(arms.tolist())
-    followed = np.flatnonzero(slots >= 0)
-    apart = np.flatnonzero(slots < 0)
-    if len(followed) == 0:
+    followed, apart = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+    if basis == "stationary" or len(followed) == 0:
         return int(np.argmin(means))
     rows, columns = slots[followed][:, None], slots[followed][None, :]
     weights = sums.pairs.weight(rows, columns)
@@ -241,14 +237,13 @@ def plain_evidence(sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: f
     moments = times * sums.moments[arms, PLAIN:COMPARABLE]
     seen = times * sums.counts[arms, SEEN]
     other = times * sums.moments[rival, PLAIN:COMPARABLE]
-    theirs_seen, gain, gains = (
-        np.full(len(seen), each) for each in (times * sums.counts[rival, SEEN], other[2], other[3])
-    )
+    theirs = times * sums.counts[rival, SEEN], other[2], other[3]
+    theirs_seen, gain, gains = (np.full(len(seen), each) for each in theirs)
 
     def at(mean: Floats) -> tuple[Floats, Floats]:
         mine, down = log_wealth(seen, moments[:, 0], moments[:, 1], mean + by)
-        theirs, up = log_wealth(theirs_seen, gain, gains, 1.0 - mean)
-        return mine + theirs, down - up
+        yours, up = log_wealth(theirs_seen, gain, gains, 1.0 - mean)
+        return mine + yours, down - up
 
     # Convex in the mean, so its slope tells on which side the minimum lies.
     low, high = np.full(len(seen), max(0.0, -by)), np.full(len(seen), min(1.0, 1.0 - by))
@@ -266,10 +261,8 @@ def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
     low, high = -1.0, 1.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
-        if plain_evidence(sums, arms, rival, middle)[0] >= enough:
-            low = middle
-        else:
-            high = middle
+        shown = plain_evidence(sums, arms, rival, middle)[0] >= enough
+        low, high = (middle, high) if shown else (low, middle)
     return low
 
 

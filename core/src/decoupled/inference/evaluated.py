@@ -100,16 +100,14 @@ class Evaluation:
     def __str__(self) -> str:
         width = max(8, *(len(each.name) for each in self.values))
         level = f"{100 * (1 - self.risk):.4g} % sequence"
-        lines = [
-            f"{'':{width}} {'weighted':>10} {'self-norm.':>12} {'doubly rob.':>12} {level:>19} {'losses':>8}"
-        ]
+        rows = [("", "weighted", "self-norm.", "doubly rob.", level, "losses")]
         for each in self.values:
             estimates = (each.importance_weighted, each.self_normalised, each.doubly_robust)
             one, two, three = ("-" if number is None else f"{number:.4f}" for number in estimates)
             ends = "empty" if each.empty else f"{each.low:.4f} to {each.high:.4f}"
-            lines.append(
-                f"{each.name:{width}} {one:>10} {two:>12} {three:>12} {ends:>19} {each.telling:>8,}"
-            )
+            rows.append((each.name, one, two, three, ends, f"{each.telling:,}"))
+        layout = f"{{:{width}}} {{:>10}} {{:>12}} {{:>12}} {{:>19}} {{:>8}}"
+        lines = [layout.format(*row) for row in rows]
         if self.candidate_minus_served is not None:
             apart = self.candidate_minus_served
             ends = "empty" if apart.low > apart.high else f"{apart.low:+.4f} to {apart.high:+.4f}"
@@ -139,9 +137,8 @@ class Evaluation:
         for place, each in enumerate(values):
             colour = COLOURS[0] if each in self.arms else COLOURS[1]
             if each.empty:
-                axes.text(
-                    0.5, place, "empty", ha="center", va="center", transform=axes.get_yaxis_transform()
-                )
+                across = axes.get_yaxis_transform()
+                axes.text(0.5, place, "empty", ha="center", va="center", transform=across)
                 continue
             axes.plot([each.low, each.high], [place, place], color=colour, linewidth=2.0)
             if each.doubly_robust is not None:

@@ -131,57 +131,49 @@ def _checked_least(least: Any, log: Log) -> float | None:
     limit = number_in("least_propensity", least, 0.0, 1.0, "leave it out if you know of none")
     found = float(np.nanmin(log.propensity, initial=1.0))
     if limit > found:
-        rule, remedy = (
-            f"must be at most {found:.4g}, which the log has",
-            "give what holds for every decision",
-        )
-        raise ParameterError.of("least_propensity", least, rule, remedy)
+        rule = f"must be at most {found:.4g}, which the log has"
+        raise ParameterError.of("least_propensity", least, rule, "give what holds for every decision")
     return limit
 
 
 def _refuse_blind(log: Log, drift: bool) -> None:
     unknown = int(np.isnan(log.propensity).sum())
     if len(log) == 0 and log.left_out > 0:
-        raise ParameterError(
-            Message(
-                f"log: none of the {log.left_out} decisions with a loss could explore every arm; their propensities "
-                "are 1, or some arms were not available, so the log cannot compare the arms",
-                "log decisions that explore at random, with the probability of the explored arm",
-            )
+        problem = (
+            f"log: none of the {log.left_out} decisions with a loss could explore every arm; their propensities "
+            "are 1, or some arms were not available, so the log cannot compare the arms"
         )
-    if len(log) == 0:
+        remedy = "log decisions that explore at random, with the probability of the explored arm"
+    elif len(log) == 0:
         found, remedy = "no loss", "evaluate it when feedback has come"
         if log.waiting:
             found = f"{log.waiting} losses, which wait for that of an earlier decision, one that is pending"
             remedy += ", or say that none will: give that decision the status 'unobserved'"
-        raise ParameterError(Message(f"log: has {log.decisions} decisions and {found}", remedy))
-    if log.context is not None and not drift:
-        raise ParameterError(
-            Message(
-                "drift = False: assumes that an arm has one mean for all decisions, and these have contexts, on which "
-                "losses and exploration may depend",
-                "leave it out, or leave the column `context` out of the log if nothing depends on it",
-            )
+        problem = f"log: has {log.decisions} decisions and {found}"
+    elif log.context is not None and not drift:
+        problem = (
+            "drift = False: assumes that an arm has one mean for all decisions, and these have contexts, on which "
+            "losses and exploration may depend"
         )
-    if unknown > 0 and drift:
-        raise ParameterError(
-            Message(
-                f"log: {unknown} of {len(log)} observed decisions have no propensity, so nobody knows how often "
-                "their arms would have been explored",
-                "log the probability of the explored arm, or pass drift=False if no mean loss ever changes",
-            )
+        remedy = "leave it out, or leave the column `context` out of the log if nothing depends on it"
+    elif unknown > 0 and drift:
+        problem = (
+            f"log: {unknown} of {len(log)} observed decisions have no propensity, so nobody knows how often "
+            "their arms would have been explored"
         )
+        remedy = "log the probability of the explored arm, or pass drift=False if no mean loss ever changes"
+    else:
+        return
+    raise ParameterError(Message(problem, remedy))
 
 
 def _refuse_unexplored(log: Log, shares: Shares) -> None:
     for place, arm in enumerate(log.arms):
         if not np.any(log.explore == place) and np.max(shares(place)) > 0.0:
-            raise ParameterError(
-                Message(
-                    f"policy: would exploit {arm!r}, which the log never explored, so its loss is not known",
-                    "choose a candidate without it, or explore it first",
-                )
+            problem = (
+                f"policy: would exploit {arm!r}, which the log never explored, so its loss is not known"
             )
+            raise ParameterError(Message(problem, "choose a candidate without it, or explore it first"))
 
 
 def _is_coupled(log: Log) -> bool:
@@ -240,9 +232,8 @@ class _Judge:
     def _plain_ends(self) -> tuple[Floats, Floats]:
         """The ends of each arm's mean loss from the losses seen of it."""
         log, arms = self.log, len(self.log.arms)
-        seen, loss, squares = (
-            np.bincount(log.explore, each, arms) for each in (np.ones(len(log)), log.loss, log.loss**2)
-        )
+        powers = np.ones(len(log)), log.loss, log.loss**2
+        seen, loss, squares = (np.bincount(log.explore, each, arms) for each in powers)
         low = lower_mean(seen, loss, squares, self.risk)
         return low, 1.0 - lower_mean(seen, seen - loss, seen - 2.0 * loss + squares, self.risk)
 
@@ -341,9 +332,8 @@ class _Judge:
         """What a reader should know about the log."""
         log, notes = self.log, []
         if log.left_out > 0:
-            notes.append(
-                f"{log.left_out:,} observed decisions could not explore every arm and are left out"
-            )
+            what = f"{log.left_out:,} observed decisions"
+            notes.append(f"{what} could not explore every arm and are left out")
         if (lost := unsettled(log.missing, log.waiting)) is not None:
             notes.append(lost)
         for place, arm in enumerate(log.arms):
@@ -351,10 +341,8 @@ class _Judge:
                 notes.append(f"{arm!r} was never explored, so nothing can be told about it")
             elif (wrong := wrong_propensities(log, place)) is not None:
                 notes.append(wrong)
-        if self.design is not None and self.design.unused > 0:
-            notes.append(
-                f"the model uses the fields that most contexts have, without {self.design.unused:,}"
-            )
+        if self.design is not None and (unused := self.design.unused) > 0:
+            notes.append(f"the model uses the fields that most contexts have, without {unused:,}")
         return notes
 
 

@@ -154,10 +154,15 @@ class JudgeSums:
         """
         agreement = self._interval(_AGREEMENT, 0.25 * risk)
         position = self._interval(_POSITION, 0.25 * risk) if self.sums[_POSITION, 0] > 0.0 else None
+        shares = [0.5 / ((arm + 1) * (arm + 2)) for arm in arms]
         biases = [
-            _centred(self._interval(_ARMS + arm, 0.5 * risk / ((arm + 1) * (arm + 2)))) for arm in arms
+            self._interval(_ARMS + arm, risk * share) for arm, share in zip(arms, shares, strict=True)
         ]
-        return agreement, None if position is None else _centred(position), biases
+        return (
+            agreement,
+            position and position.scaled(-1.0, 1.0),
+            [each.scaled(-1.0, 1.0) for each in biases],
+        )
 
     def _interval(self, row: int, risk: float) -> Interval:
         count, *moments = self.sums[row] if row < len(self.sums) else np.zeros(_COLUMNS)
@@ -230,8 +235,17 @@ def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
     >>> beside(unknown, unknown, missing=2).remark[:35]
     '2 labels are missing and count as d'
     """
-    remark = "; ".join(filter(None, (found.remark, missing_labels(missing)))) or None
-    return replace(found, remark=remark, judge=alone.text, warning=disagreement(found, alone))
+    remarks, warning = [found.remark] if found.remark else [], None
+    if missing:
+        what = "label is missing and counts" if missing == 1 else "labels are missing and count"
+        assumed = "assuming that whether one comes depends on neither arm nor loss"
+        remarks.append(f"{missing:,} {what} as declared, {assumed}")
+    if found.state == alone.state == "decided" and found.best != alone.best:
+        warning = (
+            f"the judge alone would choose {alone.best}, and labels show that {found.best} is better; "
+            "do not trust this judge by itself"
+        )
+    return replace(found, remark="; ".join(remarks) or None, judge=alone.text, warning=warning)
 
 
 def _with(sums: Floats, arm: int, judged: float, label: float | None, position: float | None) -> Floats:
@@ -249,26 +263,3 @@ def _with(sums: Floats, arm: int, judged: float, label: float | None, position: 
 def _powers(value: float) -> tuple[float, float, float, float, float]:
     rest = 1.0 - value
     return 1.0, value, value * value, rest, rest * rest
-
-
-def _centred(found: Interval) -> Interval:
-    """From [0, 1] to [-1, 1]."""
-    return Interval(*(2.0 * each - 1.0 for each in found))
-
-
-def disagreement(verdict: Verdict, alone: Verdict) -> str | None:
-    """A warning if a judge alone would decide for another arm than the labels do."""
-    if verdict.state != "decided" or alone.state != "decided" or verdict.best == alone.best:
-        return None
-    return (
-        f"the judge alone would choose {alone.best}, and labels show that {verdict.best} is better; "
-        "do not trust this judge by itself"
-    )
-
-
-def missing_labels(count: int) -> str | None:
-    """What is assumed about labels that never came; None if there are none."""
-    if count == 0:
-        return None
-    what = "label is missing and counts" if count == 1 else "labels are missing and count"
-    return f"{count:,} {what} as declared, assuming that whether one comes depends on neither arm nor loss"

@@ -149,14 +149,12 @@ class Pairs:
         logs = self._logs(rows, columns)
         if by != 0.0:
             logs -= BETS * (by * self.weight(rows, columns))[..., None]
-        found: Floats = log_sum_exp(logs)[0]
-        return found
+        return log_sum_exp(logs)[0]
 
     def evidence_after(self, times: float, ones: Ints, two: int) -> Floats:
         """The same for one other slot, if everything won is multiplied in proportion."""
         prior = np.log(PRIOR)
-        found: Floats = log_sum_exp(prior + times * (self._logs(ones, two) - prior))[0]
-        return found
+        return log_sum_exp(prior + times * (self._logs(ones, two) - prior))[0]
 
     def difference(self, one: int, two: int) -> float:
         """The estimated loss of the arm in a slot minus that of another; 0 if nothing is known."""

@@ -90,15 +90,10 @@ def _codes(values: list[Any], most: int) -> Ints:
 def ridge(
     design: Design, mine: Ints, losses: Floats, settled: Floats, made: Floats, level: Floats
 ) -> Floats:
-    """What an arm's regression predicts for every decision.
+    """What an arm's regression predicts for every decision, given when all of them were made.
 
-    Args:
-        design: the contexts of all decisions.
-        mine: the decisions that explored the arm and whose losses are known, in the order in which they became so.
-        losses: their losses.
-        settled: when these became known, in order.
-        made: when every decision was made.
-        level: for every decision, the mean of the losses that were known of the arm: what a prediction begins from.
+    `mine` are the decisions that explored the arm and whose losses are known, in the order in which these were settled.
+    `level` is, for every decision, the mean of the losses that were known of the arm: what a prediction begins from.
     """
     predicted = level.copy()
     order = np.argsort(made, kind="stable")
@@ -106,10 +101,9 @@ def ridge(
         block = order[start:stop]
         known = int(np.searchsorted(settled, made[block[0]], side="left"))
         if known > 0:
-            seen = mine[:known]
-            means, spreads = design.scales(seen)
-            centre = float(losses[:known].mean())
-            found = _fit(design, seen, losses[:known] - centre, means, spreads)
+            means, spreads = design.scales(mine[:known])
+            rest = losses[:known] - float(losses[:known].mean())
+            found = _fit(design, mine[:known], rest, means, spreads)
             for some in _chunks(block):
                 # The fit is about the mean that it knew, and the level may know later losses: it wins in time.
                 predicted[some] = level[some] + design.matrix(some, means, spreads) @ found

@@ -276,8 +276,7 @@ class Sequences:
             drift: whether losses may drift; None for what the sequences were made with.
         """
         estimates, lows, highs = self.bounds(drift=drift)
-        ends = zip(estimates.tolist(), lows.tolist(), highs.tolist(), strict=True)
-        return [Interval.around(*each) for each in ends]
+        return [Interval.around(*each) for each in zip(estimates, lows, highs, strict=True)]
 
     def arm(self, arm: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss.
@@ -315,8 +314,7 @@ class Sequences:
             drift: whether losses may drift; None for what the sequences were made with.
         """
         moments = self._moments(self._allows_drift(drift))[1]
-        found: Floats = self.sums.unmapped(ratio(moments[0], moments[2]))
-        return found
+        return np.asarray(self.sums.unmapped(ratio(moments[0], moments[2])))
 
     def served(self, *, drift: bool | None = None) -> Interval:
         """The interval of the mean loss of what was exploited, over the observed rounds that exploited an arm.
@@ -436,8 +434,7 @@ class Sequences:
     def used(self) -> Floats:
         """The share of each arm in what was exploited, over the observed rounds; all 0 if nothing was."""
         used = self.sums.counts[:, USED]
-        shared: Floats = used / max(int(used.sum()), 1)
-        return shared
+        return np.asarray(used / max(int(used.sum()), 1), np.float64)
 
     # Saving
 
@@ -459,9 +456,8 @@ class Sequences:
             content: what `to_dict` returned.
         """
         try:
-            found = content["format"]
-            if found != FORMAT:
-                raise StateError(f"format = {found!r}: must be {FORMAT}; update the package")
+            if content["format"] != FORMAT:
+                raise StateError(f"format = {content['format']!r}: must be {FORMAT}; update the package")
             sums = Sums.from_dict(content)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise StateError(
@@ -555,9 +551,14 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
             row, share = len(laws), 1.0 / len(some)
             laws.append(np.bincount(some, minlength=len(sums.batch)).astype(np.float64))
         rows += (
-            *(explore, -1 if exploit is None else exploit, row),
-            *(weight is not None, whole, served, coupled),
-        )  # fmt: skip
+            explore,
+            -1 if exploit is None else exploit,
+            row,
+            weight is not None,
+            whole,
+            served,
+            coupled,
+        )
         estimate = loss if sums.width == 1.0 else 0.5 + sums.width * (loss - 0.5)
         numbers += (0.0 if weight is None else weight, loss, share, share / sums.width, estimate, rho)
     return Observed(

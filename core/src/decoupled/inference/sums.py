@@ -130,9 +130,8 @@ class Sums:
 
     def copy(self) -> "Sums":
         """A copy that shares nothing with this one that changes."""
-        arrays = {name: getattr(self, name).copy() for name in _ARRAYS}
-        rest = {name: getattr(self, name).copy() for name in ("compared", "pairs", "settled")}
-        return replace(self, **arrays, **rest)
+        changing = (*_ARRAYS, "compared", "pairs", "settled")
+        return replace(self, **{name: getattr(self, name).copy() for name in changing})
 
     def unmapped(self, mean: Any) -> Any:
         """A mean loss, given the mean of mapped losses, which may lie outside [0, 1] if it is an end of an interval."""
@@ -155,8 +154,7 @@ class Sums:
     @property
     def apart(self) -> list[int]:
         """The arms that are not retired and that `pairs` does not follow."""
-        live = np.flatnonzero(~self.retired)
-        found: list[int] = live[~np.isin(live, self.pairs.owners)].tolist()
+        found: list[int] = np.setdiff1d(np.flatnonzero(~self.retired), self.pairs.owners).tolist()
         return found
 
     def add_arms(self, count: int) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -132,9 +132,9 @@ def verdict(
         level = f"{math.floor(1000 * min(sure, 0.9999)) / 10} % now"
     elif sure is not None:
         level = f"{100.0 * (1.0 - limit):.6g} %" + (f", decided at round {at:,}" if at else "")
-    text = _sentence(state, best, left, out, level, more, waiting)
     lost, remark = sequences.left_out, unsettled(sequences.left_out, waiting)
-    return Verdict(text, state, best, left, out, sure, more, basis, at or None, lost, waiting, remark)
+    found = Verdict("", state, best, left, out, sure, more, basis, at or None, lost, waiting, remark)
+    return replace(found, text=_sentence(found, level))
 
 
 def _more(observed: int, times: float) -> int | None:
@@ -146,24 +146,17 @@ def _more(observed: int, times: float) -> int | None:
     return max(int(math.ceil(more / step) * step), 1)
 
 
-def _sentence(
-    state: str,
-    best: Arm | None,
-    left: tuple[Arm, ...],
-    out: tuple[Arm, ...],
-    level: str,
-    more: int | None,
-    waiting: int,
-) -> str:
+def _sentence(found: Verdict, level: str) -> str:
+    more, out = found.more_observations, found.out
     wait = "" if more is None else f"about {more:,} more observations at this rate"
-    if best is None:
-        return "too early: " + (unsettled(0, waiting) or "nothing was observed")
+    if found.best is None:
+        return "too early: " + (unsettled(0, found.waiting) or "nothing was observed")
     if not level:
         return f"too early: {wait}" if wait else "too early to tell how many more observations it takes"
-    if state == "decided":
-        return f"{_spoken(best)} is better than {_spoken(out[0]) if len(out) == 1 else 'every other arm'} ({level})"
+    if found.state == "decided":
+        return f"{_spoken(found.best)} is better than {_spoken(out[0]) if len(out) == 1 else 'every other arm'} ({level})"
     lost = f"{_named(out, 'and')} {'is' if len(out) == 1 else 'are'} out ({level})"
-    return f"{_named(left, 'or')}; {lost}" + (f"; {wait} to decide" if wait else "")
+    return f"{_named(found.left, 'or')}; {lost}" + (f"; {wait} to decide" if wait else "")
 
 
 def _named(arms: tuple[Arm, ...], word: str) -> str:
