@@ -108,13 +108,8 @@ class Asked(NamedTuple):
 
 # The number of labels g with judged losses s, and the sums of s, g, s^2 and s g.
 LabelSums: TypeAlias = tuple[float, float, float, float, float]
-_PRIOR = (
-    20.0,
-    10.0,
-    10.0,
-    10.0,
-    10.0,
-)  # ten labels each of (0, 0) and (1, 1): at first the judge is believed
+# Ten labels each of (0, 0) and (1, 1): at first the judge is believed.
+_PRIOR = (20.0, 10.0, 10.0, 10.0, 10.0)
 
 
 def with_label(sums: LabelSums, judged: float, label: float) -> LabelSums:

@@ -143,19 +143,16 @@ def draw(picture: Picture) -> "Figure":
     lines = title.count("\n") + any(panel.title for panel in picture.panels)
     head = 0.45 + 0.19 * lines + (0.0 if inside else 0.1 + 0.22 * -(-len(names) // beside))
     height = {1: 2.9, 2: 2.6}.get(rows, 2.1) * rows + head  # no taller than a screen
+    # Fixed margins, whatever layout the reader's settings ask for: Matplotlib draws everything twice to compute them.
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
     left, right, bottom, top = 0.75 / width, 0.3 / width, 0.55 / height, head / height
-    step_x, step_y = (
-        (1.0 - left - right + 0.62 / width) / columns,
-        (1.0 - bottom - top + 0.7 / height) / rows,
-    )
-    # Fixed margins, whatever layout the reader's settings ask for: Matplotlib draws everything twice to compute them.
+    gap_x, gap_y = 0.62 / width, 0.7 / height
+    step_x, step_y = (1.0 - left - right + gap_x) / columns, (1.0 - bottom - top + gap_y) / rows
     for number, panel in enumerate(picture.panels):
         column, row = number % columns, number // columns
         place = (left + column * step_x, bottom + (rows - 1 - row) * step_y)
-        size = (step_x - 0.62 / width, step_y - 0.7 / height)
-        axes: Any = figure.add_axes((*place, *size))
+        axes: Any = figure.add_axes((*place, step_x - gap_x, step_y - gap_y))
         fill(axes, panel)
         if column:
             axes.set_ylabel("")
@@ -223,12 +220,11 @@ def fill(axes: Any, panel: Panel) -> None:
         axes.set_xlim(min(ends) / pad, max(ends) * pad)
     elif not panel.log_x:
         axes.set_xlim(0.0, max(ends) * (1.0 if curves_only else 1.02))
+    if panel.log_x:
+        _label_logs(axes.xaxis)
     if panel.log_y:
         axes.set_yscale("log")
-    for axis, log in ((axes.xaxis, panel.log_x), (axes.yaxis, panel.log_y)):
-        if log:
-            _label_logs(axis)
-    if panel.log_y:
+        _label_logs(axes.yaxis)
         return
     # Regret by mean loss can be negative if the losses change and the policy follows them.
     axes.set_ylim(bottom=1.05 * floor)
@@ -244,12 +240,12 @@ def _label_logs(axis: Any) -> None:
     crowded = high / low > (2_000 if high < 5_000 else 50)  # long numbers need more room
     axis.set_major_locator(LogLocator(subs=(1.0,) if crowded else (1.0, 2.0, 5.0)))
     powers = crowded and high >= 1e5
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value) if powers else f"{value:,.10g}"))
+
+    def written(value: float, _: object) -> str:
+        return f"$10^{{{round(math.log10(value))}}}$" if powers else f"{value:,.10g}"
+
+    axis.set_major_formatter(FuncFormatter(written))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _power(value: float) -> str:
-    return f"$10^{{{round(math.log10(value))}}}$"
 
 
 def _lowest(series: Series) -> float:

@@ -60,14 +60,13 @@ def play_keyed(
     seed: int,
     run: int,
     traffic: Traffic,
-    regret: Floats,
-    plays: Ints,
-    switches: Floats,
+    found: tuple[Floats, Ints, Floats],
 ) -> None:
-    """Play one run. Fill `regret`, and `switches`, the number of times that a key was moved so far, as a mean over keys.
+    """Play one run. Fill `found`: the regret, plays, and how often a key was moved so far, as a mean over keys.
 
     A policy of the standard game draws afresh: it learns from what it serves, so a key must not decide that.
     """
+    regret, plays, switches = found
     rows, row_at, local = table.rows, table.row_at.tolist(), np.zeros(2, np.uint64)
     learner = Learner(policy, rows.shape[1], np.random.SeedSequence(seed, spawn_key=(run, DRAWS)))
     keys = [f"key-{number}" for number in range(traffic.keys)]
@@ -78,9 +77,8 @@ def play_keyed(
         row = rows[row_at[t]]
         decision = learner.decide(key=keys[key]) if sticky else learner.decide()
         exploit, explore = cast(int, decision.exploit), cast(int, decision.explore)
-        learner.observe(
-            decision, draw_loss(table.noise, table.concentration, row.item(explore), noise, local)
-        )
+        loss = draw_loss(table.noise, table.concentration, row.item(explore), noise, local)
+        learner.observe(decision, loss)
         so_far += row.item(exploit) - row.item(best)
         moved += last[key] not in (-1, exploit)
         last[key] = exploit
@@ -104,9 +102,8 @@ def check_context(
     """Raise an error if these cannot be simulated in this environment, or on this device."""
     for name in ("keys", "judge"):
         if device != "cpu" and (value := getattr(traffic, name)):
-            raise UnsupportedError(
-                f"{name} = {value}: cannot be simulated on a GPU; leave out device = {device!r}"
-            )
+            rule = "cannot be simulated on a GPU"
+            raise UnsupportedError(f"{name} = {value}: {rule}; leave out device = {device!r}")
     for policy in policies:
         if not isinstance(environment, ContextTable):
             if isinstance(policy, Baseline):

@@ -72,10 +72,8 @@ def run_block(
     if traffic.keys:
         known = world(environment, horizon)
         for at, run in enumerate(range(first, last)):
-            noise, _ = run_streams(seed, run)
-            play_keyed(
-                policy, *known, noise, checkpoints, seed, run, traffic, regret[at], plays, switches[at]
-            )
+            noise, found = run_streams(seed, run)[0], (regret[at], plays, switches[at])
+            play_keyed(policy, *known, noise, checkpoints, seed, run, traffic, found)
         return BlockResult(regret, plays, switches)
     policy = policy.at(environment.arms)
     policy.register()  # also in a process that has not seen the policy
@@ -130,34 +128,30 @@ def checked_table(environment: Environment, horizon: int) -> Table:
     rows = np.ascontiguousarray(table.rows, np.float64)
     row_at = np.ascontiguousarray(table.row_at, np.int64)
     name = type(environment).__name__
+    what, found = f"{name}.table({horizon})", ""
     if rows.ndim != 2 or rows.shape[1] != environment.arms or not ((rows >= 0.0) & (rows <= 1.0)).all():
-        rule = f"must be rows x {environment.arms} arms of losses in [0, 1]"
-        raise ParameterError(
-            f"{name}.table({horizon}).rows, of shape {rows.shape}: {rule}; fix the environment"
-        )
-    if row_at.shape != (horizon,) or row_at.min() < 0 or row_at.max() >= len(rows):
+        found = f"rows, of shape {rows.shape}: must be rows x {environment.arms} arms of losses in [0, 1]"
+    elif row_at.shape != (horizon,) or row_at.min() < 0 or row_at.max() >= len(rows):
         rule = f"must be a row number from 0 to {len(rows) - 1} for each of {horizon} rounds"
-        raise ParameterError(
-            f"{name}.table({horizon}).row_at, of shape {row_at.shape}: {rule}; fix the environment"
-        )
+        found = f"row_at, of shape {row_at.shape}: {rule}"
+    if found:
+        raise ParameterError(f"{what}.{found}; fix the environment")
     return table._replace(rows=rows, row_at=row_at)
 
 
 def table_loop(policy: Policy, traffic: Traffic = DIRECT) -> Callable[..., None]:
     """The round loop for a policy; see `drive` for its arguments."""
-    loop: Callable[..., None] = _loop_for(policy, traffic, drive, drive_late)
+    return _loop_for(policy, traffic, drive, drive_late)
+
+
+def _loop_for(policy: Policy, traffic: Traffic, direct: Any, late: Any, *code: Any) -> Callable[..., None]:
+    """One of two loops, for a policy and perhaps the `code` of an adversary."""
+    loop: Callable[..., None] = direct if traffic.direct else late
+    if not traffic.direct:
+        compiling_for(f"{type(policy).__name__} with {traffic.label}")
     if policy.in_python:
         return interpreted(loop)
-    if not is_ours(policy.params_type, *policy.functions):
-        loop = _UNCACHED[loop]
-    return loop
-
-
-def _loop_for(policy: Policy, traffic: Traffic, direct: Any, late: Any) -> Any:
-    if traffic.direct:
-        return direct
-    compiling_for(f"{type(policy).__name__} with {traffic.label}")
-    return late
+    return loop if is_ours(policy.params_type, *policy.functions, *code) else _UNCACHED[loop]
 
 
 def _table_player(
@@ -179,40 +173,28 @@ def _adaptive_player(
     policy: Policy, environment: Any, horizon: int, checkpoints: Ints, traffic: Traffic
 ) -> Player:
     environment.prepare()
-    code = (policy.params_type, *policy.functions, environment.params_type, *environment.functions)
-    loop = _loop_for(policy, traffic, drive_adaptive, drive_adaptive_late)
-    if policy.in_python:
-        loop = interpreted(loop)
-    elif not is_ours(*code):
-        loop = _UNCACHED[loop]
+    code = environment.params_type, *environment.functions
+    loop = _loop_for(policy, traffic, drive_adaptive, drive_adaptive_late, *code)
     params, adversary, arms = policy.params(), environment.params(), environment.arms
     local, losses = np.zeros(2, np.uint64), np.zeros(arms)
     arm_losses = np.empty((len(checkpoints), arms))
 
-    def game(
-        draws: Words,
-        noise: Words,
-        more: tuple[Any, ...],
-        at: Ints,
-        suffered: Floats,
-        of_arms: Floats,
-        plays: Ints,
-    ) -> None:
+    def game(draws: Words, noise: Words, at: Ints, *found: Any) -> None:
         state = policy.layout.new_state(arms, secret_of(draws))
         memory, sums = environment.memory(), np.zeros(arms)
         world = (params, state, draws, noise, local, adversary, memory, int(at[-1]))
-        loop(*world, losses, sums, at, suffered, of_arms, plays, *more)
+        loop(*world, losses, sums, at, *found)
 
     def play(draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints) -> None:
         first_draws, first_noise = draws.copy(), noise.copy()
 
         def again(at: Ints) -> Floats:
             of_arms = np.empty((len(at), arms))
-            streams = first_draws.copy(), first_noise.copy()
-            game(*streams, more, at, np.empty(len(at)), of_arms, np.zeros_like(plays))
+            streams, ignored = (first_draws.copy(), first_noise.copy()), np.empty(len(at))
+            game(*streams, at, ignored, of_arms, np.zeros_like(plays), *more)
             return of_arms
 
-        game(draws, noise, more, checkpoints, regret, arm_losses, plays)
+        game(draws, noise, checkpoints, regret, arm_losses, plays, *more)
         if not against_best(checkpoints, arm_losses, regret):
             raise outside_range(environment, find_outside(again, checkpoints, arm_losses))
 

@@ -62,14 +62,11 @@ def checked_band(band: Any) -> Band:
     """
     if band is None or (isinstance(band, str) and band in ("mean", "std")):
         return cast("Band", band)
-    ends = [as_float(end) for end in band] if _is_pair(band) else []
-    if len(ends) == 2 and ends[0] is not None and ends[1] is not None and 0.0 <= ends[0] < ends[1] <= 1.0:
+    listed = isinstance(band, Sequence | np.ndarray) and not isinstance(band, str) and len(band) == 2
+    ends = [as_float(end) for end in band] if listed else []
+    if ends and ends[0] is not None and ends[1] is not None and 0.0 <= ends[0] < ends[1] <= 1.0:
         return ends[0], ends[1]
     raise ParameterError.of("band", band, "is not a band that can be drawn", _REMEDY)
-
-
-def _is_pair(band: object) -> bool:
-    return isinstance(band, Sequence | np.ndarray) and not isinstance(band, str) and len(band) == 2
 
 
 def half_width(band: Literal["mean", "std"], deviations: Floats, runs: int) -> Floats:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 FORMAT = "decoupled-results"
 VERSION = 1
+_WRITTEN = "give a file that Results.save wrote"
 
 
 class Results:
@@ -246,10 +247,9 @@ class Results:
         """
         import pandas as pd
 
-        level = number_in("level", level, 0.0, 1.0, remedy="the default is 0.95")
         table = pd.DataFrame.from_dict(self.statistics(against, level), orient="index")
         table.index.name = "policy"
-        table.attrs["interval"] = f"{level:.0%} interval of the mean, Student's t"
+        table.attrs["interval"] = f"{float(level):.0%} interval of the mean, Student's t"
         return table
 
     def statistics(
@@ -269,25 +269,18 @@ class Results:
         """
         level = number_in("level", level, 0.0, 1.0, remedy="the default is 0.95")
         rival = None if against is None else self.final_regret(against)
-        lines = {}
+        lines, keys = {}, ("mean", "standard_error", "low", "high")
         for label in self.labels:
             regret = self.final_regret(label)
-            mean, error, low, high = interval(regret, level)
-            lines[label] = {
-                "mean": mean,
-                "standard_error": error,
-                "low": low,
-                "high": high,
-                "median": float(np.median(regret)),
-                "p99": float(np.quantile(regret, 0.99)),
-            }
+            lines[label] = line = dict(zip(keys, interval(regret, level), strict=True))
+            line |= {"median": float(np.median(regret)), "p99": float(np.quantile(regret, 0.99))}
             if rival is not None:
-                lines[label] |= paired(regret - rival, level)
+                line |= paired(regret - rival, level)
             if self.has_switches:
-                lines[label]["switches"] = float(self.switches(label).mean())
+                line["switches"] = float(self.switches(label).mean())
             if self.has_segments:
-                lines[label]["gain"] = -mean
-                lines[label]["segment_regret"] = float(self.segment_regret(label).mean())
+                line["gain"] = -line["mean"]
+                line["segment_regret"] = float(self.segment_regret(label).mean())
         return lines
 
     def to_latex(
@@ -417,12 +410,8 @@ class Results:
         rounds = np.asarray(self._values("round"), np.float64)
         one_of("of", of, ("regret", "switches") if self.has_switches else ("regret",))
         means, bands = self._means(of), self._bands(checked_band(band), of)
-        return tuple(
-            Series(name, rounds, means[number], None if bands is None else bands[number], style)
-            for number, (name, style) in enumerate(
-                zip(self.names(labels), styles(self.labels), strict=True)
-            )
-        )
+        columns = zip(self.names(labels), means, bands, styles(self.labels), strict=True)
+        return tuple(Series(name, rounds, mean, each, style) for name, mean, each, style in columns)
 
     def names(self, labels: Labels | None = None) -> list[str]:
         """The names of the policies in a figure or a table: the given ones, and the field's or `short_labels` for the others.
@@ -444,10 +433,10 @@ class Results:
         means: Floats = self._values("regret_mean") if of == "regret" else self._values(of).mean(axis=1)
         return means
 
-    def _bands(self, band: Band, of: str) -> "Floats | list[Floats] | None":
+    def _bands(self, band: Band, of: str) -> "Floats | Sequence[Floats | None]":
         """The band of every policy, one after the other."""
         if band is None:
-            return None
+            return [None] * len(self.labels)
         if isinstance(band, str):
             spread = self._values("regret_std") if of == "regret" else self._values(of).std(axis=1, ddof=1)
             return half_width(band, spread, self.runs)
@@ -456,10 +445,8 @@ class Results:
                 f"band = {band}: needs the curve of every run, and these results have only their mean and standard "
                 'deviation; simulate with curves="runs", or use band="mean" or band="std"'
             )
-        curves = self._values(of)
-        return [
-            between_quantiles(band, mean, each) for mean, each in zip(self._means(of), curves, strict=True)
-        ]
+        curves = zip(self._means(of), self._values(of), strict=True)
+        return [between_quantiles(band, mean, each) for mean, each in curves]
 
     def to_pandas(self) -> "pd.DataFrame":
         """Regret in long format: policy, round, mean and standard deviation over runs.
@@ -509,13 +496,9 @@ class Results:
         except FileNotFoundError:
             raise
         except Exception as error:
-            raise StorageError(
-                f"{path}: is not a results file ({error}); give a file that Results.save wrote"
-            ) from error
+            raise StorageError(f"{path}: is not a results file ({error}); {_WRITTEN}") from error
         if data.attrs.get("format") != FORMAT or int(data.attrs.get("version", 0)) != VERSION:
-            raise StorageError(
-                f"{path}: holds no results of version {VERSION}; give a file that Results.save wrote"
-            )
+            raise StorageError(f"{path}: holds no results of version {VERSION}; {_WRITTEN}")
         return cls(data)
 
 
@@ -541,12 +524,9 @@ def assemble(
         "role": (("role",), np.array(["exploit", "explore"])),
         "arm": (("arm",), np.arange(plan.environment.arms)),
     }
-    if curves is not None:
-        variables["regret"] = (("policy", "run", "round"), curves)
-    if switches is not None:
-        variables["switches"] = (("policy", "run", "round"), switches)
-    if available is not None:
-        variables["available"] = (("run",), available)
+    curve = ("policy", "run", "round")
+    further = {"regret": (curve, curves), "switches": (curve, switches), "available": (("run",), available)}
+    variables |= {name: each for name, each in further.items() if each[1] is not None}
     attributes = {
         "format": FORMAT,
         "version": VERSION,
@@ -575,18 +555,14 @@ def regret_rows(
     True
     """
     for name, (label, line) in zip(names, results.statistics(rival).items(), strict=True):
-        mean, median, p99 = (f"{line[key]:,.1f}" for key in ("mean", "median", "p99"))
-        row: tuple[str, ...] = (name, mean, _ends(line, "low", "high"), median, p99)
+        plain = {key: f"{value:,.1f}" for key, value in line.items()}
+        ends = f"{plain['low']} to {plain['high']}"
+        row: tuple[str, ...] = (name, plain["mean"], ends, plain["median"], plain["p99"])
         if segments:
-            row += (f"{line['gain']:+,.1f}", f"{line['segment_regret']:,.1f}")
-        if paired:
-            row += ("", "") if rival in (None, label) else _difference(line)
+            row += (f"{line['gain']:+,.1f}", plain["segment_regret"])
+        if paired and rival in (None, label):
+            row += ("", "")
+        elif paired:
+            ends = f"{plain['difference_low']} to {plain['difference_high']}"
+            row += (f"{line['difference']:+,.1f}", ends)
         yield row
-
-
-def _ends(line: Mapping[str, float], low: str, high: str) -> str:
-    return f"{line[low]:,.1f} to {line[high]:,.1f}"
-
-
-def _difference(line: Mapping[str, float]) -> tuple[str, str]:
-    return f"{line['difference']:+,.1f}", _ends(line, "difference_low", "difference_high")

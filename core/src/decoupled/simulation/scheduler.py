@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,13 +30,9 @@ BLOCKS = "blocks"
 
 _FREE_SPACE = "free some space and run the same command again"
 _WRITABLE = "choose a folder that can be written"
-REMEDIES = {
-    errno.ENOSPC: _FREE_SPACE,
-    errno.EDQUOT: _FREE_SPACE,
-    errno.EROFS: _WRITABLE,
-    errno.EACCES: _WRITABLE,
-    errno.EPERM: _WRITABLE,
-}
+_ELSEWHERE = "choose another folder, or remove this one"
+REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FREE_SPACE)
+REMEDIES |= dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _WRITABLE)
 
 
 class BlockStore:
@@ -47,7 +44,8 @@ class BlockStore:
         with explained(self.folder):
             self._blocks.mkdir(parents=True, exist_ok=True)
             self.block_size = self._claim(plan, block_size)
-            self._sweep()
+            for each in (self.folder, self._blocks):  # the partial files of a killed run
+                remove_abandoned(each)
 
     def _claim(self, plan: Plan, block_size: int) -> int:
         """Write the plan into a new folder, or return the block size of a folder that already holds it."""
@@ -60,20 +58,11 @@ class BlockStore:
             held = json.loads(path.read_text("utf-8"))
             digest, size = held["digest"], int(held["block_size"])
         except (ValueError, KeyError, TypeError):
-            raise StorageError(
-                f"{path}: cannot be read; choose another folder, or remove this one"
-            ) from None
+            raise StorageError(f"{path}: cannot be read; {_ELSEWHERE}") from None
         if digest != plan.digest():
-            raise StorageError(
-                f"{self.folder}: holds the results of another specification, or of other code; "
-                "choose another folder, or remove this one"
-            )
+            rule = "holds the results of another specification, or of other code"
+            raise StorageError(f"{self.folder}: {rule}; {_ELSEWHERE}")
         return size
-
-    def _sweep(self) -> None:
-        """Remove the partial files of a killed run."""
-        for folder in (self.folder, self._blocks):
-            remove_abandoned(folder)
 
     def timings(self) -> list[dict[str, float]]:
         """The timings that earlier parts of this run saved, if any."""
@@ -99,7 +88,7 @@ class BlockStore:
         buffer = io.BytesIO()
         np.savez(buffer, **{name: part for name, part in result._asdict().items() if part is not None})
         with explained(self.folder):
-            # There may be very many blocks, and `_sweep` has looked for what is left of them.
+            # There may be very many blocks, and the store has looked for what is left of them.
             write_atomically(self._path(block), with_checksum(buffer.getvalue()), tidy=False)
 
 
@@ -152,14 +141,9 @@ def execute(
     order: deque[Block] = deque()
     ready: dict[Block, BlockResult] = {}
     running: dict[Future[tuple[BlockResult, float]], Block] = {}
-    exhausted = False
     try:
         while True:
-            while not exhausted and len(order) < WINDOW * workers:
-                block = next(todo, None)
-                if block is None:
-                    exhausted = True
-                    break
+            for block in islice(todo, WINDOW * workers - len(order)):
                 order.append(block)
                 held = store.load(block) if store else None
                 if held is not None:
@@ -167,12 +151,9 @@ def execute(
                     report(_rounds(plan, block), 0.0)
                 else:
                     running[_submit(executor, plan, block)] = block
-            while order and order[0] in ready:
-                block = order.popleft()
-                yield block, ready.pop(block)
-            if not order and exhausted:
+            if not order:
                 return
-            if running and (order and order[0] not in ready):
+            while order[0] not in ready:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     block = running.pop(future)
                     result, seconds = future.result()
@@ -180,6 +161,8 @@ def execute(
                         store.save(block, result)
                     ready[block] = result
                     report(_rounds(plan, block), seconds)
+            block = order.popleft()
+            yield block, ready.pop(block)
     finally:
         for future in running:
             future.cancel()
@@ -190,23 +173,14 @@ def _rounds(plan: Plan, block: Block) -> int:
 
 
 def _submit(executor: Executor, plan: Plan, block: Block) -> Future[tuple[BlockResult, float]]:
-    return executor.submit(
-        timed_block if plan.device == "cpu" else _on_device(),
-        plan.policies[block.policy],
-        plan.environment,
-        plan.horizon,
-        as_rounds(plan),
-        plan.seed,
-        block.first,
-        block.last,
-        plan.traffic,
-    )
+    timed: Callable[..., tuple[BlockResult, float]] = timed_block
+    if plan.device != "cpu":
+        from .gpu.launch import timed_on_device
 
-
-def _on_device() -> Callable[..., tuple[BlockResult, float]]:
-    from .gpu.launch import timed_on_device
-
-    return timed_on_device
+        timed = timed_on_device
+    policy, environment = plan.policies[block.policy], plan.environment
+    runs = plan.seed, block.first, block.last
+    return executor.submit(timed, policy, environment, plan.horizon, as_rounds(plan), *runs, plan.traffic)
 
 
 def timed_block(*arguments: object) -> tuple[BlockResult, float]:

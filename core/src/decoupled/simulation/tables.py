@@ -89,10 +89,8 @@ def lowest(regrets: Sequence[Floats], level: float = 0.95) -> int | None:
     best = min(range(len(regrets)), key=lambda number: float(regrets[number].mean()))
     joint = 1.0 - (1.0 - level) / (len(regrets) - 1)
     # With one run the ends are NaN, and so no comparison holds.
-    ends = [
-        interval(regrets[best] - each, joint)[3] for number, each in enumerate(regrets) if number != best
-    ]
-    return best if all(end < 0.0 for end in ends) else None
+    others = [each for number, each in enumerate(regrets) if number != best]
+    return best if all(interval(regrets[best] - each, joint)[3] < 0.0 for each in others) else None
 
 
 def regret_table(
@@ -104,19 +102,12 @@ def regret_table(
     caption: str,
     label: str,
 ) -> str:
-    """The table in LaTeX.
+    """The table in LaTeX: `rows` are the statistics by the names to show, and `heads` the heads of those beside the mean.
 
-    Args:
-        rows: the statistics of each policy, by the name to show.
-        heads: the columns beside the mean: the heads of these statistics.
-        best: the place of the policy in bold.
-        spread: what follows ±.
-        caption: the text above the table.
-        label: what the text refers to the table by.
+    The policy in the place `best` is bold. The text refers to the table by `label`.
     """
-    errors = [
-        row["standard_error"] if spread == "error" else row["high"] - row["mean"] for row in rows.values()
-    ]
+    plain = spread == "error"
+    errors = [row["standard_error"] if plain else row["high"] - row["mean"] for row in rows.values()]
     needed = [each for each in map(decimals_of, errors) if each is not None]
     finest = max(needed, default=_FEW)
     alike = not needed or finest - min(needed) <= _ALIKE
