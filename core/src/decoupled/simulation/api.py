@@ -2,10 +2,10 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from ..errors import ParameterError
 from ..policies import Policy
 from .admission import check_curves
 from .contextual import check_context
+from .cpu import BlockResult
 from .labelled import CurveMoments
-from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
+from .plan import DEFAULT_CHECKPOINTS, Block, Checkpoints, Plan, make_plan
 from .results import Results, assemble
 from .scheduler import RESULTS_FILE, TIMINGS_FILE, BlockStore, Report, execute, explained, own_executor
 from .traffic import DIRECT, Traffic
@@ -115,13 +116,16 @@ def run_plan(
         workers = whole_number("workers", workers, 1, "leave it out for all cores")
     _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
     _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
-    _check_threads(plan.device, workers, executor)
+    for name, value in (("workers", workers), ("executor", executor)):
+        if plan.device != "cpu" and value is not None:
+            rule = f"is for the CPU, and device = {plan.device!r} has threads of its own"
+            raise ParameterError.of(name, value, rule, "leave one of them out")
     numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
     if curves == "runs":
         check_curves(len(plan.policies), plan.runs, len(plan.checkpoints))
     keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
-    found = _devices(plan)
-    size = size or found.block_size or plan.block_size(workers or 1)
+    suited, threads = _threads(plan, executor, workers)
+    size = size or suited
     store = None if out is None else BlockStore(out, plan, size)
     timings: list[dict[str, float]] = store.timings() if store else []
 
@@ -130,8 +134,9 @@ def run_plan(
             timings.append({"rounds": rounds, "seconds": seconds})
         report(rounds, seconds)
 
-    with held_while_compiling(), found.executor or own_executor(executor, workers) as (pool, count):
-        results = _gather(plan, store.block_size if store else size, store, pool, count, note, keep)
+    with held_while_compiling(), threads as (pool, count):
+        size = store.block_size if store else size
+        results = _gather(plan, execute(plan, size, store, pool, count, note), keep)
     if store:
         with explained(store.folder):
             results.save(store.folder / RESULTS_FILE)
@@ -139,30 +144,19 @@ def run_plan(
     return results
 
 
-class _Devices(NamedTuple):
-    """What a plan that is not for the CPU is run with."""
-
-    block_size: int | None = None
-    executor: AbstractContextManager[tuple[Executor, int]] | None = None
-
-
-def _devices(plan: Plan) -> _Devices:
+def _threads(
+    plan: Plan, executor: Executor | None, workers: int | None
+) -> tuple[int, AbstractContextManager[tuple[Executor, int]]]:
+    """The runs that a block should hold, and what runs the blocks."""
     if plan.device == "cpu":
-        return _Devices()
+        return plan.block_size(workers or 1), own_executor(executor, workers)
     # Again, because the plan may have been for the CPU at first.
     check_context(plan.policies, plan.environment, plan.device, plan.traffic)
     from .gpu.launch import device_executor, devices_for
     from .gpu.memory import block_size
 
     found = devices_for(plan)
-    return _Devices(block_size(plan, found), device_executor(found))
-
-
-def _check_threads(device: str, workers: int | None, executor: Executor | None) -> None:
-    for name, value in (("workers", workers), ("executor", executor)):
-        if device != "cpu" and value is not None:
-            rule = f"is for the CPU, and device = {device!r} has threads of its own"
-            raise ParameterError.of(name, value, rule, "leave one of them out")
+    return block_size(plan, found), device_executor(found)
 
 
 def _check_kind(name: str, value: object, kind: Any, remedy: str) -> None:
@@ -170,22 +164,14 @@ def _check_kind(name: str, value: object, kind: Any, remedy: str) -> None:
         raise ParameterError.of(name, value, "is of the wrong kind", remedy)
 
 
-def _gather(
-    plan: Plan,
-    size: int,
-    store: BlockStore | None,
-    pool: Executor,
-    workers: int,
-    report: Report,
-    keep: bool,
-) -> Results:
+def _gather(plan: Plan, blocks: Iterator[tuple[Block, BlockResult]], keep: bool) -> Results:
     count, width = len(plan.policies), len(plan.checkpoints)
     final = np.empty((count, plan.runs))
     curves = np.empty((count, plan.runs, width)) if keep else None
     plays = np.zeros((count, 2, plan.environment.arms), np.int64)
     moments = [CurveMoments(width) for _ in plan.policies]
     switches = np.empty((count, plan.runs, width)) if plan.traffic.keys else None
-    for block, result in execute(plan, size, store, pool, workers, report):
+    for block, result in blocks:
         span = slice(block.first, block.last)
         final[block.policy, span] = result.regret[:, -1]
         if curves is not None:

@@ -81,12 +81,7 @@ class CurveMoments:
         self._squares = np.zeros(width)
         self._waiting = np.empty((GROUP, width))
         self._filled = 0
-        self._merged = 0
-
-    @property
-    def count(self) -> int:
-        """The number of runs merged."""
-        return self._merged
+        self.count = 0  # of the runs merged
 
     def add(self, curves: Floats) -> None:
         """Add the next runs, in run order."""
@@ -103,7 +98,7 @@ class CurveMoments:
             self._waiting[: self._filled] = curves[whole:]
 
     def _merge(self, curves: Floats) -> None:
-        self._merged = merge_groups(curves, self._merged, self.mean, self._squares)
+        self.count = merge_groups(curves, self.count, self.mean, self._squares)
 
     def finish(self) -> None:
         """Merge the last, smaller group."""

@@ -136,20 +136,16 @@ def make_plan(
         raise ParameterError.of("environment", world, "is not an environment", "see dc.environments")
     for each in (*chosen, world):
         _check_plain(each)
-    for policy in [each for each in chosen if each.interpreted]:
-        raise UnsupportedError(
-            f"policies: {policy.label} runs in a learner only, because the round loop is compiled; "
-            "use its compiled form, or policy.start(...)"
-        )
-    for policy in [each for each in chosen if each.in_python and device != "cpu"]:
-        raise UnsupportedError(
-            f"device = {device!r}: cannot run {policy.label}, which is plain Python; use device='cpu', or compile the "
-            "policy"
-        )
-    for policy in [each for each in chosen if each.contextual and device != "cpu"]:
-        raise UnsupportedError(
-            f"device = {device!r}: cannot run {policy.label}, whose segments a learner keeps; use device='cpu'"
-        )
+    for policy in chosen:
+        elsewhere = f"device = {device!r}: cannot run {policy.label}"
+        if policy.interpreted:
+            rule = f"policies: {policy.label} runs in a learner only, because the round loop is compiled"
+            raise UnsupportedError(f"{rule}; use its compiled form, or policy.start(...)")
+        if policy.in_python and device != "cpu":
+            rule = "which is plain Python"
+            raise UnsupportedError(f"{elsewhere}, {rule}; use device='cpu', or compile the policy")
+        if policy.contextual and device != "cpu":
+            raise UnsupportedError(f"{elsewhere}, whose segments a learner keeps; use device='cpu'")
     horizon, runs = checked_sizes(len(chosen), world, horizon, runs, checkpoints)
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
     one_of("device", device, DEVICES)
@@ -178,16 +174,17 @@ def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
     if isinstance(wanted, str) and wanted == "log":
         wanted = {"spacing": "log"}
     if isinstance(wanted, dict):
-        unknown = set(wanted) - {"count", "spacing"}
-        if unknown:
-            raise ParameterError(
-                f"checkpoints: {sorted(unknown)[0]!r} is not known; use 'count' and 'spacing'"
-            )
+        for unknown in sorted(set(wanted) - {"count", "spacing"}):
+            raise ParameterError(f"checkpoints: {unknown!r} is not known; use 'count' and 'spacing'")
         spacing = one_of("checkpoints.spacing", wanted.get("spacing", "linear"), ("linear", "log"))
         return _spaced(wanted.get("count", DEFAULT_CHECKPOINTS), spacing, horizon)
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         return _spaced(wanted, "linear", horizon)
-    return _listed(wanted, horizon)
+    listed = [whole_number("checkpoints", each, 1, "give round numbers") for each in wanted]
+    if any(each > horizon for each in listed):
+        rule = f"must not exceed horizon = {horizon}"
+        raise ParameterError.of("checkpoints", max(listed), rule, "drop it, or raise the horizon")
+    return tuple(sorted({*listed, horizon}))
 
 
 def _spaced(count: object, spacing: str, horizon: int) -> tuple[int, ...]:
@@ -197,14 +194,6 @@ def _spaced(count: object, spacing: str, horizon: int) -> tuple[int, ...]:
     else:
         rounds = np.linspace(horizon / number, horizon, number)
     return tuple(sorted({*np.round(rounds).astype(int).clip(1, horizon).tolist(), horizon}))
-
-
-def _listed(rounds: Sequence[int], horizon: int) -> tuple[int, ...]:
-    listed = [whole_number("checkpoints", each, 1, "give round numbers") for each in rounds]
-    if any(each > horizon for each in listed):
-        rule = f"must not exceed horizon = {horizon}"
-        raise ParameterError.of("checkpoints", max(listed), rule, "drop it, or raise the horizon")
-    return tuple(sorted({*listed, horizon}))
 
 
 def _check_plain(each: Description) -> None:

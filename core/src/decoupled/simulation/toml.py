@@ -31,8 +31,8 @@ class _Text(NamedTuple):
     name: str
     lines: list[str]
 
-    def error(self, line: int, message: str) -> ParameterError:
-        return ParameterError(f"{self.name}, line {line}: {message}")
+    def error(self, message: object, key: str, table: str | None = None, number: int = 0) -> ParameterError:
+        return ParameterError(f"{self.name}, line {self.line_of(key, table, number)}: {message}")
 
     def line_of(self, key: str, table: str | None = None, number: int = 0) -> int:
         """The line of `key`, within the table `table` number `number` if one is named."""
@@ -86,9 +86,10 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
         try:
             plans.append(make_plan(policies, environment, *size, checkpoints, traffic=traffic_of(values)))
         except ParameterError as error:
-            word, last = _first_word(error), len(values["policy"]) - 1
-            line = text.line_of("name", "policy", last) if word == "policies" else text.line_of(word)
-            raise text.error(line, str(error)) from None
+            word = _first_word(error)
+            if word == "policies":
+                raise text.error(error, "name", "policy", len(values["policy"]) - 1) from None
+            raise text.error(error, word) from None
     return plans
 
 
@@ -101,9 +102,7 @@ def _first_word(error: Exception) -> str:
 def _check_keys(text: _Text, values: dict[str, Any]) -> None:
     for key in values:
         if key not in KEYS:
-            raise text.error(
-                text.line_of(key), f"{key} is not a key of a specification; {near_name(key, KEYS)}"
-            )
+            raise text.error(f"{key} is not a key of a specification; {near_name(key, KEYS)}", key)
     for key in REQUIRED:
         if key not in values:
             raise ParameterError(f"{text.name}: has no {key}; a specification needs {', '.join(REQUIRED)}")
@@ -114,20 +113,16 @@ def _described(
 ) -> list[Any]:
     entries = values[table]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise text.error(
-            text.line_of(table), f"{table} must be a list of tables; write [[{table}]] above it"
-        )
+        raise text.error(f"{table} must be a list of tables; write [[{table}]] above it", table)
     if not entries:
-        raise text.error(text.line_of(table), f"{table} is an empty list; name at least one")
+        raise text.error(f"{table} is an empty list; name at least one", table)
     found = []
     for number, entry in enumerate(entries):
         if "name" not in entry:
             known = near_name("", list(family.known()))
-            raise text.error(text.line_of("name", table, number), f"this {table} has no name; {known}")
+            raise text.error(f"this {table} has no name; {known}", "name", table, number)
         for key in [key for key, value in entry.items() if value == []]:
-            raise text.error(
-                text.line_of(key, table, number), f"{key} is an empty list; give at least one value"
-            )
+            raise text.error(f"{key} is an empty list; give at least one value", key, table, number)
         for key in FILES:
             if isinstance(entry.get(key), str):  # its path is relative to the specification
                 entry[key] = str(folder / entry[key])
@@ -136,7 +131,7 @@ def _described(
                 _import_module_of(choice["name"], folder)
                 found.append(_family(family, choice["name"]).from_dict(choice))
             except (ParameterError, FileNotFoundError) as error:
-                raise text.error(*_placed(text, table, number, choice, error)) from None
+                raise text.error(error, _key_of(choice, error), table, number) from None
     return found
 
 
@@ -157,22 +152,15 @@ def _import_module_of(name: object, folder: Path) -> None:
         sys.path.pop(0)
 
 
-def _placed(
-    text: _Text, table: str, number: int, choice: dict[str, Any], error: Exception
-) -> tuple[int, str]:
-    """The line of the parameter that an error is about, and its message."""
-    word = _first_word(error)
-    word = word if word in choice else "name"
+def _key_of(choice: dict[str, Any], error: Exception) -> str:
+    """The parameter that an error is about, or whose file it is about."""
     for key in FILES:
-        missing = isinstance(error, FileNotFoundError) and key in choice
-        if missing or _of_file(choice.get(key), str(error)):
-            word = key
-    return text.line_of(word, table, number), str(error)
-
-
-def _of_file(path: object, message: str) -> bool:
-    """Whether an error is about the file that a parameter names."""
-    return isinstance(path, str) and message.startswith(f"{Path(path).name}:")
+        path = choice.get(key)
+        ours = isinstance(path, str) and str(error).startswith(f"{Path(path).name}:")
+        if ours or (isinstance(error, FileNotFoundError) and key in choice):
+            return key
+    word = _first_word(error)
+    return word if word in choice else "name"
 
 
 def _family(family: type[Description], name: object) -> type[Description]:

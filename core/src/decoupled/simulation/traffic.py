@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
-from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, whole_number
+from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, share_of, whole_number
 from ..errors import ParameterError, near_name
 from ..kernels.late import (
     CONSTANT,
@@ -93,6 +93,8 @@ class Traffic:
         if share is None or not 0.0 < share <= 1.0:
             rule = "must be a number above 0 and at most 1"
             raise ParameterError.of("slice", self.slice, rule, "leave it out to explore always")
+        if not isinstance(self.sticky, bool):
+            raise ParameterError.of("sticky", self.sticky, "must be True or False", "the default is True")
         checked = {
             "delay": _checked_delay(self.delay),
             "missing": number_from("missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost"),
@@ -100,7 +102,6 @@ class Traffic:
             "reported": _checked_report(self.reported),
             "keys": whole_number("keys", self.keys, 0, "leave it out for none"),
             "arrivals": _checked_arrivals(self.arrivals),
-            "sticky": _checked_sticky(self.sticky),
             "judge": _checked_judge(self.judge, self.reported),
             "labels": _checked_labels(self.labels, self.judge, self.label_delay),
             "label_delay": whole_number("label_delay", self.label_delay, 0, _DELAYS, MOST_ROUNDS),
@@ -202,18 +203,13 @@ def _checked_delay(delay: Any) -> Delay:
 def _checked_report(reported: Any) -> Reported:
     if reported is None:
         return None
-    how, numbers = _parts(
-        "reported", reported, {"flip": 1, "noise": 1, "scale": 2}, _REPORTS, ("noise", 0.2)
-    )
+    hows = {"flip": 1, "noise": 1, "scale": 2}
+    how, numbers = _parts("reported", reported, hows, _REPORTS, ("noise", 0.2))
     if how == "noise":
         return how, number_in("reported[1]", numbers[0], 0.0, 1e6, "give a standard deviation")
-    known = [as_float(each) for each in numbers]
     if how == "flip":
-        if known[0] is None or not 0.0 <= known[0] <= 1.0:
-            rule = "must be a probability in [0, 1]"
-            raise ParameterError.of("reported[1]", numbers[0], rule, "try 0.1")
-        return how, known[0]
-    factor, shift = known
+        return how, share_of("reported[1]", numbers[0], "it is a probability; try 0.1")
+    factor, shift = (as_float(each) for each in numbers)
     if factor is None or shift is None or not (0.0 <= shift <= 1.0 and 0.0 <= factor + shift <= 1.0):
         rule = "must map losses in [0, 1] to [0, 1]: shift and factor + shift are both in [0, 1]"
         raise ParameterError.of("reported", reported, rule, "try ('scale', 0.8, 0.1)")
@@ -225,13 +221,6 @@ def _checked_arrivals(arrivals: Any) -> Arrivals:
         return arrivals
     law, numbers = _parts("arrivals", arrivals, {"zipf": 1}, '"even" or ("zipf", exponent)', ("zipf", 1.0))
     return law, number_in("arrivals[1]", numbers[0], 0.0, 100.0, "try 1.0")
-
-
-def _checked_sticky(sticky: Any) -> bool:
-    if not isinstance(sticky, bool):
-        rule = "must be True or False"
-        raise ParameterError.of("sticky", sticky, rule, "the default is True")
-    return sticky
 
 
 def _checked_judge(judge: Any, reported: Any) -> tuple[tuple[float, ...], ...] | None:
