@@ -16,6 +16,7 @@ from ..learner.learner import Learner
 from ..policies import Policy
 
 HERE = Path(__file__).resolve().parent
+_TAKES = "compiled code takes numbers, arrays and compiled functions"
 
 # Lines of the compiler about the package's own calls, before it comes to the error.
 _PREAMBLE = re.compile(
@@ -25,21 +26,13 @@ _PREAMBLE = re.compile(
 )
 
 
-def fail(policy: Policy, message: str) -> NoReturn:
+def fail(policy: Policy, message: str, cause: Exception | None = None) -> NoReturn:
     """Raise the error for a policy that breaks the contract."""
     try:
         name = policy.label
     except Exception:  # a broken policy still has a class
         name = type(policy).__name__
-    raise ContractError(f"{name}: {message}")
-
-
-def raised_from(policy: Policy, what: str, error: Exception) -> NoReturn:
-    """Raise the error for a part of a policy that cannot be compiled or raised an exception."""
-    try:
-        fail(policy, f"{what} {raised(error)}")
-    except ContractError as broken:
-        raise broken from error
+    raise ContractError(f"{name}: {message}") from cause
 
 
 def raised(error: BaseException) -> str:
@@ -59,14 +52,14 @@ def one_line(error: BaseException) -> str:
 
 def place_of(error: BaseException) -> str:
     """The last line of the policy's own code in an error's traceback."""
-    frames = [
+    own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if HERE not in Path(frame.filename).parents
         and "site-packages" not in frame.filename
         and Path(frame.filename).name != "jit.py"  # which stands between a function and its caller
+        and frame.name != "<module>"
     ]
-    own = [frame for frame in frames if frame.name != "<module>"]
     return f" ({own[-1].name}, line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
 
 
@@ -85,12 +78,10 @@ def _not_compiled(error: BaseException) -> str:
     if found := re.match(r"Untyped global name '(\w+)':.*<class 'function'>", message):
         return f"calls {found[1]}{where}, which is not compiled; put @compiled above def {found[1]}"
     if found := re.match(r"Untyped global name '(\w+)':.*<class '(.+)'>", message):
-        return f"uses {found[1]}{where}, a {found[2]}; compiled code takes numbers, arrays and compiled functions"
+        return f"uses {found[1]}{where}, a {found[2]}; {_TAKES}"
     if message.startswith("Can't unify return type"):
         return f"returns values of different types in different places{where}; return the same types everywhere"
-    return (
-        f"cannot be compiled: {message}{where}; compiled code takes numbers, arrays and compiled functions"
-    )
+    return f"cannot be compiled: {message}{where}; {_TAKES}"
 
 
 def _compiler_place(lines: list[str]) -> str:
@@ -135,7 +126,7 @@ class Case(NamedTuple):
         except ContractError:
             raise
         except Exception as error:
-            raised_from(self.policy, what, error)
+            fail(self.policy, f"{what} {raised(error)}", error)
 
     def losses(self, rounds: int) -> Floats:
         """Losses that differ between arms and rounds."""
@@ -155,11 +146,8 @@ class Case(NamedTuple):
         """Check that every number of the state is finite."""
         layout = self.policy.layout
         for name in (*layout.scalars, *layout.floats):
-            row = layout.row(state, name)
-            message = (
-                f"{name!r} is {row.tolist()} {when}: not finite; look at what init and update write there"
-            )
-            self.expect(np.isfinite(row).all(), message)
+            row, remedy = layout.row(state, name), "look at what init and update write there"
+            self.expect(np.isfinite(row).all(), f"{name!r} is {row.tolist()} {when}: not finite; {remedy}")
 
     def check_laws(self, state: State) -> None:
         """Check both laws of a state."""
@@ -182,10 +170,9 @@ class Case(NamedTuple):
         """Check that there is a finite estimate for each arm."""
         given = self.call("estimates", self.policy.estimates, state)
         estimates = _numbers(given)
-        message = (
-            f"estimates gave {shown(_listed(given))}; give a finite number for each of {self.arms} arms"
-        )
-        self.expect(estimates.shape == (self.arms,) and np.isfinite(estimates).all(), message)
+        remedy = f"give a finite number for each of {self.arms} arms"
+        good = estimates.shape == (self.arms,) and np.isfinite(estimates).all()
+        self.expect(good, f"estimates gave {shown(_listed(given))}; {remedy}")
 
     def weighs(self) -> bool:
         """Whether the policy sums weighted losses; a mean does not depend on the weight."""

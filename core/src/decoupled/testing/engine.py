@@ -1,20 +1,22 @@
-"""Checks of a policy: every step, its laws, `init`, the engine and long runs; then saving, unbiased estimates, and arms that change."""
+"""`check_policy`, and its checks: every step, its laws, `init`, the engine and long runs; then saving, unbiased estimates, and arms that change."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..base.arrays import Floats
 from ..base.extras import needed_for
+from ..base.validation import whole_number
 from ..decision import Arm, Decision
 from ..environments import LossTable
+from ..errors import ParameterError
 from ..kernels.random.sampling import KINDS
 from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
 from ..kernels.state import ROUND, SHARED_SCALARS, State
 from ..learner.learner import Learner
-from ..policies import Forgetting
-from ..policies.base import Policy
+from ..policies import Forgetting, Policy
 from ..simulation.cpu import run_block, run_streams, table_loop
 from .case import HISTORY, Case, arm_place
 from .parts import DrawnRound, check_interpreted, check_parts, checked_draw
@@ -74,12 +76,13 @@ def _check_drawn(case: Case, state: State, drawn: DrawnRound) -> None:
     if propensity == propensity:
         law = case.law(state, "exploration_law")
         message = (
-            f"decide gave arm {explore} the propensity {propensity}, and exploration_law {law[explore]}; "
-            "they must agree, or the propensity be NaN"
+            f"decide gave arm {explore} the propensity {propensity}, and exploration_law {law[explore]}"
         )
+        message += "; they must agree, or the propensity be NaN"
         case.expect(abs(propensity - law[explore]) <= 1e-9 * law[explore], message)
-        given = f"the weight {weight} with the propensity {propensity}"
-        message = f"decide gave {given}; weight is 1 / propensity"
+        message = (
+            f"decide gave the weight {weight} with the propensity {propensity}; weight is 1 / propensity"
+        )
         case.expect(not case.weighs() or abs(weight * propensity - 1.0) <= 1e-9, message)
 
 
@@ -245,9 +248,8 @@ def check_unbiased(case: Case) -> None:
         return
     losses = np.linspace(0.2, 1.0, case.arms)
     mean = np.zeros(case.arms)
-    found = {
-        arm_place(each.explore): each for _ in range(10) for each in learner.decide(count=case.draws // 10)
-    }
+    drawn = (learner.decide(count=case.draws // 10) for _ in range(10))
+    found = {arm_place(each.explore): each for decisions in drawn for each in decisions}
     for each in learner.pending:  # one per arm is enough, and quick to save and load
         if found.get(arm_place(each.explore)) is not each:
             learner.forget(each)
@@ -332,3 +334,40 @@ def _check_learner(case: Case, learner: Learner, when: str) -> None:
         learner.forget(decision)
     case.check_law(learner.exploitation_probabilities(), "exploitation_law")
     case.check_law(learner.exploration_probabilities(), "exploration_law")
+
+
+CHECKS: tuple[Callable[[Case], None], ...] = (
+    *(check_defined, check_sound, check_laws, check_init, check_saving, check_unbiased),
+    *(check_newcomers, check_retired, check_parity, check_endurance),
+)
+
+
+def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: int = 0) -> None:
+    """Check that a policy keeps the contract in `decoupled.testing`; raise `ContractError`, an AssertionError, if not.
+
+    All draws are seeded, so the result is always the same. It takes a few seconds, most of them to compile. Passing is
+    no proof: also compare your policy with a slow, simple version of it.
+
+    Args:
+        policy: the policy with its parameters.
+        arms: the number of arms, at least two.
+        rounds: the number of rounds with extreme losses; at most 10,000 for a policy in plain Python.
+        seed: the seed of all draws.
+
+    >>> import decoupled as dc
+    >>> dc.testing.check_policy(dc.FollowTheLeader(), rounds=1_000)
+    """
+    given: object = policy
+    if isinstance(given, type) and issubclass(given, Policy):
+        rule, remedy = "is a class", f"give a policy with its parameters: {given.__name__}(...)"
+        raise ParameterError.of("policy", given, rule, remedy)
+    if not isinstance(given, Policy):
+        raise ParameterError.of("policy", given, "is not a policy", "for example dc.FTPL()")
+    case = Case(
+        policy,
+        whole_number("arms", arms, 2, "the default is 5"),
+        whole_number("rounds", rounds, 1, "the default is 100,000"),
+        whole_number("seed", seed, 0, "the default is 0"),
+    )
+    for check in CHECKS:
+        case.call(f"the check of {check.__name__.removeprefix('check_')}", check, case)

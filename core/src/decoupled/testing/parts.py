@@ -40,11 +40,8 @@ def check_parts(policy: Policy) -> None:
         _check_learned(policy)
         _check_python_methods(policy)
         return
-    _check_layout(policy)
-    _check_rows(policy)
-    _check_params(policy)
-    _check_functions(policy)
-    _check_methods(policy)
+    for check in (_check_layout, _check_rows, _check_params, _check_functions, _check_methods):
+        check(policy)
 
 
 def _check_class(policy: Policy) -> None:
@@ -57,9 +54,8 @@ def _check_class(policy: Policy) -> None:
 
 def _check_learned(policy: PythonPolicy) -> None:
     names: object = policy.learned
-    if not isinstance(names, tuple) or not all(
-        isinstance(name, str) and name.isidentifier() for name in names
-    ):
+    listed = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+    if not listed or not all(map(str.isidentifier, policy.learned)):
         one = f"; for one name write ({names!r},)" if isinstance(names, str) else ""
         fail(policy, f"learned = {shown(names)} must be a tuple of names{one}")
     for name in policy.learned:
@@ -93,11 +89,8 @@ def _part(policy: Policy, name: str) -> Any:
 def _check_layout(policy: Policy) -> None:
     layout = _part(policy, "layout")
     if not isinstance(layout, Layout):
-        example = f"name the rows of its state, for example {LAYOUT}"
-        fail(
-            policy,
-            f"layout = {shown(layout)} is not a Layout; {example} (from decoupled.extend import Layout)",
-        )
+        example = f"name the rows of its state, for example {LAYOUT} (from decoupled.extend import Layout)"
+        fail(policy, f"layout = {shown(layout)} is not a Layout; {example}")
     names: Any
     for part, names in zip(Layout._fields, layout, strict=True):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
@@ -160,10 +153,8 @@ def _check_params(policy: Policy) -> None:
 def _check_functions(policy: Policy) -> None:
     functions = _part(policy, "functions")
     if not isinstance(functions, Functions):
-        example = (
-            "write functions = Functions(init, decide, update) (from decoupled.extend import Functions)"
-        )
-        fail(policy, f"functions = {shown(functions)}; {example}")
+        example = "Functions(init, decide, update) (from decoupled.extend import Functions)"
+        fail(policy, f"functions = {shown(functions)}; write functions = {example}")
     function: Any
     for part, function in zip(Functions._fields, functions, strict=True):
         if not callable(function):

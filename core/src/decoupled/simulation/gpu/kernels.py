@@ -26,7 +26,7 @@ from ...kernels.rounds import Table, against_best, drive, drive_adaptive
 from ...kernels.state import ARMS, ROUND, SECRET, State
 from ...policies import Policy
 from ..traffic import KEY
-from .memory import REMEDY, Shape, registers, simulated, toolkit
+from .memory import REMEDY, Shape, first_line, registers, simulated, toolkit
 
 cuda: Any = toolkit()  # must be a global of this module, because the simulator replaces it here
 
@@ -61,12 +61,10 @@ class Kernel:
             try:
                 configured(*arguments)
             except Exception as error:  # the compiler and the driver can raise anything on a user's code
-                first = next(
-                    (line for line in str(error).splitlines() if line.strip()), type(error).__name__
-                )
+                first = first_line(error) or type(error).__name__
                 raise UnsupportedError(
                     f"device = 'cuda': {self._what} cannot be compiled for a device or started there "
-                    f"({first.strip()}); {REMEDY}"
+                    f"({first}); {REMEDY}"
                 ) from error
             self._compiled.add(kind)
 

@@ -90,9 +90,8 @@ def toolkit() -> Any:
             if getattr(cuda, "implementation", "") == "NVIDIA":
                 import_module("numba.cuda.cudaimpl")  # otherwise loaded later, at the first compilation
     except ImportError as error:
-        raise UnsupportedError(
-            f"device = 'cuda': numba-cuda cannot be loaded ({error}); {REMEDY}"
-        ) from None
+        problem = f"device = 'cuda': numba-cuda cannot be loaded ({error})"
+        raise UnsupportedError(f"{problem}; {REMEDY}") from None
     if getattr(cuda, "implementation", "") != "NVIDIA":
         raise UnsupportedError(
             "device = 'cuda': needs the package numba-cuda, which is not installed; "
@@ -121,11 +120,15 @@ def _names_removed_from_numpy() -> Iterator[None]:
 
 def _why(cuda: Any) -> str:
     try:
-        reason = str(cuda.cuda_error() or "")
+        first = first_line(cuda.cuda_error() or "").rstrip(".:")
     except Exception:  # the driver can raise anything
         return ""
-    first = next((line.strip() for line in reason.splitlines() if line.strip()), "")
-    return f" ({first.rstrip('.:')})" if first else ""
+    return f" ({first})" if first else ""
+
+
+def first_line(error: object) -> str:
+    """The first line of an error that is not blank."""
+    return next(filter(None, map(str.strip, str(error).splitlines())), "")
 
 
 @cache
@@ -134,14 +137,9 @@ def cards() -> tuple[Card, ...]:
     cuda = toolkit()
     if simulated():
         return (Card(0, "simulator", 1, 2**30),)
-    with _one_at_a_time:  # Numba does not support calls from several threads here
-        return _found(cuda)
-
-
-def _found(cuda: Any) -> tuple[Card, ...]:
     found = []
     for number in range(len(cuda.gpus)):
-        with cuda.gpus[number]:
+        with _one_at_a_time, cuda.gpus[number]:  # Numba does not support calls from several threads here
             device = cuda.get_current_device()
             free = int(cuda.current_context().get_memory_info().free)
             name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
@@ -233,32 +231,26 @@ def _room(needs: Needs, card: Card) -> int:
 
 def check_fits(needs: Needs, card: Card, what: str) -> None:
     """Raise an error if the threads of a device cannot hold a simulation."""
-    shape = needs.shape
-    if shape.arms > MOST_ARMS:
-        raise UnsupportedError(
-            f"device = 'cuda': {what} with {shape.arms} arms: a device supports at most {MOST_ARMS} arms; "
-            f"{REMEDY}"
-        )
+    shape, room = needs.shape, _room(needs, card)
     most = min(MOST_LOCAL, int(card.free * SHARE) // (card.processors * RESIDENT))
-    if shape.bytes() > most:
-        raise UnsupportedError(
-            f"device = 'cuda': {what} with {shape.arms} arms needs {shape.bytes():,} bytes per run, and a thread "
-            f"of {card.name} has at most {most:,}; {REMEDY}"
+    what, problem = f"device = 'cuda': {what} with {shape.arms} arms", None
+    if shape.arms > MOST_ARMS:
+        problem = f"{what}: a device supports at most {MOST_ARMS} arms; "
+    elif shape.bytes() > most:
+        needed = f"needs {shape.bytes():,} bytes per run"
+        problem = f"{what} {needed}, and a thread of {card.name} has at most {most:,}; "
+    elif shape.adaptive and 8 * needs.checkpoints * shape.arms * WARP > room:
+        needed = f"and {needs.checkpoints} checkpoints needs more memory than {card.name} has"
+        problem = f"{what} {needed}; record fewer checkpoints, or "
+    elif needs.pending * WARP > room:
+        needed = f"needs {needs.pending:,} bytes per run for pending decisions"
+        problem = (
+            f"{what} {needed}, and {card.name} has too little memory for that; give a shorter delay, or "
         )
-    if needs.shape.adaptive and 8 * needs.checkpoints * shape.arms * WARP > _room(needs, card):
-        raise UnsupportedError(
-            f"device = 'cuda': {what} with {shape.arms} arms and {needs.checkpoints} checkpoints needs more memory "
-            f"than {card.name} has; record fewer checkpoints, or {REMEDY}"
-        )
-    if needs.pending * WARP > _room(needs, card):
-        raise UnsupportedError(
-            f"device = 'cuda': {what} with {shape.arms} arms needs {needs.pending:,} bytes per run for pending "
-            f"decisions, and {card.name} has too little memory for that; give a shorter delay, or {REMEDY}"
-        )
-    if WARP * needs.horizon > MOST_COUNT:
-        raise UnsupportedError(
-            f"horizon = {needs.horizon}: must be at most {MOST_COUNT // WARP} rounds on a device; {REMEDY}"
-        )
+    elif WARP * needs.horizon > MOST_COUNT:
+        problem = f"horizon = {needs.horizon}: must be at most {MOST_COUNT // WARP} rounds on a device; "
+    if problem is not None:
+        raise UnsupportedError(problem + REMEDY)
 
 
 def block_size(plan: Plan, cards: tuple[Card, ...]) -> int:
