@@ -63,14 +63,12 @@ class DecoupledError(Exception):
     @property
     def problem(self) -> str:
         """The message without its remedy."""
-        message = _parts(self)
-        return str(self.args[0] if self.args else "") if message is None else message.problem
+        return _parts(self).problem
 
     @property
     def remedy(self) -> str | None:
         """What to do about it; None if the message has no separate remedy."""
-        message = _parts(self)
-        return None if message is None else message.remedy
+        return _parts(self).remedy
 
     def with_remedy(self, remedy: str) -> Self:
         """The same error with another remedy, for readers who cannot follow the first one.
@@ -90,8 +88,7 @@ class DecoupledError(Exception):
         Args:
             place: where the value was found, such as "policies[1]".
         """
-        problem = f"{place}: {self.problem}"
-        return self._with_text(problem if self.remedy is None else Message(problem, self.remedy))
+        return self._with_text(Message(f"{place}: {self.problem}", self.remedy))
 
     def _with_text(self, text: str) -> Self:
         error = type(self).__new__(type(self))  # a subclass may have another constructor
@@ -241,7 +238,7 @@ class UnseenArmWarning(UserWarning):
 
 
 class Message(str):
-    """The text of an error in two parts: the problem and the remedy.
+    """The text of an error in two parts: the problem and the remedy, if there is one.
 
     An error may be read far from where it was raised: an HTTP client cannot call `start(...)`. Code that passes it on
     replaces the remedy with one that exists there; see `reworded`.
@@ -251,16 +248,16 @@ class Message(str):
     """
 
     problem: str
-    remedy: str
+    remedy: str | None
     argument: str | None  # the argument at fault, if the problem begins with its name
 
-    def __new__(cls, problem: str, remedy: str, argument: str | None = None) -> "Message":
+    def __new__(cls, problem: str, remedy: str | None = None, argument: str | None = None) -> "Message":
         """Join both parts with a semicolon."""
-        text = super().__new__(cls, f"{problem}; {remedy}")
+        text = super().__new__(cls, problem if remedy is None else f"{problem}; {remedy}")
         text.problem, text.remedy, text.argument = problem, remedy, argument
         return text
 
-    def __getnewargs__(self) -> tuple[str, str, str | None]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[str, str | None, str | None]:  # type: ignore[override]
         return self.problem, self.remedy, self.argument  # errors are pickled between processes
 
 
@@ -274,7 +271,7 @@ def reworded(error: Exception, *, argument: str | None = None, remedy: str | Non
     'loss = 7.0: must lie in [0.0, 1.0]; see PUT /v1/experiments'
     """
     message = _parts(error)
-    if message is None:
+    if message.remedy is None:
         return str(error)
     problem, known = message.problem, message.argument
     if argument is not None and known is not None:
@@ -288,12 +285,12 @@ def argument_of(error: Exception) -> str | None:
     >>> argument_of(LossError.of("loss", 7.0, "must lie in [0, 1]", "scale it"))
     'loss'
     """
-    message = _parts(error)
-    return None if message is None else message.argument
+    return _parts(error).argument
 
 
-def _parts(error: Exception) -> Message | None:
-    return error.args[0] if error.args and isinstance(error.args[0], Message) else None
+def _parts(error: Exception) -> Message:
+    text = error.args[0] if error.args else ""
+    return text if isinstance(text, Message) else Message(str(text))
 
 
 def shown(value: object) -> str:

@@ -138,9 +138,8 @@ def _replayed(policy: Startable, log: Log) -> Floats:
     arrivals, decisions = np.argsort(log.settled, kind="stable"), np.argsort(log.made, kind="stable")
     names = [log.arms[place] for place in log.explore[arrivals].tolist()]
     told = [{"context": each} for each in log.context or ()] if learner.policy.contextual else None
-    records: list[Any] = list(
-        zip(names, log.propensity[arrivals].tolist(), log.loss[arrivals].tolist(), strict=True)
-    )
+    numbers_of = log.propensity[arrivals].tolist(), log.loss[arrivals].tolist()
+    records: list[Any] = list(zip(names, *numbers_of, strict=True))
     if told:
         columns = ("explore", "propensity", "loss")
         records = [

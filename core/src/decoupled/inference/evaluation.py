@@ -170,9 +170,7 @@ def _refuse_blind(log: Log, drift: bool) -> None:
 def _refuse_unexplored(log: Log, shares: Shares) -> None:
     for place, arm in enumerate(log.arms):
         if not np.any(log.explore == place) and np.max(shares(place)) > 0.0:
-            problem = (
-                f"policy: would exploit {arm!r}, which the log never explored, so its loss is not known"
-            )
+            problem = f"policy: would exploit {arm!r}, which the log never explored: its loss is not known"
             raise ParameterError(Message(problem, "choose a candidate without it, or explore it first"))
 
 

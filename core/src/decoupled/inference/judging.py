@@ -154,15 +154,9 @@ class JudgeSums:
         """
         agreement = self._interval(_AGREEMENT, 0.25 * risk)
         position = self._interval(_POSITION, 0.25 * risk) if self.sums[_POSITION, 0] > 0.0 else None
-        shares = [0.5 / ((arm + 1) * (arm + 2)) for arm in arms]
-        biases = [
-            self._interval(_ARMS + arm, risk * share) for arm, share in zip(arms, shares, strict=True)
-        ]
-        return (
-            agreement,
-            position and position.scaled(-1.0, 1.0),
-            [each.scaled(-1.0, 1.0) for each in biases],
-        )
+        biases = {arm: self._interval(_ARMS + arm, 0.5 * risk / ((arm + 1) * (arm + 2))) for arm in arms}
+        signed = [each.scaled(-1.0, 1.0) for each in biases.values()]
+        return agreement, position and position.scaled(-1.0, 1.0), signed
 
     def _interval(self, row: int, risk: float) -> Interval:
         count, *moments = self.sums[row] if row < len(self.sums) else np.zeros(_COLUMNS)

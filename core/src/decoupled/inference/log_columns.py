@@ -266,8 +266,9 @@ def _chosen(column: Any, rows: Ints) -> Any:
 
 def _listed(column: Any) -> Any:
     """A column as a list, or as an array of numbers."""
-    if hasattr(column, "to_pylist"):  # Arrow
-        return column.to_pylist()
+    if hasattr(column, "to_pylist"):  # Arrow; where numbers are missing they become NaN
+        numeric = str(column.type) in ("double", "int64")
+        return column.to_numpy(zero_copy_only=False) if numeric else column.to_pylist()
     return column if isinstance(column, np.ndarray) else list(column)
 
 
@@ -283,7 +284,7 @@ def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
             raise
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, f"is not a whole Parquet file ({error})") from None
-        return {name: _arrow(table[name]) for name in present}
+        return {name: _listed(table[name]) for name in present}
     if path.suffix != ".csv":
         raise ParameterError.of("log", str(path), "must end in .csv or .parquet", _KINDS)
     # Spreadsheets begin it with a byte order mark.
@@ -311,12 +312,6 @@ def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
 
 def _unreadable(path: Path, rule: str) -> ParameterError:
     return ParameterError.of("log", str(path), rule, "export it again, or save it as CSV in UTF-8")
-
-
-def _arrow(column: Any) -> Any:
-    if str(column.type) in ("double", "int64"):
-        return column.to_numpy()  # missing numbers become NaN
-    return column.to_pylist()
 
 
 # Checking

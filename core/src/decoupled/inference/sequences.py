@@ -182,9 +182,8 @@ class Sequences:
             weight = number_in("weight", weight, 0.0, MOST_WEIGHT, "give 1 / propensity, or None")
         explore = self._place("explore", explore)
         exploit = None if exploit is None else self._place("exploit", exploit)
-        if available is not None and not (
-            explore in available and min(available) >= 0 and max(available) < self.count
-        ):
+        among = (explore,) if available is None else available
+        if explore not in among or min(among) < 0 or max(among) >= self.count:
             rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
             raise ArmError.of("available", available, rule, "leave it out for all arms")
         chances = None if law is None else self._checked_law(explore, law)
@@ -532,9 +531,8 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
         row, share, served = -1, 0.0, exploit is not None
         if weight == 1.0:  # no other arm had a chance
             available = (explore,)
-        whole = weight is not None and (
-            available is None or len(available) >= len(sums.batch) or live.issubset(available)
-        )
+        every = available is None or len(available) >= len(sums.batch) or live.issubset(available)
+        whole = weight is not None and every
         part = weight is not None and not whole
         if weight is None:
             served = served and sums.coupled  # what was exploited is what was seen
@@ -550,15 +548,8 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
         elif followed and part and len(some) > 1:
             row, share = len(laws), 1.0 / len(some)
             laws.append(np.bincount(some, minlength=len(sums.batch)).astype(np.float64))
-        rows += (
-            explore,
-            -1 if exploit is None else exploit,
-            row,
-            weight is not None,
-            whole,
-            served,
-            coupled,
-        )
+        rows += (explore, -1 if exploit is None else exploit, row)
+        rows += (weight is not None, whole, served, coupled)
         estimate = loss if sums.width == 1.0 else 0.5 + sums.width * (loss - 0.5)
         numbers += (0.0 if weight is None else weight, loss, share, share / sums.width, estimate, rho)
     return Observed(

@@ -57,11 +57,7 @@ class NativeFunction:
     """A function of the library. Call it like the compiled function that it was built from."""
 
     def __init__(
-        self,
-        name: str,
-        call: Callable[[c_void_p], int],
-        holding_lock: Any,
-        signature: Signature,
+        self, name: str, call: Callable[[c_void_p], int], holding_lock: Any, signature: Signature
     ) -> None:
         self.__name__ = self.__qualname__ = name
         self.signature = signature
@@ -96,9 +92,8 @@ class NativeFunction:
             if kind in ARRAYS:
                 dtype, lengths = ARRAYS[kind]
                 if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim != lengths:
-                    raise UnsuitedError(
-                        f"{self.__name__}: takes an array of {lengths} dimensions of {dtype}"
-                    )
+                    wanted = f"an array of {lengths} dimensions of {dtype}"
+                    raise UnsuitedError(f"{self.__name__}: takes {wanted}")
                 if not value.flags.c_contiguous or not value.flags.aligned:
                     raise UnsuitedError(f"{self.__name__}: takes arrays that are contiguous")
                 block.ints[at] = _address(value)
@@ -189,9 +184,8 @@ def _address(array: Any) -> int:
 
 
 def _failed(name: str) -> Exception:
-    return RuntimeError(
-        f"{name}: the shipped machine code failed; set DECOUPLED_NATIVE=off to compile it here"
-    )
+    remedy = "set DECOUPLED_NATIVE=off to compile it here"
+    return RuntimeError(f"{name}: the shipped machine code failed; {remedy}")
 
 
 def _whole(kind: str, value: int) -> int | bool:

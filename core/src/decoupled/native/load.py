@@ -186,9 +186,8 @@ def _make(key: str) -> NativeFunction | None:
     call, holding_lock = (getattr(handle, entry["symbol"]) for handle in (found.handle, found.holding_lock))
     call.restype = holding_lock.restype = ctypes.c_int32
     call.argtypes = holding_lock.argtypes = [ctypes.c_void_p]
-    return NativeFunction(
-        key, call, holding_lock, Signature(tuple(entry["takes"]), tuple(entry["returns"]))
-    )
+    signature = Signature(tuple(entry["takes"]), tuple(entry["returns"]))
+    return NativeFunction(key, call, holding_lock, signature)
 
 
 @cache
@@ -221,13 +220,8 @@ def load(folder: Path) -> Library:
         raise UnusableError(f"{MANIFEST} and the library do not go together") from None
     except OSError as error:
         raise UnusableError(f"it cannot be loaded ({error})") from None
-    return Library(
-        handle,
-        ctypes.PyDLL(path),
-        functions,
-        made_of,
-        frozenset(key.partition("(")[0] for key in functions),
-    )
+    bases = frozenset(key.partition("(")[0] for key in functions)
+    return Library(handle, ctypes.PyDLL(path), functions, made_of, bases)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

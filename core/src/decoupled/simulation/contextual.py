@@ -147,21 +147,14 @@ def best_arm(table: ContextTable, row_at: Ints) -> int:
 
 
 def play_blind(
-    policy: Policy,
-    loop: Callable[..., None],
-    rows: Floats,
-    row_at: Ints,
-    draws: Words,
-    best: int,
-    checkpoints: Ints,
-    regret: Floats,
-    plays: Ints,
+    policy: Policy, loop: Callable[..., None], rows: Floats, draws: Words, run: TableRun
 ) -> None:
-    """Play the rounds of `row_at` with a policy that is blind to the context, in its form for the number of arms."""
+    """Play the rounds of a run with a policy that is blind to the context, in its form for the number of arms."""
     state = policy.layout.new_state(rows.shape[1], secret_of(draws))
     words, local = np.ones(2, np.uint64), np.zeros(2, np.uint64)  # recorded losses have no noise
-    table = Table(rows, np.ascontiguousarray(row_at), NONE)
-    loop(policy.params(), state, draws, words, local, table, best, checkpoints, regret, plays)
+    table = Table(rows, np.ascontiguousarray(run.row_at), NONE)
+    found = run.best, run.checkpoints, run.regret, run.plays
+    loop(policy.params(), state, draws, words, local, table, *found)
 
 
 def play_in_context(policy: Policy, loop: Callable[..., None], run: TableRun) -> None:

@@ -98,8 +98,7 @@ def _play_table(policy: Policy, run: TableRun) -> None:
         play_in_context(form, drive_in_context, run)
     else:
         rows, draws = run.table.table(1).rows, draws_of(run.seed, run.number)
-        ends, found = run.checkpoints, (run.regret, run.plays)
-        play_blind(form, table_loop(form), rows, run.row_at, draws, run.best, ends, *found)
+        play_blind(form, table_loop(form), rows, draws, run)
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:

@@ -75,14 +75,11 @@ def _check_drawn(case: Case, state: State, drawn: DrawnRound) -> None:
     case.expect(0.0 < weight < np.inf, message)
     if propensity == propensity:
         law = case.law(state, "exploration_law")
-        message = (
-            f"decide gave arm {explore} the propensity {propensity}, and exploration_law {law[explore]}"
-        )
-        message += "; they must agree, or the propensity be NaN"
+        message = f"decide gave arm {explore} the propensity {propensity}, and exploration_law "
+        message += f"{law[explore]}; they must agree, or the propensity be NaN"
         case.expect(abs(propensity - law[explore]) <= 1e-9 * law[explore], message)
-        message = (
-            f"decide gave the weight {weight} with the propensity {propensity}; weight is 1 / propensity"
-        )
+        given = f"the weight {weight} with the propensity {propensity}"
+        message = f"decide gave {given}; weight is 1 / propensity"
         case.expect(not case.weighs() or abs(weight * propensity - 1.0) <= 1e-9, message)
 
 

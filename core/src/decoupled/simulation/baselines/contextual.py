@@ -90,18 +90,15 @@ class PerSegment(Baseline):
             ends = np.unique(seen[seen > 0])
             own = np.zeros(1 + len(ends))  # begins with 0, for checkpoints before its first round
             draws = draws_of(run.seed, run.number, int(segments[rounds[0]]))
-            play_blind(policy, loop, rows, row_at[rounds], draws, run.best, ends, own[1:], run.plays)
+            part = run._replace(row_at=row_at[rounds], checkpoints=ends, regret=own[1:])
+            play_blind(policy, loop, rows, draws, part)
             run.regret[:] += own[np.searchsorted(ends, seen, side="right")]
 
 
 def field_names(argument: str, given: object, least: int = 1) -> tuple[str, ...]:
     """A tuple of at least `least` names."""
-    names = tuple(given) if isinstance(given, list | tuple) else ()
-    if (
-        not isinstance(given, list | tuple)
-        or len(names) < least
-        or not all(isinstance(each, str) for each in names)
-    ):
+    names = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if len(names) < least or isinstance(given, str) or not all(isinstance(each, str) for each in names):
         rule = "must be a list of names of columns"
         raise ParameterError.of(argument, given, rule, 'such as ["subject"]')
     return names

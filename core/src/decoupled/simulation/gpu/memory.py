@@ -244,9 +244,8 @@ def check_fits(needs: Needs, card: Card, what: str) -> None:
         problem = f"{what} {needed}; record fewer checkpoints, or "
     elif needs.pending * WARP > room:
         needed = f"needs {needs.pending:,} bytes per run for pending decisions"
-        problem = (
-            f"{what} {needed}, and {card.name} has too little memory for that; give a shorter delay, or "
-        )
+        remedy = "give a shorter delay, or "
+        problem = f"{what} {needed}, and {card.name} has too little memory for that; {remedy}"
     elif WARP * needs.horizon > MOST_COUNT:
         problem = f"horizon = {needs.horizon}: must be at most {MOST_COUNT // WARP} rounds on a device; "
     if problem is not None:
