@@ -1,15 +1,12 @@
 """The boundary of every confidence sequence here, as a pure function of sums.
 
 Let X_1, X_2, ... be random with X_n >= 0, and let mu_n be the mean of X_n given the past. For a guess g >= 0 of the
-mean and a bet 0 <= lam < 1/g, put psi(lam, g) = (-log(1 - g lam) - g lam) / g^2, which is lam^2 / 2 for g = 0. By
-Fan's inequality, exp(lam y - psi y^2) <= 1 + lam y for every y >= -g. With y = X_n - g this makes
+mean and a bet 0 <= lam < 1/g, put psi(lam, g) = (-log(1 - g lam) - g lam) / g^2, which is lam^2 / 2 for g = 0. Then
 
-    exp(lam sum (X_n - mu_n) - psi(lam, g) sum (X_n - g)^2)
+    exp(lam sum (X_m - mu_m) - psi(lam, g) sum (X_m - g)^2)
 
-a supermartingale that starts at 1, whatever the past, the law of X_n and the sequence of means. So does the average of
-such terms over a grid of bets and guesses, fixed beforehand. By Ville's inequality it exceeds 1 / risk at some n with a
-probability of at most `risk`. The smallest mean at which it does not is a lower bound of the running mean
-(mu_1 + ... + mu_n) / n, valid at every n at once.
+is a supermartingale that starts at 1, and so is the average of such terms over a grid of bets and guesses. The smallest
+mean at which it does not exceed 1 / risk is a lower bound of the running mean (mu_1 + ... + mu_n) / n, at every n at once.
 
 Three sums are all that it needs: n, the sum of X and the sum of X^2. docs/inference.md has the derivation.
 """

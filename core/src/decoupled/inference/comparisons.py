@@ -193,13 +193,10 @@ def _times(surplus: Callable[[float], float]) -> float:
 
 # Evidence that one arm is worse than another, of arms that are not followed as `pairs`, and of losses seen unweighted
 #
-# It is the logarithm of a supermartingale that starts at 1. It exceeds log(1 / risk) at some moment with a probability of
-# at most `risk`, unless the arm is worse. So exp(-evidence) is a p-value that may be watched, and a difference of arms is
-# bounded below by the smallest one without enough evidence against it.
-#
-# Losses are compared unweighted like this. If mu <= m <= nu for two arms, the evidence of the first arm against "my mean is
-# at most m" and that of the second against "mine is at least m" come from different rounds. So their product is a
-# supermartingale, and its minimum over m bears evidence against mu <= nu.
+# It is the logarithm of a supermartingale that starts at 1 unless the arm is worse, so exp(-evidence) is a p-value that may
+# be watched, and a difference of arms is bounded below by the smallest one without enough evidence against it. Without
+# weights, it is the minimum over m of the evidence of one arm against "my mean is at most m" and of the other against "mine
+# is at least m", which come from different rounds: see docs/inference.md.
 
 
 _RIVALS = 50

@@ -16,7 +16,7 @@ from ..base.arrays import Bools, Floats, Ints
 from ..base.extras import needed_for
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
 from ..decision import Arm, fitted
-from ..errors import ArmError, LossError, Message, ParameterError, near_name, shown
+from ..errors import ArmError, DecoupledError, LossError, Message, ParameterError, near_name, shown
 from .ordering import PATIENCE
 
 NEEDED = ("explore", "propensity", "loss")
@@ -156,7 +156,9 @@ def read_log(
     without, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
     seen &= ~held
     _check_losses(loss, seen & ~np.isnan(loss), loss_range)
-    _check_propensities(propensity, seen)
+    possible = np.isnan(propensity) | ((propensity >= LEAST_PROPENSITY) & (propensity <= 1.0))
+    rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
+    _refuse(seen & ~possible, "propensity", propensity, rule, "log the probability of the explored arm")
     available = columns.get("available")
     whole = propensity != 1.0
     if available is not None:
@@ -199,11 +201,9 @@ def _judgements(columns: dict[str, Any], loss_range: tuple[float, float]) -> tup
         return None, judged
     _check_losses(judged, ~np.isnan(judged), loss_range, "judged")
     rho = _numbers("label_probability", columns.get("label_probability", [None] * len(judged)))
-    wrong = np.flatnonzero(~np.isnan(judged) & ~((rho > 0.0) & (rho <= 1.0)))
-    if len(wrong) > 0:
-        place, rule = int(wrong[0]), "must be the probability with which a label was wanted, above 0"
-        remedy = "log decision.asked.rho with every decision"
-        raise ParameterError.of(f"log[{place}].label_probability", float(rho[place]), rule, remedy)
+    wrong = ~np.isnan(judged) & ~((rho > 0.0) & (rho <= 1.0))
+    rule = "must be the probability with which a label was wanted, above 0"
+    _refuse(wrong, "label_probability", rho, rule, "log decision.asked.rho with every decision")
     return (judged - low) / (high - low), np.where(np.isnan(judged), 1.0, rho)
 
 
@@ -266,8 +266,8 @@ def _chosen(column: Any, rows: Ints) -> Any:
 
 def _listed(column: Any) -> Any:
     """A column as a list, or as an array of numbers."""
-    if hasattr(column, "to_pylist"):  # Arrow; where numbers are missing they become NaN
-        numeric = str(column.type) in ("double", "int64")
+    if hasattr(column, "to_pylist"):  # Arrow
+        numeric = str(column.type) == "double" or (str(column.type) == "int64" and not column.null_count)
         return column.to_numpy(zero_copy_only=False) if numeric else column.to_pylist()
     return column if isinstance(column, np.ndarray) else list(column)
 
@@ -384,21 +384,22 @@ def _is_blank(value: Any) -> bool:
 
 def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float], name: str = "loss") -> None:
     low, high = loss_range
-    outside = np.flatnonzero(seen & ~((loss >= low) & (loss <= high)))
-    if len(outside) > 0:
-        place = int(outside[0])
-        rule, remedy = f"must lie in [{low}, {high}]", "give the loss_range of the experiment"
-        raise LossError.of(f"log[{place}].{name}", float(loss[place]), rule, remedy)
+    outside = seen & ~((loss >= low) & (loss <= high))
+    rule, remedy = f"must lie in [{low}, {high}]", "give the loss_range of the experiment"
+    _refuse(outside, name, loss, rule, remedy, LossError)
 
 
-def _check_propensities(propensity: Floats, seen: Bools) -> None:
-    possible = (propensity >= LEAST_PROPENSITY) & (propensity <= 1.0)
-    wrong = np.flatnonzero(seen & ~np.isnan(propensity) & ~possible)
-    if len(wrong) > 0:
-        place = int(wrong[0])
-        rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
-        remedy = "log the probability of the explored arm"
-        raise ParameterError.of(f"log[{place}].propensity", float(propensity[place]), rule, remedy)
+def _refuse(
+    wrong: Bools,
+    name: str,
+    values: Floats,
+    rule: str,
+    remedy: str,
+    kind: type[DecoupledError] = ParameterError,
+) -> None:
+    """Raise an error for the first wrong value of a column, if there is one."""
+    for place in np.flatnonzero(wrong)[:1].tolist():
+        raise kind.of(f"log[{place}].{name}", float(values[place]), rule, remedy)
 
 
 # The columns `tags`, `baseline` and `context` of a log: what callers attached to their decisions
@@ -456,9 +457,8 @@ def _contexts(column: Any, rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any]
     for row in rows.tolist():
         given = _object(numbers[row], "context", column[row], _CONTEXT)
         for name, value in given.items():
-            if not isinstance(value, (str, bool, type(None))) and not (
-                isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
-            ):
+            number = isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
+            if not number and not isinstance(value, (str, bool, type(None))):
                 rule = f"must be a text, a number from {-LARGEST:g} to {LARGEST:g}, a boolean or None"
                 raise ParameterError.of(f"log[{numbers[row]}].context[{name!r}]", value, rule, _CONTEXT)
         found.append({str(name): value for name, value in given.items()})

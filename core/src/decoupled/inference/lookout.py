@@ -1,16 +1,12 @@
 """The alarm of a verdict that no longer holds: an e-detector.
 
-Let arm a be decided. For a rival r and each round after the verdict, the number y_n of `decoupled.inference.pairs` has the mean
-w_n d_n, where d_n is the mean loss of a minus that of r in that round. As long as a is no worse, d_n <= 0, and a bet of lam on
-y_n multiplies its stake by 1 + lam y_n, whose mean is at most 1. An e-process that starts at any round is such a product. Their
-sum over all rounds until now is
+Let arm a be decided. For a rival r, with the numbers y_n of `decoupled.inference.pairs` from the rounds after the verdict,
 
     M_n(r) = (1 + M_{n-1}(r)) (1 + lam y_n),    M_0(r) = 0,
 
-so M_n(r) - n is a supermartingale, and so is the mean M_n of M_n(r) over the rivals, minus n. For any stopping time tau, the
-mean of M_tau is at most that of tau. The alarm is the first n with M_n >= A: the mean of tau is at least A, and
-
-    P(tau <= n) <= E[M_min(tau, n)] / A <= n / A.
+sums a bet that starts at every round. As long as a is no worse, the mean of y_n is at most 0, so M_n(r) - n is a
+supermartingale, and so is the mean M_n of M_n(r) over the rivals, minus n. The alarm is the first n with M_n >= A. At that
+moment tau the mean of M_tau is at most that of tau, so the mean of tau is at least A, and P(tau <= n) <= n / A.
 
 Shin, Ramdas and Rinaldo (2022, arXiv:2203.03532) call M an e-detector of Shiryaev-Roberts type. The bet must be the same for
 all the starts and known before the round. It is constant here: for losses of 0 and 1, half the money finds a difference of

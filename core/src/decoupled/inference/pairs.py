@@ -1,30 +1,19 @@
 """Arms compared two by two: what bets on "this arm is worse than that one" have won.
 
-Let p_n be the law of exploration of round n, l_n the loss seen and b_n any number in [0, 1] known before. For two arms i
-and j, and the weight w_n = p_n(i) p_n(j) / (p_n(i) + p_n(j)), the number
+Let p_n be the law of exploration of round n, l_n the loss seen, b_n a level in [0, 1] known before, and for two arms i and j
+the weight w_n = p_n(i) p_n(j) / (p_n(i) + p_n(j)). Whoever starts with 1 and bets the share lam of it, in each round, on
 
     y_n = w_n (1{explored i} (l_n - b_n) / p_n(i) - 1{explored j} (l_n - b_n) / p_n(j))
 
-lies in [-1, 1], and its mean, given the past, is w_n d_n, where d_n is the difference of the two mean losses of that
-round: the level b_n cancels. Whoever starts with 1 and bets the share lam of it on y_n, in each round, has
-
-    M_n(lam) = (1 + lam y_1) (1 + lam y_2) ... (1 + lam y_n).
-
-A factor has the mean 1 + lam w_n d_n <= exp(lam w_n d_n). So M_n(lam) exp(-lam (w_1 d_1 + ... + w_n d_n)) is a
-supermartingale that starts at 1, whatever the laws and the losses, and so is its average over some bets lam. By Ville's
-inequality it ever reaches 1 / risk with a probability of at most `risk`. If the weighted mean difference is 0 or less,
-the average of M_n(lam) is below it: that it reaches 1 / risk is evidence that arm i is worse. The smallest mean
-difference at which it does not is a lower bound. Losses may drift as they like.
+has M_n(lam) = (1 + lam y_1) ... (1 + lam y_n). docs/inference.md shows why its average over some bets bears evidence that
+arm i is worse, and bounds the weighted mean difference from below, however laws and losses drift.
 
 An arm that is seldom explored is compared as precisely as the losses seen of it allow, since y_n is not divided by its
 small probability. The weights are those that make the sum most precise if the difference does not change.
 
 In a round whose law is not known, but the weight W_n = 1 / p_n(explored arm) is, or estimated without bias,
-
-    y_n = c (1{explored i} W_n l_n + 1{explored j} W_n (1 - l_n) - 1)
-
-takes its place, with the weight c, 1 over the number of arms: it is at least -c, and its mean is c d_n. So one evidence
-has both kinds of rounds, and no risk is spent twice.
+c (1{explored i} W_n l_n + 1{explored j} W_n (1 - l_n) - 1) takes the place of y_n, with the weight c, 1 over the number of
+arms. So one evidence has both kinds of rounds, and no risk is spent twice.
 """
 
 from collections.abc import Iterable, Iterator

@@ -219,9 +219,8 @@ class Results:
         [0.65, 0.875]
         """
         if not self.has_switches:
-            raise UnsupportedError(
-                "switches: no keys came in these results; simulate with traffic=dc.Traffic(keys=20)"
-            )
+            remedy = "simulate with traffic=dc.Traffic(keys=20)"
+            raise UnsupportedError(f"switches: no keys came in these results; {remedy}")
         return np.array(self._values("switches")[self.labels.index(self._label(policy)), :, -1])
 
     def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
@@ -230,10 +229,9 @@ class Results:
         The columns are `mean`, `standard_error`, the interval of the mean from `low` to `high` at the given
         level (Student's t), `median`, and `p99`, the 99th percentile over runs. With `against`, further
         columns compare each policy with that one, run by run: the mean difference, its interval, and the
-        p-value of a paired t test. On a table of losses, every policy meets the same losses in the same run.
-        An adversary reacts to each policy, so there the runs share only their seeds. With keys (see `Traffic`), `switches`
-        is how often a key was moved to another arm. On a `ContextTable`, `gain` is the loss that a policy saves over
-        the best single arm, -`mean`, and `segment_regret` is its mean regret against the best arm for each segment.
+        p-value of a paired t test; see `same_losses`. With keys (see `Traffic`), `switches` is how often a key was
+        moved to another arm. On a `ContextTable`, `gain` is the loss that a policy saves over the best single arm,
+        -`mean`, and `segment_regret` is its mean regret against the best arm for each segment.
 
         Args:
             against: the policy to compare each with, or its label; None compares nothing.

@@ -320,10 +320,8 @@ def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, hor
             raise ParameterError.of("slice", traffic.slice, rule, "leave out one of them, or use missing=")
         needed = room_for(policy.at(arms), arms, traffic, horizon).bytes()
         if needed > MOST_BYTES:
-            rule = (
-                f"needs {needed:,} bytes for pending decisions of {policy.label} with {arms} arms, "
-                f"and at most {MOST_BYTES:,} are allowed"
-            )
+            rule = f"needs {needed:,} bytes for pending decisions of {policy.label} with {arms} arms"
+            rule += f", and at most {MOST_BYTES:,} are allowed"
             raise ParameterError.of("delay", traffic.delay, rule, "give a shorter delay, or fewer arms")
 
 

@@ -57,17 +57,14 @@ class PerSegment(Baseline):
 
     @property
     def label(self) -> str:
-        """A short name for tables and figures."""
         return f"{self.policy.label} for each {', '.join(self.segments)}"
 
     @property
     def in_python(self) -> bool:
-        """Whether the policy is plain Python, and slow."""
         return cast(bool, self.policy.in_python)
 
     @property
     def interpreted(self) -> bool:
-        """Whether the policy runs in a learner only."""
         return cast(bool, self.policy.interpreted)
 
     @classmethod
