@@ -390,16 +390,16 @@ def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float], na
 
 
 def _refuse(
-    wrong: Bools,
+    bad: Bools,
     name: str,
-    values: Floats,
+    given: Floats,
     rule: str,
     remedy: str,
     kind: type[DecoupledError] = ParameterError,
 ) -> None:
-    """Raise an error for the first wrong value of a column, if there is one."""
-    for place in np.flatnonzero(wrong)[:1].tolist():
-        raise kind.of(f"log[{place}].{name}", float(values[place]), rule, remedy)
+    """Raise an error for the first bad value of a column, if there is one."""
+    for place in np.flatnonzero(bad)[:1].tolist():
+        raise kind.of(f"log[{place}].{name}", float(given[place]), rule, remedy)
 
 
 # The columns `tags`, `baseline` and `context` of a log: what callers attached to their decisions

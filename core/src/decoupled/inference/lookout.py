@@ -70,21 +70,8 @@ class _State(NamedTuple):
 class Lookout:
     """Says whether the best arm is decided, and raises an alarm when it becomes worse than a rival.
 
-    Until the first alarm it goes by the sequences of the watch. Each alarm begins sequences of its own, anew.
-
-    Args:
-        every: the mean number of looks until a false alarm, at least.
-
-    >>> sequences, lookout = Sequences(arms=2), Lookout(every=1_000)
-    >>> for n in range(600):
-    ...     better = n // 300        # arm 0 at first, then arm 1
-    ...     seen = Observation(n % 2, 2.0, 0.2 if n % 2 == better else 0.8, law=np.array([0.5, 0.5]))
-    ...     sequences.add(seen)
-    ...     lookout.take(n, seen, sequences)
-    ...     if n in (299, 599):
-    ...         print(lookout.alarm.decided, lookout.alarm.raised)
-    0 0
-    1 1
+    Until the first alarm it goes by the sequences of the watch. Each alarm begins sequences of its own, anew. `every` is at
+    most the mean number of looks until a false alarm.
     """
 
     def __init__(self, every: float) -> None:

@@ -189,15 +189,7 @@ class Comparison(NamedTuple):
 
 
 def compared(sequences: Sequences, risk: float | None = None, drift: bool | None = None) -> Comparison:
-    """Compare all arms; see `verdict` for the arguments.
-
-    >>> from decoupled.inference import Sequences
-    >>> sequences = Sequences(arms=2)
-    >>> for n in range(200):
-    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
-    >>> compared(sequences).gone.tolist()
-    [True, False]
-    """
+    """Compare all arms; see `verdict` for the arguments."""
     sums = sequences.sums
     limit = sums.risk if risk is None else number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
     allows = sums.drift if drift is None else bool(drift)
@@ -218,15 +210,7 @@ def compared(sequences: Sequences, risk: float | None = None, drift: bool | None
 
 
 def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:
-    """Whether it is shown, at this risk, that another arm is better than this one, which was chosen beforehand.
-
-    >>> from decoupled.inference import Sequences
-    >>> sequences = Sequences(arms=2)
-    >>> for n in range(200):
-    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
-    >>> is_beaten(sequences, 0, risk=0.05, drift=True), is_beaten(sequences, 1, risk=0.05, drift=True)
-    (True, False)
-    """
+    """Whether it is shown, at this risk, that another arm is better than this one, which was chosen beforehand."""
     sums = sequences.sums
     return comparisons.chance_of(sums, arm, comparisons.basis_of(sums, drift)) <= risk
 

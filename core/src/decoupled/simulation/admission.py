@@ -26,18 +26,12 @@ def checked_sizes(
     rounds = whole_number("horizon", horizon, 1, "the paper has 10,000", MOST_ROUNDS)
     count = whole_number("runs", runs, 1, "the paper has 1,000", MOST_ROUNDS)
     if not isinstance(environment, Adversary):  # which has no table
-        _check("horizon", rounds, A_ROUND * rounds, "choose a shorter horizon")
-    _check("runs", count, A_RUN * policies * count, "choose fewer runs")
+        check_memory("horizon", rounds, A_ROUND * rounds, "choose a shorter horizon")
+    check_memory("runs", count, A_RUN * policies * count, "choose fewer runs")
     points = _points(checkpoints, rounds)
     if points is not None:
-        _check("checkpoints", checkpoints, A_CHECKPOINT * points, "choose fewer checkpoints")
+        check_memory("checkpoints", checkpoints, A_CHECKPOINT * points, "choose fewer checkpoints")
     return rounds, count
-
-
-def check_curves(policies: int, runs: int, checkpoints: int) -> None:
-    """Raise an error if the curves of all runs need more memory than there is."""
-    size = 8 * policies * runs * checkpoints
-    _check("curves", "runs", size, "use curves='moments', or choose fewer checkpoints")
 
 
 def _points(checkpoints: Any, horizon: int) -> int | None:
@@ -51,7 +45,8 @@ def _points(checkpoints: Any, horizon: int) -> int | None:
     return checkpoints if isinstance(checkpoints, int) else None
 
 
-def _check(name: str, value: object, needed: int, remedy: str) -> None:
+def check_memory(name: str, value: object, needed: int, remedy: str) -> None:
+    """Raise an error if an argument needs more memory than there is."""
     if needed > whole_memory():
         rule = f"needs {as_memory(needed)} of memory, and there are {as_memory(whole_memory())}"
         raise ParameterError.of(name, value, rule, remedy)
@@ -75,11 +70,7 @@ def whole_memory() -> int:
 
 
 def as_memory(size: float) -> str:
-    """A number of bytes, as people write it.
-
-    >>> as_memory(8e12), as_memory(1.5e9), as_memory(640e3)
-    ('8 TB', '1.5 GB', '640 kB')
-    """
+    """A number of bytes, as people write it: 1.5 GB."""
     for unit in ("bytes", "kB", "MB", "GB", "TB", "PB"):
         if size < 1000.0 or unit == "PB":
             break

@@ -16,7 +16,7 @@ from ..base.validation import one_of, whole_number
 from ..environments import ContextTable, Environment
 from ..errors import ParameterError
 from ..policies import Policy
-from .admission import check_curves
+from .admission import check_memory
 from .contextual import check_context
 from .cpu import BlockResult
 from .labelled import CurveMoments
@@ -122,7 +122,7 @@ def run_plan(
             raise ParameterError.of(name, value, rule, "leave one of them out")
     numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
     if curves == "runs":
-        check_curves(len(plan.policies), plan.runs, len(plan.checkpoints))
+        check_memory("curves", "runs", 8 * numbers, "use curves='moments', or choose fewer checkpoints")
     keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
     suited, threads = _threads(plan, executor, workers)
     size = size or suited

@@ -79,10 +79,6 @@ def lowest(regrets: Sequence[Floats], level: float = 0.95) -> int | None:
     correction asks for, and all of them lie below zero. A policy that is no better than another passes only if its
     interval against the best of the others is wrong, so the chance that one passes is at most 1 - `level`. This needs
     runs that are independent of each other. It is right against adversaries, too, where two policies share only seeds.
-
-    >>> import numpy as np
-    >>> lowest([np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.1, 5.9])]), lowest([np.array([1.0, 2.0]), np.array([1.1, 1.9])])
-    (0, None)
     """
     if len(regrets) < 2:
         return None

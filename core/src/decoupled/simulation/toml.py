@@ -50,25 +50,7 @@ class _Text(NamedTuple):
 
 
 def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
-    """Read a specification: one plan for each environment.
-
-    >>> import decoupled as dc, pathlib, tempfile
-    >>> from decoupled.simulation.toml import read_specification
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "spec.toml"
-    >>> _ = path.write_text('''
-    ... horizon = 1000
-    ... runs = 10
-    ... [[policy]]
-    ... name = "FTPL"
-    ... c = [1.0, 2.0]
-    ... [[environment]]
-    ... name = "Alternating"
-    ... arms = 8
-    ... gap = 0.125
-    ... ''')
-    >>> [policy.label for policy in read_specification(path)[0].policies]
-    ['FTPL(c=1)', 'FTPL']
-    """
+    """Read a specification: one plan for each environment."""
     text = _Text(Path(path).name, [])
     try:
         content = Path(path).read_text(encoding="utf-8")
