@@ -16,7 +16,7 @@ from ..base.arrays import Bools, Floats, Ints
 from ..base.extras import needed_for
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
 from ..decision import Arm, fitted
-from ..errors import ArmError, DecoupledError, LossError, Message, ParameterError, near_name, shown
+from ..errors import ArmError, LossError, Message, ParameterError, near_name, shown
 from .ordering import PATIENCE
 
 NEEDED = ("explore", "propensity", "loss")
@@ -390,12 +390,7 @@ def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float], na
 
 
 def _refuse(
-    bad: Bools,
-    name: str,
-    given: Floats,
-    rule: str,
-    remedy: str,
-    kind: type[DecoupledError] = ParameterError,
+    bad: Bools, name: str, given: Floats, rule: str, remedy: str, kind: Any = ParameterError
 ) -> None:
     """Raise an error for the first bad value of a column, if there is one."""
     for place in np.flatnonzero(bad)[:1].tolist():
