@@ -20,13 +20,13 @@ from ..environments.context_table import check_columns
 from ..errors import ParameterError, UnsupportedError
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.sampling import NONE, draw_loss
-from ..kernels.random.stream import new_stream, secret_of
+from ..kernels.random.stream import secret_of
 from ..kernels.rounds import RoundContexts, Table
 from ..learner.context import Contexts
 from ..learner.learner import Learner
 from ..policies import Policy
 from .baseline import Baseline, TableRun
-from .traffic import DIRECT, KEY, Traffic
+from .traffic import DIRECT, DRAWS, KEY, Traffic, stream_of
 
 
 def check_keys(traffic: Traffic, environment: Environment) -> None:
@@ -88,9 +88,6 @@ def play_keyed(
             regret[due[t + 1]], switches[due[t + 1]] = so_far, moved / len(keys)
 
 
-DRAWS = 1  # the second child of a run's seed; see `run_streams`
-
-
 def sees_context(policy: Policy, environment: Environment) -> bool:
     """Whether a policy is played with the context of each round."""
     return policy.contextual and isinstance(environment, ContextTable)
@@ -136,11 +133,6 @@ def _check_columns(policy: Policy, table: ContextTable) -> None:
         raise ParameterError.of("advisers", declared.advisers, rule, remedy)
 
 
-def draws_of(seed: int, run: int, *of: int) -> Words:
-    """The stream of a run's draws, or of one of its segments."""
-    return new_stream(np.random.SeedSequence(seed, spawn_key=(run, DRAWS, *of)))
-
-
 def best_arm(table: ContextTable, row_at: Ints) -> int:
     """The best single arm over these rows."""
     return int((np.bincount(row_at, minlength=len(table.losses)) @ table.losses).argmin())
@@ -160,7 +152,7 @@ def play_blind(
 def play_in_context(policy: Policy, loop: Callable[..., None], run: TableRun) -> None:
     """Play one run with a contextual policy in the loop `drive_in_context`, as a learner would."""
     form: Any = policy
-    draws = draws_of(run.seed, run.number)
+    draws = stream_of(run.seed, run.number, DRAWS)
     state = Contexts.room(form, form.layout.new_state(run.table.arms, secret_of(draws)))
     found = _contexts(form, run.table, run.row_at)
     played = Table(np.array(run.table.losses), run.row_at, NONE)

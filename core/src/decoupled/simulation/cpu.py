@@ -14,13 +14,13 @@ from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
 from ..kernels.late import drive_adaptive_late, drive_late, learn_arrived
 from ..kernels.lazy_numba import compiling_for
-from ..kernels.random.stream import new_stream, secret_of
+from ..kernels.random.stream import secret_of
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive, drive_in_context
 from ..policies import Policy
 from .admission import find_outside, outside_range
 from .baseline import Baseline, TableRun
-from .contextual import best_arm, draws_of, play_blind, play_in_context, play_keyed
-from .traffic import DIRECT, Traffic, new_late, traffic_key
+from .contextual import best_arm, play_blind, play_in_context, play_keyed
+from .traffic import DIRECT, DRAWS, KEY, LOSS_NOISE, Traffic, new_late, stream_of
 
 
 class BlockResult(NamedTuple):
@@ -72,7 +72,7 @@ def run_block(
     if traffic.keys:
         known = world(environment, horizon)
         for at, run in enumerate(range(first, last)):
-            noise, found = run_streams(seed, run)[0], (regret[at], plays, switches[at])
+            noise, found = stream_of(seed, run, LOSS_NOISE), (regret[at], plays, switches[at])
             play_keyed(policy, *known, noise, checkpoints, seed, run, traffic, found)
         return BlockResult(regret, plays, switches)
     policy = policy.at(environment.arms)
@@ -82,7 +82,7 @@ def run_block(
     late = None if traffic.direct else new_late(policy, environment.arms, traffic, horizon)
     for at, run in enumerate(range(first, last)):
         noise, draws = run_streams(seed, run)
-        more = () if late is None else (late._replace(key=traffic_key(seed, run)),)
+        more = () if late is None else (late._replace(key=stream_of(seed, run, KEY)),)
         play(draws, noise, more, regret[at], plays)
     return BlockResult(regret, plays)
 
@@ -97,14 +97,13 @@ def _play_table(policy: Policy, run: TableRun) -> None:
     if policy.contextual:
         play_in_context(form, drive_in_context, run)
     else:
-        rows, draws = run.table.table(1).rows, draws_of(run.seed, run.number)
+        rows, draws = run.table.table(1).rows, stream_of(run.seed, run.number, DRAWS)
         play_blind(form, table_loop(form), rows, draws, run)
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:
     """The streams of the environment's noise and the policy's draws: two children of one seed, keyed by the run."""
-    noise, draws = (np.random.SeedSequence(seed, spawn_key=(run, child)) for child in range(2))
-    return new_stream(noise), new_stream(draws)
+    return stream_of(seed, run, LOSS_NOISE), stream_of(seed, run, DRAWS)
 
 
 @lru_cache(maxsize=4)

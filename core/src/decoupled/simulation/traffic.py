@@ -335,9 +335,9 @@ def new_late(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Late:
     return Late(traffic.rules(), places, floats, ints, key, judge, np.zeros(TOLD))
 
 
-KEY = 2  # the third child of a run's seed; the first two are the noise and the draws
+LOSS_NOISE, DRAWS, KEY = range(3)  # the children of a run's seed; the last is for these rules
 
 
-def traffic_key(seed: int, run: int) -> Words:
-    """The key of a run's random numbers for these rules."""
-    return new_stream(np.random.SeedSequence(seed, spawn_key=(run, KEY)))
+def stream_of(seed: int, run: int, *child: int) -> Words:
+    """The stream of a child of a run's seed; the draws have children too, one for each segment."""
+    return new_stream(np.random.SeedSequence(seed, spawn_key=(run, *child)))

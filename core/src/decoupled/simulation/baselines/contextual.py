@@ -16,8 +16,9 @@ from ...kernels.jit import compiled
 from ...kernels.random.stream import below
 from ...policies import Ladder, Policy
 from ..baseline import Baseline, TableRun
-from ..contextual import draws_of, fill_regret, play_blind
+from ..contextual import fill_regret, play_blind
 from ..cpu import table_loop
+from ..traffic import DRAWS, stream_of
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class PerSegment(Baseline):
             seen = np.searchsorted(rounds, run.checkpoints)  # its rounds up to each checkpoint
             ends = np.unique(seen[seen > 0])
             own = np.zeros(1 + len(ends))  # begins with 0, for checkpoints before its first round
-            draws = draws_of(run.seed, run.number, int(segments[rounds[0]]))
+            draws = stream_of(run.seed, run.number, DRAWS, int(segments[rounds[0]]))
             part = run._replace(row_at=row_at[rounds], checkpoints=ends, regret=own[1:])
             play_blind(policy, loop, rows, draws, part)
             run.regret[:] += own[np.searchsorted(ends, seen, side="right")]
@@ -234,6 +235,6 @@ class LinUCB(Baseline):
         inverse = np.tile(np.eye(size) / self.ridge, (table.arms, 1, 1))
         model, step = np.zeros((table.arms, size)), np.zeros(size)
         played, losses = np.zeros(len(row_at), np.int64), table.table(1).rows
-        stream = draws_of(run.seed, run.number)
+        stream = stream_of(run.seed, run.number, DRAWS)
         play_linear(losses, row_at, places, values, self.alpha, inverse, model, step, stream, played)
         fill_regret(losses, run, played)
