@@ -83,7 +83,7 @@ def run_block_on(
         shared = cuda.to_device(checkpoints, stream), cuda.to_device(seed_pool(seed), stream)
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
         job = _Job(card, policy, environment, needs, shared, traffic, stream)
-        launch = _against_adversary(job) if needs.shape.adaptive else _on_table(job)
+        launch = _launcher(job)
         most = most_runs(needs, card)
         for start in range(first, last, most):
             piece = regret[start - first : min(start + most, last) - first]
@@ -126,40 +126,32 @@ def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
     return allocated
 
 
-def _on_table(job: _Job) -> Launch:
+def _launcher(job: _Job) -> Launch:
     card, policy, environment, needs, shared, traffic, stream = job
-    table, best = world(environment, needs.horizon)
-    sent = _sent(environment, needs.horizon, card.number)
-    kernel = kernel_for(policy, environment, needs.shape, table.noise, not traffic.direct)
-    facts = (policy.params(), *sent, table.concentration, best, *shared)
-    pending = _pending(job)
+    cuda, adaptive, pending = toolkit(), needs.shape.adaptive, _pending(job)
+    facts: tuple[Any, ...]
+    if adaptive:
+        kernel = kernel_for(policy, environment, needs.shape, late=not traffic.direct)
+        # One extra element, because an array on a device cannot be empty.
+        memory = [
+            cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in environment.memory()
+        ]
+        facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
+    else:
+        table, best = world(environment, needs.horizon)
+        kernel = kernel_for(policy, environment, needs.shape, table.noise, not traffic.direct)
+        sent = _sent(environment, needs.horizon, card.number)
+        facts = (policy.params(), *sent, table.concentration, best, *shared)
 
     def launch(first: int, regret: Any, plays: Any) -> None:
-        grid = launch_grid(needs, card, regret.shape[0])
+        grid, outside, more = launch_grid(needs, card, regret.shape[0]), np.zeros(1, np.int64), []
+        if adaptive:
+            size = (grid.size, needs.checkpoints, environment.arms)
+            more = [cuda.device_array(size, np.float64, stream=stream), cuda.to_device(outside, stream)]
         with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays, pending(grid))
-
-    return launch
-
-
-def _against_adversary(job: _Job) -> Launch:
-    card, policy, environment, needs, shared, traffic, stream = job
-    cuda = toolkit()
-    kernel = kernel_for(policy, environment, needs.shape, late=not traffic.direct)
-    pending = _pending(job)
-    # One extra element, because an array on a device cannot be empty.
-    memory = [cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in environment.memory()]
-    facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
-
-    def launch(first: int, regret: Any, plays: Any) -> None:
-        grid = launch_grid(needs, card, regret.shape[0])
-        size = (grid.size, needs.checkpoints, environment.arms)
-        arm_losses = cuda.device_array(size, np.float64, stream=stream)
-        outside = np.zeros(1, np.int64)
-        there = cuda.to_device(outside, stream)
-        with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there, pending(grid))
-        _fetch(there, outside, stream)
+            kernel.launch(*grid, stream, *facts, first, regret, plays, *more, pending(grid))
+        if adaptive:
+            _fetch(more[1], outside, stream)
         if outside[0]:
             raise outside_range(environment)
 
