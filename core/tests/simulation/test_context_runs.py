@@ -11,8 +11,8 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.kernels.random.stream import below
 from decoupled.simulation.baselines import LinUCB, PerSegment
-from decoupled.simulation.contextual import draws_of
 from decoupled.simulation.toml import read_specification
+from decoupled.simulation.traffic import DRAWS, stream_of
 
 ROUNDS, SEED = 300, 5
 DATA = Path(os.environ.get("DECOUPLED_DATA") or "nowhere") / "context" / "mmlu.npz"
@@ -57,7 +57,7 @@ def linear_by_hand(policy: LinUCB, run: int) -> Floats:
     features = np.column_stack([np.ones(len(tokens)), one_hot, tokens])
     moments = np.stack([policy.ridge * np.eye(features.shape[1])] * WORLD.arms)
     sums = np.zeros((WORLD.arms, features.shape[1]))
-    stream, suffered = draws_of(SEED, run), []
+    stream, suffered = stream_of(SEED, run, DRAWS), []
     for row in WORLD.row_at(ROUNDS, SEED, run):
         x, index = features[row], np.empty(WORLD.arms)
         for arm in range(WORLD.arms):

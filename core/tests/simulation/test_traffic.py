@@ -23,12 +23,13 @@ from decoupled.policies.forgetting import START
 from decoupled.simulation.cpu import checked_table, run_streams, table_loop
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.traffic import (
+    KEY,
     MOST_BYTES,
     Traffic,
     kept_places,
     new_late,
     room_for,
-    traffic_key,
+    stream_of,
 )
 from support.centred_ftpl import CENTRED_FTPL
 from support.late_games import (
@@ -99,7 +100,7 @@ class Twin:
     def __init__(self, policy: dc.Policy, arms: int, traffic: Traffic, run: int = RUN) -> None:
         seed = np.random.SeedSequence(SEED, spawn_key=(run, 1))
         self.learner = policy.start(arms, seed, labels=traffic.labels)
-        self.traffic, self.marks = traffic, Marks(traffic_key(SEED, run))
+        self.traffic, self.marks = traffic, Marks(stream_of(SEED, run, KEY))
         self.heap: list[tuple[int, int, dc.Decision, dict[str, Any]]] = []
         self.plays = np.zeros((2, arms), int)
         self.noise, _ = run_streams(SEED, run)
@@ -239,7 +240,7 @@ def estimates(
         noise, draws = run_streams(SEED, run)
         state, local = policy.layout.new_state(arms, secret_of(draws)), np.zeros(2, np.uint64)
         room = (last, np.zeros(1), np.zeros((2, arms), np.int64))
-        mine = late._replace(key=traffic_key(SEED, run))
+        mine = late._replace(key=stream_of(SEED, run, KEY))
         loop(policy.params(), state, draws, noise, local, table, 0, *room, mine)
         found[run] = policy.estimates(state)
     return found
@@ -304,7 +305,7 @@ def test_estimates_are_those_of_a_learner_with_labels(policy: dc.Policy, label_d
 
 
 def test_delays_and_shares_have_their_laws() -> None:
-    marks = Marks(traffic_key(0, 0))
+    marks = Marks(stream_of(0, 0, KEY))
     for traffic, mean, deviation in (
         (Traffic(delay=("geometric", 100)), 100.0, math.sqrt(100 * 101)),
         (Traffic(delay=("uniform", 10, 20)), 15.0, math.sqrt(10.0)),
