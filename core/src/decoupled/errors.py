@@ -1,19 +1,4 @@
-"""Every error this package raises on purpose.
-
-    DecoupledError
-    |-- ParameterError     a parameter or argument outside its domain        (also a ValueError)
-    |-- ArmError           arms that are unknown, repeated or too few        (also a ValueError)
-    |-- LossError          a loss that is not a number in the declared range (also a ValueError)
-    |-- FeedbackError      feedback for a decision that is not pending       (also a LookupError)
-    |-- ReentryError       a call from inside another, as by a signal handler (also a RuntimeError)
-    |-- StateError         a saved state that cannot be read                 (also a ValueError)
-    |-- StorageError       results that cannot be written or read back       (also an OSError)
-    |-- ContractError      a policy that breaks the contract of all policies (also an AssertionError)
-    |-- MissingExtraError  a package that is needed and not installed        (also an ImportError)
-    `-- UnsupportedError   something this policy does not offer              (also a NotImplementedError)
-
-A call that raises one of these has changed nothing. There is also one warning, `UnseenArmWarning`.
-"""
+"""Every error that this package raises on purpose, and one warning. A call that raises one of them has changed nothing."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
