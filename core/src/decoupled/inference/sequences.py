@@ -11,23 +11,8 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.validation import LEAST_PROPENSITY, LEAST_RISK, as_float, number_in, whole_number
 from ..errors import ArmError, LossError, ParameterError, StateError
-from ..kernels.betting import (
-    AGAINST,
-    COMMON,
-    COMPARABLE,
-    COMPARED,
-    OTHER,
-    OTHER_ROUNDS,
-    PLAIN,
-    ROUNDS,
-    SEEN,
-    SERVED,
-    SERVED_ROUNDS,
-    USED,
-    ArmTotals,
-    Observed,
-    add_observations,
-)
+from ..kernels import betting as at
+from ..kernels.betting import ArmTotals, Observed, add_observations
 from .boundary import Interval, lower_difference, lower_mean
 from .comparisons import comparable_means, difference, difference_now, look, ratio
 from .sums import Observation, Sums
@@ -328,9 +313,9 @@ class Sequences:
             estimates, lows, highs = self.bounds(drift=False)
             return Interval.around(*(float(used @ each) for each in (estimates, lows, highs)))
         risk = sums.risk * sums.share_of_arms()[1] / 2.0
-        loss, losses, gain, gains = sums.flow[SERVED : SERVED + 4]
-        low = lower_mean(sums.rounds[SERVED_ROUNDS], loss, losses, risk)
-        high = 1.0 - lower_mean(sums.rounds[SERVED_ROUNDS], gain, gains, risk)
+        loss, losses, gain, gains = sums.flow[at.SERVED : at.SERVED + 4]
+        low = lower_mean(sums.rounds[at.SERVED_ROUNDS], loss, losses, risk)
+        high = 1.0 - lower_mean(sums.rounds[at.SERVED_ROUNDS], gain, gains, risk)
         ends = float(ratio(loss, gain)), min(float(low), 1.0), max(float(high), 0.0)
         return Interval.around(*(float(sums.unmapped(each)) for each in ends))
 
@@ -374,9 +359,9 @@ class Sequences:
             used[place] = 0.0
             low, high = apart * lows[place] - used @ highs, apart * highs[place] - used @ lows
             return Interval.around(estimate, float(low), float(high))
-        risk, rounds = sums.risk * sums.share_of_served_difference(), sums.rounds[COMPARED]
-        common = sums.flow[COMMON : COMMON + 4]
-        above, aboves, below, belows = common + sums.moments[place, AGAINST : AGAINST + 4]
+        risk, rounds = sums.risk * sums.share_of_served_difference(), sums.rounds[at.COMPARED]
+        common = sums.flow[at.COMMON : at.COMMON + 4]
+        above, aboves, below, belows = common + sums.moments[place, at.AGAINST : at.AGAINST + 4]
         low = lower_difference(rounds, above, aboves, risk)
         high = -lower_difference(rounds, below, belows, risk)
         # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was exploited.
@@ -418,9 +403,9 @@ class Sequences:
         rows = slice(None) if among is None else list(among)
         moments, counts = sums.moments[rows], sums.counts[rows]
         if not drift:
-            return counts[:, SEEN].astype(np.float64), moments[:, PLAIN:COMPARABLE].T
-        rounds = (sums.rounds[ROUNDS] + counts[:, OTHER_ROUNDS]).astype(np.float64)
-        return rounds, (moments[:, COMPARABLE:OTHER] + moments[:, OTHER:AGAINST]).T
+            return counts[:, at.SEEN].astype(np.float64), moments[:, at.PLAIN : at.COMPARABLE].T
+        rounds = (sums.rounds[at.ROUNDS] + counts[:, at.OTHER_ROUNDS]).astype(np.float64)
+        return rounds, (moments[:, at.COMPARABLE : at.OTHER] + moments[:, at.OTHER : at.AGAINST]).T
 
     def seen(self, arm: int) -> int:
         """How many losses of an arm were seen.
@@ -428,11 +413,11 @@ class Sequences:
         Args:
             arm: the number of the arm.
         """
-        return int(self.sums.counts[self._place("arm", arm), SEEN])
+        return int(self.sums.counts[self._place("arm", arm), at.SEEN])
 
     def used(self) -> Floats:
         """The share of each arm in what was exploited, over the observed rounds; all 0 if nothing was."""
-        used = self.sums.counts[:, USED]
+        used = self.sums.counts[:, at.USED]
         return np.asarray(used / max(int(used.sum()), 1), np.float64)
 
     # Saving
@@ -464,7 +449,7 @@ class Sequences:
                 "give the result of Sequences.to_dict()"
             ) from error
         sequences = cls.__new__(cls)
-        sequences._set(sums, int(sums.counts[:, SEEN].sum()))
+        sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
         return sequences
 
 
@@ -538,7 +523,7 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
             served = served and sums.coupled  # what was exploited is what was seen
         elif part and available is not None:
             some = np.array(sorted(available), np.int64)
-            sums.counts[some, OTHER_ROUNDS] += 1
+            sums.counts[some, at.OTHER_ROUNDS] += 1
             served = exploit in available  # else the exploited arm had no chance to be explored
         if followed and law is not None:
             row = len(laws)

@@ -14,17 +14,7 @@ import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
-from ..kernels.betting import (
-    AGAINST,
-    COMMON,
-    COMPARABLE,
-    COMPARED,
-    LEVEL,
-    OTHER,
-    OTHER_ROUNDS,
-    ROUNDS,
-    SEEN,
-)
+from ..kernels import betting as at
 from .boundary import Interval
 from .pairs import Pairs
 
@@ -118,7 +108,7 @@ class Sums:
         """The sums of arms of which nothing is known."""
         pairs = Pairs.start(arms)
         flow = np.zeros(_FLOW)
-        flow[LEVEL] = 0.5
+        flow[at.LEVEL] = 0.5
         sums = cls(
             *(risk, drift, coupled, np.zeros((arms, _MOMENTS)), np.zeros((arms, _COUNTS), np.int64)),
             *(np.zeros(arms, np.int64), np.zeros(arms, np.bool_), np.zeros(_ROUNDS, np.int64), flow),
@@ -160,11 +150,11 @@ class Sums:
     def add_arms(self, count: int) -> None:
         """Add arms. Comparable rounds begin anew: until now no round could explore every arm there is."""
         known, batch = len(self.batch), len(self.compared)
-        self.moments[:, OTHER:AGAINST] += self.moments[:, COMPARABLE:OTHER]
-        self.moments[:, COMPARABLE:OTHER] = self.moments[:, AGAINST:] = 0.0
-        self.counts[:, OTHER_ROUNDS] += self.rounds[ROUNDS]
-        self.rounds[[ROUNDS, COMPARED]] = 0
-        self.flow[COMMON : COMMON + 4] = 0.0
+        self.moments[:, at.OTHER : at.AGAINST] += self.moments[:, at.COMPARABLE : at.OTHER]
+        self.moments[:, at.COMPARABLE : at.OTHER] = self.moments[:, at.AGAINST :] = 0.0
+        self.counts[:, at.OTHER_ROUNDS] += self.rounds[at.ROUNDS]
+        self.rounds[[at.ROUNDS, at.COMPARED]] = 0
+        self.flow[at.COMMON : at.COMMON + 4] = 0.0
         self.moments = np.pad(self.moments, ((0, count), (0, 0)))
         self.counts = np.pad(self.counts, ((0, count), (0, 0)))
         self.batch = np.pad(self.batch, (0, count), constant_values=batch)
@@ -203,7 +193,7 @@ class Sums:
     def settle(self, worse: int, better: int, shown: Interval) -> None:
         """Note that an arm was shown to be worse, unless the other one was shown to be worse than it before."""
         if not self._leads(better, worse):
-            self.settled[worse, better] = Shown(*shown, int(self.counts[:, SEEN].sum()))
+            self.settled[worse, better] = Shown(*shown, int(self.counts[:, at.SEEN].sum()))
 
     def _leads(self, start: int, goal: int) -> bool:
         """Whether pairs that are settled lead from an arm, always to a better one, to another."""
@@ -268,17 +258,17 @@ class Sums:
     def _check(self) -> None:
         """Raise an error if no observations could have led to these sums, as far as each number shows by itself."""
         arms, settled = len(self.batch), np.array([[*pair, *shown] for pair, shown in self.settled.items()])
-        moments, (worse, better, estimate, low, high, at) = self.moments, settled.reshape(-1, 6).T
+        moments, (worse, better, estimate, low, high, when) = self.moments, settled.reshape(-1, 6).T
         own = np.isin((worse, better), np.arange(arms)).all() and (worse != better).all()
         for name, holds in {
             "risk": isinstance(self.risk, float) and 0.0 < self.risk < 1.0,
             "drift": isinstance(self.drift, bool),
             "coupled": isinstance(self.coupled, bool),
             "retired": self.retired.shape == (arms,) and arms - self.retired.sum() >= 2,
-            "moments": moments.shape == (arms, _MOMENTS) and _small(moments) and (moments[:, :AGAINST] >= 0.0).all(),
+            "moments": moments.shape == (arms, _MOMENTS) and _small(moments) and (moments[:, :at.AGAINST] >= 0.0).all(),
             "counts": self.counts.shape == (arms, _COUNTS) and _counted(self.counts),
             "rounds": self.rounds.shape == (_ROUNDS,) and _counted(self.rounds),
-            "flow": self.flow.shape == (_FLOW,) and _small(self.flow) and 0.0 <= self.flow[LEVEL] <= 1.0,
+            "flow": self.flow.shape == (_FLOW,) and _small(self.flow) and 0.0 <= self.flow[at.LEVEL] <= 1.0,
             "compared": _counted(np.array(self.compared)),
             "batch": _counted(self.batch) and (self.batch <= self.batches).all(),
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
@@ -287,7 +277,7 @@ class Sums:
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all()
-            and (at >= 0).all() and (at <= self.counts[:, SEEN].sum()).all(),
+            and (when >= 0).all() and (when <= self.counts[:, at.SEEN].sum()).all(),
         }.items():  # fmt: skip
             if not holds:
                 raise ValueError(f"{name} cannot be")

@@ -11,20 +11,8 @@ import numpy as np
 from ..base.arrays import Floats, Ints, Words
 from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, share_of, whole_number
 from ..errors import ParameterError, near_name
-from ..kernels.late import (
-    CONSTANT,
-    EXACT,
-    FLIP,
-    GEOMETRIC,
-    NOISE,
-    OWN_FLOATS,
-    OWN_INTS,
-    SCALE,
-    TOLD,
-    UNIFORM,
-    Late,
-    Rules,
-)
+from ..kernels import late
+from ..kernels.late import Late, Rules
 from ..kernels.random.stream import new_stream
 from ..learner.labels import Labels, checked_labels
 from ..policies import Policy
@@ -143,16 +131,16 @@ class Traffic:
 
     def rules(self) -> Rules:
         """The rules as numbers."""
-        law, low, span, tail = CONSTANT, 0, 1, -1.0
+        law, low, span, tail = late.CONSTANT, 0, 1, -1.0
         if isinstance(self.delay, int):
             low = self.delay
         elif self.delay[0] == "uniform":
-            law, low, span = UNIFORM, self.delay[1], self.delay[2] - self.delay[1] + 1
+            law, low, span = late.UNIFORM, self.delay[1], self.delay[2] - self.delay[1] + 1
         else:
-            law, tail = GEOMETRIC, _tail(self.delay[1])
+            law, tail = late.GEOMETRIC, _tail(self.delay[1])
         altered: tuple[Any, ...] = self.reported or ("exact",)
         how, first, second, *_ = (*altered, 0.0, 0.0)
-        report = {"exact": EXACT, "flip": FLIP, "noise": NOISE, "scale": SCALE}[how]
+        report = {"exact": late.EXACT, "flip": late.FLIP, "noise": late.NOISE, "scale": late.SCALE}[how]
         wanted = self.labels or Labels(first=0)
         label_share = 0.0 if self.labels is None else wanted.share
         told = self.judge is not None, label_share, wanted.first, self.label_delay, wanted.width
@@ -298,7 +286,7 @@ def room_for(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Room:
     """The room that pending decisions of a policy take."""
     scalars, floats, ints = kept_places(policy, arms)[:3].tolist()
     slots = traffic.slots(horizon)
-    return Room(slots, OWN_FLOATS + scalars + floats * arms, OWN_INTS + ints * arms)
+    return Room(slots, late.OWN_FLOATS + scalars + floats * arms, late.OWN_INTS + ints * arms)
 
 
 def pending_bytes(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> int:
@@ -332,7 +320,7 @@ def new_late(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Late:
     ints: Ints = np.zeros((room.slots, room.ints), np.int64)
     judge: Floats = np.broadcast_to(traffic.judge or (0.0, 1.0), (arms, 2)).copy()
     places, key = kept_places(policy, arms), np.zeros(2, np.uint64)
-    return Late(traffic.rules(), places, floats, ints, key, judge, np.zeros(TOLD))
+    return Late(traffic.rules(), places, floats, ints, key, judge, np.zeros(late.TOLD))
 
 
 LOSS_NOISE, DRAWS, KEY = range(3)  # the children of a run's seed; the last is for these rules
