@@ -118,8 +118,7 @@ def look(sums: Sums) -> None:
 
 
 def _risks(evidence: Floats) -> Floats:
-    risks: Floats = np.exp(-np.maximum(evidence, 0.0))
-    return risks
+    return np.asarray(np.exp(-np.maximum(evidence, 0.0)))
 
 
 def _against_lowest(sums: Sums, live: Ints) -> tuple[int, Floats]:

@@ -107,8 +107,7 @@ def ridge(
             for some in _chunks(block):
                 # The fit is about the mean that it knew, and the level may know later losses: it wins in time.
                 predicted[some] = level[some] + design.matrix(some, means, spreads) @ found
-    clipped: Floats = np.clip(predicted, 0.0, 1.0)
-    return clipped
+    return np.asarray(np.clip(predicted, 0.0, 1.0))
 
 
 def _blocks(count: int) -> list[tuple[int, int]]:
@@ -130,5 +129,4 @@ def _fit(design: Design, rows: Ints, rest: Floats, means: Floats, spreads: Float
         columns = design.matrix(some, means, spreads)
         gram += columns.T @ columns
         sums += columns.T @ rest[start : start + len(some)]
-    solved = np.linalg.solve(gram, sums)
-    return np.asarray(solved, np.float64)
+    return np.asarray(np.linalg.solve(gram, sums), np.float64)

@@ -161,8 +161,9 @@ class Sequences:
             ...
         decoupled.errors.LossError: loss = 7.0: must lie in [0, 1]; scale losses to [0, 1] first
         """
-        if not (type(loss) is float and 0.0 <= loss <= 1.0):
-            loss = _checked_loss(loss)
+        number = as_float(loss)
+        if number is None or not 0.0 <= number <= 1.0:
+            raise LossError.of("loss", loss, "must lie in [0, 1]", "scale losses to [0, 1] first")
         if weight is not None and not (type(weight) is float and 0.0 < weight < MOST_WEIGHT):
             weight = number_in("weight", weight, 0.0, MOST_WEIGHT, "give 1 / propensity, or None")
         explore = self._place("explore", explore)
@@ -172,7 +173,7 @@ class Sequences:
             rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
             raise ArmError.of("available", available, rule, "leave it out for all arms")
         chances = None if law is None else self._checked_law(explore, law)
-        self.add(Observation(explore, weight, loss, exploit, available, chances, rho))
+        self.add(Observation(explore, weight, number, exploit, available, chances, rho))
 
     def add(self, seen: Observation) -> None:
         """Add an observation without the checks of `update`. It is summed when you ask for something.
@@ -461,13 +462,6 @@ def anew(sequences: Sequences, drift: bool) -> Sequences:
     for arm in np.flatnonzero(old.retired).tolist():
         new.retire(arm)
     return new
-
-
-def _checked_loss(loss: object) -> float:
-    number = as_float(loss)
-    if number is None or not 0.0 <= number <= 1.0:
-        raise LossError.of("loss", loss, "must lie in [0, 1]", "scale losses to [0, 1] first")
-    return number
 
 
 # Observations, added to the sums in their order

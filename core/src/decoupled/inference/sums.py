@@ -240,7 +240,8 @@ class Sums:
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
-        packed = {name: _pack(getattr(self, name)) for name in _ARRAYS}
+        flat = {name: getattr(self, name).ravel() for name in _ARRAYS}
+        packed = {name: (pack_floats if name in _FLOATS else pack_ints)(flat[name]) for name in _ARRAYS}
         plain = {name: getattr(self, name) for name in _PLAIN}
         settled = [[*pair, *shown] for pair, shown in self.settled.items()]
         return {**plain, **packed, "pairs": self.pairs.to_dict(), "settled": settled}
@@ -331,8 +332,7 @@ def most_segments(arms: int) -> int:
 
 def _in_batches(batches: Ints, counts: Ints) -> Floats:
     whole = np.array([share_of_batch(batch) for batch in range(len(counts))])
-    shares: Floats = whole[batches] / np.maximum(counts[batches], 1)
-    return shares
+    return np.asarray(whole[batches] / np.maximum(counts[batches], 1))
 
 
 def _small(values: Floats) -> bool:
@@ -347,15 +347,12 @@ def _counted(values: Ints) -> bool:
 _PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look", "left_out", "width")
 _OPTIONAL = ("left_out", "width")  # what older states do not have
 _ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
+_FLOATS = ("moments", "flow")
 _WIDTHS = {"moments": _MOMENTS, "counts": _COUNTS}
 
 
-def _pack(values: Any) -> str:
-    return (pack_floats if values.dtype == np.float64 else pack_ints)(values.ravel())
-
-
 def _unpack(text: str, name: str) -> Any:
-    values = unpack_floats(text) if name in ("moments", "flow") else unpack_ints(text)
+    values = unpack_floats(text) if name in _FLOATS else unpack_ints(text)
     if name in _WIDTHS:
         return values.reshape(-1, _WIDTHS[name])
     return values.astype(np.bool_) if name == "retired" else values

@@ -96,7 +96,7 @@ class NativeFunction:
                     raise UnsuitedError(f"{self.__name__}: takes {wanted}")
                 if not value.flags.c_contiguous or not value.flags.aligned:
                     raise UnsuitedError(f"{self.__name__}: takes arrays that are contiguous")
-                block.ints[at] = _address(value)
+                block.ints[at] = value.__array_interface__["data"][0]
                 block.ints[at + 1 : at + 1 + lengths] = value.shape
             elif not isinstance(value, NUMBERS[kind]):
                 raise UnsuitedError(f"{self.__name__}: takes {kind}, not {type(value).__name__}")
@@ -176,11 +176,6 @@ def bound_entries(
 def _own_address(array: Any) -> int:
     # For writable arrays only; four times as fast as the general way.
     return addressof(c_char.from_buffer(array)) if array.size else 0
-
-
-def _address(array: Any) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 def _failed(name: str) -> Exception:
