@@ -93,11 +93,7 @@ def styles(labels: Sequence[str]) -> list[int]:
 
 
 class Panel(NamedTuple):
-    """One pair of axes.
-
-    >>> Panel("two arms", (Series("FTPL", np.arange(3.0), np.arange(3.0)),)).y_label
-    'regret'
-    """
+    """One pair of axes; `draw` has an example."""
 
     title: str
     series: tuple[Series, ...]
@@ -108,12 +104,7 @@ class Panel(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One figure: panels in rows of `columns`, with a name for its files and a caption.
-
-    >>> curve = Series("FTPL", np.array([1.0]), np.array([0.5]))
-    >>> Picture("regret", "Regret", "", (Panel("two arms", (curve,)),)).columns
-    1
-    """
+    """One figure: panels in rows of `columns`, with a name for its files and a caption; `draw` has an example."""
 
     name: str
     title: str
