@@ -402,7 +402,7 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
         ({"missing": 1.0}, "missing = 1.0: must be a finite number from 0 on and below 1"),
         ({"slice": 0.0}, "slice = 0.0: must be a number above 0 and at most 1"),
         ({"slice": 1.5}, "slice = 1.5: must be a number above 0 and at most 1"),
-        ({"reported": ("flip", 1.5)}, "reported[1] = 1.5: must be a probability"),
+        ({"reported": ("flip", 1.5)}, "reported[1] = 1.5: must be a number from 0 to 1"),
         ({"reported": ("noise", -1.0)}, "reported[1] = -1.0: must be a finite number above 0"),
         ({"reported": ("scale", 1.0, 0.5)}, "must map losses in [0, 1] to [0, 1]"),
         ({"reported": "flip"}, "reported = 'flip': must be"),

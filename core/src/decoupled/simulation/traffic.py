@@ -196,7 +196,7 @@ def _checked_report(reported: Any) -> Reported:
     if how == "noise":
         return how, number_in("reported[1]", numbers[0], 0.0, 1e6, "give a standard deviation")
     if how == "flip":
-        return how, share_of("reported[1]", numbers[0], "it is a probability; try 0.1")
+        return how, share_of("reported[1]", numbers[0], "give a probability, such as 0.1")
     factor, shift = (as_float(each) for each in numbers)
     if factor is None or shift is None or not (0.0 <= shift <= 1.0 and 0.0 <= factor + shift <= 1.0):
         rule = "must map losses in [0, 1] to [0, 1]: shift and factor + shift are both in [0, 1]"
