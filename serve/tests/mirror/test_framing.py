@@ -5,30 +5,22 @@ import base64
 import json
 import threading
 from contextlib import suppress
-from typing import Any
 
 import h11
 import pytest
 
 from decoupled_serve.mirror.arm_connection import Pool
 from decoupled_serve.mirror.bodies import Content
-from support.mirrors.running import Fixed, RunningMirror, Start, connected
+from support.http_service import until_closed
+from support.mirrors.running import Fixed, RunningMirror, Start, connected, exchanged
 
 ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 
 
 def asked(running: RunningMirror, request: bytes) -> tuple[bytes, bytes]:
     """The head and the body of the answer to a request that asks for the end of the connection."""
-    with connected(running.url) as connection:
-        connection.sendall(request)
-        head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
+    head, _, body = exchanged(running.url, request).partition(b"\r\n\r\n")
     return head, body
-
-
-def arrived(answer: tuple[bytes, bytes]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What an arm says it got, and its headers."""
-    got: dict[str, Any] = json.loads(answer[1])
-    return got, dict(got["headers"])
 
 
 def raw(answer: bytes) -> str:
@@ -61,7 +53,7 @@ def test_an_answer_without_a_body_leaves_the_connection_as_it_was(start: Start) 
             assert head.startswith(answer[:12])
             assert head.endswith(b"\r\n\r\n")
         connection.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        following = b"".join(iter(lambda: connection.recv(65536), b""))
+        following = until_closed(connection)
         status = running.settled()
     assert following.startswith(b"HTTP/1.1 200")
     assert following.endswith(b"stable")

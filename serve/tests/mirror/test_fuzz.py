@@ -4,14 +4,13 @@ import base64
 import random
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import h11
 import pytest
 
-from support.mirrors.running import Start, UpstreamProcess, connected, upstreams
+from support.mirrors.running import Start, UpstreamProcess, connected, exchanged, upstreams
 
 Headers = list[tuple[str, str]]
 LINES = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\nheaders = { X-Mirrored = "1" }\n'
@@ -241,7 +240,7 @@ def test_requests_that_are_not_well_formed(start: Start, direct: UpstreamProcess
         for number, broken in enumerate(BROKEN):
             after = f"GET /after?{number} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode()
             wire = f"POST /echo?{number} HTTP/1.1\r\nHost: a\r\n".encode() + broken + after
-            expected, answer = (everything(url, wire) for url in (direct.url, running.url))
+            expected, answer = (exchanged(url, wire) for url in (direct.url, running.url))
             if answer[9:12] == b"400":
                 refused.add(number)
             else:
@@ -256,14 +255,3 @@ def test_requests_that_are_not_well_formed(start: Start, direct: UpstreamProcess
     assert through == [each for each in without if int(each[1].partition("?")[2]) not in refused]
     passed = [broken for number, broken in enumerate(BROKEN) if number not in refused]
     assert [broken.partition(b":")[0] for broken in passed] == [b"Transfer-Encoding", b"Upgrade", b"\r\n"]
-
-
-def everything(url: str, wire: bytes) -> bytes:
-    """All that a server sends until it closes the connection."""
-    content = b""
-    with connected(url) as connection:
-        connection.sendall(wire)
-        with suppress(ConnectionResetError):  # the rest of the request was not read
-            while part := connection.recv(65536):
-                content += part
-    return content

@@ -10,6 +10,7 @@ from types import FrameType
 
 import pytest
 
+from support.http_service import until_closed
 from support.mirrors.running import Start, connected
 from support.waiting import wait_for
 
@@ -52,7 +53,7 @@ def test_a_client_that_reads_nothing_for_long_is_cut_off(start: Start) -> None:
 def test_a_client_that_sends_nothing_for_long_is_told(start: Start) -> None:
     with start(f"client_timeout = 0.2\n{ALL}") as running, connected(running.url) as client:
         client.sendall(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
-        answer = b"".join(iter(lambda: client.recv(65536), b""))
+        answer = until_closed(client)
         status = running.settled()
     assert answer.startswith(b"HTTP/1.1 408")
     assert status["served"] == {"stable": {"client too slow": 1}}

@@ -1,10 +1,8 @@
 """Labels of a mirror: what is kept for people, what is sent to others, and what must never be."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -17,6 +15,8 @@ from decoupled_serve.mirror.backend import Remote
 from decoupled_serve.mirror.config_file import doubts, explained
 from decoupled_serve.service.api.pairs import Kept
 from decoupled_serve.service.service import DecisionService, open_service
+from support.dropping import Answer as Said
+from support.dropping import answering
 from support.http_service import served
 from support.mirrors.running import RunningMirror, Start, mirror
 
@@ -156,24 +156,13 @@ def test_a_function_redacts_and_a_function_labels(start: Start) -> None:
 
 
 def test_an_address_gets_only_what_wants_a_label_and_says_it_now_or_later(start: Start) -> None:
-    got: list[dict[str, Any]] = []
+    def respond() -> Said:
+        return (200, {}, {"loss": 1.0}) if len(asked_of) % 2 == 0 else (202, {}, b"")
 
-    class Labels(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            now = len(got) % 2 == 0
-            self.send_response(200 if now else 202)
-            self.end_headers()
-            self.wfile.write(b'{"loss": 1.0}' if now else b"")
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Labels) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with embedded(start, f'{LABELS}to = "http://127.0.0.1:{server.server_port}"\n') as running:
+    with answering(respond) as (url, asked_of):
+        with embedded(start, f'{LABELS}to = "{url}"\n') as running:
             status = asked(running, 20)
-        server.shutdown()
+        got = [each.body for each in asked_of]
     service = open_service(start.store)
     made = {each.id: each for each in decisions(service)}
     later = [each["decision"] for each in got[::2]]

@@ -25,6 +25,7 @@ from decoupled_serve.mirror.news import Known
 from decoupled_serve.mirror.server import serve
 from decoupled_serve.service.http.server import listening
 from decoupled_serve.service.service import open_service
+from support.http_service import until_closed
 from support.waiting import wait_for
 
 UPSTREAM = Path(__file__).parent / "upstream.py"
@@ -52,6 +53,13 @@ def connected(url: str, *, window: int | None = None) -> socket.socket:
     connection.settimeout(PATIENCE)
     connection.connect(("127.0.0.1", int(url.rpartition(":")[2])))
     return connection
+
+
+def exchanged(url: str, sent: bytes) -> bytes:
+    """All that a server says to these bytes until it closes the connection."""
+    with connected(url) as connection:
+        connection.sendall(sent)
+        return until_closed(connection)
 
 
 @dataclass
