@@ -27,12 +27,6 @@ def lookup(path: str) -> object:
     return found
 
 
-def test_public_names_have_an_example() -> None:
-    assert [
-        name for name in NAMES + ENVIRONMENTS if ">>>" not in (inspect.getdoc(lookup(name)) or "")
-    ] == []
-
-
 DOORS = (
     "base",
     "cli",
@@ -58,7 +52,7 @@ def names_of(door: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_public_functions_and_classes_have_an_example(door: str) -> None:
+def test_public_names_have_an_example_and_a_place_in_the_reference(door: str) -> None:
     assert [
         name
         for name, each in names_of(door).items()
@@ -67,27 +61,23 @@ def test_public_functions_and_classes_have_an_example(door: str) -> None:
         and not each.__module__.startswith("decoupled.kernels.")  # `Functions` has their example
         and ">>>" not in (each.__doc__ or "")
     ] == []
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_every_public_name_has_a_place_in_the_reference(door: str) -> None:
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
     assert [name for name in names_of(door) if f".{name}\n" not in pages and f"`{name}`" not in pages] == []
 
 
-def test_every_public_name_can_be_had() -> None:
+def test_every_public_name_can_be_had_and_has_a_type_and_an_example() -> None:
     assert set(exports("decoupled")) < set(dir(dc))
     assert "__version__" in dir(dc)
     with pytest.raises(AttributeError, match="no_such_name"):
         dc.no_such_name  # type: ignore[attr-defined] # noqa: B018
-
-
-def test_names_have_types() -> None:
     # Mypy reads this as any user's code; where a name has no type it is Any, which is none of these.
     learner = assert_type(dc.FTPL().start(arms=2, seed=0), dc.Learner)
     assert_type(learner.decide(), dc.Decision)
     assert_type(dc.environments.Alternating(arms=2, gap=0.5).arms, int)
     assert_type(dc.Ladder(), dc.Ladder)
+    assert [
+        name for name in NAMES + ENVIRONMENTS if ">>>" not in (inspect.getdoc(lookup(name)) or "")
+    ] == []
 
 
 @pytest.mark.parametrize("package", ["decoupled", "decoupled.policies", "decoupled.environments"])
@@ -98,24 +88,18 @@ def test_everything_that_is_exported_can_be_imported_with_a_star(package: str) -
 
 
 @pytest.mark.parametrize("family", [dc.Policy, dc.environments.Environment])
-def test_every_class_of_a_list_is_defined_in_the_file_that_its_line_names(family: type[dc.Policy]) -> None:
+def test_every_class_is_on_its_list_and_defined_in_the_file_that_its_line_names(
+    family: type[dc.Policy],
+) -> None:
     known = family.known()
     assert {name: known[name].__module__ for name in family.homes} == family.homes
-
-
-@pytest.mark.parametrize("family", [dc.Policy, dc.environments.Environment])
-def test_every_class_is_on_the_list(family: type[dc.Policy]) -> None:
     package = family.__module__.rpartition(".")[0]
-    read_all(package)
+    for module in walk_packages(import_module(package).__path__, f"{package}."):
+        import_module(module.name)
     # Other tests, and examples in docstrings, may define policies of their own.
     ours = {name: cls for name, cls in family.known().items() if cls.__module__.startswith("decoupled.")}
     defined = {name for name, cls in ours.items() if hasattr(import_module(cls.__module__), name)}
     assert defined == family.homes.keys(), f"add a line to the __init__.pyi of {package}"
-
-
-def read_all(package: str) -> None:
-    for module in walk_packages(import_module(package).__path__, f"{package}."):
-        import_module(module.name)
 
 
 @pytest.mark.parametrize("name", dc.Policy.homes)

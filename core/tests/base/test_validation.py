@@ -81,6 +81,10 @@ def test_a_low_bound_below_zero_admits_no_truth_values() -> None:
     for value in (True, False, None):
         with pytest.raises(ParameterError):
             whole_number("n", value, -5, "")
+    assert near_name("gren", ["red", "green"]) == "did you mean 'green'?"
+    assert near_name("x", ["red", "green"]) == "known are 'red', 'green'"
+    some = ", ".join(f"'{number}'" for number in range(20))
+    assert near_name("zz", range(100)) == f"known are {some}, ..."
 
 
 # Words
@@ -104,10 +108,3 @@ def test_other_words_are_refused_with_a_hint(value: Any, hint: str) -> None:
 
 
 # Hints
-
-
-def test_a_near_name_is_suggested_and_otherwise_some_are_listed() -> None:
-    assert near_name("gren", ["red", "green"]) == "did you mean 'green'?"
-    assert near_name("x", ["red", "green"]) == "known are 'red', 'green'"
-    some = ", ".join(f"'{number}'" for number in range(20))
-    assert near_name("zz", range(100)) == f"known are {some}, ..."

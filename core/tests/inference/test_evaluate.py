@@ -48,7 +48,12 @@ def value(result: dc.Evaluation, name: str) -> Evaluated:
     return next(each for each in result.values if each.name == name)
 
 
-def test_estimates_are_those_of_their_definitions() -> None:
+def candidate(log: Any, policy: Any, **options: Any) -> Any:
+    """The value of a candidate, which there is."""
+    return dc.evaluate(log, policy, **options).candidate
+
+
+def test_estimates_are_those_of_their_definitions_and_intervals_hold_the_truth() -> None:
     loss = np.array([row["loss"] for row in ROWS])
     weight = np.array([(row["explore"] == "b") / row["propensity"] for row in ROWS])
     model, total, count = [], 0.5, 1
@@ -63,17 +68,11 @@ def test_estimates_are_those_of_their_definitions() -> None:
     assert found.telling == np.count_nonzero(weight)
     same = np.array([(row["explore"] == row["exploit"]) / row["propensity"] for row in ROWS])
     assert value(RESULT, "what was served").importance_weighted == pytest.approx((same * loss).mean())
-
-
-def test_a_candidate_that_is_an_arm_has_the_value_of_the_arm() -> None:
     assert RESULT.candidate is not None
     arm = value(RESULT, "b")
     for name in ("importance_weighted", "self_normalised", "doubly_robust", "low", "high"):
         assert getattr(RESULT.candidate, name) == pytest.approx(getattr(arm, name))
     assert RESULT.candidate.name == "always b"
-
-
-def test_intervals_hold_the_truth_and_the_better_is_found() -> None:
     for name, mean in MEANS.items():
         assert value(RESULT, name).low <= mean <= value(RESULT, name).high
     apart = RESULT.candidate_minus_served
@@ -83,51 +82,33 @@ def test_intervals_hold_the_truth_and_the_better_is_found() -> None:
 
 def test_every_form_of_a_candidate_agrees() -> None:
     shares = {"a": 0.25, "b": 0.75, "c": 0.0}
-    forms: list[Any] = [
-        shares,
-        np.tile(list(shares.values()), (len(ROWS), 1)),
-        lambda row: shares,
-        lambda row: [0.25, 0.75, 0.0],
-    ]
-    found = [dc.evaluate(ROWS, policy=form).candidate for form in forms]
-    for each in found[1:]:
-        assert each is not None
-        assert found[0] is not None
-        assert (each.doubly_robust, each.low) == pytest.approx((found[0].doubly_robust, found[0].low))
+    rows = np.tile(list(shares.values()), (len(ROWS), 1))
+    first, *others = (
+        candidate(ROWS, form) for form in (shares, rows, lambda row: shares, lambda row: [0.25, 0.75, 0.0])
+    )
+    for each in others:
+        assert (each.doubly_robust, each.low) == pytest.approx((first.doubly_robust, first.low))
 
 
-def test_a_policy_is_replayed_with_what_it_could_know() -> None:
+def test_a_policy_is_replayed_with_what_it_could_know(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ROWS[:300]
-    found = dc.evaluate(rows, policy=dc.FTPL(), arms=list("abc"))
     learner, laws = dc.FTPL().start(list("abc"), seed=0), []
     for row in rows:
         laws.append(learner.exploitation_probabilities())
         learner.replay([(row["explore"], row["propensity"], row["loss"])])
-    slow = dc.evaluate(rows, policy=np.array(laws), arms=list("abc"))
-    assert found.candidate is not None
-    assert slow.candidate is not None
-    assert found.candidate.doubly_robust == pytest.approx(slow.candidate.doubly_robust)
     # Feedback that came after the last decision was known to none.
     late = [{**row, "settled_seq": 10_000 + n} for n, row in enumerate(rows)]
-    uniform = dc.evaluate(late, policy=dc.FTPL(), arms=list("abc")).candidate
-    third = dc.evaluate(late, policy=dict.fromkeys("abc", 1 / 3), arms=list("abc")).candidate
-    assert uniform is not None
-    assert third is not None
-    assert uniform.doubly_robust == pytest.approx(third.doubly_robust)
-
-
-def test_a_long_log_is_replayed_by_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = dc.evaluate(ROWS, policy=dc.FTPL()).candidate
-    monkeypatch.setattr("decoupled.inference.candidates.EXACT", 10)
-    drawn = dc.evaluate(ROWS, policy=dc.FTPL()).candidate
-    assert exact is not None
-    assert drawn is not None
-    assert drawn.low <= exact.doubly_robust <= drawn.high  # type: ignore[operator]
-    assert abs(drawn.doubly_robust - exact.doubly_robust) < 0.1  # type: ignore[operator]
+    for log, law in ((rows, np.array(laws)), (late, dict.fromkeys("abc", 1 / 3))):
+        found, slow = (candidate(log, policy, arms=list("abc")) for policy in (dc.FTPL(), law))
+        assert found.doubly_robust == pytest.approx(slow.doubly_robust)
+    exact = candidate(ROWS, dc.FTPL())
+    monkeypatch.setattr("decoupled.inference.candidates.EXACT", 10)  # longer logs are replayed by draws
+    drawn = candidate(ROWS, dc.FTPL())
+    assert drawn.low <= exact.doubly_robust <= drawn.high
+    assert abs(drawn.doubly_robust - exact.doubly_robust) < 0.1
 
 
 def test_every_form_of_a_log_agrees(tmp_path: Path) -> None:
-    import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -175,6 +156,12 @@ def test_rows_after_one_that_is_pending_wait() -> None:
     assert "1 decision without a loss is left out, assuming" in found.remarks[-1]
     assert found.remarks[-1].endswith("; 499 losses wait for that of an earlier decision")
     assert dc.evaluate(rows[1_499::-1]).values == found.values
+    rows = [{**row, "seq": place} for place, row in enumerate(ROWS[:900])]
+    rows[0] |= {"status": "pending", "loss": None}
+    with pytest.raises(dc.ParameterError, match=r"899 losses, which wait .* the status 'unobserved'"):
+        dc.evaluate(rows)
+    rows[0] |= {"status": "unobserved"}
+    assert dc.evaluate(rows).observed == 899
 
 
 def test_a_loss_that_was_declared_for_what_expires_counts() -> None:
@@ -216,21 +203,18 @@ def test_an_interval_that_is_empty_says_so(tmp_path: Path) -> None:
     assert not any("empty" in each for each in RESULT.remarks)
 
 
-def test_a_log_of_the_standard_game_has_what_was_served() -> None:
-    rows = logged(400, policy=dc.CoupledExp3())
-    found = dc.evaluate(rows)
-    assert found.served is not None
-    assert found.served.doubly_robust == pytest.approx(np.mean([row["loss"] for row in rows]))
-    assert found.served.telling == 400
-
-
-def test_losses_are_shown_in_their_range() -> None:
+def test_losses_are_shown_in_their_range_and_the_standard_game_has_what_was_served() -> None:
     wide = [{**row, "loss": 100 + 200 * row["loss"]} for row in ROWS]
     found = dc.evaluate(wide, policy="b", loss_range=(100, 300))
     assert value(found, "b").low == pytest.approx(100 + 200 * value(RESULT, "b").low)
     assert found.candidate_minus_served is not None
     assert RESULT.candidate_minus_served is not None
     assert found.candidate_minus_served.low == pytest.approx(200 * RESULT.candidate_minus_served.low)
+    rows = logged(400, policy=dc.CoupledExp3())
+    found = dc.evaluate(rows)
+    assert found.served is not None
+    assert found.served.doubly_robust == pytest.approx(np.mean([row["loss"] for row in rows]))
+    assert found.served.telling == 400
 
 
 def test_without_drift_intervals_are_narrower_and_need_no_propensities() -> None:
@@ -243,26 +227,14 @@ def test_without_drift_intervals_are_narrower_and_need_no_propensities() -> None
         assert one.doubly_robust is None
 
 
-def test_an_arm_that_came_later_is_remarked() -> None:
+def test_arms_that_came_later_or_were_never_explored_are_remarked() -> None:
     rows = [{"explore": "ab"[n % 2], "propensity": 0.5, "loss": 0.5} for n in range(1_000)]
     rows += [{"explore": "abc"[n % 3], "propensity": 1 / 3, "loss": 0.5} for n in range(999)]
     assert any("the weights of 'c' average 0.50 instead of 1" in each for each in dc.evaluate(rows).remarks)
     assert not any("average" in each for each in RESULT.remarks)
-
-
-def test_an_arm_that_was_never_explored_has_no_value() -> None:
     found = dc.evaluate(ROWS, arms=["a", "b", "c", "d"])
     assert value(found, "d") == Evaluated("d", 0, None, None, None, 0.0, 1.0)
     assert found.remarks == ("'d' was never explored, so nothing can be told about it",)
-
-
-def test_a_log_that_waits_for_its_first_decision_says_so() -> None:
-    rows = [{**row, "seq": place} for place, row in enumerate(ROWS[:900])]
-    rows[0] |= {"status": "pending", "loss": None}
-    with pytest.raises(dc.ParameterError, match=r"899 losses, which wait .* the status 'unobserved'"):
-        dc.evaluate(rows)
-    rows[0] |= {"status": "unobserved"}
-    assert dc.evaluate(rows).observed == 899
 
 
 # Tags and predictions
@@ -305,7 +277,7 @@ def test_predictions_make_the_estimate_less_noisy_and_never_biased() -> None:
         assert np.all(known.std(axis=0) < 0.9 * plain.std(axis=0)), "less noisy"
 
 
-def test_a_perfect_prediction_leaves_no_noise() -> None:
+def test_a_perfect_prediction_leaves_no_noise_and_a_missing_one_changes_nothing() -> None:
     log = [
         {"explore": arm, "propensity": p, "loss": LEVELS[arm], "baseline": LEVELS}
         for arm, p in [("a", 0.9), ("b", 0.1), ("a", 0.5), ("a", 0.9)]
@@ -313,9 +285,6 @@ def test_a_perfect_prediction_leaves_no_noise() -> None:
     assert robust(log) == pytest.approx([0.2, 0.7], abs=1e-12)
     intervals = [(each.low, each.high) for each in dc.evaluate(log).arms]
     assert intervals == [(each.low, each.high) for each in dc.evaluate(without(log)).arms]
-
-
-def test_some_arms_may_have_no_prediction_and_others_may_be_unknown() -> None:
     log = predicted_rows(50, 1)
     partly = [{**row, "baseline": {"a": 0.5, "gone": 0.9} if n % 2 else ""} for n, row in enumerate(log)]
     only_b = dc.evaluate(partly).arms[1]

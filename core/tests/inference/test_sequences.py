@@ -28,6 +28,11 @@ def observations(count: int, arms: int, seed: int = 0) -> list[dict[str, Any]]:
     return rounds
 
 
+def columns(rounds: list[dict[str, Any]]) -> Any:
+    """The explored arms, weights, losses and exploited arms, as arrays."""
+    return (np.array([each[name] for each in rounds]) for name in ("explore", "weight", "loss", "exploit"))
+
+
 def fed(rounds: list[dict[str, Any]], arms: int, **options: Any) -> Sequences:
     sequences = Sequences(arms, RISK, **options)
     for each in rounds:
@@ -66,14 +71,11 @@ def test_the_bound_of_a_mean_is_the_one_of_its_definition(scale: float) -> None:
     assert found == pytest.approx(slow_lower(numbers, 0.01, 0.0, GUESSES), abs=1e-7)
 
 
-def test_the_bound_of_a_difference_is_the_one_of_its_definition() -> None:
+def test_bounds_of_a_difference_and_of_arrays_are_those_of_their_definitions() -> None:
     rng = np.random.default_rng(2)
     numbers = 1.5 * rng.random(500) - 0.5
     found = lower_difference(500, numbers.sum(), (numbers**2).sum(), 0.01)
     assert found == pytest.approx(slow_lower(numbers, 0.01, -1.0, [0.0]), abs=1e-7)
-
-
-def test_bounds_of_arrays_are_those_of_their_entries() -> None:
     counts, totals = np.array([0, 10, 1000]), np.array([0.0, 4.0, 400.0])
     together = lower_mean(counts, totals, totals, 0.01)
     assert together.tolist() == [
@@ -81,15 +83,13 @@ def test_bounds_of_arrays_are_those_of_their_entries() -> None:
     ]
     assert lower_mean(0, 0.0, 0.0, 0.01) == 0.0
     assert lower_difference(0, 0.0, 0.0, 0.01) == -1.0
+    assert 0.999 < sum(share_of_batch(batch) for batch in range(1000)) < 1.0
 
 
 def test_arms_and_their_comparison_with_what_was_exploited_come_from_weighted_losses() -> None:
     rounds = observations(300, 3)
     sequences = fed(rounds, 3)
-    explore = np.array([each["explore"] for each in rounds])
-    weight = np.array([each["weight"] for each in rounds])
-    loss = np.array([each["loss"] for each in rounds])
-    exploit = np.array([each["exploit"] for each in rounds])
+    explore, weight, loss, exploit = columns(rounds)
 
     def losses(arm: int) -> Any:
         return (explore == arm) * weight * loss
@@ -121,12 +121,10 @@ def test_arms_and_their_comparison_with_what_was_exploited_come_from_weighted_lo
     assert beside.high == pytest.approx(-low_difference(below, 0.9 / 6))
 
 
-def test_in_the_standard_game_what_was_exploited_is_seen() -> None:
+def test_in_the_standard_game_what_was_exploited_is_seen_also_without_propensities() -> None:
     rounds = [{**each, "exploit": each["explore"]} for each in observations(300, 3)]
     sequences = fed(rounds, 3, coupled=True)
-    explore = np.array([each["explore"] for each in rounds])
-    weight = np.array([each["weight"] for each in rounds])
-    loss = np.array([each["loss"] for each in rounds])
+    explore, weight, loss, _ = columns(rounds)
     assert sequences.served().low == pytest.approx(
         float(lower_mean(300, loss.sum(), (loss**2).sum(), RISK * 0.9 / 8))
     )
@@ -134,6 +132,11 @@ def test_in_the_standard_game_what_was_exploited_is_seen() -> None:
     assert sequences.against_served(1).low == pytest.approx(
         float(lower_difference(300, above.sum(), (above**2).sum(), RISK * 0.9 / 6))
     )
+    sequences = Sequences(2, coupled=True)
+    for _ in range(1000):
+        sequences.update(explore=0, weight=None, loss=0.9, exploit=0)
+    assert 0.8 < sequences.served().low < 0.9 < sequences.served().high
+    assert sequences.arm(0) == Interval(0.5, 0.0, 1.0)
 
 
 def test_without_drift_the_losses_seen_of_an_arm_are_all_that_counts() -> None:
@@ -161,16 +164,13 @@ def test_rounds_that_could_not_explore_every_arm_count_for_those_they_could() ->
     assert sequences.arm(2) == fed(rounds, 3).arm(2)
 
 
-def test_a_weight_of_one_tells_nothing_about_arms_that_had_no_chance() -> None:
+def test_arms_that_had_no_chance_to_be_explored_tell_nothing() -> None:
     sequences = Sequences(2)
     for _ in range(1000):
         sequences.update(explore=0, weight=1.0, loss=0.9, exploit=0)
     assert sequences.arm(1) == Interval(0.5, 0.0, 1.0)
     assert sequences.difference(1, 0)[1:] == (-1.0, 1.0)
     assert sequences.arm(0).low > 0.8
-
-
-def test_an_exploited_arm_that_had_no_chance_to_be_explored_tells_nothing() -> None:
     sequences = Sequences(2)
     for _ in range(1000):
         sequences.update(explore=0, weight=1.0, loss=0.9, exploit=1)
@@ -183,14 +183,6 @@ def test_without_an_exploited_arm_nothing_is_known_of_what_was_exploited(drift: 
     sequences = fed(rounds, 2, drift=drift)
     assert sequences.served() == Interval(0.5, 0.0, 1.0)
     assert sequences.against_served(0) == Interval(0.0, -1.0, 1.0)
-
-
-def test_in_the_standard_game_no_propensity_is_needed_for_what_was_exploited() -> None:
-    sequences = Sequences(2, coupled=True)
-    for _ in range(1000):
-        sequences.update(explore=0, weight=None, loss=0.9, exploit=0)
-    assert 0.8 < sequences.served().low < 0.9 < sequences.served().high
-    assert sequences.arm(0) == Interval(0.5, 0.0, 1.0)
 
 
 def test_a_new_arm_begins_one_comparison_anew_and_leaves_what_is_known() -> None:
@@ -214,17 +206,10 @@ def test_a_retired_arm_does_not_change_what_is_known_of_the_others() -> None:
     assert sequences.live == [0, 1, 2]
     assert sequences.arms() == whole.arms()
     assert sequences.difference(0, 1) == whole.difference(0, 1)
-
-
-def test_a_round_that_could_explore_every_arm_left_is_comparable() -> None:
     sequences = Sequences(3)
     sequences.retire(2)
     sequences.update(explore=0, weight=2.0, loss=0.5, available=[0, 1])
     assert sequences.sums.rounds[ROUNDS] == 1
-
-
-def test_shares_never_add_up_to_more_than_the_risk() -> None:
-    assert 0.999 < sum(share_of_batch(batch) for batch in range(1000)) < 1.0
 
 
 @pytest.mark.parametrize("drift", [True, False])

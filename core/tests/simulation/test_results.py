@@ -48,7 +48,7 @@ def test_moments_do_not_depend_on_how_runs_arrive(runs: int, pieces: list[int], 
         assert np.allclose(whole.standard_deviation, curves.std(axis=0, ddof=1), rtol=1e-10)
 
 
-def test_data_is_labelled(results: dc.Results) -> None:
+def test_data_is_labelled_and_curves_may_be_left_out(results: dc.Results) -> None:
     data = results.data
     assert data.regret.dims == ("policy", "run", "round")
     assert data.regret.shape == (2, 120, 100)
@@ -56,6 +56,11 @@ def test_data_is_labelled(results: dc.Results) -> None:
     assert np.allclose(data.regret.mean("run"), data.regret_mean)
     assert np.allclose(data.regret.std("run", ddof=1), data.regret_std)
     assert (data.plays.sum("arm") == 500 * 120).all()
+    lean = dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 500, 120, seed=0, curves="moments")
+    assert "regret" not in lean.data
+    assert np.array_equal(lean.data.regret_std, results.data.regret_std)
+    with pytest.raises(dc.ParameterError, match="did you mean 'FTPL'"):
+        results.final_regret("FTLP")
 
 
 def test_summary_is_right(results: dc.Results) -> None:
@@ -72,9 +77,6 @@ def test_summary_is_right(results: dc.Results) -> None:
     assert np.allclose([line["difference_low"], line["difference_high"]], [ends.low, ends.high])
     assert table.loc["Exp3", "p_value"] == 1.0
     assert "90%" in table.attrs["interval"]
-
-
-def test_the_same_difference_in_every_run_is_no_chance() -> None:
     assert paired(np.full(3, 2.0), 0.95) == {
         "difference": 2.0,
         "difference_low": 2.0,
@@ -83,18 +85,21 @@ def test_the_same_difference_in_every_run_is_no_chance() -> None:
     }
 
 
-def test_unknown_policies_are_refused(results: dc.Results) -> None:
-    with pytest.raises(dc.ParameterError, match="did you mean 'FTPL'"):
-        results.final_regret("FTLP")
-
-
-def test_saving_gives_the_same_bytes(results: dc.Results, tmp_path: Path) -> None:
+def test_saving_gives_the_same_bytes_in_an_ordinary_file(results: dc.Results, tmp_path: Path) -> None:
     for name in ("a.nc", "b.nc"):
         results.save(tmp_path / name)
     assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
     again = dc.Results.load(tmp_path / "a.nc")
     assert again.data.identical(results.data)
     assert again.specification == results.specification
+    (tmp_path / "plain").write_text("")
+    results.save(tmp_path / "results.nc")
+    assert (tmp_path / "results.nc").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "text.nc").write_text("plain text")
+    with pytest.raises(dc.StorageError, match="not a results file"):
+        dc.Results.load(tmp_path / "text.nc")
+    with pytest.raises(FileNotFoundError):
+        dc.Results.load(tmp_path / "missing.nc")
 
 
 @pytest.mark.parametrize("curves", ["runs", "moments"])
@@ -117,26 +122,6 @@ def test_changes_of_the_data_set_are_kept(tmp_path: Path) -> None:
     again = dc.Results.load(tmp_path / "results.nc")
     assert again.data.attrs["note"] == "by hand"
     assert results.final_regret("FTPL")[1] == again.final_regret("FTPL")[1] == 3.5
-
-
-def test_loading_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "text.nc").write_text("plain text")
-    with pytest.raises(dc.StorageError, match="not a results file"):
-        dc.Results.load(tmp_path / "text.nc")
-    with pytest.raises(FileNotFoundError):
-        dc.Results.load(tmp_path / "missing.nc")
-
-
-def test_curves_may_be_left_out(results: dc.Results) -> None:
-    lean = dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 500, 120, seed=0, curves="moments")
-    assert "regret" not in lean.data
-    assert np.array_equal(lean.data.regret_std, results.data.regret_std)
-
-
-def test_long_runs_fit() -> None:
-    # Memory grows with the checkpoints, not with the rounds: T numbers per run would be 40 MB here.
-    long = dc.simulate(dc.FollowTheLeader(), EASY, 100_000, 50, seed=0)
-    assert long.data.nbytes < 200_000
 
 
 @pytest.mark.parametrize(
@@ -199,16 +184,13 @@ def test_negative_regret_is_drawn() -> None:
     assert results.plot().axes[0].get_ylim()[0] < lowest
 
 
-def test_one_run_is_enough(tmp_path: Path) -> None:
+def test_one_run_is_enough_and_long_runs_fit(tmp_path: Path) -> None:
     single = dc.simulate(dc.FTPL(), EASY, 10, 1, seed=0, checkpoints=1)
     assert np.isnan(single.summary()["standard_error"]["FTPL"])
     single.plot(tmp_path / "one.png", log=True)
-
-
-def test_files_have_the_permissions_of_new_files(results: dc.Results, tmp_path: Path) -> None:
-    (tmp_path / "plain").write_text("")
-    results.save(tmp_path / "results.nc")
-    assert (tmp_path / "results.nc").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    # Memory grows with the checkpoints, not with the rounds: T numbers per run would be 40 MB here.
+    long = dc.simulate(dc.FollowTheLeader(), EASY, 100_000, 50, seed=0)
+    assert long.data.nbytes < 200_000
 
 
 TWO_ARMS = dc.environments.Bernoulli([0.2, 0.7])
@@ -238,6 +220,10 @@ def test_bands(plotted: dc.Results) -> None:
         assert drawn_band(figure, 1) == pytest.approx(expected)
         assert told in figure.axes[0].get_ylabel()
     assert len(plotted.plot(band=None).axes[0].collections) == 0
+    lean = dc.simulate(dc.FTPL(), TWO_ARMS, 50, 5, seed=0, curves="moments")
+    with pytest.raises(dc.UnsupportedError, match=r'simulate with curves="runs"'):
+        lean.plot(band=(0.05, 0.95))
+    lean.plot(band="mean")
 
 
 def test_quantiles_on_request_also_after_saving(plotted: dc.Results, tmp_path: Path) -> None:
@@ -249,20 +235,13 @@ def test_quantiles_on_request_also_after_saving(plotted: dc.Results, tmp_path: P
         assert "10 % to 80 % of runs" in figure.axes[0].get_ylabel()
 
 
-def test_without_single_runs_there_are_no_quantiles() -> None:
-    lean = dc.simulate(dc.FTPL(), TWO_ARMS, 50, 5, seed=0, curves="moments")
-    with pytest.raises(dc.UnsupportedError, match=r'simulate with curves="runs"'):
-        lean.plot(band=(0.05, 0.95))
-    lean.plot(band="mean")
-
-
 @pytest.mark.parametrize("band", ["median", (0.9, 0.1), (0.5,), (0.1, 1.1), ("a", "b"), 3, (0.1, 0.5, 0.9)])
 def test_other_bands_are_refused(plotted: dc.Results, band: object) -> None:
     with pytest.raises(dc.ParameterError, match=r'^band = .*give "mean", "std"'):
         plotted.plot(band=band)  # type: ignore[arg-type]
 
 
-def test_a_figure_of_ones_own(plotted: dc.Results, tmp_path: Path) -> None:
+def test_a_figure_of_ones_own_and_names_of_ones_own(plotted: dc.Results, tmp_path: Path) -> None:
     figure = Figure()
     left, right = figure.subplots(1, 2)
     left.set_title("mine")
@@ -272,19 +251,16 @@ def test_a_figure_of_ones_own(plotted: dc.Results, tmp_path: Path) -> None:
     assert (left.get_xscale(), right.get_xscale()) == ("linear", "log")
     assert [len(axes.get_lines()) for axes in (left, right)] == [2, 2]
     assert (tmp_path / "both.png").stat().st_size > 1_000
+    assert legend(plotted.plot()) == ["Ladder", "FTPL"]
+    assert legend(plotted.plot(labels={dc.FTPL(): "theirs"})) == ["Ladder", "theirs"]
+    assert legend(plotted.plot(labels={"FTPL": "theirs"})) == ["Ladder", "theirs"]
+    assert legend(plotted.plot(labels=["ours", "theirs"])) == ["ours", "theirs"]
 
 
 def legend(figure: Figure) -> list[str]:
     found = figure.axes[0].get_legend()
     assert found is not None
     return [text.get_text() for text in found.get_texts()]
-
-
-def test_names_by_policy_by_label_or_in_order(plotted: dc.Results) -> None:
-    assert legend(plotted.plot()) == ["Ladder", "FTPL"]
-    assert legend(plotted.plot(labels={dc.FTPL(): "theirs"})) == ["Ladder", "theirs"]
-    assert legend(plotted.plot(labels={"FTPL": "theirs"})) == ["Ladder", "theirs"]
-    assert legend(plotted.plot(labels=["ours", "theirs"])) == ["ours", "theirs"]
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,11 @@ def test_lists_sweep(tmp_path: Path) -> None:
     assert [policy.label for policy in plans[0].policies] == labels
     assert [plan.environment.arms for plan in plans] == [2, 3, 4, 8]
     assert plans[0].seed == 0
+    text = GOOD.replace("[[policy]]", "[[policy]]  # a comment").replace(
+        "c = [1.0, 2.0]", "c = [1.0, -2.0]"
+    )
+    with pytest.raises(dc.ParameterError, match=r"line 7: c = -2\.0"):
+        plans_of(text, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -158,32 +163,12 @@ def test_a_class_of_ones_own_is_found_by_its_module(
         plans_of(text.replace(f"{module}.", "nowhere."), tmp_path)
 
 
-def test_a_heading_may_have_a_comment(tmp_path: Path) -> None:
-    text = GOOD.replace("[[policy]]", "[[policy]]  # a comment").replace(
-        "c = [1.0, 2.0]", "c = [1.0, -2.0]"
-    )
-    with pytest.raises(dc.ParameterError, match=r"line 7: c = -2\.0"):
-        plans_of(text, tmp_path)
-
-
-def test_files_that_are_no_specification(tmp_path: Path) -> None:
-    (tmp_path / "latin.toml").write_bytes("runs = '\xe9'".encode("latin-1"))
-    with pytest.raises(dc.ParameterError, match="is not TOML"):
-        read_specification(tmp_path / "latin.toml")
-    done = CliRunner().invoke(app, ["simulate", str(tmp_path)])
-    assert done.exit_code == 1
-    assert "Traceback" not in done.output
-
-
-def test_the_example_runs(tmp_path: Path) -> None:
+def test_the_example_runs_and_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert len(list(tmp_path.glob("*/results.nc"))) == 3
     assert len(list(tmp_path.glob("*/regret.png"))) == 3
     assert "PunishLast(arms=8)" in done.output
-
-
-def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text(GOOD)
     done = CliRunner().invoke(app, ["simulate", str(path), "--dry-run", "--out", str(tmp_path / "out")])
@@ -191,3 +176,9 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     assert "Alternating(arms=8, gap=0.125, growth=1.6)" in done.output
     assert "In total about" in done.output
     assert not (tmp_path / "out").exists()
+    (tmp_path / "latin.toml").write_bytes("runs = '\xe9'".encode("latin-1"))
+    with pytest.raises(dc.ParameterError, match="is not TOML"):
+        read_specification(tmp_path / "latin.toml")
+    done = CliRunner().invoke(app, ["simulate", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "Traceback" not in done.output
