@@ -35,7 +35,7 @@ def waiting(queue: CommandQueue, number: int) -> threading.Thread:
     return thread
 
 
-def test_a_wait_ends_with_the_item_that_completes_it() -> None:
+def test_a_wait_ends_with_the_item_that_completes_it_the_time_or_the_queue() -> None:
     queue = CommandQueue(32)
     thread = waiting(queue, 3)
     for number in range(2):
@@ -46,9 +46,6 @@ def test_a_wait_ends_with_the_item_that_completes_it() -> None:
     thread.join(60)
     assert not thread.is_alive()
     assert numbers(queue.take(10)) == [0, 1, 2]
-
-
-def test_a_wait_ends_with_the_time_or_with_the_queue() -> None:
     queue = CommandQueue(32)
     queue.wait(1, 0.001)
     queue.put(item(0))
@@ -84,14 +81,11 @@ def test_many_threads_put_and_none_is_lost_or_taken_twice() -> None:
     assert queue._enough.locked(), "no call is left over"
 
 
-def test_an_item_that_must_be_alone_is_taken_alone() -> None:
+def test_in_which_order_items_are_taken() -> None:
     queue = CommandQueue(32)
     for number, alone in enumerate((False, False, True, True, False)):
         queue.put(item(number, alone))
     assert [numbers(queue.take(10)) for _ in range(4)] == [[0, 1], [2], [3], [4]]
-
-
-def test_lanes_with_as_much_take_turns_and_none_is_left_out() -> None:
     queue = CommandQueue(32)
     for number in range(300):
         queue.put(item(number, weight=10, lane=str(number % 100)))
@@ -99,9 +93,6 @@ def test_lanes_with_as_much_take_turns_and_none_is_left_out() -> None:
     for k in range(0, 30, 10):
         assert sorted(number % 100 for each in taken[k : k + 10] for number in each) == list(range(100))
     assert queue.take(100) == []
-
-
-def test_the_rest_of_an_item_comes_before_the_others_of_its_lane() -> None:
     queue = CommandQueue(32)
     for number in range(3):
         queue.put(item(number))
@@ -146,7 +137,7 @@ def deliver_later(*outcomes: tuple[Reply[int], int | None, BaseException | None]
     return thread
 
 
-def test_a_reply_reaches_threads_and_an_event_loop() -> None:
+def test_a_reply_or_its_error_reaches_threads_and_an_event_loop() -> None:
     reply: Reply[int] = Reply()
     found: list[int] = []
     threads = [threading.Thread(target=lambda: found.append(reply.result(60))) for _ in range(3)]
@@ -165,18 +156,15 @@ def test_a_reply_reaches_threads_and_an_event_loop() -> None:
     assert found == [7, 7, 7]
     assert reply.done()
     assert asyncio.run(value_of(reply)) == 7, "a reply that arrived before is still there"
-
-
-def test_a_reply_raises_its_error() -> None:
-    reply: Reply[int] = Reply()
+    failed: Reply[int] = Reply()
     with pytest.raises(TimeoutError):
-        reply.result(0.0)
-    deliver([(reply, None, NotFound("no such thing"))])
-    assert isinstance(reply.exception(), NotFound)
+        failed.result(0.0)
+    deliver([(failed, None, NotFound("no such thing"))])
+    assert isinstance(failed.exception(), NotFound)
     with pytest.raises(NotFound):
-        reply.result()
+        failed.result()
     with pytest.raises(NotFound):
-        asyncio.run(value_of(reply))
+        asyncio.run(value_of(failed))
 
 
 def test_a_client_that_is_gone_does_not_matter() -> None:

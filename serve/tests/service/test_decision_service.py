@@ -62,13 +62,24 @@ WRONG_SETTINGS = [
 ]
 
 
-def test_wrong_settings_are_refused(opened: Opened) -> None:
+def test_wrong_settings_and_requests_are_refused_and_change_nothing(opened: Opened) -> None:
     service = opened()
     for settings, message in WRONG_SETTINGS:
         with pytest.raises(Invalid, match=message):
             service.experiments.put("me", "one", settings).result()
     with pytest.raises(NotFound):
         service.experiments.get("me", "one").result()
+    service.experiments.put("me", "one", FTPL).result()
+    for wrong in WRONG_QUESTIONS:
+        with pytest.raises(Invalid):
+            service.decisions.decide("me", "one", **wrong).result()  # type: ignore[arg-type]
+    assert service.experiments.state("me", "one").result().decisions == 0
+    service.experiments.put("me", "standard", Settings({"name": "UCB1"}, ("a", "b"))).result()
+    for mode in ("exploit", "explore"):
+        with pytest.raises(Invalid, match="standard game"):
+            service.decisions.decide("me", "standard", mode=mode).result()
+    [made] = service.decisions.decide("me", "standard").result()
+    assert made.exploit == made.explore
 
 
 def test_an_experiment_has_at_most_10_000_arms(opened: Opened, service: Service) -> None:
@@ -95,16 +106,6 @@ def test_idempotency_keys_are_forgotten_after_a_time(opened: Opened, clock: Cloc
     clock.now += 1000.0
     service._commits.submit(service._housekeeping, alone=True).result()
     assert service.decisions.decide("me", "one", idempotency_key="k").result() != before
-
-
-def test_a_policy_of_the_standard_game_only_decides_both_arms(opened: Opened) -> None:
-    service = opened()
-    service.experiments.put("me", "one", Settings({"name": "UCB1"}, ("a", "b"))).result()
-    for mode in ("exploit", "explore"):
-        with pytest.raises(Invalid, match="standard game"):
-            service.decisions.decide("me", "one", mode=mode).result()
-    [made] = service.decisions.decide("me", "one").result()
-    assert made.exploit == made.explore
 
 
 def test_the_oldest_decisions_expire_beyond_max_pending(opened: Opened) -> None:
@@ -147,15 +148,6 @@ WRONG_QUESTIONS: list[dict[str, object]] = [
     {"available": "abc"}, {"available": [True]}, {"idempotency_key": ""}, {"idempotency_key": "x" * 256},
     {"idempotency_key": "\0"}, {"idempotency_key": "\ud800"},
 ]  # fmt: skip
-
-
-def test_invalid_requests_change_nothing(opened: Opened) -> None:
-    service = opened()
-    service.experiments.put("me", "one", FTPL).result()
-    for wrong in WRONG_QUESTIONS:
-        with pytest.raises(Invalid):
-            service.decisions.decide("me", "one", **wrong).result()  # type: ignore[arg-type]
-    assert service.experiments.state("me", "one").result().decisions == 0
 
 
 @both_stores

@@ -107,7 +107,7 @@ class Failing(SqliteStore):
             raise StoreError("the answer was lost")
 
 
-def test_a_commit_that_fails_acknowledges_nothing(file: str) -> None:
+def test_a_commit_that_fails_acknowledges_nothing_and_a_lost_answer_is_found_by_its_key(file: str) -> None:
     store = Failing(file, synchronous="OFF")
     service = DecisionService(store)
     twin = dc.FTPL().start(["a", "b", "c"], seed=7)
@@ -132,19 +132,12 @@ def test_a_commit_that_fails_acknowledges_nothing(file: str) -> None:
     assert (state.decisions, state.pending, state.applied) == (1, 1, 0)
     [second] = service.decisions.decide("me", "one", idempotency_key="k").result()
     assert (second.exploit, second.explore) == twin.decide()[2:4]
-    service.close()
-
-
-def test_a_commit_whose_answer_is_lost_is_found_by_its_key(file: str) -> None:
-    store = Failing(file, synchronous="OFF")
-    service = DecisionService(store)
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
-    store.failing = "after"
-    assert isinstance(service.decisions.decide("me", "one", idempotency_key="k").exception(), StoreError)
+    store.failing = "after"  # what was committed, and whose answer was lost, is found by its key
+    assert isinstance(service.decisions.decide("me", "one", idempotency_key="l").exception(), StoreError)
     store.failing = ""
-    [found] = service.decisions.decide("me", "one", idempotency_key="k").result()
-    assert found.id.endswith("-1")
-    assert service.experiments.state("me", "one").result().decisions == 1
+    [found] = service.decisions.decide("me", "one", idempotency_key="l").result()
+    assert found.id.endswith("-3")
+    assert service.experiments.state("me", "one").result().decisions == 3
     service.close()
 
 

@@ -46,15 +46,6 @@ def test_counts_are_of_what_this_process_did_and_never_fall(opened: Opened, cloc
     assert second.counters()["decisions"] == 2
 
 
-def test_what_was_not_committed_is_not_counted(opened: Opened) -> None:
-    service = opened()
-    create(service, "models")
-    service.decisions.decide("local", "models").result()
-    with full_disk(service), pytest.raises(StoreError, match="full"):
-        service.decisions.decide("local", "models").result()
-    assert service.counters()["decisions"] == 1
-
-
 def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(opened: Opened) -> None:
     service = opened()
     service.watch_experiments(2)
@@ -77,7 +68,7 @@ def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(ope
     assert service.counters()["decisions"] == 20
 
 
-def test_guardrails_and_budgets_are_counted(opened: Opened) -> None:
+def test_guardrails_and_budgets_are_counted_and_what_was_not_committed_is_not(opened: Opened) -> None:
     service = opened()
     service.watch_experiments(1)
     create(service, "models")
@@ -87,6 +78,10 @@ def test_guardrails_and_budgets_are_counted(opened: Opened) -> None:
     service.experiments.set_budget("local", "models", {"rate": (3, 3600)}).result()
     service.decisions.decide("local", "models", count=5).result()
     assert (counts(service, "models").guarded, counts(service, "models").limited) == (3, 2)
+    before = service.counters()["decisions"]
+    with full_disk(service), pytest.raises(StoreError, match="full"):
+        service.decisions.decide("local", "models").result()
+    assert service.counters()["decisions"] == before
 
 
 def test_each_transaction_is_observed_once_and_housekeeping_is_not(
