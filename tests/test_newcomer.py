@@ -44,17 +44,7 @@ def run(copy: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_the_guide_names_these_places() -> None:
-    text = GUIDE.read_text()
-    assert len(FILES) == 3
-    assert "## Adding a policy: three files and one line\n" in text
-    assert f"`{LIST}`: `{LINE}`" in text
-    assert f"`{FILES[2]}`" in text
-    assert f"`{FILES[3]}`" in text
-    assert not any((ROOT / file).exists() for file in FILES.values())
-
-
-def test_its_name_is_exported_listed_and_documented(copy: Path) -> None:
+def test_the_guide_names_these_places_and_a_new_name_is_exported_listed_and_documented(copy: Path) -> None:
     code = """
 import runpy, decoupled as dc
 from decoupled import policies
@@ -64,12 +54,19 @@ page = runpy.run_path("docs/tools/lists.py")["on_page_markdown"]("<!-- list: pol
 assert "::: decoupled.InverseGap" in page.splitlines(), page
 """
     run(copy, "-c", code)
+    text = GUIDE.read_text()
+    assert len(FILES) == 3
+    assert "## Adding a policy: three files and one line\n" in text
+    assert f"`{LIST}`: `{LINE}`" in text
+    assert f"`{FILES[2]}`" in text
+    assert f"`{FILES[3]}`" in text
+    assert not any((ROOT / file).exists() for file in FILES.values())
 
 
 @pytest.mark.slow
 def test_it_is_held_against_its_twin(copy: Path) -> None:
     wanted = (
-        "names_have_an_example or InverseGap and (under_contract or laws_are_the_twins_at) or inverse_gap"
+        "type_and_an_example or InverseGap and (under_contract or laws_are_the_twins_at) or inverse_gap"
     )
     files = ("core/tests/test_public.py", "core/tests/policies/test_contract.py", FILES[3])
     out = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files, "-k", wanted)

@@ -21,21 +21,15 @@ run = CliRunner().invoke
 ROUNDS = 400  # of the games of the bench's twins
 
 
-def test_version() -> None:
-    assert run(app, ["--version"]).output.strip() == dc.__version__
-
-
-def test_policies_lists_each_as_the_call_that_makes_it() -> None:
+def test_lists_of_policies_and_environments_and_the_version() -> None:
     calls = [line for line in run(app, ["policies"]).output.splitlines() if not line.startswith(" ")]
     assert {eval(call, dict(dc.Policy.known())) for call in calls} == {
         *(kind() for kind in dc.Policy.known().values()),
         dc.Ladder(),
     }
-
-
-def test_environments_lists_each() -> None:
     output = run(app, ["environments"]).output
     assert all(name in output for name in dc.environments.Environment.known())
+    assert run(app, ["--version"]).output.strip() == dc.__version__
 
 
 def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

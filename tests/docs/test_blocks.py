@@ -76,16 +76,9 @@ def test_only_numbers_that_follow_draws_may_differ_by_more_than_their_last_digit
 MIRRORS = ROOT / "docs" / "mirror.md"
 
 
-def test_toml_blocks_are_specifications(tmp_path: Path) -> None:
-    found = [block.code for page in PAGES if page != MIRRORS for block in blocks(page, "toml")]
-    found = [code for code in found if "[serve]" not in code and "--8<--" not in code]
-    assert len(found) == 1
-    for code in found:
-        (tmp_path / "spec.toml").write_text(code)
-        assert read_specification(tmp_path / "spec.toml")
-
-
-def test_toml_blocks_of_the_mirror_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_toml_blocks_are_read_and_links_between_pages_lead_somewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JUDGE_KEY", "a")
     monkeypatch.setenv("NEXT_KEY", "b")
     monkeypatch.setenv("HOOK_KEY", "c")
@@ -95,9 +88,12 @@ def test_toml_blocks_of_the_mirror_are_read(tmp_path: Path, monkeypatch: pytest.
     for code in (whole, *(code if "[[arm]]" in code else code + arms for code in parts)):
         (tmp_path / "mirror.toml").write_text(code)
         assert len(read_config(tmp_path / "mirror.toml").arms) == 2
-
-
-def test_links_between_pages_lead_somewhere() -> None:
+    found = [block.code for page in PAGES if page != MIRRORS for block in blocks(page, "toml")]
+    found = [code for code in found if "[serve]" not in code and "--8<--" not in code]
+    assert len(found) == 1
+    for code in found:
+        (tmp_path / "spec.toml").write_text(code)
+        assert read_specification(tmp_path / "spec.toml")
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

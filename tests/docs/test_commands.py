@@ -135,19 +135,10 @@ def named(option: Option) -> str:
     return option.flag.removeprefix("--").replace("-", "_")
 
 
-def test_keys_and_variables_follow_from_the_flags_as_the_page_says() -> None:
-    assert all(each.key == f"serve.{named(each)}" for each in definitions.SERVE)
-    options = (definitions.CONFIG, *definitions.SERVE, *definitions.MIRROR)
-    assert all(each.variable == f"DECOUPLED_{named(each).upper()}" for each in options)
-
-
-def test_every_count_of_a_mirror_is_documented() -> None:
+def test_every_count_limit_column_and_key_is_documented_and_every_setting_has_an_option() -> None:
     page = (ROOT / "docs" / "mirror.md").read_text()
     for reason in (*NOT_MIRRORED, *DROPPED, *LEARNED):
         assert f"`{reason}`" in page, reason
-
-
-def test_every_limit_is_documented_with_its_value() -> None:
     known = {
         name: value
         for name, value in {**vars(records), **vars(limits)}.items()
@@ -157,9 +148,6 @@ def test_every_limit_is_documented_with_its_value() -> None:
     table = SETTINGS.split("## Limits of the service")[1].split("\n## ")[0]
     shown = re.findall(r"^\| [a-zI`][^|]* \| ([\d,]+) \|", table, re.MULTILINE)
     assert set(shown) == {f"{value:,.0f}" for value in known.values()}
-
-
-def test_every_column_of_the_log_is_documented_with_its_type() -> None:
     page = (ROOT / "docs" / "log.md").read_text()
     words = {"string": "text", "int64": "whole number", "double": "number", "timestamp[us, tz=UTC]": "time"}
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
@@ -168,9 +156,9 @@ def test_every_column_of_the_log_is_documented_with_its_type() -> None:
     ]
     assert set(COLUMNS.values()) == words.keys()
     assert "`timestamp[us, tz=UTC]`" in page
-
-
-def test_the_command_that_creates_an_experiment_takes_every_setting() -> None:
+    assert all(each.key == f"serve.{named(each)}" for each in definitions.SERVE)
+    options = (definitions.CONFIG, *definitions.SERVE, *definitions.MIRROR)
+    assert all(each.variable == f"DECOUPLED_{named(each).upper()}" for each in options)
     [create] = [each for name, each in LEAVES if name == "client create"]
     taken = {parameter.name for parameter in create.params}
     assert {name.removesuffix("_seconds") for name in shapes.ExperimentIn.model_fields} <= taken

@@ -39,14 +39,11 @@ def test_a_program_draws_its_committed_picture(name: str) -> None:
         redraw(name)
 
 
-def test_programs_pictures_and_pages_are_those_of_the_contents() -> None:
+def test_programs_pictures_and_the_page_are_those_of_the_contents() -> None:
     assert len(EXAMPLES) >= 12
     assert {each.stem for each in GALLERY.glob("*.py")} == set(EXAMPLES)
     for folder in (GALLERY / "figures", GALLERY / "figures" / "thumbs"):
         assert {each.stem for each in folder.glob("*.png")} == set(EXAMPLES)
-
-
-def test_the_page_is_what_the_script_writes() -> None:
     assert (GALLERY / "index.md").read_text() == SCRIPT["index_page"](), AGAIN
 
 

@@ -68,7 +68,7 @@ def test_entries_of_the_second_suite_have_tables_of_their_own(folder: Path) -> N
     assert "must be decoupled-2 in decoupled-2; move it" in refused
 
 
-def test_sound_entries_are_ranked(folder: Path) -> None:
+def test_sound_entries_are_ranked_and_of_two_of_one_policy_neither_is_taken(folder: Path) -> None:
     board, refused = take(folder)
     assert not refused
     assert [entry["policy"]["name"] for entry in board] == ["Ladder()", "EpsilonGreedy(epsilon=0.1)"]
@@ -80,6 +80,13 @@ def test_sound_entries_are_ranked(folder: Path) -> None:
     ]
     # The made-up policy has less regret than the ladder where switches cost, and nowhere else.
     assert [line.partition(":")[0] for line in leaderboard.better_ones(board)] == ["- A price for switches"]
+    put(folder, "again", made_up("Ladder()"))
+    board, refused = take(folder)
+    assert [entry["policy"]["name"] for entry in board] == ["EpsilonGreedy(epsilon=0.1)"]
+    assert [each.partition(": ")[0] for each in refused] == [
+        f"{folder.name}/entries/{name}.json" for name in ("again", "ladder")
+    ]
+    assert all("of another; leave one out" in each for each in refused)
 
 
 def test_policies_whose_intervals_overlap_share_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,16 +143,6 @@ def test_an_incomparable_entry_is_refused(folder: Path, entry: dict[str, Any], r
     assert refused.startswith(f"{folder.name}/entries/zzz.json: ")
     assert reason in refused
     assert board == before
-
-
-def test_of_two_entries_of_one_policy_neither_is_taken(folder: Path) -> None:
-    put(folder, "again", made_up("Ladder()"))
-    board, refused = take(folder)
-    assert [entry["policy"]["name"] for entry in board] == ["EpsilonGreedy(epsilon=0.1)"]
-    assert [each.partition(": ")[0] for each in refused] == [
-        f"{folder.name}/entries/{name}.json" for name in ("again", "ladder")
-    ]
-    assert all("of another; leave one out" in each for each in refused)
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "lab/benchmark/policies").glob("*.py")), ids=str)

@@ -18,7 +18,7 @@ KNOWN = measurements.records()
 CONTENT = json.loads(measurements.FILE.read_text())
 
 
-def test_records_say_what_how_where_and_of_which_version() -> None:
+def test_records_say_what_how_where_and_of_which_version_and_the_page_shows_them() -> None:
     for record in KNOWN.values():
         assert all((record.what, record.how, record.version)), record.name
         for script in re.findall(r"(?:docs|tests|serve)/[\w/]+\.py", record.how):
@@ -32,9 +32,6 @@ def test_records_say_what_how_where_and_of_which_version() -> None:
         assert all(record.startswith(f"{name}.") for record in group["records"]), name
         assert (f"measure.py {name}" in group["how"]) == (name in measure.GROUPS), name
     assert set(measure.GROUPS) <= set(CONTENT["groups"])
-
-
-def test_the_page_shows_every_record() -> None:
     page = measurements.tables()
     rows = [line for line in page.splitlines() if line.startswith("| ") and "| measured |" not in line]
     assert len(rows) == len(KNOWN)

@@ -28,10 +28,13 @@ def source(path: Path, kind: str) -> str:
 
 
 @each_notebook
-def test_a_notebook_is_kept_in_one_form_without_outputs(path: Path) -> None:
+def test_a_notebook_is_kept_in_one_form_without_outputs_and_its_links_lead_somewhere(path: Path) -> None:
     text = path.read_text()
     assert TOOL["canonical"](json.loads(text)) == text, "run: python docs/tools/notebooks.py"
     nbformat.validate(read(path))
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", source(path, "markdown"))
+    assert links
+    assert [link for link in links if not (path.parent / link).exists()] == []
 
 
 @each_notebook
@@ -49,13 +52,6 @@ def test_a_notebook_runs_and_draws(path: Path, tmp_path_factory: pytest.TempPath
             drawn += 1
             assert len(cell["metadata"]["alt"]) > 30, "what the picture shows, in words"
     assert drawn == PICTURES[path.stem]
-
-
-@each_notebook
-def test_links_of_a_notebook_lead_somewhere(path: Path) -> None:
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", source(path, "markdown"))
-    assert links
-    assert [link for link in links if not (path.parent / link).exists()] == []
 
 
 @each_notebook

@@ -56,16 +56,13 @@ def test_actions_and_containers_of_a_release_are_pinned() -> None:
     assert [each for each in images if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64} # \S+", each)] == []
 
 
-def test_the_changelog_begins_with_what_is_unreleased_or_this_release() -> None:
+def test_the_changelog_the_citation_and_the_page_on_versioning_agree_with_the_release() -> None:
     headings = re.findall(r"^## (.*)$", text("CHANGELOG.md"), re.MULTILINE)
     released = RELEASE.findall(text("CHANGELOG.md"))
     assert len(released) == len(headings) - (headings[0] == "[Unreleased]"), "## [version] - date"
     # Between two releases the version is that of the next, with .dev0.
     assert (".dev" in dc.__version__) == (headings[0] == "[Unreleased]")
     assert ".dev" in dc.__version__ or dc.__version__ == released[0][0]
-
-
-def test_the_newest_release_is_the_one_to_cite_and_to_archive() -> None:
     released = RELEASE.findall(text("CHANGELOG.md"))[0]
     cited, archived = yaml.safe_load(text("CITATION.cff")), json.loads(text(".zenodo.json"))
     assert (str(cited["version"]), str(cited["date-released"])) == released
@@ -75,6 +72,8 @@ def test_the_newest_release_is_the_one_to_cite_and_to_archive() -> None:
         assert archived[zenodo] == cited[cff], zenodo
     assert archived["upload_type"] == cited["type"] == "software"
     assert [cited["references"][0]["title"] in each for each in archived["references"]] == [True]
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", text("docs/versioning.md"), re.MULTILINE)
+    assert dict(rows) == {"learner's state": str(saving.VERSION), "results, netCDF": str(results.VERSION)}
 
 
 def test_the_other_packages_the_client_and_the_deployment_have_the_version_of_core() -> None:
@@ -98,11 +97,6 @@ def test_the_other_packages_the_client_and_the_deployment_have_the_version_of_co
         yaml.safe_load(text(f"deploy/helm/decoupled/{each}.yaml")) for each in ("Chart", "values")
     )
     assert (chart["version"], chart["appVersion"], values["image"]["tag"]) == (release, release, release)
-
-
-def test_the_page_on_versioning_names_the_versions_of_the_formats() -> None:
-    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", text("docs/versioning.md"), re.MULTILINE)
-    assert dict(rows) == {"learner's state": str(saving.VERSION), "results, netCDF": str(results.VERSION)}
 
 
 def test_every_experiment_is_on_the_list() -> None:

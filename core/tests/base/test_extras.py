@@ -60,9 +60,10 @@ def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
         if not name.startswith(PROJECT["name"]):
             assert MODULES.get(name, name) in EXTRA_OF, f"{name} is missing in base/extras.py"
     assert set(EXTRA_OF.values()) <= set(PROJECT["optional-dependencies"])
-
-
-def test_the_core_needs_numpy_alone() -> None:
+    assert set(cli.EXTRAS) <= set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert {each for extras in cli.EXTRAS.values() for each in extras.split(",")} <= set(
+        PROJECT["optional-dependencies"]
+    )
     assert [re.split(r"\W", each)[0] for each in PROJECT["dependencies"]] == ["numpy"]
 
 
@@ -79,6 +80,13 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
         f"a simulation: needs the package xarray, which is not installed; {how_to_install('simulate')}",
         f"a picture: needs the package matplotlib, which is not installed; {how_to_install('plots')}",
     ]
+    with pytest.raises(ModuleNotFoundError, match="nonsense"), needed_for("this"):
+        import nonsense  # type: ignore[import-not-found]  # noqa: F401
+    assert as_missing_extra(ModuleNotFoundError("no name"), "this") is None
+    error = as_missing_extra(ModuleNotFoundError(name="scs"), "solver = 'scs'", "use solver='newton'")
+    assert isinstance(error, dc.MissingExtraError)
+    assert error.remedy is None
+    assert str(error).endswith(f"{how_to_install('conic')}, or use solver='newton'")
 
 
 def test_the_check_of_a_policy_needs_no_compiler_if_machine_code_ships() -> None:
@@ -98,23 +106,3 @@ def test_the_command_line_without_its_packages(arguments: list[str], extras: str
         "error: the command line: needs the package typer, which is not installed; "
         f"{how_to_install(extras)}\n"
     )
-
-
-def test_the_extras_of_commands_are_those_that_exist() -> None:
-    assert set(cli.EXTRAS) <= set(get_command(app).commands)  # type: ignore[attr-defined]
-    assert {each for extras in cli.EXTRAS.values() for each in extras.split(",")} <= set(
-        PROJECT["optional-dependencies"]
-    )
-
-
-def test_a_module_of_no_extra_is_left_alone() -> None:
-    with pytest.raises(ModuleNotFoundError, match="nonsense"), needed_for("this"):
-        import nonsense  # type: ignore[import-not-found]  # noqa: F401
-    assert as_missing_extra(ModuleNotFoundError("no name"), "this") is None
-
-
-def test_what_else_can_be_done_is_said() -> None:
-    error = as_missing_extra(ModuleNotFoundError(name="scs"), "solver = 'scs'", "use solver='newton'")
-    assert isinstance(error, dc.MissingExtraError)
-    assert error.remedy is None
-    assert str(error).endswith(f"{how_to_install('conic')}, or use solver='newton'")

@@ -58,7 +58,4 @@ def test_only_unfinished_files_are_removed(tmp_path: Path) -> None:
     remove_abandoned(tmp_path)
     assert ".other.json.0123456789abcdef" not in names(tmp_path)
     assert len(names(tmp_path)) == len(others)
-
-
-def test_a_folder_that_cannot_be_listed_is_no_error(tmp_path: Path) -> None:
     remove_abandoned(tmp_path / "nowhere")

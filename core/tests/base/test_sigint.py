@@ -64,14 +64,11 @@ def test_a_wait_for_a_lock_is_interrupted() -> None:
     assert told == ["finished", "went on"]
 
 
-def test_elsewhere_it_is_raised_at_once() -> None:
+def test_elsewhere_it_is_raised_at_once_and_at_the_end_what_waits() -> None:
     told: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         work("decoupled", 1, told)
     assert told == ["raised inside"]
-
-
-def test_what_waits_at_the_end_is_raised_there() -> None:
     with pytest.raises(KeyboardInterrupt), held_while_compiling():
         step_of("numba")(ctrl_c, str)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -44,9 +44,6 @@ def test_a_missing_value_is_a_segment_and_a_whole_number_its_digits() -> None:
     assert table.segment_at(["subject", "grade"]).tolist() == [0, 1, 2, 3]
     assert table.segment_at([]).tolist() == [0, 0, 0, 0]
     np.testing.assert_equal(table.numbers("tokens"), [120.5, 80.0, 300.0, math.nan])
-
-
-def test_an_order_depends_on_the_seed_and_the_run_and_begins_again() -> None:
     table = ContextTable(LOSSES, CONTEXT, order="shuffled")
     row_at = table.row_at(10, seed=1, run=2)
     assert (row_at == table.row_at(10, seed=1, run=2)).all()

@@ -34,8 +34,11 @@ def test_bernoulli(mean: float) -> None:
     assert scipy.stats.binomtest(count, DRAWS, mean).pvalue > FALSE_ALARM
 
 
-def test_none() -> None:
+def test_without_noise_the_mean_is_the_loss_and_the_test_of_beta_has_power() -> None:
     assert (draws(NONE, 1.0, 0.37) == 0.37).all()
+    losses = draws(BETA, 10.0, 0.3)
+    near = scipy.stats.beta(0.31 * 10.0, 0.69 * 10.0)
+    assert scipy.stats.kstest(losses, near.cdf).pvalue < FALSE_ALARM
 
 
 @pytest.mark.parametrize(
@@ -45,12 +48,6 @@ def test_beta(mean: float, concentration: float) -> None:
     losses = draws(BETA, concentration, mean)
     law = scipy.stats.beta(mean * concentration, (1 - mean) * concentration)
     assert scipy.stats.kstest(losses, law.cdf).pvalue > FALSE_ALARM
-
-
-def test_the_beta_test_has_power() -> None:
-    losses = draws(BETA, 10.0, 0.3)
-    near = scipy.stats.beta(0.31 * 10.0, 0.69 * 10.0)
-    assert scipy.stats.kstest(losses, near.cdf).pvalue < FALSE_ALARM
 
 
 @pytest.mark.parametrize(("mean", "concentration"), [(0.0, 5.0), (1.0, 5.0), (0.5, 1e-300)])

@@ -95,7 +95,7 @@ def test_false_alarms_are_as_rare_as_stated(means: list[float], looks: int, ever
     assert alarms(means, 0, runs, looks, every) <= runs * share + 4.0 * (runs * share * (1 - share)) ** 0.5
 
 
-def test_false_alarms_of_the_lookout_itself_are_as_rare_as_stated() -> None:
+def test_false_alarms_of_the_lookout_itself_are_as_rare_as_stated_and_a_change_raises_one() -> None:
     """At most 200 of 300 runs, and 4 standard deviations more. About 55 are found, and at half the threshold 248."""
     rng, law, raised = np.random.default_rng(12), np.full(4, 0.25), 0
     for _ in range(300):
@@ -104,9 +104,6 @@ def test_false_alarms_of_the_lookout_itself_are_as_rare_as_stated() -> None:
             lookout.take(n, Observation(int(arm), 4.0, float(loss), None, None, law, 1.0), sequences)
         raised += lookout.alarm.raised > 0
     assert 20 < raised <= 200 + 4.0 * (200.0 / 3.0) ** 0.5
-
-
-def test_a_change_raises_an_alarm() -> None:
-    """A median of 900 looks until 100,000 for a difference of 0.1 (3,000 fail in fewer than 1 of 1,000 runs)."""
+    # A median of 900 looks until 100,000 for a difference of 0.1 (3,000 fail in fewer than 1 of 1,000 runs).
     assert alarms([0.3, 0.2], 0, 300, 3_000, 100_000) >= 297
     assert alarms([0.7, 0.3], 0, 300, 400, 100_000) >= 297

@@ -262,9 +262,6 @@ def test_estimates_are_of_the_rounds_that_compare() -> None:
     assert lost is not None
     assert lost.estimate == pytest.approx(0.0, abs=1e-9), "it exploited the best arm where two compare"
     assert sequences.against_served(1).estimate == pytest.approx(0.2, abs=0.05)
-
-
-def test_an_arm_of_which_nothing_is_known_does_not_look_best() -> None:
     sequences = Sequences(3)
     sequences.update(explore=2, weight=3.0, loss=0.25, law=[1 / 3] * 3)
     assert best_looking(sequences) == 2

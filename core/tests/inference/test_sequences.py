@@ -119,6 +119,14 @@ def test_arms_and_their_comparison_with_what_was_exploited_come_from_weighted_lo
     beside = sequences.against_served(1)
     assert beside.low == pytest.approx(low_difference(above, 0.9 / 6))
     assert beside.high == pytest.approx(-low_difference(below, 0.9 / 6))
+    seen = np.array([each["loss"] for each in rounds if each["explore"] == 2])
+    found = fed(rounds, 3, drift=False).arm(2)
+    assert found.low == pytest.approx(
+        float(lower_mean(len(seen), seen.sum(), (seen**2).sum(), RISK * 0.9 / 8))
+    )
+    unweighted = fed([{**each, "weight": None} for each in rounds], 3, drift=False)
+    assert unweighted.arms() == fed(rounds, 3, drift=False).arms()
+    assert unweighted.arms(drift=True) == [Interval(0.5, 0.0, 1.0)] * 3
 
 
 def test_in_the_standard_game_what_was_exploited_is_seen_also_without_propensities() -> None:
@@ -137,18 +145,6 @@ def test_in_the_standard_game_what_was_exploited_is_seen_also_without_propensiti
         sequences.update(explore=0, weight=None, loss=0.9, exploit=0)
     assert 0.8 < sequences.served().low < 0.9 < sequences.served().high
     assert sequences.arm(0) == Interval(0.5, 0.0, 1.0)
-
-
-def test_without_drift_the_losses_seen_of_an_arm_are_all_that_counts() -> None:
-    rounds = observations(300, 3)
-    seen = np.array([each["loss"] for each in rounds if each["explore"] == 2])
-    found = fed(rounds, 3, drift=False).arm(2)
-    assert found.low == pytest.approx(
-        float(lower_mean(len(seen), seen.sum(), (seen**2).sum(), RISK * 0.9 / 8))
-    )
-    unweighted = fed([{**each, "weight": None} for each in rounds], 3, drift=False)
-    assert unweighted.arms() == fed(rounds, 3, drift=False).arms()
-    assert unweighted.arms(drift=True) == [Interval(0.5, 0.0, 1.0)] * 3
 
 
 def test_rounds_that_could_not_explore_every_arm_count_for_those_they_could() -> None:

@@ -23,7 +23,7 @@ NAMES = ["small", "medium", "large"]
 
 
 @pytest.mark.parametrize("drift", [True, False])
-def test_a_clear_winner_is_decided(drift: bool) -> None:
+def test_a_clear_winner_is_decided_and_an_arm_that_is_worse_than_another_is_out(drift: bool) -> None:
     found = verdict(played([0.8, 0.7, 0.2], 2_000), NAMES, drift=drift)
     assert (found.state, found.best, found.left, found.out) == (
         "decided", "large", ("large",), ("small", "medium"),
@@ -34,10 +34,6 @@ def test_a_clear_winner_is_decided(drift: bool) -> None:
     assert found.sure > 0.99
     assert found.more_observations is None
     assert str(found) == found.text
-
-
-@pytest.mark.parametrize("drift", [True, False])
-def test_an_arm_that_is_worse_than_another_is_out(drift: bool) -> None:
     found = verdict(played([0.2, 0.21, 0.8], 2_000), NAMES, drift=drift)
     assert (found.state, found.left, found.out) == ("narrowed", ("small", "medium"), ("large",))
     level = f"95 %, decided at round {found.decided_at}" if drift else "99.9 % now"
@@ -81,12 +77,29 @@ def test_the_level_is_the_highest_at_which_the_verdict_holds(drift: bool) -> Non
     assert verdict(sequences, drift=drift, risk=0.999 * limit).state == "open"
 
 
-def test_retired_arms_are_not_judged() -> None:
+def test_retired_arms_are_not_judged_and_old_sums_are_read() -> None:
     sequences = played([0.8, 0.7, 0.2], 2_000)
     sequences.retire(2)
     found = verdict(sequences, NAMES)
     assert found.out in ((), ("small",))
     assert found.best == "medium"
+    content = played([0.8, 0.2], 500).to_dict()
+    del content["left_out"]
+    content["settled"] = [each[:5] for each in content["settled"]]
+    found = verdict(Sequences.from_dict(content), ["a", "b"])
+    assert (found.text, found.decided_at, found.left_out) == ("b is better than a (95 %)", None, 0)
+    with pytest.raises(ArmError, match="has 1 names for 2 arms"):
+        verdict(Sequences(2), ["a"])
+    with pytest.raises(ParameterError, match="risk = 2"):
+        verdict(Sequences(2), risk=2)
+    assert verdict(Sequences(2)).text == "too early: nothing was observed"
+    sequences = Sequences(arms=2, drift=False)
+    for n in range(1_600):
+        worse = n % 2 if n < 400 else 1 - n % 2
+        sequences.update(explore=n % 2, weight=2.0, loss=0.9 if worse else 0.1)
+    sure = verdict(sequences).sure
+    assert sure is not None
+    assert 0.0 <= sure <= 1.0
 
 
 def test_a_verdict_says_when_it_was_decided_and_what_the_evidence_is_now() -> None:
@@ -109,14 +122,6 @@ def test_a_verdict_says_when_it_was_decided_and_what_the_evidence_is_now() -> No
     assert verdict(again, ["a", "b"]) == later
 
 
-def test_sums_of_a_version_that_did_not_note_when_are_read() -> None:
-    content = played([0.8, 0.2], 500).to_dict()
-    del content["left_out"]
-    content["settled"] = [each[:5] for each in content["settled"]]
-    found = verdict(Sequences.from_dict(content), ["a", "b"])
-    assert (found.text, found.decided_at, found.left_out) == ("b is better than a (95 %)", None, 0)
-
-
 def test_under_drift_a_verdict_is_about_rounds_weighted_by_the_chance_to_explore_both() -> None:
     """The arm with the smaller running mean is out, rightly: where both could be explored, it was the worse one.
 
@@ -137,14 +142,6 @@ def test_under_drift_a_verdict_is_about_rounds_weighted_by_the_chance_to_explore
     assert plain / 3_000 < -0.2 < 0.0 < weighted
 
 
-def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ArmError, match="has 1 names for 2 arms"):
-        verdict(Sequences(2), ["a"])
-    with pytest.raises(ParameterError, match="risk = 2"):
-        verdict(Sequences(2), risk=2)
-    assert verdict(Sequences(2)).text == "too early: nothing was observed"
-
-
 def test_many_arms_are_compared_with_the_best_of_them_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left out changes no verdict here: the evidence against an arm comes from a rival with many gains."""
     means = [0.95] * 119
@@ -155,13 +152,3 @@ def test_many_arms_are_compared_with_the_best_of_them_only(monkeypatch: pytest.M
     assert found.out
     monkeypatch.setattr("decoupled.inference.comparisons._RIVALS", 1_000)
     assert verdict(sequences) == found
-
-
-def test_what_is_sure_now_is_a_probability() -> None:
-    sequences = Sequences(arms=2, drift=False)
-    for n in range(1_600):
-        worse = n % 2 if n < 400 else 1 - n % 2
-        sequences.update(explore=n % 2, weight=2.0, loss=0.9 if worse else 0.1)
-    sure = verdict(sequences).sure
-    assert sure is not None
-    assert 0.0 <= sure <= 1.0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import pytest
 
 import decoupled
 import decoupled as dc
@@ -26,17 +27,19 @@ typeof: Any = numba.typeof  # its stubs do not say what it returns
 SOURCES = Path(decoupled.__file__).parent
 
 
+def told_by(code: str, **environment: str) -> str:
+    """What a program prints that runs with these variables."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def digests_of(root: Path) -> list[str]:
     """Digests of the compiled sources, and of all sources."""
-    code = (
-        "from decoupled.kernels.jit import COMPILED, source_digest;"
-        "print(source_digest(*COMPILED), source_digest())"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    told = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
-    )
-    return told.stdout.split()
+    code = "from decoupled.kernels.jit import COMPILED, source_digest; print(source_digest(*COMPILED), source_digest())"
+    return told_by(code, PYTHONPATH=str(root)).split()
 
 
 def test_digest_changes_with_the_sources_of_machine_code_alone(tmp_path: Path) -> None:
@@ -90,11 +93,7 @@ def test_works_where_no_folder_can_be_written(tmp_path: Path) -> None:
         "import decoupled as dc; from decoupled.kernels.jit import cache_folder;"
         "assert cache_folder() is None; print(dc.FollowTheLeader().start(arms=2, seed=0).decide().round)"
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(blocker), "DECOUPLED_NATIVE": "off"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
-    )
-    assert done.stdout.strip() == "1"
+    assert told_by(code, NUMBA_CACHE_DIR=str(blocker), DECOUPLED_NATIVE="off").strip() == "1"
 
 
 def test_old_folders_are_swept(tmp_path: Path) -> None:
@@ -106,8 +105,7 @@ def test_old_folders_are_swept(tmp_path: Path) -> None:
     for folder in (old, foreign):
         os.utime(folder, (past, past))
     code = "from decoupled.kernels.jit import cache_folder; print(cache_folder())"
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env=environment)
+    told_by(code, NUMBA_CACHE_DIR=str(tmp_path))
     assert not old.exists()
     assert recent.exists()
     assert foreign.exists()
@@ -123,7 +121,9 @@ def test_functions_from_elsewhere_are_not_kept() -> None:
     assert folder is None or not list(Path(folder).rglob("*test_jit*"))
 
 
-def test_threads_that_compile_at_once_keep_to_the_folder(tmp_path: Path) -> None:
+def test_threads_that_compile_at_once_keep_to_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The setting for the folder is global in Numba: threads must not change it for each other, or machine
     # code lands in the working folder.
     code = """
@@ -141,11 +141,8 @@ with ThreadPoolExecutor(8) as executor:
     paths = set(executor.map(decorate, range(2000)))
 assert len(paths) == 1, paths
 """
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    told_by(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
@@ -226,19 +223,9 @@ pickle.dump(doubled, open(sys.argv[1], "wb"))
 """
 
 
-def test_a_function_of_the_package_travels_by_name() -> None:
+def test_a_function_of_the_package_travels_by_name_and_others_by_value(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(drive)) is drive
     assert len(pickle.dumps(drive)) < 200
-
-
-def test_a_function_of_a_script_travels_by_value(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "doubled")], check=True)
-    sent = (tmp_path / "doubled").read_bytes()
-    assert pickle.loads(sent)(1.5) == 3.0
-    assert pickle.loads(sent) is pickle.loads(sent)
-
-
-def test_a_function_within_another_travels_by_value() -> None:
     factor = 3.0
 
     @compiled
@@ -246,3 +233,7 @@ def test_a_function_within_another_travels_by_value() -> None:
         return factor * x
 
     assert pickle.loads(pickle.dumps(scaled))(2.0) == 6.0
+    subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "doubled")], check=True)
+    sent = (tmp_path / "doubled").read_bytes()
+    assert pickle.loads(sent)(1.5) == 3.0
+    assert pickle.loads(sent) is pickle.loads(sent)

@@ -40,6 +40,10 @@ def test_rows_and_squares_share_no_number() -> None:
     assert np.array_equal(np.concatenate([row.ravel() for row in rows]), state.ints.ravel())
     rows[3][1, 2] = -1
     assert (state.ints == -1).sum() == 1  # a view: compiled code sees what is written
+    assert LAYOUT.new_state(MOST_PAIRED_ARMS).ints.shape == (2 + 2 * MOST_PAIRED_ARMS, MOST_PAIRED_ARMS)
+    with pytest.raises(dc.ParameterError, match=r"arms = 1001: must not exceed 1000 .* fewer arms"):
+        LAYOUT.new_state(MOST_PAIRED_ARMS + 1)
+    LAYOUT._replace(pairs=()).new_state(MOST_PAIRED_ARMS + 1)
 
 
 def test_some_arms_take_along_their_own_pairs() -> None:
@@ -51,13 +55,6 @@ def test_some_arms_take_along_their_own_pairs() -> None:
     assert LAYOUT.row(part, "wins").tolist() == [[whole[i][j] for j in (1, 4)] for i in (1, 4)]
     assert not LAYOUT.row(part, "order").any()  # not learned: `init` derives it
     assert part.scalars[:2].tolist() == [1.0, 5.0]
-
-
-def test_squares_are_refused_where_they_would_be_too_large() -> None:
-    assert LAYOUT.new_state(MOST_PAIRED_ARMS).ints.shape == (2 + 2 * MOST_PAIRED_ARMS, MOST_PAIRED_ARMS)
-    with pytest.raises(dc.ParameterError, match=r"arms = 1001: must not exceed 1000 .* fewer arms"):
-        LAYOUT.new_state(MOST_PAIRED_ARMS + 1)
-    LAYOUT._replace(pairs=()).new_state(MOST_PAIRED_ARMS + 1)
 
 
 def test_newcomers_find_nothing_but_room() -> None:

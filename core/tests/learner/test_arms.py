@@ -162,7 +162,7 @@ def test_serials_find_their_places() -> None:
         ]
 
 
-def test_numbered_arms_stay_numbers_while_they_can() -> None:
+def test_numbered_arms_stay_numbers_while_they_can_and_no_arms_change_nothing() -> None:
     learner = dc.Exp3().start(3, seed=0)
     learner.add_arms(range(3, 6))
     assert json.loads(learner.to_json())["content"]["arms"] == 6
@@ -173,9 +173,6 @@ def test_numbered_arms_stay_numbers_while_they_can() -> None:
     assert list(learner.arms) == [0, 2, 3, 4, 5, "one", 1]
     assert [learner._arms.place(name) for name in learner.arms] == list(range(7))
     learner.decide(available=[1, "one"])
-
-
-def test_nothing_to_add_or_retire_changes_nothing() -> None:
     learner = used(dc.FTPL())
     learner.decide()
     before = learner.to_json()
@@ -194,7 +191,7 @@ def test_top_two_breaks_ties_by_who_was_seen_first_also_after_arms_went() -> Non
     assert learner._running.layout.row(learner._running.state, "seen_at").tolist() == [3, 4, 5]
 
 
-def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
+def test_the_form_for_many_arms_begins_where_they_are_many_and_pairs_have_a_limit() -> None:
     learner = dc.FTPL(ranking="auto").start(MANY_ARMS - 1, seed=0)
     assert learner.decide().propensity is not None
     learner.add_arms([MANY_ARMS - 1])
@@ -204,17 +201,14 @@ def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
     learner.observe(decision, loss=0.5)
     assert learner.decide().propensity is not None
     np.testing.assert_allclose(learner.exploration_probabilities().sum(), 1.0)
-
-
-# Errors
-
-
-def test_too_many_arms_for_a_policy_that_counts_pairs() -> None:
     learner = dc.TopTwo().start(MOST_PAIRED_ARMS, seed=0)
     with pytest.raises(dc.ParameterError, match=r"^arms = 1001: must not exceed 1000"):
         learner.add_arms(["x"])
     assert len(learner.arms) == MOST_PAIRED_ARMS
     learner.decide()
+
+
+# Errors
 
 
 # Why the rule is good
@@ -238,7 +232,7 @@ def test_a_better_newcomer_is_found_and_a_worse_one_dropped(mean: float, least: 
     assert least <= np.mean(shares) <= most
 
 
-def test_a_set_has_no_order_so_arms_cannot_be_one() -> None:
+def test_a_set_has_no_order_so_arms_cannot_be_one_and_members_of_enums_are_their_values() -> None:
     for unordered in ({"a", "b"}, frozenset({"a", "b"})):
         with pytest.raises(dc.ArmError, match=r"arms = .* is a set, whose order differs"):
             dc.Ladder().start(unordered, seed=1)
@@ -252,8 +246,6 @@ def test_a_set_has_no_order_so_arms_cannot_be_one() -> None:
         with pytest.raises(dc.ArmError, match="must be a list of names"):
             dc.evaluate([{"explore": "a", "propensity": 0.5, "loss": 0.5}], arms=wrong)  # type: ignore[arg-type]
 
-
-def test_members_of_enums_are_their_values() -> None:
     class Model(str, enum.Enum):  # noqa: UP042 - that of a StrEnum prints its value
         SMALL = "small"
         LARGE = "large"

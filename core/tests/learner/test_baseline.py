@@ -135,9 +135,6 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
     own = recorded(learner._waiting.find(learner.pending[-1])[3])
     assert own is not None
     assert own[1].tolist() == [0.5, 0.5, 0.5]
-
-
-def test_it_draws_as_without() -> None:
     for policy in (CENTRED_FTPL, dc.Ladder()):
         one, two = (policy.start(3, seed=1) for _ in range(2))
         for learner in (one, two):

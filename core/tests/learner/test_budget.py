@@ -142,17 +142,17 @@ def test_money_is_never_exceeded(course: list[Step], total: float, allowance: An
         assert spent <= exact(total)
 
 
-def test_a_window_is_open_at_its_start() -> None:
+def test_windows_periods_and_prices_are_taken_as_they_are_written() -> None:
     """What was explored exactly one window ago no longer counts."""
     made = played(
         dc.Budget(rate=(2, 8.0)), [(0.0, None), (4.0, None), (3.5, None), (0.5, None), (0.0, None)]
     )
     assert [limit for _, _, limit in made] == [None, None, "rate", None, "rate"]
-
-
-def test_prices_add_up_as_they_are_written() -> None:
     budget = dc.Budget(cost=0.1, total=0.3)  # 0.1 + 0.1 + 0.1 > 0.3 as floats
     assert [limit for _, _, limit in played(budget, [(0.0, None)] * 4)] == [None, None, None, "total"]
+    meter = dc.Meter(dc.Budget(cost=1, allowance=(1, 10)))
+    meter.count("a", 25.0)
+    assert [meter.limit(ARMS, now) for now in (19.0, 25.0, 29.0, 30.0)] == ["allowance"] * 3 + [None]
 
 
 def test_a_budget_does_not_change_what_is_learned_from_what_is_explored() -> None:
@@ -184,12 +184,6 @@ def test_what_was_spent_stays_spent_under_another_budget() -> None:
     same.count("a", clock.now)
     assert same.used(clock.now) == {"share": 1.0, "rate": 1}
     assert same.following(dc.Budget(rate=(1, 5))).limit(ARMS, clock.now) == "rate"
-
-
-def test_a_clock_that_goes_back_begins_no_new_period() -> None:
-    meter = dc.Meter(dc.Budget(cost=1, allowance=(1, 10)))
-    meter.count("a", 25.0)
-    assert [meter.limit(ARMS, now) for now in (19.0, 25.0, 29.0, 30.0)] == ["allowance"] * 3 + [None]
 
 
 def test_a_real_price_takes_the_place_of_the_declared_one() -> None:

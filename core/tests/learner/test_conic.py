@@ -54,18 +54,12 @@ def test_a_solver_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert learner.to_json() == before
 
 
-def test_the_round_loop_refuses_it() -> None:
-    environment = dc.environments.Alternating(arms=4, gap=0.1)
-    with pytest.raises(dc.UnsupportedError, match="runs in a learner only"):
-        dc.simulate(dc.TsallisINF(solver="scs"), environment, horizon=10, runs=1)
-
-
-def test_without_the_package_the_remedy_is_named() -> None:
+def test_what_the_solver_cannot_do_is_said() -> None:
     script = "import sys; sys.modules['scs'] = None\nimport decoupled as dc\ndc.TsallisINF(solver='scs')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "pip install 'decoupled-bandits[conic]'" in done.stderr
-
-
-def test_an_unknown_solver_is_named() -> None:
     with pytest.raises(dc.ParameterError, match="did you mean 'newton'"):
         dc.TsallisINF(solver="newtn")
+    environment = dc.environments.Alternating(arms=4, gap=0.1)
+    with pytest.raises(dc.UnsupportedError, match="runs in a learner only"):
+        dc.simulate(dc.TsallisINF(solver="scs"), environment, horizon=10, runs=1)

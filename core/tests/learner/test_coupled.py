@@ -69,6 +69,10 @@ def test_a_log_brings_no_baseline_and_leaves_none_behind() -> None:
             twin.replay(logged, 2.0, 0.25)
         np.testing.assert_allclose(learner.exploitation_probabilities(), twin.law(), rtol=1e-9)
     assert twin.baseline().any()
+    learner = dc.ThompsonSampling().start(["a", "b"], seed=0, loss_range=(0, 10))
+    for loss in (2.5, 5.0):
+        learner.replay([("a", 0.5, loss)])
+    assert learner.estimates().tolist() == [1.75 / 4, 0.5]
 
 
 def test_decisions_of_one_round_share_their_baseline() -> None:
@@ -88,10 +92,3 @@ def test_the_cap_holds_in_a_learner(resampling: str) -> None:
     # s * M with M = 1, 2; the last of equal arms, with the largest draw of all, wins at once and weighs 4.
     expected = {1.0, 2.0} if resampling == "geometric" else {1.0, 2.0, 3.0, 4.0, 6.0}
     assert weights == expected
-
-
-def test_fractional_losses_are_fractions_of_success() -> None:
-    learner = dc.ThompsonSampling().start(["a", "b"], seed=0, loss_range=(0, 10))
-    for loss in (2.5, 5.0):
-        learner.replay([("a", 0.5, loss)])
-    assert learner.estimates().tolist() == [1.75 / 4, 0.5]

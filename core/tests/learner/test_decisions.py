@@ -34,13 +34,15 @@ def trained(policy: dc.Policy) -> dc.Learner:
     return learner
 
 
-def test_a_number_of_arms_names_them_from_zero() -> None:
+def test_a_number_of_arms_names_them_from_zero_and_available_arms_are_a_set() -> None:
     learner = dc.FTPL().start(arms=cast(int, np.int64(3)), seed=1)
     decisions = learner.decide(count=60)
     assert {decision.explore for decision in decisions} == {0, 1, 2}
     # Plain integers, not NumPy's, so that a decision can be written as JSON.
     assert {type(decision.explore) for decision in decisions} == {int}
     assert dc.Decision(*json.loads(json.dumps(decisions[0]))) == decisions[0]
+    one, other = trained(dc.FTPL()), trained(dc.FTPL())
+    assert one.decide(available=[5, 1, 3, 1]) == other.decide(available=iter((1, 3, 5)))
 
 
 @pytest.mark.parametrize("arms", [("a", "b"), {"a": 1, "b": 2}, np.array(["a", "b"]), iter("ab")])
@@ -56,11 +58,6 @@ def test_count_gives_what_single_decisions_give(policy: dc.Policy, available: li
     assert together == [singly.decide(available=available) for _ in range(20)]
     assert at_once.to_json() == singly.to_json()
     assert len(at_once.decide(count=1)) == 1
-
-
-def test_available_arms_are_a_set() -> None:
-    one, other = trained(dc.FTPL()), trained(dc.FTPL())
-    assert one.decide(available=[5, 1, 3, 1]) == other.decide(available=iter((1, 3, 5)))
 
 
 @pytest.mark.parametrize("loss", [0, 1, np.float32(0.5), np.int8(1), np.array(0.25)], ids=repr)
@@ -137,10 +134,7 @@ def test_ids_are_unique_across_learners_and_forks() -> None:
     family += [family[-1].fork(child) for child in np.random.SeedSequence(0).spawn(5)]
     ids = [decision.id for each in family for decision in each.decide(count=20)]
     assert len(set(ids)) == len(ids)
-
-
-def test_a_fork_with_its_parents_seed_keeps_what_is_pending() -> None:
-    """The same seed twice must not give two decisions the same id: the older one would be lost silently."""
+    # The same seed twice must not give two decisions the same id: the older one would be lost silently.
     learner = dc.FTPL().start(arms=3, seed=0)
     inherited = learner.decide()
     fork = learner.fork(seed=0)
@@ -162,7 +156,7 @@ def test_exact_probabilities_of_too_many_arms_are_refused(policy: dc.Policy) -> 
     learner.observe(learner.decide(), 0.5)
 
 
-def test_too_many_arms_are_not_watched() -> None:
+def test_too_many_arms_are_not_watched_nor_added_to_a_watched_learner() -> None:
     refused = "this learner has 10,001 arms, and confidence sequences are kept of at most 10,000"
     learner = dc.Ladder().start(MOST_WATCHED + 1, seed=7)
     with pytest.raises(dc.UnsupportedError, match=refused):
@@ -172,9 +166,6 @@ def test_too_many_arms_are_not_watched() -> None:
     with pytest.raises(dc.UnsupportedError, match="not watched"):
         learner.inference  # noqa: B018
     assert not learner.guardrails
-
-
-def test_arms_are_not_added_to_a_watched_learner_beyond_what_can_be_watched() -> None:
     learner = dc.Ladder().start(MOST_WATCHED, seed=7)
     learner.watch()
     before = learner.inference.sequences.count

@@ -35,13 +35,25 @@ def test_the_tree_is_the_documented_one(error: type[dc.DecoupledError], builtin:
     assert re.search(rf"-- {error.__name__} .*\(also an? {builtin.__name__}\)", errors.__doc__ or "")
 
 
-def test_the_tree_has_no_other_branches() -> None:
+def test_the_tree_has_no_other_branches(learner: dc.Learner) -> None:
     assert dc.DecoupledError.__bases__ == (Exception,)
     drawn = set(re.findall(r"-- (\w+)", errors.__doc__ or ""))
     # The service, which is optional, has its own errors below one more branch.
     known = {each for each in dc.DecoupledError.__subclasses__() if each.__module__ == errors.__name__}
     assert {branch.__name__ for branch in known} == drawn
     assert drawn <= set(dir(dc))
+    # So that code that passes it on can give a remedy that its readers can follow.
+    with pytest.raises(dc.LossError) as caught:
+        learner.observe(learner.pending[0], loss=7)
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert error.problem == "loss = 7: must lie in [0.0, 1.0]"
+        assert str(error) == f"{error.problem}; {error.remedy}" == f"loss = 7: {OUTSIDE}"
+        other = error.with_remedy("create the experiment with another loss_range")
+        assert type(other) is dc.LossError
+        assert str(other) == f"{error.problem}; create the experiment with another loss_range"
+    plain = dc.StateError("state: is damaged")
+    assert (plain.problem, plain.remedy) == ("state: is damaged", None)
+    assert str(plain.with_remedy("load another")) == "state: is damaged; load another"
 
 
 # What is refused: the error, the call, and the message, in which "..." stands for anything
@@ -392,21 +404,6 @@ def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, obser
     check(learner, (FEEDBACK, one("observe", decision, loss=0.5), message))
 
 
-def test_an_error_has_its_remedy_apart(learner: dc.Learner) -> None:
-    """So that code that passes it on can give a remedy that its readers can follow."""
-    with pytest.raises(dc.LossError) as caught:
-        learner.observe(learner.pending[0], loss=7)
-    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
-        assert error.problem == "loss = 7: must lie in [0.0, 1.0]"
-        assert str(error) == f"{error.problem}; {error.remedy}" == f"loss = 7: {OUTSIDE}"
-        other = error.with_remedy("create the experiment with another loss_range")
-        assert type(other) is dc.LossError
-        assert str(other) == f"{error.problem}; create the experiment with another loss_range"
-    plain = dc.StateError("state: is damaged")
-    assert (plain.problem, plain.remedy) == ("state: is damaged", None)
-    assert str(plain.with_remedy("load another")) == "state: is damaged; load another"
-
-
 # Truth values
 
 TRUTHS: list[Any] = [True, False, np.True_, np.False_, np.array(True)]
@@ -469,24 +466,25 @@ def test_to_a_mean_propensities_do_not_matter(policy: dc.Policy) -> None:
     assert one.to_json() == two.to_json()
 
 
-def test_arms_that_never_occur_are_named(learner: dc.Learner) -> None:
+def test_arms_that_never_occur_are_named_and_there_is_a_way_out(learner: dc.Learner) -> None:
     fresh = dc.FTPL().start(["a", "b", "c"], seed=0)
     with pytest.warns(dc.UnseenArmWarning, match=r"^records: arm 'c' never occurs and has no loss") as one:
         fresh.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
     assert one[0].filename == __file__
     assert "in with add_arms()" in str(one[0].message)
-
-
-def test_arms_that_are_known_already_may_be_left_out() -> None:
     learner = dc.FTPL().start(["a", "b", "c"], seed=0)
     learner.replay([("a", 0.5, 0.4), ("b", 0.25, 0.4), ("c", 0.25, 0.1)])
     learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
     learner.add_arms(["d"])  # level with the best, so it has losses
     learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
-
-
-def test_the_way_out_that_the_warning_names() -> None:
-    """An arm added after the log is tried, and is not the favourite."""
+    learner = dc.FTPL().start(["a", "b", "c"], seed=0)
+    before = learner.to_json()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dc.UnseenArmWarning)
+        with pytest.raises(dc.UnseenArmWarning):
+            learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
+    assert learner.to_json() == before
+    # An arm added after the log is tried, and is not the favourite.
     learner = dc.FTPL().start(["a", "b"], seed=0)
     learner.replay([("a", 0.5, 0.3), ("b", 0.5, 0.6)] * 200)
     learner.add_arms(["c"])
@@ -497,16 +495,6 @@ def test_the_way_out_that_the_warning_names() -> None:
     assert naive.exploitation_probabilities()[2] > 0.99
 
 
-def test_a_warning_made_an_error_changes_nothing() -> None:
-    learner = dc.FTPL().start(["a", "b", "c"], seed=0)
-    before = learner.to_json()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", dc.UnseenArmWarning)
-        with pytest.raises(dc.UnseenArmWarning):
-            learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
-    assert learner.to_json() == before
-
-
 def test_a_table_is_no_list_of_records(learner: dc.Learner) -> None:
     frame = pd.DataFrame({"explore": ["left"], "propensity": [0.5], "loss": [0.5]})
     for table in (frame, {"explore": "left", "propensity": 0.5, "loss": 0.5}):
@@ -515,8 +503,6 @@ def test_a_table_is_no_list_of_records(learner: dc.Learner) -> None:
         assert "to_dict('records')" in message
     assert learner.replay(frame.to_dict("records")) == 1
 
-
-def test_a_log_that_breaks_off_applies_nothing(learner: dc.Learner) -> None:
     def broken() -> Any:
         yield GOOD[0]
         raise ConnectionError("the log is gone")

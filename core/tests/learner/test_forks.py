@@ -84,34 +84,22 @@ def runs() -> list[dict[str, Any]]:
     return [json.loads(each.stdout) for each in done]
 
 
-def test_no_two_processes_share_ids_or_draws(runs: list[dict[str, Any]]) -> None:
+def test_forked_processes_share_what_was_known_and_no_ids_or_draws(runs: list[dict[str, Any]]) -> None:
     found = runs[0]
     for place in range(3):
         played = [answer[0][place] for answer in found["children"]] + [found["mine"][place]]
         ids = [each for one in played for each in one[0]]
         assert len(set(ids)) == len(ids) == 13 * 8
         assert len({tuple(each[1]) for each in played}) == 13
-
-
-def test_a_child_of_a_child_is_another_one(runs: list[dict[str, Any]]) -> None:
-    """It is the first child of its parent, as that one is of its own."""
+    # It is the first child of its parent, as that one is of its own.
     grandchild, child = runs[0]["family"]
     assert not set(grandchild[0]) & set(child[0])
     assert grandchild[1] != child[1]
-
-
-def test_the_parent_takes_no_feedback_of_its_children(runs: list[dict[str, Any]]) -> None:
     assert len(runs[0]["refusals"]) == 12 * 3
     assert all("was never made by this learner" in each for each in runs[0]["refusals"])
     assert runs[0]["round"] == 2, "only what this process observed counts"
-
-
-def test_a_child_knows_what_was_known(runs: list[dict[str, Any]]) -> None:
     for answer in runs[0]["children"]:
         assert answer[1:] == [2, 1 + 7 + 1, True], "one inherited, seven of its own, the meter's"
-
-
-def test_with_a_seed_children_draw_the_same_in_every_run(runs: list[dict[str, Any]]) -> None:
     one, two = (each["children"] for each in runs)
     assert [answer[0][1][1] for answer in one] == [answer[0][1][1] for answer in two]
     assert [answer[0][0] for answer in one] != [answer[0][0] for answer in two]

@@ -119,16 +119,13 @@ def test_the_guards_draws_do_not_depend_on_the_policys() -> None:
     assert chi_square_p(counts, law) > LEVEL
 
 
-def test_a_pin_is_served_always_and_a_release_ends_it() -> None:
+def test_a_pin_is_served_while_it_is_available_and_a_release_ends_it() -> None:
     learner = trained(SHARES.updated(pinned="d"))
     assert {(each.exploit, each.guard) for each in learner.decide(count=50)} == {("d", "pinned")}
     assert {learner.exploit()[::2] for _ in range(50)} == {("d", "pinned")}
     assert learner.exploitation_probabilities().tolist() == [0.0, 0.0, 0.0, 1.0]
     learner.guardrails = learner.guardrails.updated(pinned=None)
     assert {each.exploit for each in learner.decide(count=200)} > {"a", "d"}
-
-
-def test_a_pinned_arm_that_is_not_available_leaves_the_choice_to_the_policy() -> None:
     learner = trained(dc.Guardrails(pinned="d"))
     decision = learner.decide(available=["a", "b"])
     assert (decision.exploit in ("a", "b"), decision.guard) == (True, None)

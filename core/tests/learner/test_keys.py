@@ -153,11 +153,19 @@ def alarm(counts: Any, law: Any) -> float:
 
 
 @pytest.mark.parametrize("policy", DECOUPLED + MORE, **ids)
-def test_over_many_keys_the_arms_have_the_law_of_the_policy(policy: dc.Policy) -> None:
+def test_over_many_keys_the_arms_have_the_law_of_the_policy_and_each_keeps_its_arm(
+    policy: dc.Policy,
+) -> None:
     """A false alarm once in 10,000 cases; finds a probability of 0.3 that is off by 0.015, nine times in ten."""
     learner = taught(policy)
     counts = np.bincount([learner.exploit(key=key).exploit for key in KEYS], minlength=ARMS)
     assert alarm(counts, learner.exploitation_probabilities()) > 1e-4
+    first = [learner.decide(key=key).exploit for key in KEYS[:100]]
+    replica = dc.Learner.from_json(learner.to_json()).fork(seed=9)
+    for again in (learner, replica):
+        assert [again.decide(key=key).exploit for key in KEYS[:100]] == first
+        assert [again.exploit(key=key).exploit for key in KEYS[:100]] == first
+        assert [each.exploit for each in again.decide(count=3, key=KEYS[0])] == first[:1] * 3
 
 
 def test_keys_have_the_law_among_available_arms_and_with_guardrails() -> None:
@@ -186,21 +194,14 @@ def test_learners_with_other_seeds_assign_independently() -> None:
 # A key keeps its arm
 
 
-@pytest.mark.parametrize("policy", DECOUPLED + MORE, **ids)
-def test_without_news_a_key_keeps_its_arm(policy: dc.Policy) -> None:
-    learner = taught(policy)
-    first = [learner.decide(key=key).exploit for key in KEYS[:100]]
-    replica = dc.Learner.from_json(learner.to_json()).fork(seed=9)
-    for again in (learner, replica):
-        assert [again.decide(key=key).exploit for key in KEYS[:100]] == first
-        assert [again.exploit(key=key).exploit for key in KEYS[:100]] == first
-        assert [each.exploit for each in again.decide(count=3, key=KEYS[0])] == first[:1] * 3
-
-
-def test_a_whole_number_is_the_key_of_its_digits() -> None:
+def test_a_whole_number_is_the_key_of_its_digits_and_the_text_of_a_key_is_nowhere() -> None:
     learner = taught(dc.FTPL())
     for number in (0, 17, -3, 10**30, np.int64(5)):
         assert learner.decide(key=number).exploit == learner.exploit(key=str(number)).exploit  # type: ignore[arg-type]
+    learner = taught(dc.Ladder())
+    decision = learner.decide(key="a-secret-name")
+    for text in (repr(decision), repr(learner), learner.to_json(), repr(learner.pending)):
+        assert "a-secret-name" not in text
 
 
 def test_a_key_moves_only_if_its_arm_leaves_or_a_better_one_comes() -> None:
@@ -256,10 +257,3 @@ def test_exploring_does_not_depend_on_keys(policy: dc.Policy) -> None:
         plain.observe(two, loss)
     content = [json.loads(each.to_json())["content"] for each in (keyed, plain)]
     assert content[0] == content[1]
-
-
-def test_the_text_of_a_key_is_nowhere() -> None:
-    learner = taught(dc.Ladder())
-    decision = learner.decide(key="a-secret-name")
-    for text in (repr(decision), repr(learner), learner.to_json(), repr(learner.pending)):
-        assert "a-secret-name" not in text

@@ -113,12 +113,28 @@ def test_it_is_a_learner_without_labels_that_observes_the_estimate() -> None:
     assert 50 + 90 < wanted < 50 + 190  # 137.5 expected; false alarm 1e-5
 
 
-def test_the_coin_is_fixed_by_the_seed_and_differs_by_seed() -> None:
+def test_the_coin_is_of_the_seed_the_standard_game_takes_labels_and_predictions_are_losses() -> None:
     def coins(seed: int) -> list[bool]:
         learner = dc.FTPL().start(2, seed=seed, labels=dc.Labels(share=0.5, first=0))
         return [decision.label for decision in learner.decide(count=64)]
 
     assert coins(1) == coins(1) != coins(2)
+    learner = dc.CoupledExp3().start(2, seed=1, labels=dc.Labels(share=0.5, first=0))
+    for _ in range(50):
+        decision = learner.decide()
+        learner.observe(decision, judged=0.25, loss=0.75 if decision.label else None)
+    assert learner.labels is not None
+    assert 10 < learner.labels.used < 40
+    with pytest.raises(dc.UnsupportedError, match="preference"):
+        learner.observe(learner.decide(), judged="tie")
+    # A perfect prediction teaches each arm its loss, on the map of estimates.
+    rules = dc.Labels(share=0.5)
+    learner = dc.Ladder().start(["a", "b", "c"], seed=7, labels=rules)
+    learner.observe(learner.decide(), judged=0.5, loss=0.5)
+    decision = learner.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
+    learner.observe(decision, judged=0.1, loss=0.9)
+    assert decision.explore == "a"
+    assert learner.estimates() == pytest.approx([rules.to_unit(each) for each in (0.9, 0.2, 0.4)])
 
 
 # What else a learner does
@@ -178,32 +194,10 @@ def test_saved_copied_and_forked_learners_go_on_alike(policy: dc.Policy) -> None
     assert "labels are missing" in str(learner.inference.verdict().remark)
 
 
-def test_a_policy_of_the_standard_game_takes_labels() -> None:
-    learner = dc.CoupledExp3().start(2, seed=1, labels=dc.Labels(share=0.5, first=0))
-    for _ in range(50):
-        decision = learner.decide()
-        learner.observe(decision, judged=0.25, loss=0.75 if decision.label else None)
-    assert learner.labels is not None
-    assert 10 < learner.labels.used < 40
-    with pytest.raises(dc.UnsupportedError, match="preference"):
-        learner.observe(learner.decide(), judged="tie")
-
-
-def test_predictions_are_losses_and_not_estimates() -> None:
-    """A perfect prediction teaches each arm its loss, on the map of estimates."""
-    rules = dc.Labels(share=0.5)
-    learner = dc.Ladder().start(["a", "b", "c"], seed=7, labels=rules)
-    learner.observe(learner.decide(), judged=0.5, loss=0.5)
-    decision = learner.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
-    learner.observe(decision, judged=0.1, loss=0.9)
-    assert decision.explore == "a"
-    assert learner.estimates() == pytest.approx([rules.to_unit(each) for each in (0.9, 0.2, 0.4)])
-
-
 # Labels that never come
 
 
-def test_an_overdue_label_counts_as_missing() -> None:
+def test_labels_that_are_overdue_forgotten_or_late_count_as_missing() -> None:
     learner = dc.Ladder().start(2, seed=1, labels=dc.Labels(share=1.0, deadline=3, missing=0.25))
     learner.watch()
     late = learner.decide()
@@ -217,9 +211,6 @@ def test_an_overdue_label_counts_as_missing() -> None:
     assert learner.inference.judge().missing == 1
     with pytest.raises(dc.FeedbackError, match="already applied"):
         learner.observe(late, loss=0.0)
-
-
-def test_forgetting_one_that_awaits_its_label_counts_it() -> None:
     learner = dc.FTPL().start(2, seed=1, max_pending=3, labels=dc.Labels(share=1.0, missing=1.0))
     unjudged, judged = learner.decide(), learner.decide()
     learner.observe(judged, judged=0.0)
@@ -233,9 +224,6 @@ def test_forgetting_one_that_awaits_its_label_counts_it() -> None:
     learner.decide(count=3)  # no room for the oldest
     assert learner.labels == (0, 2, 0, 1.0)
     assert learner.round == 3
-
-
-def test_patience_counts_a_late_label_as_missing_in_the_evidence_only() -> None:
     learner = dc.Ladder().start(2, seed=1, labels=dc.Labels(share=1.0, missing=0.0))
     learner.watch(patience=2)
     late = learner.decide()

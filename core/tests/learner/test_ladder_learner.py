@@ -56,9 +56,6 @@ def test_predictions_of_zero_do_not_stop_the_hedge() -> None:
     before = diagnostics(learner)["rung_loss_0"]
     learner.observe(decision, loss=0.5)
     assert diagnostics(learner)["rung_loss_0"] != before
-
-
-def test_an_arm_without_a_loss_is_named_even_after_others_moved_its_estimate() -> None:
     learner = LADDER.start(["a", "b", "c"], seed=1)
     log = [("a", 0.5, 0.3), ("b", 0.5, 0.8)] * 3
     for _ in range(2):

@@ -59,7 +59,7 @@ def test_estimates_from_preferences_are_unbiased_exactly(policy: dc.Policy, ties
     np.testing.assert_allclose(mean, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_the_best_arm_is_found_from_preferences_alone() -> None:
+def test_a_preference_is_the_loss_that_it_stands_for_and_the_best_arm_is_found() -> None:
     learner, luck = dc.Ladder().start(ARMS, seed=5), random.Random(5)
     for _ in range(3_000):
         decision = learner.decide()
@@ -67,9 +67,6 @@ def test_the_best_arm_is_found_from_preferences_alone() -> None:
         [winner] = luck.choices(list(law), weights=list(law.values()))
         learner.observe(decision, preference=winner)
     assert learner.exploitation_probabilities()[0] > 0.95
-
-
-def test_a_preference_is_the_loss_that_it_stands_for() -> None:
     one, two = (dc.FTPL().start(3, seed=1, loss_range=(-1, 3)) for _ in range(2))
     for preference, loss in (("explore", -1.0), ("tie", 1.0), ("exploit", 3.0)):
         one.observe(one.decide().id, preference=cast(Preference, preference))

@@ -32,13 +32,22 @@ def sums(learner: dc.Learner) -> dict[str, object]:
     return learner._watch.sequences.to_dict()
 
 
-def test_watching_changes_no_decision() -> None:
+def test_watching_changes_no_decision_and_a_verdict_names_the_arms() -> None:
     one, two = watched(), dc.Ladder().start(arms=["a", "b", "c"], seed=7)
     for _ in range(200):
         assert one.decide() == two.decide()
         for learner in (one, two):
             learner.observe(learner.pending[0], loss=COST[str(learner.pending[0].explore)])
     assert one.estimates().tolist() == two.estimates().tolist()
+    learner = watched()
+    assert learner.inference.verdict().text == "too early: nothing was observed"
+    played(learner, 1_500)
+    verdict = learner.inference.verdict()
+    assert (verdict.state, verdict.best, verdict.basis) == ("decided", "a", "paired")
+    assert (
+        verdict.text == f"a is better than every other arm (95 %, decided at round {verdict.decided_at:,})"
+    )
+    assert learner.inference.verdict(drift=False).basis == "stationary"
 
 
 def test_what_is_counted_is_every_observation_with_its_law() -> None:
@@ -81,18 +90,6 @@ def test_late_feedback_counts_with_the_law_of_its_decision() -> None:
             "abc".index(str(decision.exploit)), law=laws[place],
         )  # fmt: skip
     assert sums(learner) == twin.to_dict()
-
-
-def test_a_verdict_is_reached_and_names_the_arms() -> None:
-    learner = watched()
-    assert learner.inference.verdict().text == "too early: nothing was observed"
-    played(learner, 1_500)
-    verdict = learner.inference.verdict()
-    assert (verdict.state, verdict.best, verdict.basis) == ("decided", "a", "paired")
-    assert (
-        verdict.text == f"a is better than every other arm (95 %, decided at round {verdict.decided_at:,})"
-    )
-    assert learner.inference.verdict(drift=False).basis == "stationary"
 
 
 def test_intervals_are_in_the_range_of_losses() -> None:
@@ -142,7 +139,7 @@ def test_decisions_among_some_arms_count_for_those() -> None:
     assert learner.inference.difference("a", "c") == (0.0, -1.0, 1.0)
 
 
-def test_rounds_that_only_exploit_or_explore_are_counted_as_such() -> None:
+def test_what_counts_of_rounds_that_only_explore_of_logs_and_of_earlier_decisions() -> None:
     learner = watched()
     for _ in range(20):
         learner.exploit()
@@ -150,13 +147,19 @@ def test_rounds_that_only_exploit_or_explore_are_counted_as_such() -> None:
     assert learner.inference.exploited() == (0.5, 0.0, 1.0)
     assert learner._watch is not None
     assert learner._watch.sequences.observed == 20
-
-
-def test_a_replayed_log_counts() -> None:
     learner = watched(dc.FTPL())
     learner.replay([("a", 0.5, 0.0), ("b", 0.25, 1.0), ("a", 0.5, 0.0), ("c", 0.25, 1.0)] * 200)
     assert learner.inference.intervals()["a"].high < 0.5 < learner.inference.intervals()["b"].low
     assert learner.inference.verdict().basis == "running"
+    # Which decisions are pending depends on their delays, and these may depend on the arm.
+    learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
+    before = learner.decide()
+    learner.watch()
+    learner.observe(before, 0.5)
+    assert learner._watch is not None
+    assert learner._watch.sequences.observed == 0
+    assert learner.inference.verdict().left_out == 0
+    assert learner.round == 2, "the policy learns from it"
 
 
 def test_an_incumbents_trial_is_saved_apart_from_the_pending_decisions() -> None:
@@ -187,18 +190,6 @@ def test_policies_without_propensities_or_of_the_standard_game_can_be_watched(po
     learner.inference.verdict()
 
 
-def test_a_decision_made_before_the_watch_does_not_count() -> None:
-    """Which decisions are pending depends on their delays, and these may depend on the arm."""
-    learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
-    before = learner.decide()
-    learner.watch()
-    learner.observe(before, 0.5)
-    assert learner._watch is not None
-    assert learner._watch.sequences.observed == 0
-    assert learner.inference.verdict().left_out == 0
-    assert learner.round == 2, "the policy learns from it"
-
-
 def test_what_is_kept_of_decisions_is_bounded() -> None:
     learner = watched(max_pending=10)
     learner.forget(learner.decide())
@@ -210,9 +201,6 @@ def test_what_is_kept_of_decisions_is_bounded() -> None:
     assert learner.inference.verdict().left_out == 41
     learner.observe(learner.pending[0], 0.5)
     assert len(learner._watch.queue) == 9
-
-
-def test_watching_twice_is_refused_and_a_bad_risk_too() -> None:
     learner = dc.FTPL().start(arms=2, seed=7)
     with pytest.raises(dc.ParameterError, match="risk = 2"):
         learner.watch(risk=2)

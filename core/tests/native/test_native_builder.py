@@ -57,7 +57,15 @@ def test_an_interrupted_build_goes_on_and_loads(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
-def test_what_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_up_to_date_and_an_edited_docstring_compiles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "lib"
+    shutil.copytree(load.FOLDER, folder)
+    before = {**load.read_manifest(folder), "builder": build.builder_digest(), **build.sources()}
+    build.write_manifest(folder, {**before, "digest": "0" * 16})
+    build.renew_digests(folder)
+    assert load.read_manifest(folder) == before
     folder = tmp_path / "lib"
     shutil.copytree(load.FOLDER, folder)
     manifest = load.read_manifest(folder)
@@ -83,16 +91,6 @@ def test_what_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert build.is_built(folder) is (load.targets() == (best,))
     monkeypatch.setenv(load.SWITCH, "here")
     assert build.is_built(folder)
-
-
-@pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
-def test_an_edited_docstring_is_noted_and_compiles_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "lib"
-    shutil.copytree(load.FOLDER, folder)
-    before = {**load.read_manifest(folder), "builder": build.builder_digest(), **build.sources()}
-    build.write_manifest(folder, {**before, "digest": "0" * 16})
-    build.renew_digests(folder)
-    assert load.read_manifest(folder) == before
 
 
 @pytest.mark.parametrize(
@@ -168,8 +166,6 @@ def test_what_allocates_cannot_be_shipped() -> None:
     with pytest.raises(UnsuitableError, match="NRT_"):
         objects_of(wrap(function, types_of((np.zeros(2),))), "order", load.targets())
 
-
-def test_the_same_sources_make_the_same_bits_in_every_folder() -> None:
     def refuse(values: np.ndarray[Any, Any]) -> float:
         if values[0] < 0.0:
             raise ValueError("below 0")
@@ -233,13 +229,6 @@ def elf(code: bytes) -> tuple[int, set[str], set[str]]:
     return machine, found[True], found[False]
 
 
-def test_without_a_linker_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CC", "")
-    with pytest.raises(build.UnbuiltError, match="no linker was found"):
-        build.find_linker()
-
-
 def test_a_wheel_may_be_had_without_the_library(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     environment = {**os.environ, "DECOUPLED_NATIVE": "off"}
@@ -254,12 +243,16 @@ def test_a_wheel_may_be_had_without_the_library(tmp_path: Path) -> None:
 HOOK: dict[str, Any] = runpy.run_path(str(ROOT / "hatch_build.py"))
 
 
-def test_a_wheel_carries_what_the_manifest_names(tmp_path: Path) -> None:
+def test_a_wheel_carries_what_the_manifest_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named = {"libraries": {"x86-64-v2": "two.so", "x86-64-v3": "three.so"}}
     (tmp_path / "manifest.json").write_text(json.dumps(named))
     for name in ("two.so", "three.so", "of-an-earlier-build.so"):
         (tmp_path / name).touch()
     assert [file.name for file in HOOK["carried"](tmp_path)] == ["manifest.json", "two.so", "three.so"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "")
+    with pytest.raises(build.UnbuiltError, match="no linker was found"):
+        build.find_linker()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no manylinux")

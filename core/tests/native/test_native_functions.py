@@ -47,11 +47,6 @@ def native(function: Any, *kinds: type) -> NativeFunction:
     return found
 
 
-def test_nothing_is_left_out() -> None:
-    expected = {export.name for name in catalogue.names() for export in catalogue.group(name).exports}
-    assert set(load.read_manifest(load.FOLDER)["functions"]) == expected
-
-
 # Plain Python
 
 
@@ -80,11 +75,21 @@ def test_round_loops(policy: dc.Policy, interpreted: dict[str, list[str]]) -> No
     assert [*map(courses.digest, courses.table_games(policy, loop))] == interpreted[policy.label]
 
 
-def test_the_round_loop_with_contexts(interpreted: dict[str, list[str]]) -> None:
+def test_the_round_loop_with_contexts_and_functions_that_all_policies_share(
+    interpreted: dict[str, list[str]],
+) -> None:
     policy = dc.ContextualLadder()
     shipped_entries(policy)
     game = courses.context_game(native(drive_in_context, policy.params_type))
     assert [courses.digest(game)] == interpreted["contexts"]
+    met = set()
+    for name, function, arguments in courses.common_calls(shipped_entries(courses.STRATA).init):
+        assert [courses.digest(courses.outcome(native(function), arguments))] == interpreted[name], name
+        met.add(load.name_of(function))
+    exports = catalogue.group(catalogue.COMMON).exports
+    assert met == {export.name for export in exports if "(" not in export.name}
+    expected = {export.name for name in catalogue.names() for export in catalogue.group(name).exports}
+    assert set(load.read_manifest(load.FOLDER)["functions"]) == expected
 
 
 @pytest.mark.parametrize("policy", courses.without_forgetting(), ids=lambda policy: policy.label)
@@ -117,15 +122,6 @@ def test_functions_of_adversaries(adversary: Adversary, interpreted: dict[str, l
         assert [courses.digest(courses.outcome(call, arguments))] == interpreted[name], name
 
 
-def test_functions_that_all_policies_share(interpreted: dict[str, list[str]]) -> None:
-    met = set()
-    for name, function, arguments in courses.common_calls(shipped_entries(courses.STRATA).init):
-        assert [courses.digest(courses.outcome(native(function), arguments))] == interpreted[name], name
-        met.add(load.name_of(function))
-    exports = catalogue.group(catalogue.COMMON).exports
-    assert met == {export.name for export in exports if "(" not in export.name}
-
-
 # Numba
 
 EVERY = os.environ.get("DECOUPLED_TWINS") == "all"
@@ -134,17 +130,12 @@ TWINS = catalogue.policies() if EVERY else [dc.Exp3(), dc.Forgetting(dc.UCB1(), 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", TWINS, ids=lambda policy: policy.label)
-def test_learners_of_numba(policy: dc.Policy) -> None:
+def test_learners_and_round_loops_of_numba(policy: dc.Policy) -> None:
     shipped, compiled = shipped_entries(policy), compiled_entries(policy.params_type)
     for arms in courses.numbers_of_arms(policy):
         both = (courses.course(policy, arms, calls) for calls in (shipped, compiled))
         for one, other in zip(*both, strict=True):
             assert one == other, arms
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", TWINS, ids=lambda policy: policy.label)
-def test_round_loops_of_numba(policy: dc.Policy) -> None:
     shipped_entries(policy)
     loops: Any = native(drive, policy.params_type), drive.dispatcher  # type: ignore[attr-defined]
     one, other = ([*courses.table_games(policy, loop)] for loop in loops)

@@ -69,13 +69,9 @@ def python(
 
 
 @needs_library
-def test_nothing_of_the_package_needs_a_compiler() -> None:
+def test_nothing_of_the_package_needs_a_compiler_or_loads_one() -> None:
     done = python(NO_NUMBA + EVERYTHING)
     assert done.returncode == 0, done.stderr
-
-
-@needs_library
-def test_no_compiler_is_loaded_that_is_installed() -> None:
     code = "import sys, decoupled as dc; dc.{}.start(arms=8).decide(); assert 'numba' not in sys.modules"
     for policy in ("FTPL()", "Ladder()"):
         done = python(code.format(policy))

@@ -137,8 +137,14 @@ def _segment_sums(learner: dc.Learner, subject: str) -> Any:
     return running.layout.row(running.state, "segment_estimates").copy()
 
 
-def test_arms_come_and_go_in_every_segment() -> None:
+def test_arms_that_are_away_are_charged_in_both_ladders_and_arms_come_and_go_in_every_segment() -> None:
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 40)
+    pooled, segment = learner.estimates(), _segment_sums(learner, "law")
+    decision = learner.decide(context={"subject": "law"}, available=["a", "b"])
+    assert decision.explore in ("a", "b")
+    learner.observe(decision, loss=0.75)
+    assert learner.estimates()[2] == pytest.approx(pooled[2] + 0.75)
+    assert _segment_sums(learner, "law")[2] == pytest.approx(segment[2] + 0.75)
     late = learner.decide(context={"subject": "art"})
     sums = _segment_sums(learner, "law")
     learner.add_arms(["d"])
@@ -151,16 +157,6 @@ def test_arms_come_and_go_in_every_segment() -> None:
         decision = learner.decide(context={"subject": "new"}, advice={"router": "d"})
         learner.observe(decision, loss=0.5)
     assert dc.Learner.from_json(learner.to_json()).to_json() == learner.to_json()
-
-
-def test_arms_that_are_away_are_charged_what_was_lost_in_both_ladders() -> None:
-    learner = played(POLICY.start(arms=ARMS, seed=5), 2, 40)
-    pooled, segment = learner.estimates(), _segment_sums(learner, "law")
-    decision = learner.decide(context={"subject": "law"}, available=["a", "b"])
-    assert decision.explore in ("a", "b")
-    learner.observe(decision, loss=0.75)
-    assert learner.estimates()[2] == pytest.approx(pooled[2] + 0.75)
-    assert _segment_sums(learner, "law")[2] == pytest.approx(segment[2] + 0.75)
 
 
 def test_a_log_teaches_what_its_decisions_taught() -> None:
@@ -316,10 +312,18 @@ def test_numbers_and_values_may_be_of_any_type_that_is_one() -> None:
     assert told.tolist() == plain.tolist()
 
 
-def test_a_policy_without_segments_names_none() -> None:
+def test_a_policy_without_segments_names_none_and_one_without_contexts_refuses_them() -> None:
     why = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1).decide(context={"x": 1.0}).why
     assert why is not None
     assert why.segment == ()
+    with pytest.raises(dc.UnsupportedError, match="Ladder does not use one"):
+        dc.Ladder().start(arms=2, seed=1).decide(context={"subject": "law"})
+    with pytest.raises(dc.ParameterError, match="must be below 4096 for a contextual policy"):
+        POLICY.start(arms=5000, seed=1)
+    learner = dc.ContextualLadder(segments=("s",)).start(arms=2, seed=1)
+    for t in range(50):
+        learner.observe(learner.decide(context={"s": t % 2}), loss=float(t % 3 == 0))
+        assert _shares(learner) == [0.5, 0.25, 0.25]
 
 
 def test_a_log_that_is_refused_or_interrupted_leaves_no_segment_behind() -> None:
@@ -343,13 +347,6 @@ def test_a_log_that_is_refused_or_interrupted_leaves_no_segment_behind() -> None
     assert before != done
     assert before in found
     assert set(found) <= {before, done}
-
-
-def test_a_policy_that_knows_no_context_refuses_one() -> None:
-    with pytest.raises(dc.UnsupportedError, match="Ladder does not use one"):
-        dc.Ladder().start(arms=2, seed=1).decide(context={"subject": "law"})
-    with pytest.raises(dc.ParameterError, match="must be below 4096 for a contextual policy"):
-        POLICY.start(arms=5000, seed=1)
 
 
 def test_the_arm_that_is_best_for_a_segment_is_served_there() -> None:
@@ -427,13 +424,6 @@ def test_with_many_arms_the_even_share_grows_as_contextual_rungs_earn_weight(tel
     assert (even < 0.2) == (not telling)
     assert even + pooled + segment_share == pytest.approx(1.0)
     assert segment_share == pytest.approx((1.0 - even) * even)  # half of 2 * even
-
-
-def test_with_two_arms_half_of_the_exploration_is_even_whatever_is_learned() -> None:
-    learner = dc.ContextualLadder(segments=("s",)).start(arms=2, seed=1)
-    for t in range(50):
-        learner.observe(learner.decide(context={"s": t % 2}), loss=float(t % 3 == 0))
-        assert _shares(learner) == [0.5, 0.25, 0.25]
 
 
 def test_late_feedback_is_gated_by_the_law_of_its_decision() -> None:

@@ -75,6 +75,13 @@ def test_late_feedback_is_learned_by_what_is_there() -> None:
     expected = np.zeros(ARMS)
     expected[int(late.explore)] = late.weight * 0.5
     assert learner.estimates().tolist() == expected.tolist()
+    # An absent arm's charge fades exactly as the estimates of the others do.
+    learner = dc.Forgetting(dc.FTPL(), discount=DISCOUNT).start(ARMS, seed=3)
+    decision = learner.decide(available=[0, 2])
+    learner.observe(decision, loss=0.5)
+    expected = np.array([0.0, 0.5, 0.0, 0.5])
+    expected[int(decision.explore)] += decision.weight * 0.5
+    assert learner.estimates().tolist() == (DISCOUNT * expected).tolist()
 
 
 def test_the_ladder_forgets_by_a_discount() -> None:
@@ -189,16 +196,6 @@ def test_jins_rates_fade_with_its_estimates() -> None:
     ).all()
 
 
-def test_arms_that_are_away_are_charged_what_the_others_cost() -> None:
-    # An absent arm's charge fades exactly as the estimates of the others do.
-    learner = dc.Forgetting(dc.FTPL(), discount=DISCOUNT).start(ARMS, seed=3)
-    decision = learner.decide(available=[0, 2])
-    learner.observe(decision, loss=0.5)
-    expected = np.array([0.0, 0.5, 0.0, 0.5])
-    expected[int(decision.explore)] += decision.weight * 0.5
-    assert learner.estimates().tolist() == (DISCOUNT * expected).tolist()
-
-
 @pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
 @pytest.mark.parametrize("discount", [1e-3, 0.9])
 def test_what_fades_away_is_gone(discount: float) -> None:
@@ -226,16 +223,8 @@ def test_what_cannot_be_had_is_refused_with_the_remedy() -> None:
         dc.Forgetting(dc.Forgetting())
     with pytest.raises(dc.UnsupportedError, match="compiled form"):
         dc.Forgetting(dc.TsallisINF(solver="scs"))
-
-
-def test_the_code_of_a_wrapped_policy_is_part_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Own(dc.Exp3):
-        """A policy from another package."""
-
-    plan = make_plan(dc.Forgetting(Own()), dc.environments.Drifting(3, 0.2, 10), 100, 2, 0)
-    before = plan.digest()
-    monkeypatch.setattr("decoupled.simulation.plan.inspect.getsource", lambda each: "edited")
-    assert plan.digest() != before
+    with pytest.raises(dc.UnsupportedError, match="keeps what it knows of segments apart"):
+        dc.Forgetting(dc.ContextualLadder())
 
 
 def test_a_policy_that_first_runs_inside_has_a_name_of_its_own() -> None:
@@ -247,11 +236,6 @@ print(numba.typeof(dc.UCB1().params()).name)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.startswith("decoupled_policies_means_UCBParams(")
-
-
-def test_a_policy_with_segments_is_refused() -> None:
-    with pytest.raises(dc.UnsupportedError, match="keeps what it knows of segments apart"):
-        dc.Forgetting(dc.ContextualLadder())
 
 
 def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
@@ -277,7 +261,9 @@ def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
         assert recommended.at(arms).params_type in types
 
 
-def test_the_code_for_a_policy_from_elsewhere_is_not_kept() -> None:
+def test_the_code_for_a_policy_from_elsewhere_is_not_kept_and_is_part_of_a_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Elsewhere(dc.Exp3):
         """A changed policy of the package: its code must not be cached under the package's name."""
 
@@ -287,6 +273,14 @@ def test_the_code_for_a_policy_from_elsewhere_is_not_kept() -> None:
     assert is_ours(own.params_type, *own.functions)
     assert not is_ours(other.params_type)
     assert pickle.loads(pickle.dumps(own.params_type)) is own.params_type
+
+    class Own(dc.Exp3):
+        """A policy from another package."""
+
+    plan = make_plan(dc.Forgetting(Own()), dc.environments.Drifting(3, 0.2, 10), 100, 2, 0)
+    before = plan.digest()
+    monkeypatch.setattr("decoupled.simulation.plan.inspect.getsource", lambda each: "edited")
+    assert plan.digest() != before
 
 
 # Regret

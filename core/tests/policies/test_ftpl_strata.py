@@ -152,7 +152,7 @@ class Situation:
 
 
 @every_case
-def test_both_draws_have_their_exact_laws(arms: int, shape: str) -> None:
+def test_both_draws_have_their_exact_laws_and_the_arms_covered_are_the_twins(arms: int, shape: str) -> None:
     situation = Situation(arms, shape)
     twin = situation.twin
     stream = new_stream(np.random.SeedSequence(zlib.crc32(repr((arms, shape)).encode())))
@@ -168,11 +168,6 @@ def test_both_draws_have_their_exact_laws(arms: int, shape: str) -> None:
     assert chi_square_p(seen, [each.sum() for each in cut_into_strata(law[by_rank])]) > LEVEL
     # No observation lowers an estimate by more than B / (kappa * eta), for any drawn sum.
     assert heaviest <= 1.0 / (POLICY.kappa * twin.eta)
-
-
-@every_case
-def test_the_arms_covered_are_the_twins(arms: int, shape: str) -> None:
-    situation = Situation(arms, shape)
     places, values = POLICY.baselines(situation.state)
     expected = situation.twin.baseline()
     assert sorted(places) == np.flatnonzero(expected).tolist()

@@ -152,9 +152,6 @@ def test_no_two_seeds_judge_alike() -> None:
     again = dc.Ladder().start(arms=ARMS, seed=3)
     assert key(again) == key(dc.Ladder().start(arms=ARMS, seed=3))
     assert diagnostics(dc.Learner.from_json(again.to_json())) == diagnostics(again)
-
-
-def test_a_simulation_has_the_secret_of_the_same_stream() -> None:
     stream = new_stream(np.random.SeedSequence(5))
     before = stream.copy()
     assert 0 < secret_of(stream) < 2**52

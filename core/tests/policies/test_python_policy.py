@@ -216,9 +216,6 @@ def test_a_missing_decorator_or_name_is_explained() -> None:
     unnamed = made(learned=("sums",), decide=lambda self, known: (GOOD, GOOD + known.estimates))
     with pytest.raises(AttributeError, match=r"'estimates' is not learned; name it in `learned`"):
         dataclass(frozen=True)(unnamed)().start(3).decide()
-
-
-def test_what_it_cannot_do_is_refused() -> None:
     world = dc.environments.Bernoulli(rewards=[0.2, 0.5])
     with pytest.raises(dc.UnsupportedError, match="cannot run Hedge, which is plain Python"):
         dc.simulate(Hedge(), world, horizon=10, runs=1, device="cuda")

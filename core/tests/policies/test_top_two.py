@@ -66,17 +66,6 @@ def test_with_prompt_feedback_it_is_the_published_sampler(epsilon: float, beta: 
     assert len(published.met) > 8  # the leader changed now and then
 
 
-def test_ties_favour_no_arm() -> None:
-    # False alarm: 1e-4. All losses are equal, so the leader is the arm seen first, and that is random.
-    leaders = []
-    for seed in range(500):
-        learner = dc.TopTwo().start(arms=5, seed=seed)
-        for _ in range(9):
-            learner.observe(learner.decide(), loss=0.5)
-        leaders.append(learner.exploit().exploit)
-    assert chi_square_p(np.bincount(cast(list[int], leaders), minlength=5), np.full(5, 0.2)) > 1e-4
-
-
 def started(losses: list[float]) -> dc.Learner:
     learner = dc.TopTwo().start(arms=len(losses), seed=0)
     learner.replay([(arm, 1.0, loss) for arm, loss in enumerate(losses)])
@@ -88,6 +77,22 @@ def test_without_feedback_every_decision_explores_the_same_arm() -> None:
     decisions = learner.decide(count=100)
     assert {(d.exploit, d.explore, d.weight, d.propensity) for d in decisions} == {(0, 1, 1.0, 1.0)}
     assert counts(learner, "duels") == [[0] * 3] * 3
+    # False alarm: 1e-4. All losses are equal, so the leader is the arm seen first, and that is random.
+    leaders = []
+    for seed in range(500):
+        learner = dc.TopTwo().start(arms=5, seed=seed)
+        for _ in range(9):
+            learner.observe(learner.decide(), loss=0.5)
+        leaders.append(learner.exploit().exploit)
+    assert chi_square_p(np.bincount(cast(list[int], leaders), minlength=5), np.full(5, 0.2)) > 1e-4
+    learner = dc.TopTwo().start(arms=5, seed=0)
+    generator = np.random.default_rng(0)
+    learner.replay([(int(generator.integers(5)), 0.2, generator.random()) for _ in range(2000)])
+    duels, explored = (np.array(counts(learner, name)) for name in ("duels", "challenger_explored"))
+    assert (explored <= duels).all()
+    assert not duels.diagonal().any()
+    assert sum(counts(learner, "counts")) == 2000
+    assert learner.decide().propensity == 1.0
 
 
 def test_late_observations_count_for_the_leader_at_their_arrival() -> None:
@@ -104,14 +109,3 @@ def test_late_observations_count_for_the_leader_at_their_arrival() -> None:
     learner.observe(late[1], loss=0.2)  # arm 1 was a challenger when it was chosen, and now leads
     assert counts(learner, "duels")[1][challenger] == 1 + (challenger == 0)
     assert counts(learner, "challenger_explored")[1] == [1, 0, 0]
-
-
-def test_a_log_of_other_arms_keeps_counts_in_order() -> None:
-    learner = dc.TopTwo().start(arms=5, seed=0)
-    generator = np.random.default_rng(0)
-    learner.replay([(int(generator.integers(5)), 0.2, generator.random()) for _ in range(2000)])
-    duels, explored = (np.array(counts(learner, name)) for name in ("duels", "challenger_explored"))
-    assert (explored <= duels).all()
-    assert not duels.diagonal().any()
-    assert sum(counts(learner, "counts")) == 2000
-    assert learner.decide().propensity == 1.0

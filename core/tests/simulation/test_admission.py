@@ -40,22 +40,16 @@ def test_what_no_machine_has_is_refused(sizes: dict[str, Any], message: str) -> 
     assert message in str(error.value)
 
 
-def test_what_fits_is_planned() -> None:
+def test_what_fits_is_planned_and_blocks_are_counted_and_not_made() -> None:
     plan = planned(horizon=np.int64(1_000_000), runs=np.int64(1_000_000))
     assert (plan.horizon, plan.runs) == (1_000_000, 1_000_000)
     assert type(plan.horizon) is type(plan.runs) is int, "it is written as JSON"
     adversary = dc.environments.PunishLast(arms=4, gap=0.25)
     assert planned(horizon=10**12, environment=adversary).horizon == 10**12, "it has no table of rounds"
-
-
-def test_the_curves_of_all_runs_are_refused() -> None:
     with pytest.raises(dc.ParameterError, match=r"curves = 'runs': needs 16 GB of memory.*curves="):
         dc.simulate(
             [dc.FTPL(), dc.Exp3()], WORLD, horizon=10_000, runs=100_000, checkpoints=10_000, curves="runs"
         )
-
-
-def test_blocks_are_counted_and_not_made() -> None:
     plan = planned(runs=10**7)
     assert plan.block_count(3) == 2 * 3_333_334
     assert planned(runs=10).block_count(3) == len(list(planned(runs=10).blocks(3)))

@@ -84,9 +84,14 @@ def test_an_invalid_table_is_refused(kind: str) -> None:
         dc.simulate(dc.FTPL(), Custom(3, kind), 100, 2, seed=0)
 
 
-def test_a_valid_table_of_integers_runs() -> None:
+def test_a_valid_table_of_integers_runs_and_an_adversary_that_leaves_the_range_is_refused() -> None:
     results = dc.simulate(dc.FollowTheLeader(), Custom(3, "good"), 1_000, 5, seed=0)
     assert results.final_regret("FollowTheLeader").max() < 50
+    policy = dc.FollowTheLeader()  # compiles in the least time
+    results = dc.simulate(policy, Loud(3, 0.5), 50, 2, seed=0)
+    assert results.final_regret(policy).tolist() == [0.0, 0.0]
+    with pytest.raises(dc.ParameterError, match=r"Loud\.losses: .* with 1\.5 for arm 0 at t = 0; fix"):
+        dc.simulate(policy, Loud(3, 1.5), 50, 2, seed=0)
 
 
 class Params(NamedTuple):
@@ -115,14 +120,6 @@ class Loud(dc.environments.Adversary):
 
     def params(self) -> Params:
         return Params(self.level)
-
-
-def test_an_adversary_that_leaves_the_range_is_refused() -> None:
-    policy = dc.FollowTheLeader()  # compiles in the least time
-    results = dc.simulate(policy, Loud(3, 0.5), 50, 2, seed=0)
-    assert results.final_regret(policy).tolist() == [0.0, 0.0]
-    with pytest.raises(dc.ParameterError, match=r"Loud\.losses: .* with 1\.5 for arm 0 at t = 0; fix"):
-        dc.simulate(policy, Loud(3, 1.5), 50, 2, seed=0)
 
 
 @pytest.mark.parametrize("wrong", [1.25, -3.0, float("nan")])

@@ -57,6 +57,10 @@ def test_who_comes_when() -> None:
     assert np.abs(counts - np.array([12, 6, 4, 3]) / 25).max() < 0.02
     assert (arrivals(zipf, 50, 0, 1) == arrivals(zipf, 50, 0, 1)).all()
     assert (arrivals(zipf, 50, 0, 1) != arrivals(zipf, 50, 0, 2)).any()
+    with pytest.raises(dc.UnsupportedError, match="reacts to what is served"):
+        dc.simulate(
+            dc.FTPL(), dc.environments.PunishLast(arms=2), horizon=10, runs=1, traffic=dc.Traffic(keys=2)
+        )
 
 
 @pytest.mark.parametrize(
@@ -72,10 +76,3 @@ def test_who_comes_when() -> None:
 def test_what_cannot_be(given: Any, message: str) -> None:
     with pytest.raises(dc.ParameterError, match=message):
         dc.simulate(dc.FTPL(), WORLD, horizon=10, runs=1, traffic=dc.Traffic(**given))
-
-
-def test_an_adversary_that_watches_what_is_served_is_refused() -> None:
-    with pytest.raises(dc.UnsupportedError, match="reacts to what is served"):
-        dc.simulate(
-            dc.FTPL(), dc.environments.PunishLast(arms=2), horizon=10, runs=1, traffic=dc.Traffic(keys=2)
-        )

@@ -69,6 +69,12 @@ def test_ties_single_runs_and_lone_policies_have_no_bold() -> None:
     assert lowest([np.zeros(1), np.ones(1)]) is None
     assert lowest([same]) is None
     assert lowest([]) is None
+    table = simulated(runs=1).to_latex()
+    assert r"\pm" not in table.partition(r"\begin{tabular}")[2]
+    assert bold(table) == []
+    assert "1 run of 400 rounds, seed 3. Made" in table
+    table = dc.simulate(POLICIES, EASY, 100, 4, traffic=dc.Traffic(keys=5)).to_latex()
+    assert "{99th percentile} & {Switches of a key}" in table
 
 
 @pytest.mark.parametrize("world", [EASY, PUNISHER])
@@ -108,18 +114,6 @@ def test_intervals_names_and_captions_can_be_chosen() -> None:
         results.to_latex(spread="std")  # type: ignore[arg-type]
     with pytest.raises(dc.ParameterError, match="level"):
         results.to_latex(level=1.0)
-
-
-def test_one_run_has_no_error_and_no_bold() -> None:
-    table = simulated(runs=1).to_latex()
-    assert r"\pm" not in table.partition(r"\begin{tabular}")[2]
-    assert bold(table) == []
-    assert "1 run of 400 rounds, seed 3. Made" in table
-
-
-def test_switches_have_a_column() -> None:
-    table = dc.simulate(POLICIES, EASY, 100, 4, traffic=dc.Traffic(keys=5)).to_latex()
-    assert "{99th percentile} & {Switches of a key}" in table
 
 
 def test_simulate_writes_a_table_and_a_figure_with_its_fonts(tmp_path: Path) -> None:

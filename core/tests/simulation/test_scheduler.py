@@ -110,19 +110,19 @@ def test_a_rerun_resumes(tmp_path: Path) -> None:
     assert not list(folder.rglob(".*"))
 
 
-def test_another_specification_is_refused(tmp_path: Path) -> None:
+def test_another_specification_a_damaged_plan_and_a_bad_folder_are_refused(tmp_path: Path) -> None:
     dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(dc.StorageError, match="another specification"):
         dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=6, out=tmp_path)
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-
-
-def test_a_damaged_plan_is_refused(tmp_path: Path) -> None:
     dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path)
     (tmp_path / "plan.json").write_text("{")
     with pytest.raises(dc.StorageError, match="cannot be read"):
         dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(dc.StorageError, match="cannot be written"):
+        dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path / "file" / "out")
 
 
 SPECIFICATION = """
@@ -209,9 +209,3 @@ def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(dc.StorageError, match=r"No space left.*finished blocks are kept.*free some space"):
         dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, block=10, out=tmp_path)
     assert len(list(tmp_path.rglob("*.npz"))) == 2
-
-
-def test_a_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(dc.StorageError, match="cannot be written"):
-        dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path / "file" / "out")

@@ -354,16 +354,6 @@ class Stamped(dc.Policy):
         return StampedParams(0.0)
 
 
-def test_a_policy_names_what_its_decisions_must_keep() -> None:
-    # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.
-    found = estimates(Stamped(), Traffic(delay=4), rounds=20, runs=1)
-    # Within a wrapper the same scalar is kept, behind those of the wrapper.
-    own = len(SHARED_SCALARS)
-    assert kept_places(Stamped(), 3).tolist() == [1, 0, 0, own]
-    assert kept_places(dc.Forgetting(Stamped(), period=9), 3).tolist() == [1, 0, 0, START + own]
-    assert found[0].tolist() == [0.0, sum(1.0 + max(0, t - 4) for t in range(16)), 0.0]
-
-
 def test_pending_decisions_keep_what_their_updates_read() -> None:
     assert kept_places(dc.FTPL(), 4).tolist() == [0, 0, 0]
     recommended = CENTRED_FTPL.at(4)
@@ -384,6 +374,13 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
     room = room_for(STRATA, 4, Traffic(delay=9), horizon=100)
     assert room == (10, OWN_FLOATS + 1 + 4, OWN_INTS + 4)
     assert Traffic(delay=10**15).slots(horizon=100) == 100
+    # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.
+    found = estimates(Stamped(), Traffic(delay=4), rounds=20, runs=1)
+    # Within a wrapper the same scalar is kept, behind those of the wrapper.
+    own = len(SHARED_SCALARS)
+    assert kept_places(Stamped(), 3).tolist() == [1, 0, 0, own]
+    assert kept_places(dc.Forgetting(Stamped(), period=9), 3).tolist() == [1, 0, 0, START + own]
+    assert found[0].tolist() == [0.0, sum(1.0 + max(0, t - 4) for t in range(16)), 0.0]
 
 
 @pytest.mark.parametrize(
@@ -432,14 +429,15 @@ def test_errors_name_the_argument_and_the_rule(given: dict[str, Any], message: s
     assert message in str(caught.value)
 
 
-def test_traffic_is_an_object() -> None:
+def test_what_traffic_cannot_be_is_refused() -> None:
     with pytest.raises(dc.ParameterError, match=r"traffic = 5: .*dc\.Traffic\(delay=100\)"):
         dc.simulate(dc.FTPL(), EASY, horizon=10, runs=1, traffic=5)  # type: ignore[arg-type]
-
-
-def test_a_slice_is_for_decoupled_policies() -> None:
     with pytest.raises(dc.ParameterError, match=r"slice = 0.5: .* UCB1 sees the arm that it plays"):
         dc.simulate([dc.FTPL(), dc.UCB1()], EASY, horizon=10, runs=1, traffic=Traffic(slice=0.5))
+    many = dc.environments.Catalogue(arms=100_000, gap=0.1, top=0.9, seed=0)
+    assert make_plan(dc.FTPL(), many, 10**6, 1, 0, traffic=Traffic(delay=1_000))
+    with pytest.raises(dc.ParameterError, match=rf"delay = 5000: needs .* {MOST_BYTES:,} are allowed"):
+        make_plan(dc.Ladder(), many, 10**6, 1, 0, traffic=Traffic(delay=5_000))
 
 
 @pytest.mark.parametrize(
@@ -459,13 +457,6 @@ def test_a_slice_is_for_decoupled_policies() -> None:
 def test_a_judge_must_fit_the_simulation(given: Any, how: Any, message: str) -> None:
     with pytest.raises(dc.DecoupledError, match=message):
         make_plan(dc.FTPL(), EASY, 100, 1, 0, traffic=Traffic(**given), **how)
-
-
-def test_pending_decisions_must_fit_into_memory() -> None:
-    many = dc.environments.Catalogue(arms=100_000, gap=0.1, top=0.9, seed=0)
-    assert make_plan(dc.FTPL(), many, 10**6, 1, 0, traffic=Traffic(delay=1_000))
-    with pytest.raises(dc.ParameterError, match=rf"delay = 5000: needs .* {MOST_BYTES:,} are allowed"):
-        make_plan(dc.Ladder(), many, 10**6, 1, 0, traffic=Traffic(delay=5_000))
 
 
 def test_a_specification_sets_them(tmp_path: Path) -> None:

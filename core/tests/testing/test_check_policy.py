@@ -106,12 +106,13 @@ class Suspect(dc.Policy):
             super().init_new_arms(state, first)
 
 
-def test_a_sound_policy_passes() -> None:
+def test_a_sound_policy_passes_and_what_is_none_is_refused() -> None:
     dc.testing.check_policy(Suspect())
-
-
-def test_a_decision_may_note_what_its_own_update_needs() -> None:
     engine.check_sound(Case(dc.Ladder(), 5, 100, 0))  # `kept` names what the rungs will be judged with
+    with pytest.raises(dc.ParameterError, match=r"^policy = 3: is not a policy"):
+        dc.testing.check_policy(3)  # type: ignore[arg-type]
+    with pytest.raises(dc.ParameterError, match=r"^arms = 1"):
+        dc.testing.check_policy(dc.FTPL(), arms=1)
 
 
 @pytest.mark.parametrize(
@@ -143,10 +144,3 @@ def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(engine, "run_streams", lambda seed, run: run_streams(seed, run + 1))
     with pytest.raises(dc.ContractError, match="part in round"):
         testing.check_parity(testing.Case(Suspect(), 5, 1_000, 0))
-
-
-def test_what_is_no_policy_is_refused() -> None:
-    with pytest.raises(dc.ParameterError, match=r"^policy = 3: is not a policy"):
-        dc.testing.check_policy(3)  # type: ignore[arg-type]
-    with pytest.raises(dc.ParameterError, match=r"^arms = 1"):
-        dc.testing.check_policy(dc.FTPL(), arms=1)

@@ -48,7 +48,7 @@ def violations(content: Any) -> list[str]:
 # The image, which a step of the workflow builds and runs
 
 
-def test_the_image_has_the_versions_that_are_tested() -> None:
+def test_the_image_has_the_versions_that_are_tested_no_privileges_and_no_secret() -> None:
     def versions(name: str) -> dict[str, str]:
         text = (ROOT / "requirements" / f"{name}.txt").read_text()
         return dict(re.findall(r"^([\w.-]+(?:\[\w+\])?)==(\S+)", text, re.MULTILINE))
@@ -58,9 +58,6 @@ def test_the_image_has_the_versions_that_are_tested() -> None:
         for package, version in versions(name).items():
             assert tested[package] == version, package
     assert not {"numba", "matplotlib", "scipy", "pandas"} & versions("image").keys()
-
-
-def test_the_image_runs_without_privileges_and_has_no_secret() -> None:
     assert f"\nUSER {USER}:{USER}\n" in DOCKERFILE
     assert set(re.findall(r"DECOUPLED_\w+", DOCKERFILE)) <= VARIABLES
     assert not re.search(r"dk_|password|postgresql://|secret|token", DOCKERFILE, re.IGNORECASE)
@@ -80,7 +77,7 @@ def test_the_compose_file_is_one_by_the_specification() -> None:
     assert list(validator.iter_errors(broken)), "the schema refuses unknown keys"
 
 
-def test_the_compose_file_runs_two_replicas_after_a_migration() -> None:
+def test_the_compose_file_runs_two_replicas_after_a_migration_with_secrets_from_files() -> None:
     services = COMPOSE["services"]
     assert services["decoupled"]["deploy"]["replicas"] == 2
     first, last = re.findall(r":(\d+)-(\d+):8000$", services["decoupled"]["ports"][0])[0]
@@ -96,9 +93,6 @@ def test_the_compose_file_runs_two_replicas_after_a_migration() -> None:
     assert services["decoupled"]["healthcheck"]["test"][1:3] == ["decoupled", "health"]
     grace = int(services["decoupled"]["stop_grace_period"].removesuffix("s"))
     assert grace > int(services["decoupled"]["environment"]["DECOUPLED_DRAIN"])
-
-
-def test_secrets_of_the_compose_file_are_files_that_are_not_in_the_repository() -> None:
     secrets = {f"/run/secrets/{name}": each["file"] for name, each in COMPOSE["secrets"].items()}
     assert "/deploy/secrets/" in (ROOT / ".gitignore").read_text().splitlines()
     assert all(file.startswith("deploy/secrets/") for file in secrets.values())

@@ -284,15 +284,24 @@ async def test_requests_that_never_end_are_given_up() -> None:
     await group.routing.choose({}, HI, ARMS)
     await group.settled()
     assert (round(group.routing.spent, 9), group.routing.counts.dropped["client_gone"]) == (0.1, 3)
+    group = Group(loss=LossConfig(status=1.0, duration=TermConfig(high=1.0)))
+    await group.serve({"stream": True})
+    await group.serve()
+    await group.settled()
+    assert [mode for mode, _ in group.decider.drawn] == ["exploit", "both"]
 
 
-def test_a_key_comes_from_its_header_and_headers_are_forwarded_by_name() -> None:
+def test_a_key_comes_from_its_header_headers_are_forwarded_by_name_and_other_calls_given_up() -> None:
     group = Group(session_header="X-Session-Id", forward_headers=["X-Tenant", "Cookie"])
     headers = {"x-session-id": "s1", "x-tenant": "blue", "cookie": "sid=1", "authorization": "Bearer k"}
     group.run(group.serve({"metadata": {"headers": headers}}))
     assert group.decider.drawn == [("both", "s1")]
     assert group.router.asked[0]["extra_headers"] == {"x-tenant": "blue", "cookie": "sid=1"}
     assert group.judge.shown[0][0].headers == (("x-tenant", "blue"),)
+    group = Group()
+    group.run(group.serve(target=RESPONSES))
+    assert (group.router.asked, group.decider.learned, group.decider.forgotten) == ([], [], ["d1"])
+    assert group.routing.counts.dropped["refused"] == 1
 
 
 @on_loop
@@ -368,15 +377,6 @@ def test_a_service_that_is_away_holds_up_nothing() -> None:
     asyncio.run(steps())
 
 
-@on_loop
-async def test_streamed_requests_have_no_shadow_where_time_counts() -> None:
-    group = Group(loss=LossConfig(status=1.0, duration=TermConfig(high=1.0)))
-    await group.serve({"stream": True})
-    await group.serve()
-    await group.settled()
-    assert [mode for mode, _ in group.decider.drawn] == ["exploit", "both"]
-
-
 def test_without_a_decision_the_arm_before_serves_or_the_first() -> None:
     class Nothing(Alternating):
         async def draw(self, mode: str, available: Any, about: Traits) -> Decision | None:
@@ -390,13 +390,6 @@ def test_without_a_decision_the_arm_before_serves_or_the_first() -> None:
         ]
 
     assert group.run(steps()) == ["small", "large", "large", "small"]
-
-
-def test_other_kinds_of_calls_are_given_up() -> None:
-    group = Group()
-    group.run(group.serve(target=RESPONSES))
-    assert (group.router.asked, group.decider.learned, group.decider.forgotten) == ([], [], ["d1"])
-    assert group.routing.counts.dropped["refused"] == 1
 
 
 def test_what_must_not_be_sent_twice_is_not() -> None:

@@ -131,9 +131,6 @@ def test_what_was_set_aside_counts_until_the_price_is_known() -> None:
     assert spending.shown() == {"spent": {"total": 0.3}, "left": {"total": 0.7}}
     spending.resume("a")
     assert float(spending.meter.spent) == 0.55, "what is set aside does not follow the dearest copy"
-
-
-def test_what_was_set_aside_in_one_period_is_not_given_back_in_the_next() -> None:
     now = 5.0
     spending = Spending(dc.Budget(cost=0.5, allowance=(1.0, 10.0)), ["a"], clock=lambda: now)
     early = spending.resume("a")

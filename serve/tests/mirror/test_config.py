@@ -82,16 +82,15 @@ def test_a_wrong_configuration_is_refused_where_it_is_wrong(tmp_path: Path, text
     assert said.startswith("mirror.toml: ")
 
 
-def test_an_arm_may_judge_itself_if_told_so(tmp_path: Path) -> None:
+def test_an_arm_may_judge_itself_if_told_so_and_a_secret_is_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judge, named = f"{MODEL}url = 'http://127.0.0.1:9001/v1'\n", ARMS + "json = { model = 'other' }\n"
     for text in (f"{judge}self_judging = true\n{ARMS}", judge.replace("9001", "9002") + named):
         (tmp_path / "mirror.toml").write_text(text)
         assert "judge 1 (model m at http://127.0.0.1:900" in explained(
             read_config(tmp_path / "mirror.toml")
         )
-
-
-def test_a_secret_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "one\ntwo")
     said = refusal(tmp_path, ARMS + 'headers = { Authorization = "Bearer ${A_KEY}" }\n')
     assert "arm[1].headers.Authorization: must be one line" in said

@@ -98,7 +98,7 @@ def test_the_queue_is_bounded_and_what_is_not_mirrored_is_counted(start: Start) 
     assert status["queue_bytes"] == 3000  # no room was left after the third
 
 
-def test_a_decision_that_may_not_explore_serves_and_is_not_mirrored(start: Start) -> None:
+def test_the_share_of_mirrored_requests_and_decisions_that_may_not_explore(start: Start) -> None:
     with start(SHARE, Fixed(explore=None)) as running:
         answer = running.http.get("/ok?no-exploring")
         status = running.settled()
@@ -106,9 +106,6 @@ def test_a_decision_that_may_not_explore_serves_and_is_not_mirrored(start: Start
     assert start.seen("no-exploring") == []
     assert status["not_mirrored"]["budget"] == 1
     assert status["repeated"] == 0
-
-
-def test_the_share_of_mirrored_requests(start: Start) -> None:
     with start("[mirror]\nshare = 0.25\n[experiment]\nseed = 3\n") as running:
         for _ in range(200):
             running.http.get("/ok")

@@ -41,16 +41,13 @@ def test_an_answer_that_nobody_reads_waits_at_its_arm(start: Start) -> None:
     assert max(sizes) < count * 600_000
 
 
-def test_a_client_that_reads_nothing_for_long_is_cut_off(start: Start) -> None:
+def test_a_client_that_reads_or_sends_nothing_for_long_is_cut_off(start: Start) -> None:
     with start(f"client_timeout = 0.2\n{NONE}") as running:
         with connected(running.url, window=4096) as client:
             client.sendall(b"GET /bytes:50000000 HTTP/1.1\r\nHost: a\r\n\r\n")
             status = wait_for(lambda: (found := running.status())["served"] and found, "its end")
         wait_for(lambda: start.arms["stable"].open() == 0, "the end of the arm's answer")
     assert status["served"]["stable"]["client gone"] == 1
-
-
-def test_a_client_that_sends_nothing_for_long_is_told(start: Start) -> None:
     with start(f"client_timeout = 0.2\n{ALL}") as running, connected(running.url) as client:
         client.sendall(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
         answer = until_closed(client)

@@ -108,12 +108,18 @@ def test_the_address_of_the_store_can_be_in_a_file(tmp_path: Path) -> None:
         resolved(SERVE, {}, {"DECOUPLED_STORE_FILE": str(secret)})
 
 
-def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
+def test_an_unknown_variable_is_a_warning_and_what_is_plain_in_an_address_is_shown() -> None:
     known = {option.variable for option in (CONFIG, *SERVE, *MIRROR)} | set(OTHER_VARIABLES)
     assert not list(unknown_variables(dict.fromkeys(known, "x")))
     [warning] = unknown_variables({"DECOUPLED_TLS_CERT": "a.pem", "PATH": "/bin"})
     assert warning.startswith("DECOUPLED_TLS_CERT: ")
     assert "did you mean 'DECOUPLED_TLS_CERTIFICATE'?" in warning
+    assert shown_store("data/me@corp/password.db") == "data/me@corp/password.db"
+    assert shown_store("postgresql:///decisions?host=/run") == "postgresql:///decisions"
+    for server in ("db.internal", "shop@db:5433", "me%40corp@[::1]:5433,db2", "shop@%2Frun"):
+        user, at, host = server.rpartition("@")
+        address = f"postgres://{user}{at and ':se?c:ret@'}{host}/d-1?x=y"
+        assert shown_store(address) == f"postgresql://{server}/d-1"
 
 
 def test_the_defaults_are_those_of_the_code() -> None:
@@ -191,15 +197,6 @@ def test_no_part_of_a_password_is_shown(address: str) -> None:
     for one, other in itertools.product(string.printable.replace("7", ""), repeat=2):
         shown = shown_store(address.format(f"77{one}7{other}77"))
         assert "7" not in shown, (one, other, shown)
-
-
-def test_what_is_plain_in_an_address_is_shown() -> None:
-    assert shown_store("data/me@corp/password.db") == "data/me@corp/password.db"
-    assert shown_store("postgresql:///decisions?host=/run") == "postgresql:///decisions"
-    for server in ("db.internal", "shop@db:5433", "me%40corp@[::1]:5433,db2", "shop@%2Frun"):
-        user, at, host = server.rpartition("@")
-        address = f"postgres://{user}{at and ':se?c:ret@'}{host}/d-1?x=y"
-        assert shown_store(address) == f"postgresql://{server}/d-1"
 
 
 def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -309,13 +309,30 @@ def test_a_contextual_policy_is_recovered_and_replayed_bit_for_bit(address: str,
     assert faults(address) == []
 
 
-def test_a_contextual_service_is_the_learner_of_the_library(file: str, tmp_path: Path) -> None:
+def test_a_contextual_service_is_the_learner_of_the_library_whatever_it_refused_before(
+    file: str, tmp_path: Path
+) -> None:
     service = started(file, Settings(LADDER.to_dict(), ARMS))
+    before = service.experiments.state("me", "one").result()
+    wrong: list[tuple[Any, str]] = [
+        ({"ruter": "small"}, "did you mean 'router'"),
+        ({"router": "tiny"}, "'tiny' is not an arm"),
+        ({"router": {"small": 0.5}}, "must sum to 1"),
+        ({"router": {"small": 2.0}}, "must be a probability"),
+        (["router"], "must be an object"),
+    ]
+    for advice, words in wrong:
+        with pytest.raises(Invalid, match=words):
+            one(service, advice=advice)
+    assert service.experiments.state("me", "one").result() == before
+    fields: Any = {"tokens": "text"}
+    with pytest.raises(Invalid, match=r"context.tokens = 'text': must be 'number' or 'boolean'"):
+        service.experiments.put("me", "x", Settings(LADDER.to_dict(), ARMS, context=fields)).result()
     service.watch_experiments(1)
     learner = LADDER.start(ARMS, seed=7)
     for turn in range(30):
         context = {"subject": SUBJECTS[turn % 4], "tokens": 10.0 * turn}
-        advice: Any = {"router": "large"} if turn % 3 else None
+        advice = {"router": "large"} if turn % 3 else None
         made = one(service, context=context, advice=advice)
         twin = learner.decide(context=context, advice=advice)
         assert drawn(made) == twin[2:]
@@ -339,24 +356,6 @@ def test_a_contextual_service_is_the_learner_of_the_library(file: str, tmp_path:
     assert {each.observed for each in service.logs.segments("me", "one").result().segments} == {7, 8}
     service.close()
     assert faults(file) == []
-
-
-def test_what_a_contextual_policy_refuses(file: str) -> None:
-    service = started(file, Settings(LADDER.to_dict(), ARMS))
-    before = service.experiments.state("me", "one").result()
-    for advice, words in (
-        ({"ruter": "small"}, "did you mean 'router'"),
-        ({"router": "tiny"}, "'tiny' is not an arm"),
-        ({"router": {"small": 0.5}}, "must sum to 1"),
-        ({"router": {"small": 2.0}}, "must be a probability"),
-        (["router"], "must be an object"),
-    ):
-        with pytest.raises(Invalid, match=words):
-            one(service, advice=advice)
-    assert service.experiments.state("me", "one").result() == before
-    fields: Any = {"tokens": "text"}
-    with pytest.raises(Invalid, match=r"context.tokens = 'text': must be 'number' or 'boolean'"):
-        service.experiments.put("me", "x", Settings(LADDER.to_dict(), ARMS, context=fields)).result()
 
 
 # Keys
@@ -436,7 +435,7 @@ def test_a_service_with_keys_is_the_learner_of_the_library(file: str) -> None:
     assert pair[0].key != pair[1].key, "hashes differ between experiments"
 
 
-def test_keys_have_the_law_of_fresh_draws(file: str) -> None:
+def test_keys_have_the_law_of_fresh_draws_and_what_cannot_be_kept_is_refused(file: str) -> None:
     """A false alarm once in 10**6 seeds."""
     service = quick_service(file)
     service.experiments.put("me", "one", MANY, seed=11).result()
@@ -445,6 +444,15 @@ def test_keys_have_the_law_of_fresh_draws(file: str) -> None:
     asked = [service.decisions.decide("me", "one", key=number, mode="exploit") for number in range(2_000)]
     counts = Counter(each.result()[0].exploit for each in asked)
     assert chi_square_p([counts[arm] for arm in MANY.arms], law) > 1e-6
+    service.experiments.put("me", "coupled", Settings({"name": "CoupledTsallisINF"}, ARMS)).result()
+    service.experiments.put("me", "plain", Settings({"name": "FTPL"}, ARMS, log_keys="plain")).result()
+    for name, key, words in (
+        ("coupled", "zebra", "key: CoupledTsallisINF plays the standard game"),
+        ("plain", "zebra\0", "key: has a NUL character"),
+    ):
+        with pytest.raises(Invalid, match=words) as caught:
+            one(service, name, key=key)
+        assert "zebra" not in str(caught.value)
 
 
 def test_replicas_serve_a_key_alike(postgres: str) -> None:
@@ -470,19 +478,6 @@ def test_guardrails_and_budgets_hold_for_keys_and_are_replayed(file: str) -> Non
     assert arms_of(again) == [each.exploit for each in first]
     again.close()
     assert faults(file) == []
-
-
-def test_what_cannot_be_kept_for_a_key_is_refused(file: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("me", "coupled", Settings({"name": "CoupledTsallisINF"}, ARMS)).result()
-    service.experiments.put("me", "plain", Settings({"name": "FTPL"}, ARMS, log_keys="plain")).result()
-    for name, key, words in (
-        ("coupled", "zebra", "key: CoupledTsallisINF plays the standard game"),
-        ("plain", "zebra\0", "key: has a NUL character"),
-    ):
-        with pytest.raises(Invalid, match=words) as caught:
-            one(service, name, key=key)
-        assert "zebra" not in str(caught.value)
 
 
 def test_no_key_is_shown_over_http(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

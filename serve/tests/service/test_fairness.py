@@ -93,9 +93,6 @@ def test_work_that_waits_or_fails_holds_up_nobody() -> None:
     threads.start(done.set, "two")
     assert again.wait(LONG)
     threads.close()
-
-
-def test_elsewhere_a_pause_does_nothing() -> None:
     pause()
     with resting():
         pause()

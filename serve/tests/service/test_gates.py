@@ -67,12 +67,12 @@ def test_until_the_evidence_is_in_it_waits_and_an_incumbent_is_what_it_compares_
     with_one = watched(MEANS, 600, incumbent="current")
     assert [each.arm for each in gate_of(with_one, "next", None, 0.0).against] == ["current"]
     assert [each.arm for each in gate_of(with_one, "current", None, 0.0).against] == ["next", "bad"]
-    found = watched(MEANS, 1)
+    fresh = watched(MEANS, 1)
     for arm, against, wrong in (("nxt", None, "arm = 'nxt'"), ("next", "curent", "against = 'curent'")):
         with pytest.raises(Invalid, match=wrong):
-            gate_of(found, arm, against, 0.0)
+            gate_of(fresh, arm, against, 0.0)
     with pytest.raises(Invalid, match="is the arm at the gate"):
-        gate_of(found, "next", "next", 0.0)
+        gate_of(fresh, "next", "next", 0.0)
 
 
 def test_it_asks_about_now_and_closes_again() -> None:

@@ -136,7 +136,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Opened) -> None:
+def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Opened, clock: Clock) -> None:
     service = opened()
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     before = change(service, floors={"a": 0.2})
@@ -155,7 +155,7 @@ def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Ope
     coupled = Settings({"name": "UCB1"}, ARMS)
     for rules in ({"guardrails": dc.Guardrails(pinned="a")}, {"budget": dc.Budget(share=0.1)}):
         with pytest.raises(Invalid, match="standard game"):
-            service.experiments.put("me", "two", replace(coupled, **rules)).result()  # type: ignore[arg-type]
+            service.experiments.put("me", "two", replace(coupled, **rules)).result()
     # Numbers as arms are found by their digits.
     service.experiments.put("me", "numbers", Settings({"name": "FTPL"}, (1, "1", 2)), seed=7).result()
     given = {"floors": {"1": 0.1, "2": 0.2}}
@@ -163,29 +163,6 @@ def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Ope
     assert changed.guardrails.floors == {"1": 0.1, 2: 0.2}
     limited = service.experiments.set_budget("me", "numbers", {"cost": {"2": 1}, "total": 1}).result()
     assert limited.budget.cost == {2: 1}
-
-
-def test_arms_that_are_down_are_not_chosen_and_a_retired_one_is_forgotten(opened: Opened) -> None:
-    service = opened()
-    service.experiments.put("me", "one", Settings({"name": "FTPL"}, (*ARMS, "d")), seed=7).result()
-    change(service, down=["b", "d"])
-    made = decide(service, count=30)
-    assert {arm for each in made for arm in (each.exploit, each.explore)} == {"a", "c"}
-    assert {each.exploit for each in decide(service, available=["a", "b"], count=5)} == {"a"}
-    with pytest.raises(Conflict, match="every arm of this decision is down"):
-        decide(service, available=["b"])
-    service.experiments.retire_arms("me", "one", ["d"]).result()
-    assert service.experiments.get("me", "one").result().guardrails == dc.Guardrails(down=["b"])
-    assert service.listing.experiments("me").result().items[0].guardrails == dc.Guardrails(down=["b"])
-    change(service, down=[])
-    assert {each.explore for each in decide(service, count=30)} == {"a", "b", "c"}
-    logged = service.logs.read("me", "one").result()
-    assert logged[0].available == ("a", "c")
-
-
-def test_a_decision_beyond_the_budget_gives_an_arm_and_says_why(opened: Opened, clock: Clock) -> None:
-    service = opened()
-    service.experiments.put("me", "one", PLAIN, seed=7).result()
     service.experiments.set_budget("me", "one", {"rate": [2, 60.0], "cost": 1, "total": 3}).result()
     made = [
         *decide(service),
@@ -208,6 +185,24 @@ def test_a_decision_beyond_the_budget_gives_an_arm_and_says_why(opened: Opened, 
     assert [each.limited_by for each in logged[:5]] == [None, None, "rate", "rate", None]
     with pytest.raises(Conflict, match="takes no feedback"):
         service.decisions.feedback("me", made[2].id, loss=0.5).result()
+
+
+def test_arms_that_are_down_are_not_chosen_and_a_retired_one_is_forgotten(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", Settings({"name": "FTPL"}, (*ARMS, "d")), seed=7).result()
+    change(service, down=["b", "d"])
+    made = decide(service, count=30)
+    assert {arm for each in made for arm in (each.exploit, each.explore)} == {"a", "c"}
+    assert {each.exploit for each in decide(service, available=["a", "b"], count=5)} == {"a"}
+    with pytest.raises(Conflict, match="every arm of this decision is down"):
+        decide(service, available=["b"])
+    service.experiments.retire_arms("me", "one", ["d"]).result()
+    assert service.experiments.get("me", "one").result().guardrails == dc.Guardrails(down=["b"])
+    assert service.listing.experiments("me").result().items[0].guardrails == dc.Guardrails(down=["b"])
+    change(service, down=[])
+    assert {each.explore for each in decide(service, count=30)} == {"a", "b", "c"}
+    logged = service.logs.read("me", "one").result()
+    assert logged[0].available == ("a", "c")
 
 
 def test_replicas_share_one_budget(postgres: str) -> None:

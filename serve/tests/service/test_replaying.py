@@ -137,7 +137,9 @@ def test_an_export_can_be_replayed(file: str, tmp_path: Path, kind: str) -> None
     assert list(service.experiments.state("local", "y").result().estimates) == learner.estimates().tolist()
 
 
-def test_a_log_that_cannot_be_learned_from_changes_nothing(file: str, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_learned_from_changes_nothing_and_warnings_say_what_may_be_claimed(
+    file: str, tmp_path: Path
+) -> None:
     service = started(file)
     changes: list[tuple[dict[str, Any], str]] = [
         ({"propensity": None}, "40 of 40 rows with a loss have no propensity"),
@@ -158,10 +160,6 @@ def test_a_log_that_cannot_be_learned_from_changes_nothing(file: str, tmp_path: 
         with pytest.raises(Invalid, match="log"):
             replay(service, path, kind)
     assert service.experiments.get("local", "x").result().state_version == 0
-
-
-def test_warnings_say_what_may_be_claimed(file: str, tmp_path: Path) -> None:
-    service = started(file)
     content = [{**row, "explore": "a"} for row in rows(200)]
     found = replay(service, written(tmp_path, [*content, {**content[0], "available": '["a"]'}]))
     text = " ".join(found.warnings)

@@ -326,16 +326,15 @@ def test_the_command_says_what_is_missing(run: Callable[..., Any], tmp_path: Pat
     assert (said.exit_code, "does not answer" in said.stderr) == (1, True)
 
 
-def test_the_command_writes_the_fallback_and_fails_while_the_service_is_away(tmp_path: Path) -> None:
+def test_the_command_writes_the_fallback_and_fails_while_the_service_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "chat.conf"
     words = ["chat", "--to", "nginx", "--out", str(out), "--reload", "", "--upstream", "small=v1"]
     words += ["--fallback", "small", "--url", "http://127.0.0.1:1"]
     said = CliRunner().invoke(app, ["weights", *words], env={"DECOUPLED_KEY": ""})
     assert said.exit_code != 0
     assert "* v1;" in out.read_text()
-
-
-def test_where_there_are_no_unix_sockets_haproxy_needs_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("socket.AF_UNIX")
     with pytest.raises(NotTaken, match="this system has no such sockets; use HOST:PORT"):
         HaProxy("/run/haproxy.sock", "chat").current()

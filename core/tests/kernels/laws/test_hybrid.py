@@ -77,9 +77,6 @@ def test_equal_arms_and_a_lone_leader() -> None:
     assert_optimal(at, level, 0.5)
     assert at.weights[0] == 1.0
     assert at.weights[1] == pytest.approx(0.5e-200)
-
-
-def test_only_a_solution_passes_for_one() -> None:
     estimates, barrier, gammas = random_state(8, 3)
     at, level, _ = solved(estimates, barrier, gammas)
     assert is_solved(barrier, level, at)

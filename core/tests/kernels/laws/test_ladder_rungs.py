@@ -67,16 +67,13 @@ def regret_after(losses: Iterable[tuple[float, ...]], prior: tuple[float, ...]) 
     return suffered - float(scalars[LOSS : LOSS + rungs].min()), gaps
 
 
-def test_a_rung_whose_weight_is_too_small_for_a_float_may_overtake() -> None:
+def test_a_rung_may_overtake_and_a_hopeless_one_has_no_say() -> None:
     """With the mix loss from the weights, the sum of gaps would stay at 3e-5 and the regret grow to 1,999."""
     trap = [(1e-4, 1e-4, 0.0), (0.5, 0.5, 0.0), *[(0.0, 0.0, 1.0), (1.0, 1.0, 0.0)] * 2_000]
     prior = (0.1, 0.15, 0.75)
     regret, gaps = regret_after(trap, prior)
     assert 40 < regret < 55
     assert regret <= (1 + math.log(1 / prior[0]) / RATE) * gaps
-
-
-def test_a_rung_that_is_hopeless_has_no_weight_and_no_say() -> None:
     scalars = np.zeros(20)
     scalars[PRIOR : PRIOR + 2] = 0.5
     scalars[LOSS : LOSS + 2] = 0.0, 1e6
@@ -84,6 +81,7 @@ def test_a_rung_that_is_hopeless_has_no_weight_and_no_say() -> None:
     assert scalars[WEIGHT : WEIGHT + 2].tolist() == [1.0, 0.0]
     scalars[STEP : STEP + 2] = 1.0, -1e3
     assert hedge_step(scalars, 2, PRIOR, LOSS, WEIGHT, STEP, whole, 1.0, RATE) == 1.0
+    assert chance_against(np.zeros(1), 0, 1.0, 3.0, np.uint64(1)) == (1.0, 0)
 
 
 DRAWS = 20_000
@@ -124,7 +122,3 @@ def test_rivals_win_as_often_as_among_themselves(state: int, alpha: float) -> No
         law = np.insert(pareto_winner_law(0.8 * (others - others.min()), alpha), rank, 0.0)
         winners = [strongest_rival(ranked, rank, 0.8, alpha, key)[0] for key in keys()]
         assert chi_square_p(np.bincount(winners, minlength=len(ranked)), law) > LEVEL
-
-
-def test_an_arm_alone_always_wins() -> None:
-    assert chance_against(np.zeros(1), 0, 1.0, 3.0, np.uint64(1)) == (1.0, 0)

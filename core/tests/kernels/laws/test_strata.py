@@ -97,7 +97,7 @@ def fill_sums(out: Floats, q: Surrogate, envelope: Floats, s: Words) -> None:
 
 
 @every_case
-def test_explored_ranks_have_their_exact_law(arms: int, shape: str, alpha: float) -> None:
+def test_explored_ranks_and_leaders_have_their_exact_laws(arms: int, shape: str, alpha: float) -> None:
     gaps = gaps_of(shape, arms)
     counts = np.zeros(arms, np.int64)
     count_ranks(counts, DRAWS, *surrogate_of(gaps, alpha), stream_for(arms, shape, alpha))
@@ -106,11 +106,6 @@ def test_explored_ranks_have_their_exact_law(arms: int, shape: str, alpha: float
     # By stratum, since single ranks at the far end are too rare.
     seen = [each.sum() for each in cut_into_strata(counts.astype(np.float64))]
     assert chi_square_p(seen, [each.sum() / law.sum() for each in cut_into_strata(law)]) > LEVEL
-
-
-@every_case
-def test_leaders_have_their_exact_law(arms: int, shape: str, alpha: float) -> None:
-    gaps = gaps_of(shape, arms)
     counts = np.zeros(arms, np.int64)
     count_leaders(counts, DRAWS, scattered(gaps), ETA, alpha, stream_for("leader", arms, shape, alpha))
     assert chi_square_p(counts, pareto_winner_law(ETA * gaps, alpha)) > LEVEL

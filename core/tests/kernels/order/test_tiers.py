@@ -158,9 +158,6 @@ def test_ranks_are_found_however_old_the_guide_is() -> None:
     for wrong in (0, blocks // 2, blocks - 1):
         tiers.guide[:] = wrong
         assert [block_of(tiers, rank) for rank in range(0, 5000, 7)] == right
-
-
-def test_lookups_mean_the_same_outside_compiled_code() -> None:
     tiers = tiers_from(np.array([5.0, 3.0, 4.0]), 1)
     assert [value_at(tiers, rank) for rank in range(3)] == [3.0, 4.0, 5.0]
     assert [arm_at(tiers, rank) for rank in range(3)] == [1, 2, 0]

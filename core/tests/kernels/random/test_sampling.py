@@ -95,16 +95,12 @@ def test_a_thousand_arms_are_skipped_over_fairly() -> None:
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_an_arm_far_ahead_always_leads(alpha: float) -> None:
+def test_an_arm_far_ahead_always_leads_and_the_largest_uniform_is_no_trap(alpha: float) -> None:
     # The others win with a chance of at most 64 * 1e15 ** -1.2, once in 10^16 draws.
     counts = np.zeros(64, np.int64)
     ranked = np.concatenate(([0.0], np.full(63, 1e15)))
     count_paretos(counts, 100_000, ranked, 1.0, alpha, stream_for("far", alpha))
     assert counts[0] == 100_000
-
-
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_the_largest_uniform_is_no_trap(alpha: float) -> None:
     # The words 0, 2^64 - 1 give the uniform 1: a Pareto draw of 1, which any arm with no gap beats, and an
     # exponential of 0, whose Frechet draw is infinite.
     assert 0 <= pareto_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) < 5
@@ -157,13 +153,19 @@ def test_no_index_of_weight_zero_is_drawn(values: list[float], seed: int, excess
         assert weights[categorical(weights, total(weights) * excess, words)] > 0.0
 
 
-def test_categorical_inverts_the_cumulative_sum() -> None:
+def test_categorical_inverts_the_cumulative_sum_and_failures_the_logarithm() -> None:
     weights = np.array([0.25, 0.0, 0.5, 0.25])
     stream, same = stream_for("inverse"), stream_for("inverse")
     for _ in range(1000):
         target = uniform(same)
         expected = int(np.searchsorted([0.25, 0.25, 0.75, 1.0], target))
         assert categorical(weights, 1.0, stream) == expected
+    # Both invert the same law; rounding moves a mark across a power once in 1e13.
+    rng = np.random.default_rng(0)
+    for most in (2, 8, 9, 16, 17, 32, 33, 64, 65, 1_000):
+        for mark, chance in rng.uniform(0.0, (1.0, 0.2), (200, 2)):
+            expected = int(math.log(mark) / math.log1p(-chance))
+            assert min(failures(mark, chance, most), most - 1) == min(expected, most - 1)
 
 
 @settings(deadline=None)
@@ -186,12 +188,3 @@ def test_pareto_draws_have_their_law(alpha: float) -> None:
     uniforms = np.exp(-alpha * np.log1p(excess))
     assert scipy.stats.kstest(uniforms, "uniform").pvalue > 1e-5
     assert scipy.stats.kstest(uniforms**1.02, "uniform").pvalue < 1e-5  # it would notice 2 % in alpha
-
-
-def test_failures_are_those_of_the_logarithm() -> None:
-    # Both invert the same law; rounding moves a mark across a power once in 1e13.
-    rng = np.random.default_rng(0)
-    for most in (2, 8, 9, 16, 17, 32, 33, 64, 65, 1_000):
-        for mark, chance in rng.uniform(0.0, (1.0, 0.2), (200, 2)):
-            expected = int(math.log(mark) / math.log1p(-chance))
-            assert min(failures(mark, chance, most), most - 1) == min(expected, most - 1)

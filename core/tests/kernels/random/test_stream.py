@@ -86,14 +86,9 @@ def test_published_vectors(start: int | tuple[int, int], expected: list[int]) ->
 
 @settings(deadline=None)
 @given(WORD, WORD)
-def test_words_are_those_of_big_integers(s0: int, s1: int) -> None:
+def test_words_are_those_of_big_integers_and_uniform_their_top_53_bits_plus_one(s0: int, s1: int) -> None:
     slow = slow_words(s0, s1)
     assert some_words(stream_of(s0, s1), 50) == [next(slow) for _ in range(50)]
-
-
-@settings(deadline=None)
-@given(WORD, WORD)
-def test_uniform_is_the_top_53_bits_plus_one(s0: int, s1: int) -> None:
     slow = slow_words(s0, s1)
     stream = stream_of(s0, s1)
     for _ in range(20):
@@ -106,9 +101,14 @@ def test_uniform_is_the_top_53_bits_plus_one(s0: int, s1: int) -> None:
 ALL_ONES, ALL_ZEROS = (0, MASK), (1, MASK - 1)
 
 
-def test_uniform_reaches_both_ends_and_no_further() -> None:
+def test_uniform_reaches_both_ends_and_no_stream_is_all_zero() -> None:
     assert uniform(stream_of(*ALL_ONES)) == 1.0
     assert uniform(stream_of(*ALL_ZEROS)) == 2.0**-53
+    stream = new_stream(NothingButZeros(0))
+    assert stream.dtype == np.uint64
+    assert stream.shape == (2,)
+    assert stream.any()
+    assert len(set(some_words(stream, 10))) == 10
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 1000, 2**31, 2**52, 2**53])
@@ -156,14 +156,6 @@ def test_below_is_uniform(count: int) -> None:
 class NothingButZeros(np.random.SeedSequence):
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
         return np.zeros(n_words, dtype)
-
-
-def test_new_stream_is_never_all_zero() -> None:
-    stream = new_stream(NothingButZeros(0))
-    assert stream.dtype == np.uint64
-    assert stream.shape == (2,)
-    assert stream.any()
-    assert len(set(some_words(stream, 10))) == 10
 
 
 LEVEL = 1e-4

@@ -74,41 +74,36 @@ def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoin
     assert -(-runs // grid.size) * grid.threads * asked.horizon <= memory.MOST_COUNT
 
 
-def test_a_few_runs_are_whole_warps() -> None:
+def test_runs_are_shared_out_in_whole_warps_and_their_results_fit() -> None:
     assert launch_grid(needs(8), LARGE, 1_000) == (32, 32)
     assert launch_grid(needs(8), LARGE, 1) == (1, 32)
+    assert block_size(plan_of(1_000), (LARGE,)) == 1_000
+    assert block_size(plan_of(1_000), (LARGE, LARGE)) == 500
+    wave = LARGE.processors * resident_threads(needs(8).shape)
+    assert block_size(plan_of(10_000_000), (LARGE,)) % wave == 0
+    all_rounds = plan_of(1_000_000, 10_000)
+    assert 8 * 10_000 * block_size(all_rounds, (LARGE,)) <= memory.BLOCK_BYTES
+    asked = needs(64, 100_000, 10_000_000, adaptive=True)
+    runs = most_runs(asked, LARGE)
+    grid = launch_grid(asked, LARGE, runs)
+    assert -(-runs // grid.size) * grid.threads * asked.horizon <= memory.MOST_COUNT
+    for card in (LARGE, SMALL):
+        for adaptive in (False, True):
+            asked = needs(8, adaptive=adaptive)._replace(pending=400_000)
+            check_fits(asked, card, "FTPL")
+            grid = launch_grid(asked, card, 10**6)
+            assert grid.size * asked.pending <= card.free * memory.SHARE / memory.AT_ONCE / (1 + adaptive)
+            assert grid.size < launch_grid(asked._replace(pending=0), card, 10**6).size
 
 
 def plan_of(runs: int, checkpoints: int = 100) -> Plan:
     return make_plan(dc.FTPL(), dc.environments.Alternating(8, 0.125), 10_000, runs, 0, checkpoints)
 
 
-def test_every_device_has_a_share() -> None:
-    assert block_size(plan_of(1_000), (LARGE,)) == 1_000
-    assert block_size(plan_of(1_000), (LARGE, LARGE)) == 500
-    wave = LARGE.processors * resident_threads(needs(8).shape)
-    assert block_size(plan_of(10_000_000), (LARGE,)) % wave == 0
-
-
-def test_the_results_of_a_block_are_not_too_large_for_the_host() -> None:
-    all_rounds = plan_of(1_000_000, 10_000)
-    assert 8 * 10_000 * block_size(all_rounds, (LARGE,)) <= memory.BLOCK_BYTES
-
-
-def test_the_longest_runs_are_counted_too() -> None:
-    asked = needs(64, 100_000, 10_000_000, adaptive=True)
-    runs = most_runs(asked, LARGE)
-    grid = launch_grid(asked, LARGE, runs)
-    assert -(-runs // grid.size) * grid.threads * asked.horizon <= memory.MOST_COUNT
-
-
 def test_integers_of_a_policy_from_a_script_are_as_wide_as_on_the_cpu() -> None:
     world = dc.environments.Alternating(8, 0.125)
     ours, theirs = shape_of(dc.FTPL(), world), shape_of(ScriptedGreedy(), world)
     assert (ours.int_bytes, theirs.int_bytes) == (4, 8)
-
-
-def test_what_does_not_fit_in_a_thread_is_refused() -> None:
     check_fits(needs(1_000), LARGE, "FTPL")
     with pytest.raises(UnsupportedError, match=r"5000 arms.*at most 2048 arms; use device='cpu'"):
         check_fits(needs(5_000), LARGE, "FTPL")
@@ -120,16 +115,13 @@ def test_what_does_not_fit_in_a_thread_is_refused() -> None:
         check_fits(needs(8, horizon=10**8), LARGE, "FTPL")
     with pytest.raises(UnsupportedError, match=r"pending decisions.*shorter delay, or use device='cpu'"):
         check_fits(needs(8)._replace(pending=2**24), SMALL, "FTPL")
-
-
-def test_pending_decisions_of_all_threads_fit() -> None:
-    for card in (LARGE, SMALL):
-        for adaptive in (False, True):
-            asked = needs(8, adaptive=adaptive)._replace(pending=400_000)
-            check_fits(asked, card, "FTPL")
-            grid = launch_grid(asked, card, 10**6)
-            assert grid.size * asked.pending <= card.free * memory.SHARE / memory.AT_ONCE / (1 + adaptive)
-            assert grid.size < launch_grid(asked._replace(pending=0), card, 10**6).size
+    world = dc.environments.Alternating(4, 0.2)
+    with pytest.raises(ParameterError, match=r"device = 'gpu'.*cuda"):
+        dc.simulate(dc.FTPL(), world, 10, 2, device="gpu")
+    with pytest.raises(ParameterError, match=r"workers = 2: is for the CPU"):
+        dc.simulate(dc.FTPL(), world, 10, 2, device="cuda", workers=2)
+    with pytest.raises(UnsupportedError, match=r"device = 'cuda': .*use device='cpu'"):
+        dc.simulate(dc.FTPL(), dc.environments.Alternating(4, 0.2), 10, 2, device="cuda")
 
 
 def test_only_common_values_are_pinned() -> None:
@@ -154,17 +146,3 @@ def test_auto_chooses_the_form_by_the_number_of_arms() -> None:
     world = dc.environments.Alternating(8, 0.2)
     auto, dense = (dc.simulate(each, world, 200, 5) for each in (policy, policy.at(8)))
     assert np.array_equal(auto.data.final_regret, dense.data.final_regret)
-
-
-def test_the_cpu_s_options_are_refused_with_a_device() -> None:
-    world = dc.environments.Alternating(4, 0.2)
-    with pytest.raises(ParameterError, match=r"device = 'gpu'.*cuda"):
-        dc.simulate(dc.FTPL(), world, 10, 2, device="gpu")
-    with pytest.raises(ParameterError, match=r"workers = 2: is for the CPU"):
-        dc.simulate(dc.FTPL(), world, 10, 2, device="cuda", workers=2)
-
-
-@pytest.mark.skipif(has_device(), reason="this machine has a GPU")
-def test_without_a_gpu_the_error_names_a_remedy() -> None:
-    with pytest.raises(UnsupportedError, match=r"device = 'cuda': .*use device='cpu'"):
-        dc.simulate(dc.FTPL(), dc.environments.Alternating(4, 0.2), 10, 2, device="cuda")

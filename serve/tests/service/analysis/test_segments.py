@@ -87,6 +87,14 @@ def test_they_are_the_sequences_of_their_own_observations(file: str) -> None:
     assert law.verdict.to_dict() == verdict(twin, ARMS).to_dict()
     for each, interval in zip(law.arms, twin.arms(), strict=True):
         assert np.allclose(each.loss, interval)
+    service.experiments.put("me", "bare", Settings({"name": "FTPL"}, ARMS)).result()
+    for name, by, words in (
+        ("one", ["subjet"], "did you mean 'subject'"),
+        ("one", ["tokens"], "is a number"),
+        ("bare", [], "has no field to tell segments by"),
+    ):
+        with pytest.raises(Invalid, match=words):
+            asked(service, *by, name=name)
 
 
 def test_beyond_the_limit_segments_share_one(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,15 +148,3 @@ def test_observations_are_added_in_the_order_of_decisions(file: str) -> None:
             ARMS.index(str(each.exploit)), law=[0.5, 0.5],
         )  # fmt: skip
     assert tuple(each.loss for each in law.arms) == tuple(twin.arms())
-
-
-def test_what_cannot_be_asked(file: str) -> None:
-    service = started(file)
-    service.experiments.put("me", "bare", Settings({"name": "FTPL"}, ARMS)).result()
-    for name, by, words in (
-        ("one", ["subjet"], "did you mean 'subject'"),
-        ("one", ["tokens"], "is a number"),
-        ("bare", [], "has no field to tell segments by"),
-    ):
-        with pytest.raises(Invalid, match=words):
-            asked(service, *by, name=name)

@@ -190,7 +190,7 @@ def test_feedback_that_cannot_be_sent_is_refused_before(
         client.call("feedback_many", [{"decision": "1f2e-7", **feedback}])
 
 
-def test_addresses_and_names_are_checked(make: Make) -> None:
+def test_addresses_and_names_are_checked_and_names_escaped(make: Make, service: Service) -> None:
     for url in ("127.0.0.1:8000", "localhost:8000", "ftp://x", "http://", "", "http://x:port"):
         with pytest.raises(
             Refused, match=r"url = .*: must be an address that begins with http://"
@@ -203,9 +203,6 @@ def test_addresses_and_names_are_checked(make: Make) -> None:
             client.call("experiment", name)
         with pytest.raises(Refused, match=r"decision = .*without '/'"):
             client.call("feedback", name, loss=0.5)
-
-
-def test_a_name_is_escaped(make: Make, service: Service) -> None:
     client = make(service.url)
     for name in ("a?b=c", "a b", "a#b", "a%2Fstate"):
         with pytest.raises(Refused) as caught:
@@ -269,14 +266,6 @@ def test_only_temporary_errors_are_retried_and_with_the_same_key(
     assert len({json.dumps(each.body) for each in seen}) == 1
 
 
-def test_retry_after_is_heeded_and_success_ends_the_attempts(make: Make) -> None:
-    refused = (429, {"Retry-After": "1"}, {"detail": "too many", "title": "Too many requests"})
-    with answering(refused, (201, {}, DECISION)) as (url, seen):
-        client = make(url, retries={"attempts": 2, "first": 0.0})
-        assert client.call("decide", "x")["id"] == "1f2e-7"
-    assert len(seen) == 2
-
-
 def test_a_policy_that_is_being_compiled_is_waited_for(make: Make) -> None:
     compiling = {"detail": "experiment 'x': the service is compiling FTPL", "title": "Compiling"}
     experiment = {"status": "compiling", "policy_label": "FTPL"}
@@ -304,19 +293,21 @@ def test_a_policy_that_is_being_compiled_is_waited_for(make: Make) -> None:
         assert caught.value.kind == "NotCompiled"
 
 
-def test_an_answer_that_does_not_come_in_time_is_an_error(make: Make) -> None:
+def test_an_answer_that_is_late_or_not_json_is_an_error_and_retry_after_is_heeded(make: Make) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and never answers
         client = make(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=ONCE, timeout=0.05)
         with pytest.raises(Refused) as caught:
             client.call("decide", "x")
     assert caught.value.kind == "Unreachable"
-
-
-def test_an_answer_that_is_not_json_is_an_error(make: Make) -> None:
     with answering((200, {}, b"<html>a proxy</html>")) as (url, _), pytest.raises(Refused) as caught:
         make(url, retries=ONCE).call("decide", "x")
     assert caught.value.kind == "ServiceError"
     assert "the answer is not JSON" in caught.value.message
+    refused = (429, {"Retry-After": "1"}, {"detail": "too many", "title": "Too many requests"})
+    with answering(refused, (201, {}, DECISION)) as (url, seen):
+        client = make(url, retries={"attempts": 2, "first": 0.0})
+        assert client.call("decide", "x")["id"] == "1f2e-7"
+    assert len(seen) == 2
 
 
 def test_an_outbox_survives_the_program(service: Service, make: Make, kind: Kind, tmp_path: Path) -> None:

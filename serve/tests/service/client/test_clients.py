@@ -114,17 +114,9 @@ LOSSES: list[tuple[Any, float]] = [
 ]  # fmt: skip
 
 
-def test_settings_and_options_that_do_not_exist_are_refused(service: Service) -> None:
-    service.create("refusing")
-    with Client(service.url) as client:
-        with pytest.raises(TypeError, match=r"'polcy'; known are budget, context, .*, policy, "):
-            client.create("refused", arms=2, polcy="Ladder")  # type: ignore[call-arg]
-        with pytest.raises(TypeError, match=r"'keys'; known are advice, available, "):
-            client.decide("refusing", keys="u1")  # type: ignore[call-overload]
-    assert service.http.get("/v1/experiments/refused").status_code == 404
-
-
-def test_losses_are_finite_numbers_or_truth_values(service: Service) -> None:
+def test_losses_are_finite_numbers_or_truth_values_and_unknown_options_are_refused(
+    service: Service,
+) -> None:
     service.create("numbers")
     with Client(service.url) as client:
         for loss, applied in LOSSES:
@@ -134,6 +126,13 @@ def test_losses_are_finite_numbers_or_truth_values(service: Service) -> None:
             assert getattr(many, "loss", None) == applied
         with pytest.raises(ParameterError, match="reward = nan: must be a finite number"):
             client.feedback(one, reward=math.nan)
+    service.create("refusing")
+    with Client(service.url) as client:
+        with pytest.raises(TypeError, match=r"'polcy'; known are budget, context, .*, policy, "):
+            client.create("refused", arms=2, polcy="Ladder")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"'keys'; known are advice, available, "):
+            client.decide("refusing", keys="u1")  # type: ignore[call-overload]
+    assert service.http.get("/v1/experiments/refused").status_code == 404
 
 
 def test_retries_double_with_jitter_and_heed_retry_after() -> None:

@@ -15,12 +15,9 @@ from support.typescript import PACKAGE, built, without_key
 GENERATE = runpy.run_path(str(PACKAGE / "generate.py"))
 
 
-def test_the_types_are_those_of_the_document() -> None:
+def test_the_types_are_those_of_the_document_and_the_package_has_no_dependencies() -> None:
     written: str = GENERATE["written"](openapi_document())
     assert (PACKAGE / "src" / "api.ts").read_text() == written, "the API has changed: run `make client`"
-
-
-def test_the_package_has_no_dependencies_and_pins_its_tools() -> None:
     package = json.loads((PACKAGE / "package.json").read_text())
     assert "dependencies" not in package
     assert all(version[0].isdigit() for version in package["devDependencies"].values())

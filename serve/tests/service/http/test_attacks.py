@@ -216,16 +216,6 @@ def test_slow_requests_have_a_limit_however_they_go_on(service: Service, begun: 
     assert heard.rpartition(b"HTTP/1.1 ")[2].startswith(b"408 "), heard
 
 
-def test_the_connection_that_waits_for_longest_makes_room(tmp_path: Path) -> None:
-    with served(tmp_path, limits=Limits(connections=10)) as service, ExitStack() as opened:
-        lines = [opened.enter_context(service.line()) for _ in range(30)]
-        for line in lines[-5:]:
-            line.sendall(HEALTH)
-            assert line.recv(65_536).startswith(b"HTTP/1.1 200 ")
-        for line in lines[:20]:
-            assert until_closed(line) == b""
-
-
 @on_loop
 async def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(quiet: DecisionService) -> None:
     async def stuck(http: Wired, taken: int) -> bool:
@@ -283,7 +273,7 @@ async def test_a_body_that_is_arriving_is_read_before_the_end(quiet: DecisionSer
         assert b"connection: close" in answer.head.lower()
 
 
-def test_who_lingers_or_owes_a_body_makes_room(tmp_path: Path) -> None:
+def test_who_waits_for_longest_lingers_or_owes_a_body_makes_room(tmp_path: Path) -> None:
     limits = Limits(connections=10, body_seconds=60.0)
     with served(tmp_path, open_to_all=False, limits=limits) as service, ExitStack() as opened:
         owing = b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
@@ -292,6 +282,13 @@ def test_who_lingers_or_owes_a_body_makes_room(tmp_path: Path) -> None:
         line = opened.enter_context(service.line())
         line.sendall(HEALTH)
         assert line.recv(65_536).startswith(b"HTTP/1.1 200 ")
+    with served(tmp_path, limits=Limits(connections=10)) as service, ExitStack() as opened:
+        lines = [opened.enter_context(service.line()) for _ in range(30)]
+        for line in lines[-5:]:
+            line.sendall(HEALTH)
+            assert line.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        for line in lines[:20]:
+            assert until_closed(line) == b""
 
 
 # Framing

@@ -22,17 +22,14 @@ print(configuration(None, Serving(store="")).get_loop_factory()().__module__)
 """
 
 
-def test_it_is_uvloop_where_it_is_installed() -> None:
+def test_it_is_uvloop_where_it_is_installed_and_nothing_needs_it() -> None:
     for settings in (configuration(None, Serving(store="")), server_settings(None, drain=30, seconds=60.0)):
         factory = settings.get_loop_factory()
         assert factory is not None
         loop = factory()
         loop.close()
         assert type(loop) is uvloop.Loop
-
-
-def test_nothing_needs_uvloop() -> None:
-    """What runs on the loop of Python is tested by every test of a connection."""
+    # What runs on the loop of Python is tested by every test of a connection.
     done = subprocess.run([sys.executable, "-c", WITHOUT_UVLOOP], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("asyncio")

@@ -34,7 +34,9 @@ def test_a_store_gets_the_key_once_and_keeps_earlier_ones(tmp_path: Path, addres
     assert first not in repr(keys)
 
 
-def test_a_revoked_key_stays_revoked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_revoked_key_stays_revoked_and_what_is_no_key_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file, key = tmp_path / "key", new_key()
     file.write_text(key)
     service = quick_service(str(tmp_path / "store.db"))
@@ -51,9 +53,6 @@ def test_a_revoked_key_stays_revoked(tmp_path: Path, caplog: pytest.LogCaptureFi
     register_admin_key(service.keys, file)
     assert "is the key of tenant shop with the role decide" in caplog.text, "it is not raised to admin"
     assert service.keys.find(digest_of(other)).result().role == "decide"  # type: ignore[union-attr]
-
-
-def test_what_is_no_key_is_refused_and_not_shown(tmp_path: Path) -> None:
     file, service = tmp_path / "key", quick_service(str(tmp_path / "store.db"))
     for content in ("", "short", "two\nlines" * 20, "a b" * 20):
         file.write_text(content)

@@ -206,15 +206,9 @@ def test_requests_of_the_framework_and_failures_are_spans(service: Service) -> N
         assert spans[name][0].status.status_code is StatusCode.ERROR, name
 
 
-def test_what_is_not_sampled_is_not_recorded_and_still_has_a_trace(service: Service) -> None:
-    COLLECTED.spans(service)
-    service.http.post(
-        "/v1/experiments/models/decisions", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"}
-    )
-    assert not COLLECTED.spans(service)
-
-
-def test_metrics_have_the_names_of_the_conventions(service: Service) -> None:
+def test_metrics_have_the_names_of_the_conventions_and_what_is_not_sampled_is_not_recorded(
+    service: Service,
+) -> None:
     service.decide("models")
     found = COLLECTED.metrics()
     [hot] = [
@@ -231,6 +225,11 @@ def test_metrics_have_the_names_of_the_conventions(service: Service) -> None:
     assert decisions.value == service.direct.counters()["decisions"]
     named = [dict(point.attributes) for point in found["decoupled.experiment_decisions"]]
     assert {"tenant": "local", "experiment": "models"} in named
+    COLLECTED.spans(service)
+    service.http.post(
+        "/v1/experiments/models/decisions", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"}
+    )
+    assert not COLLECTED.spans(service)
 
 
 def test_it_is_off_unless_asked_for() -> None:

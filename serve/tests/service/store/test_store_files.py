@@ -137,7 +137,9 @@ def test_an_empty_database_gets_no_tables_either(address: str, tmp_path: Path) -
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_a_database_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_database_of_another_program_stays_as_it_is_and_a_copy_by_another_is_a_store(
+    tmp_path: Path,
+) -> None:
     other = tmp_path / "bookmarks.sqlite"
     connection = apsw.Connection(str(other))
     connection.execute("CREATE TABLE bookmarks (url TEXT)")
@@ -146,6 +148,14 @@ def test_a_database_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
     assert "has no tables" in failed("keys", "add", "--store", other)
     assert "FAIL store" in run("doctor", "--store", other).output
     assert digest_of(other) == before, "not even its journal mode"
+    service = store_with_a_key(tmp_path / "store.db")
+    connection = apsw.Connection(str(tmp_path / "store.db"))
+    connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+    connection.close()
+    service.close()
+    with closing(SqliteStore(tmp_path / "copy.db")) as store, closing(store.reader()):
+        pass
+    assert keys_of(tmp_path / "copy.db") == [KEY]
 
 
 # Which files a backup replaces
@@ -386,17 +396,6 @@ def test_a_lost_log_can_be_accepted(crashed: Path, tmp_path: Path) -> None:
     connection.close()
     with closing(open_service(crashed)) as service:
         assert service.keys.list().result() == []
-
-
-def test_a_whole_copy_by_another_tool_is_a_store(tmp_path: Path) -> None:
-    service = store_with_a_key(tmp_path / "store.db")
-    connection = apsw.Connection(str(tmp_path / "store.db"))
-    connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
-    connection.close()
-    service.close()
-    with closing(SqliteStore(tmp_path / "copy.db")) as store, closing(store.reader()):
-        pass
-    assert keys_of(tmp_path / "copy.db") == [KEY]
 
 
 @pytest.mark.parametrize("ends", ["closed", "killed"])
