@@ -28,7 +28,6 @@ def put(folder: Path, name: str, entry: dict[str, Any]) -> Path:
 
 
 def from_file(**options: Any) -> dict[str, Any]:
-    """An entry of a policy in a file."""
     return made_up(file="epsilon.py", sha256=sha256(POLICY.encode()).hexdigest(), **options)
 
 

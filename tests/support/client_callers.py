@@ -57,8 +57,6 @@ def as_json(value: Any) -> Any:
 
 
 class PythonCaller(Caller):
-    """Either client of Python."""
-
     def __init__(self, kind: type[Client] | type[AsyncClient], url: str, options: dict[str, Any]) -> None:
         self._told: list[str] = []
         outbox, retries = options.pop("outbox", None), Retries(**options.pop("retries", {}))

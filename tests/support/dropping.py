@@ -49,7 +49,6 @@ def dropping_proxy(service: Service, outcome: Callable[[], str]) -> Iterator[str
 
 
 def read_message(connection: socket.socket) -> bytes:
-    """A whole HTTP message; nothing if the connection ends."""
     data = b""
     while b"\r\n\r\n" not in data:
         part = connection.recv(65_536)
@@ -70,14 +69,11 @@ def read_message(connection: socket.socket) -> bytes:
 
 
 def random_outcomes(seed: int) -> Callable[[], str]:
-    """Each outcome with the same probability."""
     rng = random.Random(seed)
     return lambda: rng.choice(["pass", "before", "after"])
 
 
 class Seen(NamedTuple):
-    """A request that arrived."""
-
     method: str
     path: str
     headers: dict[str, str]

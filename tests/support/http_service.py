@@ -35,7 +35,6 @@ class Service:
 
     @contextmanager
     def line(self, sent: bytes = b"") -> Iterator[socket.socket]:
-        """A plain connection, on which some bytes were sent."""
         with socket.create_connection(("127.0.0.1", int(self.url.rsplit(":", 1)[1])), timeout=60) as line:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             line.sendall(sent)
@@ -47,7 +46,6 @@ class Service:
             return until_closed(line)
 
     def key(self, role: str, tenant: str = "local") -> dict[str, str]:
-        """A fresh key, as a header."""
         key = new_key()
         self.direct.keys.add(tenant, role, digest_of(key), "test").result()
         return {"Authorization": f"Bearer {key}"}
@@ -62,7 +60,6 @@ class Service:
         assert answer.status_code in (200, 201), answer.text
 
     def decide(self, name: str, headers: dict[str, str] | None = None, **wanted: Any) -> Any:
-        """Decide."""
         answer = self.http.post(f"/v1/experiments/{name}/decisions", json=wanted, headers=headers)
         assert answer.status_code == 201, answer.text
         return answer.json()

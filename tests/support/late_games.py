@@ -65,20 +65,17 @@ class Game(NamedTuple):
         return f"{self.policy!r} in {type(self.world).__name__} with {self.traffic.label}"
 
     def played(self) -> BlockResult:
-        """One run, with the regret of every round."""
         every_round = np.arange(1, ROUNDS + 1)
         return run_block(self.policy, self.world, ROUNDS, every_round, SEED, RUN, RUN + 1, self.traffic)
 
 
 def on_table(policy: dc.Policy, traffic: Traffic) -> Game:
-    """A game against a table of losses."""
     if policy.coupled:  # it cannot only exploit
         traffic = Traffic(traffic.delay, traffic.missing, 1.0, traffic.reported)
     return Game(policy, CROWD if policy is STRATA else WORLD, traffic)
 
 
 def against_adversary(traffic: Traffic) -> Game:
-    """A game against an adversary that reacts."""
     return Game(dc.Ladder(), ADVERSARY, traffic)
 
 
@@ -93,7 +90,6 @@ def on_tables() -> list[Game]:
 
 
 def games() -> Iterator[Game]:
-    """All of them."""
     yield from map(against_adversary, TRAFFIC)
     yield from on_tables()
 

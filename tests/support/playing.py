@@ -23,8 +23,6 @@ ENTRY = types.int32(types.int64)  # from the address of a block to a status
 
 
 class Played(NamedTuple):
-    """What was decided, round by round."""
-
     exploits: Ints
     explores: Ints
     weights: Floats

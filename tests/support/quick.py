@@ -27,7 +27,6 @@ def sample(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def _policy(item: pytest.Item) -> Any:
-    """The policy that a test is for, or None."""
     from decoupled.policies import Policy  # only with --quick, where it is needed
 
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()

@@ -83,7 +83,6 @@ class Process:
         self.bwrap, self.pid, self.port = bwrap, pid, port
 
     def wait(self, seconds: float = 60.0) -> int:
-        """Its exit status."""
         return self.bwrap.wait(seconds)
 
 

@@ -22,6 +22,7 @@ from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.open import open_store
 from decoupled_serve.service.store.sqlite import SqliteStore
+from support.waiting import Clock
 
 FTPL = Settings({"name": "FTPL"}, ("a", "b", "c"))
 Opened: TypeAlias = Callable[..., DecisionService]  # what the fixture `opened` is
@@ -68,7 +69,6 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres(server: str) -> str:
-    """An empty store in PostgreSQL."""
     import psycopg
 
     with psycopg.connect(server, autocommit=True) as connection:
@@ -79,7 +79,6 @@ def postgres(server: str) -> str:
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    """An empty store in a file."""
     return str(tmp_path / "store.db")
 
 
@@ -92,16 +91,6 @@ def address(request: pytest.FixtureRequest, file: str) -> str:
 
 # For tests of what the databases do differently. The model of the service runs on both, so most others need not.
 both_stores = pytest.mark.parametrize("address", ["sqlite", "postgres"], indirect=True)
-
-
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 _open: list[DecisionService] = []
@@ -119,7 +108,6 @@ def quick_service(address: str, **options: Any) -> DecisionService:
 def started(
     address: str, settings: Settings = FTPL, name: str = "one", tenant: str = "me", **options: Any
 ) -> DecisionService:
-    """A quick service with an experiment."""
     service = quick_service(address, **options)
     service.experiments.put(tenant, name, settings, seed=7).result()
     return service

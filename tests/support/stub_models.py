@@ -25,14 +25,11 @@ class StubModels:
 
 
 def prompt_of(body: dict[str, Any]) -> str:
-    """The text of a request."""
     return str(body["messages"][-1]["content"] if "messages" in body else body["input"])
 
 
 @contextmanager
 def stub_models() -> Iterator[StubModels]:
-    """Serve them on a free port."""
-
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
@@ -73,7 +70,6 @@ def stub_models() -> Iterator[StubModels]:
 
 
 def chat(model: str, text: str, stream: bool) -> tuple[str, str]:
-    """A completion, whole or in chunks."""
     if not stream:
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         whole = {
@@ -101,7 +97,6 @@ def chat(model: str, text: str, stream: bool) -> tuple[str, str]:
 
 
 def responses(model: str, stream: bool) -> tuple[str, str]:
-    """A response, whole or as events."""
     content = [{"type": "output_text", "text": f"I am {model}.", "annotations": []}]
     message = {
         "type": "message",

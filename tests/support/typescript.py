@@ -46,7 +46,6 @@ def _build() -> str:
 
 
 def without_key() -> dict[str, str]:
-    """The environment without a key for services."""
     return {name: value for name, value in os.environ.items() if name != "DECOUPLED_KEY"}
 
 
@@ -72,7 +71,6 @@ class Bridge:
 
 @contextmanager
 def bridged(node: str) -> Iterator[Bridge]:
-    """A bridge, until the block ends."""
     script = PACKAGE / "test" / "bridge.mjs"
     process = subprocess.Popen(
         [node, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=without_key()

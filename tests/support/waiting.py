@@ -20,6 +20,16 @@ def wait_for(
     return found
 
 
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def free_port() -> int:
     """A free port below the ephemeral range, so that it stays free between two starts."""
     while True:

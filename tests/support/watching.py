@@ -120,7 +120,6 @@ def ever_wrong(values: Floats, truth: Floats, risk: float) -> Bools:
 
 
 def ever_wrong_difference(values: Floats, truth: Floats, risk: float) -> Bools:
-    """The same for `lower_difference`."""
     excess, squares = np.cumsum(values - truth, axis=0), np.cumsum(values**2, axis=0)
     looks, columns = np.nonzero((excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * squares))
     wrong = np.zeros(values.shape[1], np.bool_)

@@ -20,15 +20,12 @@ LENGTH = re.compile(rb"content-length: (\d+)")
 
 
 class Answer(NamedTuple):
-    """A response."""
-
     status: int
     head: bytes
     body: bytes
 
     @property
     def json(self) -> Any:
-        """Its content."""
         return json.loads(self.body)
 
 
@@ -89,7 +86,6 @@ class Wire(asyncio.Transport):
                 self.protocol.data_received(part)
 
     def vanish(self) -> None:
-        """Break the connection."""
         self.closed = True
         self.protocol.connection_lost(ConnectionResetError())
 
@@ -99,7 +95,6 @@ class Wire(asyncio.Transport):
             self.close()
 
     async def answer(self) -> Answer:
-        """The next response."""
         while True:
             head, found, rest = self.sent.partition(b"\r\n\r\n")
             length = LENGTH.search(head)
@@ -124,7 +119,6 @@ class Wired(NamedTuple):
     state: ServerState
 
     def connect(self) -> Wire:
-        """A new connection."""
         wire = Wire()
         wire.protocol = self.settings.http_protocol_class(
             config=self.settings, server_state=self.state, app_state={}
@@ -160,7 +154,6 @@ def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 
 def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:
-    """A request as it is sent."""
     lines = [
         f"{method} {path} HTTP/1.1",
         "Host: localhost",

@@ -225,6 +225,8 @@ def test_without_drift_intervals_are_narrower_and_need_no_propensities() -> None
     for one, two in zip(blind.arms, dc.evaluate(ROWS, drift=False).arms, strict=True):
         assert one.low == pytest.approx(two.low)
         assert one.doubly_robust is None
+    missing = [{**row, "loss": None} if place == 3 else row for place, row in enumerate(ROWS[:200])]
+    assert dc.evaluate(pd.DataFrame(missing).convert_dtypes()).observed == 199
 
 
 def test_arms_that_came_later_or_were_never_explored_are_remarked() -> None:
@@ -383,11 +385,6 @@ def test_what_cannot_be_told_is_refused(
 ) -> None:
     with pytest.raises(dc.DecoupledError, match=message):
         dc.evaluate([{**row, **changes} for row in rows], arms=["a", "b", "c", "d"], **options)
-
-
-def test_a_missing_number_of_a_data_frame_is_missing() -> None:
-    missing = [{**row, "loss": None} if place == 3 else row for place, row in enumerate(ROWS[:200])]
-    assert dc.evaluate(pd.DataFrame(missing).convert_dtypes()).observed == 199
 
 
 GOOD = b"explore,propensity,loss\n" + b"a,0.5,0.2\nb,0.5,0.7\n" * 5

@@ -147,7 +147,7 @@ def test_in_the_standard_game_what_was_exploited_is_seen_also_without_propensiti
     assert sequences.arm(0) == Interval(0.5, 0.0, 1.0)
 
 
-def test_rounds_that_could_not_explore_every_arm_count_for_those_they_could() -> None:
+def test_rounds_that_could_not_explore_every_arm_count_only_for_those_they_could() -> None:
     rounds = observations(100, 3)
     sequences, some = fed(rounds, 3), [0, 1]
     for _ in range(50):
@@ -158,9 +158,6 @@ def test_rounds_that_could_not_explore_every_arm_count_for_those_they_could() ->
     assert sequences.difference(0, 2) == fed(rounds, 3).difference(0, 2)
     assert sequences.arm(0).low > fed(rounds, 3).arm(0).low
     assert sequences.arm(2) == fed(rounds, 3).arm(2)
-
-
-def test_arms_that_had_no_chance_to_be_explored_tell_nothing() -> None:
     sequences = Sequences(2)
     for _ in range(1000):
         sequences.update(explore=0, weight=1.0, loss=0.9, exploit=0)

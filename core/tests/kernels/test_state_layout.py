@@ -33,7 +33,7 @@ def numbered(arms: int) -> State:
     return state
 
 
-def test_rows_and_squares_share_no_number() -> None:
+def test_rows_and_squares_share_no_number_and_some_arms_take_along_their_own_pairs() -> None:
     state = numbered(4)
     rows = [LAYOUT.row(state, name) for name in ("counts", "order", "duels", "wins")]
     assert [row.shape for row in rows] == [(4,), (4,), (4, 4), (4, 4)]
@@ -44,9 +44,6 @@ def test_rows_and_squares_share_no_number() -> None:
     with pytest.raises(dc.ParameterError, match=r"arms = 1001: must not exceed 1000 .* fewer arms"):
         LAYOUT.new_state(MOST_PAIRED_ARMS + 1)
     LAYOUT._replace(pairs=()).new_state(MOST_PAIRED_ARMS + 1)
-
-
-def test_some_arms_take_along_their_own_pairs() -> None:
     state = numbered(5)
     part = LAYOUT.restrict(state, np.array([1, 4]))
     assert LAYOUT.row(part, "pace").tolist() == [77.5]

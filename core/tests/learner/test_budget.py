@@ -13,19 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
+from support.waiting import Clock
 
 ARMS = ["a", "b", "c"]
 COSTS = {"a": 0.1, "b": 0.7, "c": 2.3}
-
-
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 Step = tuple[float, list[str] | None]

@@ -94,7 +94,6 @@ def starting(**given: Any) -> Callable[[Any], object]:
 
 
 def one(name: str, *given: Any, **named: Any) -> Callable[[Any], object]:
-    """A call of the learner."""
     return lambda x: getattr(x, name)(*given, **named)
 
 

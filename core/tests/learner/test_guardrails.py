@@ -133,7 +133,7 @@ def test_a_pin_is_served_while_it_is_available_and_a_release_ends_it() -> None:
     assert {each.exploit for each in learner.decide(count=100)} <= {"a", "b", "c"}
 
 
-def test_arms_that_are_down_are_neither_served_nor_explored() -> None:
+def test_arms_that_are_down_are_not_drawn_and_rules_that_come_back_do_not_repeat_their_draws() -> None:
     learner = trained(dc.Guardrails(down=["b"]))
     decisions = [*learner.decide(count=300), learner.explore(), learner.decide()]
     assert "b" not in {arm for each in decisions for arm in (each.exploit, each.explore)}
@@ -144,9 +144,6 @@ def test_arms_that_are_down_are_neither_served_nor_explored() -> None:
     assert learner.decide()[2:] == twin.decide(available=["a", "c", "d"])[2:]
     with pytest.raises(dc.ArmError, match="every arm of this decision is down"):
         learner.decide(available=["b"])
-
-
-def test_rules_that_come_back_do_not_repeat_their_draws() -> None:
     learner, twin = trained(SHARES, rounds=0), trained(SHARES, rounds=0)
     first = [learner.exploit().guard for _ in range(50)]
     learner.guardrails = dc.Guardrails()

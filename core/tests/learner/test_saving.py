@@ -117,7 +117,6 @@ def test_a_loaded_learner_continues_bit_for_bit(
 
 
 def run_elsewhere(code: str, path: Path) -> str:
-    """The output of a fresh interpreter."""
     run = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120, check=False
     )

@@ -70,8 +70,6 @@ def exploited(decision: dc.Decision) -> int:
 
 
 class Pair(NamedTuple):
-    """A learner and its twin after the same observations."""
-
     learner: dc.Learner
     twin: Twin
 

@@ -20,7 +20,6 @@ LOSSES = np.array([0.9, 0.2, 0.4, 0.8, 0.5])
 
 
 def played(policy: dc.Policy, rounds: int, seed: int) -> State:
-    """The state of a learner after some rounds."""
     learner = policy.start(arms=ARMS, seed=seed)
     generator = np.random.default_rng(seed)
     for _ in range(rounds):
@@ -30,7 +29,6 @@ def played(policy: dc.Policy, rounds: int, seed: int) -> State:
 
 
 def rung_laws(policy: dc.Policy, state: State) -> Floats:
-    """The exact law of every rung."""
     estimates = policy.layout.row(state, "estimates")
     gaps = estimates - estimates.min()
     laws = []

@@ -55,8 +55,6 @@ def test_table_runs_play_as_the_learner_does(policy: dc.Policy, world: dc.enviro
 
 
 class PunishTwin:
-    """PunishLast in plain Python."""
-
     def __init__(self, environment: dc.environments.PunishLast) -> None:
         self.environment = environment
         self.history: list[int] = []
@@ -74,8 +72,6 @@ class PunishTwin:
 
 
 class AlternatingTwin:
-    """AdaptiveAlternating in plain Python."""
-
     def __init__(self, environment: dc.environments.AdaptiveAlternating) -> None:
         self.environment = environment
         self.history: list[int] = []

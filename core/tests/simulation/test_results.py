@@ -174,7 +174,7 @@ def test_bad_arguments(change: dict[str, object], message: str) -> None:
         dc.simulate(**(arguments | change))  # type: ignore[arg-type]
 
 
-def test_negative_regret_is_drawn() -> None:
+def test_negative_regret_is_drawn_one_run_is_enough_and_long_runs_fit(tmp_path: Path) -> None:
     # A policy that follows changing losses can do better than the best fixed arm.
     rows = 0.9 - 0.8 * np.eye(2)
     world = dc.environments.LossTable(rows, [0] * 1_000 + [1] * 1_000)
@@ -182,9 +182,6 @@ def test_negative_regret_is_drawn() -> None:
     lowest = float(results.data.regret_mean.min())
     assert lowest < 0
     assert results.plot().axes[0].get_ylim()[0] < lowest
-
-
-def test_one_run_is_enough_and_long_runs_fit(tmp_path: Path) -> None:
     single = dc.simulate(dc.FTPL(), EASY, 10, 1, seed=0, checkpoints=1)
     assert np.isnan(single.summary()["standard_error"]["FTPL"])
     single.plot(tmp_path / "one.png", log=True)

@@ -74,12 +74,11 @@ def test_nor_do_they_for_other_runs_that_resume(
         assert each.data.identical(one.data)
 
 
-def test_processes_change_nothing(reference: bytes, tmp_path: Path) -> None:
+def test_processes_change_nothing_and_a_run_depends_on_its_number_alone(
+    reference: bytes, tmp_path: Path
+) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         assert file_of(tmp_path, executor=executor, block=65) == reference
-
-
-def test_a_run_depends_on_its_number_alone() -> None:
     few = dc.simulate(dc.FTPL(), ENVIRONMENT, 300, 3, seed=5)
     many = dc.simulate(dc.FTPL(), ENVIRONMENT, 300, 40, seed=5)
     assert np.array_equal(few.final_regret("FTPL"), many.final_regret("FTPL")[:3])

@@ -59,7 +59,7 @@ def test_one_upstream_serves_two_models(start: Start) -> None:
     assert "sets model, options in JSON" in explained(read_config(file))
 
 
-def test_the_arm_that_stands_in_gets_its_own_model(start: Start) -> None:
+def test_the_arm_that_stands_in_gets_its_own_model_and_so_does_that_of_a_sink(start: Start) -> None:
     without = {"small": MODELS["small"]}
     for name, lines, model in (("its own", MODELS, "large-1"), ("the client's", without, "router")):
         with one_upstream(start, small="http://127.0.0.1:9")(
@@ -67,9 +67,6 @@ def test_the_arm_that_stands_in_gets_its_own_model(start: Start) -> None:
         ) as running:
             found = body_of(echoed(running.http.post("/echo", content=b'{"model":  "router"}')))
         assert found == {"model": model}, name
-
-
-def test_a_sink_sets_the_fields_of_the_explored_arm(start: Start) -> None:
     with one_upstream(start)(f"sink = true\n{ALL}", Fixed("small", "large"), **MODELS) as running:
         before = len(start.arms["stable"].seen())
         assert running.http.post("/echo", json={"model": "router"}).status_code == 202

@@ -35,7 +35,6 @@ verb = { method = true }
 
 
 def ask(running: RunningMirror, place: str, key: str | int | None) -> dict[str, Any]:
-    """A request with a key."""
     if key is None:
         return echoed(running.http.get("/echo"))
     if place == "json":

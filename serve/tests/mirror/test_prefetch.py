@@ -11,8 +11,6 @@ from support.wire import on_loop
 
 
 class Gated(Fixed):
-    """A backend that answers when it is told to."""
-
     def __init__(self) -> None:
         super().__init__()
         self.open = asyncio.Event()

@@ -17,7 +17,8 @@ from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore
 from support.http_service import Service, served
 from support.statistics import chi_square_p
-from support.stores import Clock, both_stores, faults, quick_service, started
+from support.stores import both_stores, faults, quick_service, started
+from support.waiting import Clock
 
 ARMS = ("small", "large", 3)
 FIELDS: Any = {"subject": "text", "tokens": "number", "beta": "boolean"}
@@ -362,7 +363,6 @@ def test_a_contextual_service_is_the_learner_of_the_library_whatever_it_refused_
 
 
 def arms_of(service: DecisionService, name: str = "one", **options: Any) -> list[Any]:
-    """The arm of each key."""
     return [one(service, name, key=key, **options).exploit for key in KEYS]
 
 

@@ -16,7 +16,8 @@ from decoupled_serve.service.experiment.request_context import ORIGIN, Origin
 from decoupled_serve.service.service import DecisionService, open_service
 from decoupled_serve.service.store.backup import restore
 from support.http_service import Service, served
-from support.stores import Clock, Opened, both_stores, full_disk, held, quick_service
+from support.stores import Opened, both_stores, full_disk, held, quick_service
+from support.waiting import Clock
 
 TILL = Origin("r-1", "key 3f29c1a0b7de", "till")
 SETTINGS = Settings({"name": "FTPL"}, ("a", "b", "c"))

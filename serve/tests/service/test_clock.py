@@ -9,7 +9,8 @@ from decoupled.client.errors import Gone
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import Decided, DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, quick_service, started
+from support.stores import both_stores, quick_service, started
+from support.waiting import Clock
 
 DAY = 86_400.0
 SHORT = Settings({"name": "FTPL"}, ("a", "b"), deadline=60.0)

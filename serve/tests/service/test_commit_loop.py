@@ -27,7 +27,6 @@ def numbers(taken: list[Command]) -> list[int]:
 
 
 def waiting(queue: CommandQueue, number: int) -> threading.Thread:
-    """A thread that waits for so many items."""
     thread = threading.Thread(target=queue.wait, args=(number, 60.0))
     thread.start()
     while queue._awaited != number:  # it is about to wait

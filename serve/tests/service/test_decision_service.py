@@ -10,7 +10,8 @@ from decoupled.client.errors import Conflict, Invalid, NotFound
 from decoupled_serve.service.experiment.records import MOST_ARMS, Settings
 from decoupled_serve.service.experiment.settings import as_text, checked, differences
 from support.http_service import Service
-from support.stores import FTPL, Clock, Opened, both_stores
+from support.stores import FTPL, Opened, both_stores
+from support.waiting import Clock
 
 
 def test_creating_the_same_experiment_again_changes_nothing(opened: Opened) -> None:

@@ -21,7 +21,8 @@ from decoupled.decision import Decision, Mode
 from decoupled_serve.service.commits.replies import Reply
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, full_disk, killed, quick_service
+from support.stores import both_stores, full_disk, killed, quick_service
+from support.waiting import Clock
 
 ARMS = ("a", "b", "c")
 MODES: list[Mode] = ["both", "exploit", "explore"]

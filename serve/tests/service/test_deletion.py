@@ -11,7 +11,8 @@ from decoupled_serve.service.api import experiments as deletion
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore
-from support.stores import Clock, both_stores, faults, quick_service
+from support.stores import both_stores, faults, quick_service
+from support.waiting import Clock
 
 SETTINGS = Settings({"name": "FTPL"}, ("a", "b"))
 TABLES = ("decided", "settled", "changed", "snapshots", "request_keys")

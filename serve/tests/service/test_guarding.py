@@ -17,7 +17,8 @@ from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
-from support.stores import Clock, Opened, both_stores, faults, quick_service, started
+from support.stores import Opened, both_stores, faults, quick_service, started
+from support.waiting import Clock
 
 ARMS = ("a", "b", "c")
 PLAIN = Settings({"name": "FTPL"}, ARMS)

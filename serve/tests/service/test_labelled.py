@@ -15,7 +15,8 @@ from decoupled_serve.service.http.models.watched import verdict_out
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
 from support.http_service import served
-from support.stores import Clock, both_stores, faults, killed, quick_service, started
+from support.stores import both_stores, faults, killed, quick_service, started
+from support.waiting import Clock
 
 RULES = dc.Labels(share=0.5, first=3, deadline=20, missing=0.25)
 LABELLED = Settings(dc.Ladder().to_dict(), ("a", "b"), (0.0, 10.0), labels=RULES)

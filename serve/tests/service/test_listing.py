@@ -9,7 +9,8 @@ from decoupled_serve.service.api import listing
 from decoupled_serve.service.api.listing import ExperimentSort
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, both_stores, quick_service, started
+from support.stores import both_stores, quick_service, started
+from support.waiting import Clock
 
 MOST_PAGES = 100
 FTPL = Settings({"name": "FTPL"}, ("a", "b"))
@@ -17,7 +18,6 @@ EXP3 = Settings({"name": "Exp3"}, ("a", "b"))
 
 
 def names(service: DecisionService, limit: int = 2, **wanted: Any) -> list[str]:
-    """All experiments, page by page."""
     found, after = [], None
     for _ in range(MOST_PAGES):
         page = service.listing.experiments("local", limit=limit, after=after, **wanted).result()
@@ -30,7 +30,6 @@ def names(service: DecisionService, limit: int = 2, **wanted: Any) -> list[str]:
 
 
 def seqs(service: DecisionService, limit: int = 3, **wanted: Any) -> list[int]:
-    """All decisions, page by page."""
     found, after = [], None
     for _ in range(MOST_PAGES):
         page = service.listing.decisions("local", "x", limit=limit, after=after, **wanted).result()

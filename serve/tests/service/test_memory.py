@@ -12,7 +12,8 @@ from decoupled_serve.service.experiment.live import LiveExperiment
 from decoupled_serve.service.experiment.records import DecisionRecord, Settings
 from decoupled_serve.service.memory import loader, session
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, Opened, both_stores, killed, quick_service, started
+from support.stores import Opened, both_stores, killed, quick_service, started
+from support.waiting import Clock
 
 RECOMMENDED = dc.Ladder().to_dict()
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)

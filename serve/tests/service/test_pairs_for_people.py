@@ -14,8 +14,8 @@ from decoupled_serve.service.api.pairs import LEASE, LONGEST_TEXT, Leased, Pair
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.service import DecisionService
 from support.http_service import Service, served
-from support.stores import Clock, Opened, both_stores, quick_service
-from support.waiting import wait_for
+from support.stores import Opened, both_stores, quick_service
+from support.waiting import Clock, wait_for
 
 SECRET = "the-patient-is-ill"
 SETTINGS = Settings({"name": "FTPL"}, ("a", "b"), labels=dc.Labels(share=1.0))

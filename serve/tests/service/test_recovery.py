@@ -17,7 +17,8 @@ from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store import schema
 from decoupled_serve.service.store import store as tables
 from decoupled_serve.service.store.sqlite import SqliteStore
-from support.stores import Clock, faults, killed, quick_service, started
+from support.stores import faults, killed, quick_service, started
+from support.waiting import Clock
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
 

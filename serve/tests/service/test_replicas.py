@@ -11,7 +11,8 @@ from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import Decided, Settled
 from decoupled_serve.service.memory.session import Reference, Session
 from decoupled_serve.service.store.postgres import PostgresStore
-from support.stores import FTPL, Clock, full_disk, quick_service, started
+from support.stores import FTPL, full_disk, quick_service, started
+from support.waiting import Clock
 
 
 def test_replicas_take_turns_as_one_learner(postgres: str) -> None:

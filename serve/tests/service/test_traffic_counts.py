@@ -9,7 +9,8 @@ from decoupled_serve.service.commits.queue import Command
 from decoupled_serve.service.experiment.records import Settings
 from decoupled_serve.service.memory.traffic import OTHER, Counts
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, Opened, full_disk
+from support.stores import Opened, full_disk
+from support.waiting import Clock
 
 ARMS = ("a", "b")
 

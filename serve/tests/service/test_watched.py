@@ -11,7 +11,8 @@ from decoupled_serve.service.analysis.history import MOST_ARMS, MOST_POINTS
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.experiment.watched import Judged
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, Opened, faults, quick_service
+from support.stores import Opened, faults, quick_service
+from support.waiting import Clock
 
 ARMS = ("a", "b", "c")
 MEANS = {"a": 0.1, "b": 0.6, "c": 0.8, "d": 0.3}

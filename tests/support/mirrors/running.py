@@ -64,8 +64,6 @@ def exchanged(url: str, sent: bytes) -> bytes:
 
 @dataclass
 class UpstreamProcess:
-    """An upstream: its address, and its process."""
-
     name: str
     url: str
     process: "subprocess.Popen[str]"
@@ -78,19 +76,16 @@ class UpstreamProcess:
         return found
 
     def open(self) -> int:
-        """How many answers it is giving now."""
         found: int = asking.get(f"{self.url}/seen").json()["open"]
         return found
 
     def kill(self) -> None:
-        """End it at once."""
         self.process.kill()
         self.process.wait()
 
 
 @contextmanager
 def upstreams(*names: str) -> Iterator[dict[str, UpstreamProcess]]:
-    """Upstreams with these names, until the block ends."""
     processes = {
         name: subprocess.Popen([sys.executable, UPSTREAM, name], stdout=subprocess.PIPE, text=True)
         for name in names
@@ -174,7 +169,6 @@ class RunningMirror:
     ended: threading.Event
 
     def status(self) -> dict[str, Any]:
-        """What the mirror says about itself."""
         found: dict[str, Any] = asking.get(f"{self.console}/mirror").json()
         return found
 
@@ -205,7 +199,6 @@ def write_config(folder: Path, arms: dict[str, UpstreamProcess], text: str = "",
 
 @contextmanager
 def mirror(config: MirrorConfig | Path, backend: Backend) -> Iterator[RunningMirror]:
-    """A mirror in a thread, until the block ends."""
     if isinstance(config, Path):
         config = read_config(config)
     ends: list[Callable[[], object]] = []

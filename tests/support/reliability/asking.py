@@ -14,13 +14,10 @@ class Unanswered(Exception):
 
 
 class Asking:
-    """A connection that opens on demand."""
-
     def __init__(self, port: int, timeout: float = 120.0) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
 
     def ask(self, method: str, path: str, body: Any = None, key: str | None = None) -> tuple[int, bytes]:
-        """The status and body of the answer."""
         headers = {"Content-Type": "application/json"}
         if key is not None:
             headers["Idempotency-Key"] = key

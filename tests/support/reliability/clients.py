@@ -77,8 +77,6 @@ class Plan:
 
 
 class Client:
-    """One thread's work."""
-
     def __init__(
         self, name: str, ports: list[int], timeout: float, folder: Path, seed: int, plan: Plan
     ) -> None:

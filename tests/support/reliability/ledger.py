@@ -34,7 +34,6 @@ class Ledger:
         return len(self.decided) + len(self.applied)
 
     def told(self) -> str:
-        """A summary of the numbers."""
         return (
             f"{self.acknowledged:,} acknowledged ({len(self.decided):,} decisions, {len(self.applied):,} losses), "
             f"{self.repeated:,} answered again, {len(self.contrary):,} contrary losses refused, "
@@ -43,7 +42,6 @@ class Ledger:
         )
 
     def read(self, folder: Path) -> "Ledger":
-        """Read the journals of a folder."""
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_bytes().splitlines():
                 kind, *rest = json.loads(line)

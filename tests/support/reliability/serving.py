@@ -39,26 +39,21 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The current process."""
         assert self._process is not None
         return self._process.pid
 
     def start(self) -> None:
-        """Start it without waiting."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
     def ended(self) -> bool:
-        """Whether it has ended."""
         assert self._process is not None
         return self._process.poll() is not None
 
     def check_alive(self) -> None:
-        """Fail if it ended by itself."""
         assert not self.ended(), f"the service ended by itself:\n{self.log.read_text()[-3000:]}"
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
-        """One request on a connection of its own."""
         with Asking(self.port) as asking:
             return asking.ask(method, path, body)
 
@@ -71,8 +66,6 @@ class Server:
         assert (first, status) in ((201, 201), (202, 200)), (first, status)
 
     def await_ready(self) -> None:
-        """Wait until it accepts writes."""
-
         def ready() -> bool:
             self.check_alive()
             try:
@@ -83,23 +76,19 @@ class Server:
         wait_for(ready, "the service to be ready", self.log)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it."""
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Kill it."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
     def end(self) -> int:
-        """Ask it to stop; return its exit status."""
         assert self._process is not None
         self._process.terminate()
         return self._process.wait(60)
 
     def troubles(self) -> list[str]:
-        """The lines of its log that report errors."""
         lines = self.log.read_text().splitlines()
         return [line for line in lines if any(word in line for word in WORDS_OF_TROUBLE)]
 

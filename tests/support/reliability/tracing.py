@@ -59,7 +59,6 @@ def traced(pid: int, out: Path, *options: str) -> Iterator[None]:
 
 
 def need_strace() -> None:
-    """Skip with a message if strace is missing."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed here: flushes were NOT traced")
 

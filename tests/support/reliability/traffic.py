@@ -9,8 +9,6 @@ from support.waiting import wait_for
 
 
 class Traffic:
-    """Client processes that write their journals to a folder."""
-
     def __init__(
         self, ports: list[int], folder: Path, *, processes: int, seed: int, timeout: float
     ) -> None:
@@ -50,7 +48,6 @@ class Traffic:
         return self.acknowledged
 
     def await_more(self, more: int = 1, patience: float = 120.0) -> None:
-        """Wait until this many more are acknowledged."""
         wanted = self.look() + more
         wait_for(lambda: self.look() >= wanted, "something to be acknowledged", seconds=patience)
 
@@ -65,7 +62,6 @@ class Traffic:
             self.stop()
 
     def stop(self) -> None:
-        """Kill them."""
         for process in self._processes:
             process.kill()
             process.wait()

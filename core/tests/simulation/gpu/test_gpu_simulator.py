@@ -42,11 +42,8 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(made_once(tmp_path_factory, "interpreted-gpu", find)[1])
 
 
-def test_every_policy_and_environment_plays_as_on_the_cpu(findings: Any) -> None:
+def test_every_policy_and_environment_plays_as_on_the_cpu_and_as_compiled_code_does(findings: Any) -> None:
     assert findings["wrong"] == []
-
-
-def test_the_simulator_plays_as_compiled_code_does(findings: Any) -> None:
     environment = dc.environments.Alternating(arms=3, gap=0.25)
     ours = dc.simulate([dc.FTPL(), dc.Exp3()], environment, 12, 5, seed=4, checkpoints=3)
     assert np.allclose(findings["sample"], ours.data.regret.values, rtol=0.0, atol=1e-12)

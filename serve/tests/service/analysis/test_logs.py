@@ -16,7 +16,8 @@ from decoupled_serve.service.analysis.export import COLUMNS, TIMES
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.backup import restore
-from support.stores import Clock, Opened, both_stores, quick_service
+from support.stores import Opened, both_stores, quick_service
+from support.waiting import Clock
 
 ARMS = ("a", "b", "c")
 

@@ -15,7 +15,8 @@ from decoupled_serve.service.analysis import history
 from decoupled_serve.service.analysis.history import SegmentsRecord
 from decoupled_serve.service.experiment.records import Feedback, Settings
 from decoupled_serve.service.service import DecisionService
-from support.stores import Clock, quick_service
+from support.stores import quick_service
+from support.waiting import Clock
 
 ARMS = ("small", "large")
 FIELDS: Any = {"subject": "text", "beta": "boolean", "tokens": "number"}

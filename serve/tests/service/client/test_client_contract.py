@@ -39,7 +39,6 @@ def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def make(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Makes clients of one kind."""
     monkeypatch.delenv("DECOUPLED_KEY", raising=False)
     with ExitStack() as stack:
         yield caller_factory(*kind, stack)

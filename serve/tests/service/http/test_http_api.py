@@ -19,7 +19,7 @@ from decoupled_serve.service.http.observe.metrics import HELP, NAMES
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.postgres import PostgresStore
 from support.http_service import FTPL, Service, served
-from support.stores import Clock
+from support.waiting import Clock
 
 CLOCK = Clock()
 BACKUPS = Path(tempfile.mkdtemp())

@@ -76,7 +76,6 @@ ROUNDS = 3  # with a new key each, so that luck with the moment of a commit woul
 
 @pytest.fixture
 def replicas(address: str) -> Iterator[list[Service]]:
-    """Two services on one store."""
     with ExitStack() as stack:
         yield [stack.enter_context(served(address, open_to_all=True)) for _ in range(2)]
 

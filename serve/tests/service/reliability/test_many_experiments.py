@@ -40,7 +40,6 @@ def use(server: Server, first: int, last: int, *, create: bool) -> None:
 
 
 def metric(server: Server, name: str) -> float:
-    """A metric of the service."""
     lines = server.ask("GET", "/metrics")[1].decode().splitlines()
     return float(next(line for line in lines if line.startswith(name)).split()[1])
 

@@ -67,14 +67,12 @@ def back_up(target: Path, store: Path, *force: str) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A store with a key, which nobody uses."""
     store_with_a_key(tmp_path / "store.db").close()
     return tmp_path / "store.db"
 
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """A file for a backup."""
     return tmp_path / "copy.db"
 
 
