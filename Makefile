@@ -53,7 +53,7 @@ PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
 QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/learner \
   core/tests/policies/test_centred.py core/tests/policies/test_ties.py \
-  core/tests/environments/test_noise.py core/tests/environments/test_loss_table.py \
+  core/tests/environments/test_loss_table.py \
   core/tests/simulation/test_draws.py core/tests/simulation/test_parity.py core/tests/simulation/test_results.py \
   lab/tests/theory/test_bounds.py tests/docs/test_project.py \
   core/tests/base/test_validation.py core/tests/base/test_spec.py core/tests/test_public.py tests/test_quick.py \

@@ -12,6 +12,7 @@ from typing import assert_type
 import pytest
 
 import decoupled as dc
+from decoupled.base import lazy
 from decoupled.base.lazy import exports
 from decoupled.client import errors
 
@@ -147,3 +148,26 @@ assert dc.Policy.known()["TopTwo"].__module__ == "decoupled.policies.top_two"
 assert {{"TopTwo", "FTPL"}} < dc.Policy.known().keys()
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    monkeypatch.setattr(lazy, "_stub", texts.__getitem__)
+    return texts
+
+
+def test_every_kind_of_line(stub: dict[str, str]) -> None:
+    stub["a.b"] = (
+        "# from .x import X as X\nfrom ..c.d import One as One\nfrom .e import Two as Two  # why\n"
+    )
+    stub["a"] = (
+        "from . import f as f\nfrom .b import *\nfrom .g import Three as Three\n\n__version__: str\n"
+    )
+    assert lazy.exports("a.b") == {"One": "a.c.d", "Two": "a.b.e"}
+    assert lazy.exports("a") == {"f": "a", "One": "a.b", "Two": "a.b", "Three": "a.g"}
+
+
+def test_a_stub_that_was_not_installed_is_named() -> None:
+    with pytest.raises(ImportError, match=r"__init__\.pyi: is missing.*install .* with its \.pyi files"):
+        lazy.exports("decoupled.kernels")

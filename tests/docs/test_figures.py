@@ -1,10 +1,15 @@
-"""The committed figures are the ones that `docs/figures/make.py` draws; they are small, readable and shown on a page."""
+"""The committed figures, and the pictures of the console, are the ones that their programs draw; they are small and shown on a page."""
 
 import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from support.browser import chromium
+from support.http_service import served
 from support.pages import PAGES, ROOT
 from support.pictures import assert_shows
 
@@ -38,3 +43,24 @@ def test_the_animation_of_the_readme_is_up_to_date_and_stands_still_for_those_wh
     before, motion = text.split("@media (prefers-reduced-motion: no-preference)")
     assert "animation:" in motion
     assert "animation:" not in before
+
+
+SHOTS = runpy.run_path(str(ROOT / "docs" / "figures" / "console.py"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    yield from chromium()
+
+
+@pytest.mark.parametrize("name", SHOTS["PICTURES"])
+def test_the_pictures_of_the_docs_show_the_console(browser: Any, tmp_path: Path, name: str) -> None:
+    kept = ROOT / "docs" / "figures" / f"{name}.png"
+    with served(tmp_path) as fresh:
+        taken = SHOTS["take"](name, browser, fresh.url, tmp_path, seconds=2.0)
+    assert SHOTS["words_in"](taken) == SHOTS["words_in"](kept), "run: python docs/figures/console.py"
+    on_phone = SHOTS["on_phone"](kept)
+    assert SHOTS["words_in"](on_phone) == SHOTS["words_in"](kept)
+    assert SHOTS["on_phone"](taken).exists()
+    assert max(kept.stat().st_size, on_phone.stat().st_size) < 150_000
+    assert f"(figures/{name}.png)" in (ROOT / "docs" / "console.md").read_text()

@@ -4,16 +4,19 @@
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from scipy import stats
 
 import decoupled as dc
+from decoupled.plots import Panel, Picture, Series, draw
 from decoupled.simulation.intervals import paired
 from decoupled.simulation.labelled import GROUP, CurveMoments, Labelled
 from decoupled.simulation.plan import checkpoint_rounds
@@ -274,3 +277,16 @@ def legend(figure: Figure) -> list[str]:
 def test_bad_names(plotted: dc.Results, labels: object, message: str) -> None:
     with pytest.raises(dc.ParameterError, match=message):
         plotted.plot(labels=labels)  # type: ignore[arg-type]
+
+
+CURVE = Series("a", np.array([1.0, 2.0]), np.array([1.0, 3.0]))
+
+
+@pytest.mark.parametrize("settings", [{"figure.constrained_layout.use": True}, {"figure.autolayout": True}])
+def test_a_picture_has_its_own_margins_whatever_the_settings(settings: Any) -> None:
+    picture = Picture("one", "title", "", (Panel("", (CURVE,)),))
+    expected = draw(picture).axes[0].get_position().bounds
+    with rc_context(settings):
+        figure = draw(picture)
+        figure.draw_without_rendering()  # warns, which is an error here, if a layout has nothing to arrange
+    assert figure.axes[0].get_position().bounds == expected
