@@ -1,19 +1,26 @@
-"""The command line, as a user would call it."""
+"""The command line, as a user would call it, and what it need not load for that."""
 
 import gc
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.cli.main import app
+from decoupled.cli.shared import report_errors
+from decoupled.cli.simulate import summary_csv
+from decoupled.errors import Message
 from decoupled.kernels.rounds import Table
+from decoupled.native import load
 from decoupled_lab.bench.steps import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
 from decoupled_lab.bench.timing import Ratio, race
 from decoupled_lab.cli.bench import default_folder
@@ -110,3 +117,110 @@ def test_the_folder_is_named_after_the_policy() -> None:
     assert default_folder("policies/my_policy.py", None) == "my-policy"
     assert default_folder("my_policy.py", "Soft(rate=0.2)") == "my-policy-Soft-rate-0.2"
     assert default_folder("Ladder()", None) == "Ladder"
+
+
+SPECIFICATION = """
+horizon = 100
+runs = 3
+[[policy]]
+name = "FTPL"
+[[environment]]
+name = "Bernoulli"
+rewards = [0.2, 0.7]
+"""
+# A second of loading together; a small simulation takes less.
+SLOW_TO_LOAD = ("xarray", "pandas", "dask", "distributed", "pyarrow", "plotly", "numba")
+LOADED = """
+import sys
+from decoupled.cli.main import app
+app(sys.argv[1:], standalone_mode=False)
+print("loaded:", *(name for name in {modules!r} if name in sys.modules))
+"""
+
+
+@pytest.mark.slow
+def test_a_small_simulation_loads_only_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(SPECIFICATION)
+    # Without machine code that is up to date, compiling loads Numba.
+    expected = [] if load.why_not() is None else ["numba"]
+    script = LOADED.format(modules=SLOW_TO_LOAD)
+    command = [
+        sys.executable,
+        "-c",
+        script,
+        "simulate",
+        str(tmp_path / "spec.toml"),
+        "--out",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split()[1:] == expected
+    written = {path.name for path in next(tmp_path.glob("00-*")).iterdir()}
+    assert written >= {"results.nc", "summary.csv", "regret.png"}
+
+
+@pytest.mark.parametrize("runs", [1, 20])
+def test_the_summary_is_the_text_that_pandas_writes(runs: int) -> None:
+    policies = [dc.FTPL(), dc.Forgetting(dc.Exp3(), discount=0.9)]  # a label with a comma
+    results = dc.simulate(policies, dc.environments.Bernoulli([0.2, 0.7]), 50, runs, seed=0)
+    assert summary_csv(results) == results.summary().to_csv()
+
+
+def status(*arguments: str | Path) -> int:
+    return CliRunner().invoke(app, [str(each) for each in arguments]).exit_code
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["polices"],
+        ["simulate"],
+        ["simulate", "some.toml", "--worker", "2"],
+        ["simulate", "some.toml", "--workers", "none"],
+        ["reproduce", "gird"],
+        ["bench", "learnr"],
+        ["serve", "--port", "99999999"],
+        ["serve", "--log-format", "xml"],
+        ["mirror"],
+        ["client", "create", "colours", "red", "blue", "--policy", "{"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DECOUPLED_CONFIG", raising=False)
+    assert status(*arguments) == 2
+
+
+def test_something_else_that_is_wrong_and_a_command_that_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text("horizon = -1")
+    assert status("simulate", spec) == 1, "what a file says"
+    assert status("simulate", tmp_path / "none.toml") == 1, "a file that is not there"
+    assert status("report", tmp_path) == 1, "a folder without a run"
+    assert status("doctor", "--store", tmp_path / "none.db") == 1, "a store that is not there"
+    monkeypatch.setenv("DECOUPLED_PORT", "none")
+    assert status("config", "serve") == 1, "a variable is not the command line"
+    assert status("policies") == status("--version") == status("simulate", "--help") == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (dc.ParameterError(Message("--risk = 7: must be below 1", "try 0.05", "--risk")), 2),
+        (dc.ParameterError("--tls-certificate, --tls-key: must be given together; give both, or none"), 2),
+        (dc.ParameterError(Message("group = 'x': is not known", "see --help", "group")), 2),
+        (dc.ParameterError(Message("groups = 'x': is not known", "see --help", "groups")), 1),
+        (dc.StateError("state: is damaged; give another"), 1),
+        (FileNotFoundError(2, "No such file", "--odd"), 1),
+        (ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn"), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+    ids=repr,
+)
+def test_by_the_error(error: BaseException, expected: int) -> None:
+    with pytest.raises(typer.Exit) as end, report_errors(arguments=("group",)):
+        raise error
+    assert end.value.exit_code == expected

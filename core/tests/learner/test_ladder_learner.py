@@ -1,12 +1,23 @@
-"""Learners that run the ladder: late feedback, absent arms, arms that come and go, predictions, and saving."""
+"""Learners that run the ladder: late feedback, absent arms, predictions, saving, and the draws by which its rungs are judged."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
+from decoupled.kernels.laws import contextual_state, ladder_state
+from decoupled.kernels.state import SECRET
 from decoupled.learner import runner
+from decoupled.learner.pending import recorded
 from support.exactly import added, explored
 from support.twins.ladder import LadderTwin
 
@@ -125,3 +136,308 @@ def test_thousands_of_arms_are_the_same_policy() -> None:
     learner.retire_arms(range(20, 5_000))
     assert learner.estimates().tolist() == before.tolist()
     assert learner.exploitation_probabilities()[7] > 0.9
+
+
+JUDGED_ARMS = 8
+KEPT = ladder_state.KEPT
+JUDGED_LADDERS = [
+    dc.Ladder(),
+    dc.Forgetting(dc.Ladder(), period=29),
+    dc.Forgetting(dc.Ladder(), discount=0.9),
+]
+by_ladder = pytest.mark.parametrize("policy", JUDGED_LADDERS, ids=lambda policy: policy.label)
+
+# The chance that a statistical test below fails on a sound program, over random seeds.
+FALSE_ALARM = 1e-4
+
+
+def taught(policy: dc.Policy, rounds: int = 20, secret: int | None = None, seed: int = 11) -> dc.Learner:
+    learner = policy.start(arms=JUDGED_ARMS, seed=seed)
+    for _ in range(rounds):
+        decision = learner.decide()
+        learner.observe(decision, 0.3 + 0.05 * int(decision.explore))
+    if secret is not None:
+        learner._running.state.scalars[SECRET] = secret
+        learner._running.calls.init()
+    return learner
+
+
+def kept_by(learner: dc.Learner, decision: dc.Decision) -> list[float]:
+    """What a pending decision is judged with: the explored arm, the chances of the rungs, and their offsets."""
+    learner._running.record_baselines()
+    held: Any = recorded(learner._waiting.decisions[decision.id][3])
+    found: list[float] = held[3][decision.id]
+    return found
+
+
+def judged(learner: dc.Learner) -> list[float]:
+    """What the state of a learner has of the last decision."""
+    names = learner._running.layout.scalars
+    row = learner._running.layout.row
+    assert set(KEPT) <= set(names)
+    return [float(row(learner._running.state, name)[0]) for name in KEPT]
+
+
+def one_by_one(learner: dc.Learner, count: int) -> list[dc.Decision]:
+    return [learner.decide() for _ in range(count)]
+
+
+def at_once(learner: dc.Learner, count: int) -> list[dc.Decision]:
+    return learner.decide(count=count)
+
+
+def predicted(learner: dc.Learner, count: int) -> list[dc.Decision]:
+    return learner.decide(count=count, baseline={0: 0.3})
+
+
+@pytest.mark.parametrize("decide", [one_by_one, at_once, predicted])
+@by_ladder
+def test_decisions_in_one_state_share_no_draws(
+    policy: dc.Policy, decide: Callable[[dc.Learner, int], list[dc.Decision]]
+) -> None:
+    learner = taught(policy)
+    chances = [kept_by(learner, each)[1] for each in decide(learner, 60)]
+    drawn = [each for each in chances if each < 1.0]  # 1: whatever its rivals draw, the leader leads
+    assert len(set(drawn)) == len(drawn) > 40  # there were at most as many as arms
+
+
+@by_ladder
+def test_what_is_kept_of_a_decision_is_what_it_was_drawn_with(policy: dc.Policy) -> None:
+    learner, drawn = taught(policy), {}
+    for number in range(12):
+        decision = learner.decide()
+        drawn[decision] = judged(learner)
+        if number % 3 == 0:
+            learner.exploit()  # draws, and is no decision
+            learner.exploit(available=[0, 2])
+        if number % 4 == 0:
+            learner.exploitation_probabilities(available=[1, 2])
+    assert {each: kept_by(learner, each) for each in drawn} == drawn
+    again = dc.Learner.from_json(learner.to_json())
+    assert {each: kept_by(again, each) for each in drawn} == drawn
+
+
+@by_ladder
+def test_however_decisions_overlap_saving_in_between_changes_nothing(policy: dc.Policy) -> None:
+    """Feedback in the same round, after others, or after a restart finds the same draws."""
+    plain, saved = taught(policy), taught(policy)
+    chance = np.random.default_rng(4)
+    for _ in range(60):
+        saved = dc.Learner.from_json(saved.to_json())
+        if chance.random() < 0.5 or not plain.pending:
+            arms = [None, [1, 4, 5]][int(chance.random() < 0.2)]
+            drawn, twin = plain.decide(available=arms), saved.decide(available=arms)
+            assert drawn[1:] == twin[1:]
+        else:
+            at = int(chance.integers(len(plain.pending)))
+            loss = float(chance.random())
+            plain.observe(plain.pending[at], loss)
+            saved.observe(saved.pending[at], loss)
+        if chance.random() < 0.3:
+            assert plain.exploit() == saved.exploit()
+    assert plain.estimates().tolist() == saved.estimates().tolist()
+    assert plain.exploitation_probabilities().tolist() == saved.exploitation_probabilities().tolist()
+
+
+def batch(decide: Callable[[dc.Learner, int], list[dc.Decision]], secret: int, size: int) -> Floats:
+    """The estimated losses of the rungs for each decision of a batch, all of whose losses are 0.5."""
+    learner = taught(dc.Ladder(), secret=secret).fork(secret)
+    found = []
+    for decision in decide(learner, size):
+        kept, held = kept_by(learner, decision), recorded(learner._waiting.decisions[decision.id][3])
+        assert held is not None
+        weighted = (0.5 - held[1][int(decision.explore)]) * decision.weight
+        found.append([kept[1 + rung] * weighted + kept[6 + rung] for rung in range(2)])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("decide", [one_by_one, at_once])
+def test_a_batch_is_judged_as_precisely_as_so_many_decisions(
+    decide: Callable[[dc.Learner, int], list[dc.Decision]],
+) -> None:
+    # Decisions that explored the same arm shared their draws: the first ratio was 28, and 115 with 400 in a batch.
+    batches, size = 60, 100
+    found = np.array([batch(decide, 1_000_003 * number + 17, size) for number in range(batches)])
+    ratios = found.mean(axis=1).var(axis=0, ddof=1) / (found.var(axis=1, ddof=1).mean(axis=0) / size)
+    most = stats.chi2.ppf(1.0 - FALSE_ALARM / 4, batches - 1) / (batches - 1)
+    assert ratios.max() < most < 2.0
+
+
+@by_ladder
+def test_a_fork_goes_on_with_draws_of_its_own(policy: dc.Policy) -> None:
+    """It has the pending decisions of its parent, so its own must not have their numbers."""
+    learner = taught(policy)
+    before = learner.decide(count=20)
+    copy = learner.fork(seed=5)
+    copies = [*copy.pending, *copy.decide(count=20)]
+    assert {each.id for each in before} < {each.id for each in copies}
+    assert len({tuple(kept_by(copy, each)[1:3]) for each in copies}) == 40
+
+
+@pytest.mark.parametrize("period", [5, 29])
+def test_a_restart_brings_no_draws_back(period: int) -> None:
+    learner, chances = dc.Forgetting(dc.Ladder(), period=period).start(arms=2, seed=1), []
+    for _ in range(40 * period):
+        decision = learner.decide()
+        chances.append(judged(learner)[1] if judged(learner)[0] == decision.explore else -1.0)
+        learner.observe(decision, 0.5)  # every restart leads to the same states
+    seen = [each for each in chances if each >= 0.0]
+    assert len(seen) > 20 * period
+    assert len(set(seen)) == len(seen)
+
+
+# Contexts: a segment that was never seen has the state of every other
+
+
+SEGMENTED = dc.ContextualLadder(segments=("s",))
+
+
+def chance_of_segments(learner: dc.Learner) -> float:
+    return float(learner._running.state.scalars[contextual_state.CHANCE + 1])
+
+
+@pytest.mark.parametrize("observing", [True, False])
+@pytest.mark.parametrize("visits", [1, 2])
+def test_new_segments_are_judged_by_draws_of_their_own(observing: bool, visits: int) -> None:
+    # All had the same chance for an arm, because the ladder of a segment knew its own rounds only.
+    learner, chances = SEGMENTED.start(arms=2, seed=3), ([], [])  # type: tuple[dc.Learner, tuple[list[float], ...]]
+    for visit in range(300 * visits):
+        decision = learner.decide(context={"s": visit // visits})
+        chances[int(decision.explore)].append(chance_of_segments(learner))
+        if observing:
+            learner.observe(decision, 0.5)
+    assert all(len(set(each)) == len(each) > 100 * visits for each in chances)
+    if visits == 1:  # nobody leads there, so both arms have one half
+        for each in chances:
+            error = np.std(each) / len(each) ** 0.5
+            assert abs(np.mean(each) - 0.5) < stats.norm.isf(FALSE_ALARM / 8) * error
+
+
+def test_records_of_a_log_are_judged_by_draws_of_their_own() -> None:
+    learner, chances = SEGMENTED.start(arms=2, seed=3), []
+    learner.decide(context={"s": "first"})
+    chances.append(chance_of_segments(learner))
+    for number in range(100):
+        record = {"explore": 0, "propensity": 0.5, "loss": 0.5, "context": {"s": number}}
+        learner.replay([record], unrandomised=True)
+        chances.append(chance_of_segments(learner))
+    assert len(set(chances)) == 101
+
+
+# Ids
+
+
+def test_ids_tell_nothing_of_the_seed_and_draws_are_those_of_the_seed() -> None:
+    """A tag that the seed gives would give the seed away: somebody tries all that a person may choose."""
+    program = "import decoupled as dc; print(*dc.FTPL().start(arms=8, seed=7).decide(count=20), sep='\\n')"
+    processes = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    here = "".join(f"{each}\n" for each in dc.FTPL().start(arms=8, seed=7).decide(count=20))
+    texts = [here, *processes]
+    assert len({re.search(r"id='(\w+)-1'", text)[1] for text in texts}) == 3  # type: ignore[index]
+    assert len({re.sub(r"id='\w+-", "", text) for text in texts}) == 1
+    learner = dc.FTPL().start(arms=8, seed=7)
+    learner.decide()
+    assert not {learner.fork(seed=7).decide().id, learner.decide().id} & {learner.pending[0].id}
+    assert learner.fork(seed=7).decide().id != learner.decide().id
+
+
+def test_guardrails_draw_from_the_seed_and_not_from_what_ids_show() -> None:
+    rules = dc.Guardrails(holdout=0.5)
+    served: list[list[Any]] = []
+    for tag in ("one", "two"):
+        learner = dc.FTPL().start(arms=2, seed=7)
+        learner._waiting.tag, learner.guardrails = tag, rules
+        served.append([learner.decide()[1:] for _ in range(50)] + [learner.exploit() for _ in range(50)])
+    assert served[0] == served[1]
+    counts = np.bincount([each.guard == "holdout" for each in served[0][50:]], minlength=2)
+    assert counts.min() > 5  # of 50: fewer in one of 1e8 seeds
+
+
+# Ties
+
+
+def tied(
+    policy: dc.Policy, rounds: int, seed: int = 3, arms: int = 4
+) -> tuple[dc.Learner, dict[str, Any], list[Floats]]:
+    """A learner after so many equal losses, and its laws since all arms were seen."""
+    learner, laws = policy.start(arms=arms, seed=seed), []
+    told: dict[str, Any] = {"context": {"s": "a", "x": 1.0}} if policy.contextual else {}
+    seen = set()
+    for _ in range(rounds):
+        decision = learner.decide(**told)
+        learner.observe(decision, 0.5)
+        seen.add(decision.explore)
+        if len(seen) == arms:
+            laws.append(learner.exploitation_probabilities(**told))
+    return learner, told, laws
+
+
+TIES = [
+    dc.Ladder(),
+    dc.Ladder(rungs=(1.0,), prior=()),
+    dc.Forgetting(dc.Ladder(), discount=0.99),
+    dc.ContextualLadder(segments=("s",), numbers=("x",)),
+    dc.ContextualLadder(numbers=("x",)),
+    dc.FollowTheLeader(),
+    dc.TopTwo(),
+]
+
+
+@pytest.mark.parametrize("policy", TIES, ids=lambda policy: policy.label)
+def test_keyed_fresh_and_reported_laws_agree_where_means_tie(policy: dc.Policy) -> None:
+    learner, told, laws = tied(policy, 40)
+    law, size = laws[-1], 4_000
+    keyed = [learner.exploit(key=f"key-{number}", **told).exploit for number in range(size)]
+    fresh = [learner.exploit(**told).exploit for _ in range(size)]
+    for served in (keyed, fresh):
+        counts = np.bincount(np.array(served, int), minlength=len(law))
+        assert (counts[law == 0.0] == 0).all()
+        expected = size * law[law > 0.0]
+        distance = ((counts[law > 0.0] - expected) ** 2 / expected).sum()
+        assert distance == 0.0 or stats.chi2.sf(distance, len(expected) - 1) > FALSE_ALARM / len(TIES) / 2
+    leaders = [int(each.argmax()) for each in laws if each.max() > 0.3]
+    assert all(one == two for one, two in pairwise(leaders))  # it changed in half of all rounds
+
+
+def test_the_order_of_ties_is_drawn_by_the_seed_once_and_new_arms_have_a_place_in_it() -> None:
+    firsts, news = [], 0
+    for seed in range(120):
+        learner, _, laws = tied(dc.Ladder(), 30, seed, arms=3)
+        first = int(laws[-1].argmax())
+        firsts.append(first)
+        learner.add_arms(["new"])
+        while "new" not in [each.explore for each in learner.decide(count=20)]:
+            pass
+        while learner._running.state.floats[ladder_state.COUNTS, 3] == 0.0:
+            learner.observe(learner.pending[-1], 0.5)
+        leader = learner.exploitation_probabilities().argmax()
+        assert leader in (first, 3)  # the others keep their order
+        news += leader == 3
+        learner.retire_arms([learner.arms[leader]])
+        assert np.diff(np.sort(learner.exploitation_probabilities()))[-1] > 0.3  # somebody leads
+    assert stats.chisquare(np.bincount(firsts, minlength=3)).pvalue > FALSE_ALARM
+    assert stats.binomtest(news, 120, 0.25).pvalue > FALSE_ALARM
+
+
+def test_a_state_without_an_order_gets_one_and_keeps_it() -> None:
+    """Older states have none, and keep what their pending decisions are judged with by explored arm."""
+    from decoupled.base.packed import seal, unseal
+    from decoupled.learner.saving import FORMAT, VERSION, WRITER
+
+    learner, _, _ = tied(dc.Ladder(), 30)
+    decisions = learner.decide(count=3)
+    content = unseal(learner.to_json(), FORMAT, VERSION, WRITER)
+    del content["learned"]["precedence"]
+    by_arm = {int(each.explore): kept_by(learner, each) for each in decisions}
+    content["baselines"][0][3] = sorted(by_arm.items())
+    text = seal(FORMAT, VERSION, content)
+    one, two = dc.Learner.from_json(text), dc.Learner.from_json(text)
+    two = dc.Learner.from_json(two.to_json())
+    for each in decisions:
+        one.observe(each.id, 0.25)
+        two.observe(each.id, 0.25)
+        assert one.exploitation_probabilities().tolist() == two.exploitation_probabilities().tolist()
+    assert len(set(one._running.state.floats[ladder_state.PRECEDENCE].tolist())) == 4

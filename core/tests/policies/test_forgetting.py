@@ -60,7 +60,7 @@ def test_after_a_restart_all_is_as_with_a_new_learner(policy: dc.Policy) -> None
     new.replay(records[16:])
     assert drawn(learner) == drawn(new)
     assert learner.estimates().tolist() == new.estimates().tolist()
-    if not isinstance(policy, dc.Ladder):  # whose judge draws anew: see test_judging
+    if not isinstance(policy, dc.Ladder):  # whose judge draws anew: see test_ladder_learner
         assert learner.exploitation_probabilities().tolist() == new.exploitation_probabilities().tolist()
     assert (learner.round, new.round) == (24, 8)
     assert diagnostics(learner)["forgetting_round"] == 8

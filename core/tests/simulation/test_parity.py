@@ -1,11 +1,14 @@
 """The simulation and the learner play the same rounds from the same seed."""
 
+from typing import cast
+
 import numpy as np
 import pytest
 
 import decoupled as dc
 from decoupled.kernels.random.stream import uniform
 from decoupled.simulation.cpu import run_block, run_streams
+from decoupled.simulation.draws import draws_per_round
 from support.policies import forms
 
 ROUNDS = 400
@@ -114,3 +117,37 @@ def test_adversaries_play_as_their_twins_do(
     regret = np.cumsum(suffered) - sums[:, sums[-1].argmin()]
     assert np.allclose(engine.regret[0], regret, atol=1e-9)
     assert engine.plays[0].tolist() == np.bincount(twin.history, minlength=environment.arms).tolist()
+
+
+DRAWN_ROUNDS, DRAWN_SEED = 300, 3
+DRAWN_WORLD = dc.environments.Bernoulli([0.2, 0.7, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("perturbation", ["frechet", "pareto"])
+@pytest.mark.parametrize("resampling", ["geometric", "conditional"])
+def test_draws_are_those_of_the_learner(perturbation: str, resampling: str) -> None:
+    policy = dc.CoupledFTPL(perturbation, resampling)
+    counted = draws_per_round(policy, DRAWN_WORLD, DRAWN_ROUNDS, 2, DRAWN_SEED)
+    for run in range(2):
+        noise, _ = run_streams(DRAWN_SEED, run)
+        learner = policy.start(DRAWN_WORLD.arms, np.random.SeedSequence(DRAWN_SEED, spawn_key=(run, 1)))
+        draws = 0.0
+        for _ in range(DRAWN_ROUNDS):
+            decision, estimates = learner.decide(), learner.estimates()
+            arm = cast(int, decision.explore)
+            before = [
+                other
+                for other in range(DRAWN_WORLD.arms)
+                if (estimates[other], other) < (estimates[arm], arm)
+            ]
+            rank = 1 + len(before)
+            draws += decision.weight / (rank if resampling == "conditional" else 1)
+            mean = DRAWN_WORLD.table(DRAWN_ROUNDS).rows[0, arm]
+            learner.observe(decision, loss=float(uniform(noise) <= mean))
+        assert draws == int(draws)
+        assert counted[run] == draws / DRAWN_ROUNDS
+
+
+def test_adversaries_are_refused() -> None:
+    with pytest.raises(dc.UnsupportedError, match="PunishLast: draws are counted on tables"):
+        draws_per_round(dc.CoupledFTPL(), dc.environments.PunishLast(4), 10, 1, 0)

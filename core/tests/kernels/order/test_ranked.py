@@ -1,7 +1,6 @@
-"""Arms in rank order: every move compared with a full sort by (estimate, arm).
+"""Arms in rank order, one by one, lifted together, and in tiers: every change compared with a full sort by (estimate, arm)."""
 
-Arms lifted together: the order compared with a full sort by (estimate, arm).
-"""
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -17,6 +16,21 @@ from decoupled.kernels.order.ranked import (
     shift_and_look,
     sort_arms,
 )
+from decoupled.kernels.order.tiers import (
+    ALONE,
+    FEWEST_SLOTS,
+    ROOM,
+    Tiers,
+    arm_at,
+    block_of,
+    count_of,
+    lift_in_tiers,
+    move_in_tiers,
+    slot_bits,
+    value_at,
+)
+from support.plain_python import as_python
+from support.tiered import assert_sorted_as, tiers_from
 
 # Few distinct values, so that most arms are tied.
 VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))
@@ -103,3 +117,145 @@ def test_lifted_arms_are_ranked_as_by_a_full_sort(arms: list[tuple[float, bool]]
     lift_arms(estimates, lifts, ranked, order, np.empty(count), np.empty(count, np.int64))
     assert list(zip(ranked.tolist(), order.tolist(), strict=True)) == expected
     assert estimates[order].tolist() == ranked.tolist()
+
+
+# As plain Python, which checks every index: they take a quarter of a minute to compile. The policies' tests run them
+# as machine code.
+move, lift = map(as_python, (move_in_tiers, lift_in_tiers))
+
+# Few distinct values, so that most arms are tied.
+TIERED_VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))
+TIERED_START = st.lists(TIERED_VALUES, min_size=1, max_size=24)
+TIERED_MOVES = st.lists(st.tuples(st.integers(0, 23), TIERED_VALUES), max_size=40)
+BITS = st.integers(1, 5)  # from slots of two arms to slots of more than all arms
+
+
+MOVE = -1  # what to do: move an arm, or lift the first ranks, as many as the number says
+
+
+def do(
+    tiers: Tiers,
+    estimates: Floats,
+    steps: list[tuple[int, int, float]],
+    given: Mapping[int, float] | None = None,
+) -> int:
+    """Make some steps; then lift the given arms, each by its own amount. The largest number of blocks on the way."""
+    most = 0
+    for kind, arm, value in steps:
+        if kind == MOVE:
+            move(tiers, arm, estimates[arm], value)
+            estimates[arm] = value
+        else:
+            lift_all(tiers, estimates, {int(arm_at(tiers, rank)): value for rank in range(kind)})
+        most = max(most, int(tiers.counts[0]))
+    lift_all(tiers, estimates, given or {})
+    return max(most, int(tiers.counts[0]))
+
+
+def lift_all(tiers: Tiers, estimates: Floats, lifts: Mapping[int, float]) -> None:
+    arms, amounts = np.array(list(lifts), np.int64), np.array(list(lifts.values()))
+    lift(tiers, estimates, arms, amounts, len(lifts), np.empty(len(lifts)), np.empty(len(lifts), np.int64))
+
+
+@settings(deadline=None, max_examples=60)
+@given(TIERED_START, TIERED_MOVES, BITS)
+def test_every_move_leaves_the_order_of_a_full_sort(
+    start: list[float], moves: list[tuple[int, float]], bits: int
+) -> None:
+    estimates = np.array(start)
+    tiers = tiers_from(estimates, bits)
+    assert_sorted_as(tiers, estimates)
+    for number, after in moves:
+        do(tiers, estimates, [(MOVE, number % len(estimates), after)])
+        assert_sorted_as(tiers, estimates)
+
+
+LIFTS = st.lists(st.tuples(st.integers(0, 24), st.sampled_from((0.25, 0.5, 0.3, 1.0, 1e9))), max_size=12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(TIERED_START, LIFTS, BITS)
+@example([1.0 + 2.0**-52, 1.0, 2.0, 2.0], [(2, 1e9)], 1)  # two that rounding makes equal
+def test_the_first_ranks_are_lifted_together(
+    start: list[float], lifts: list[tuple[int, float]], bits: int
+) -> None:
+    estimates = np.array(start)
+    tiers = tiers_from(estimates, bits)
+    for number, lift in lifts:
+        count = min(number, len(estimates))
+        expected = estimates.copy()
+        expected[np.lexsort((np.arange(len(estimates)), estimates))[:count]] += lift
+        do(tiers, estimates, [(count, 0, lift)])
+        assert estimates.tolist() == expected.tolist()
+        assert_sorted_as(tiers, estimates)
+
+
+@settings(deadline=None, max_examples=200)
+@given(TIERED_START, st.lists(st.tuples(st.integers(0, 23), TIERED_VALUES), max_size=12), BITS)
+def test_any_arms_may_be_lifted_each_by_its_own_amount(
+    start: list[float], lifts: list[tuple[int, float]], bits: int
+) -> None:
+    # As with late feedback, when the arms that its decision covered have other ranks.
+    estimates = np.array(start)
+    by_arm = {number % len(estimates): lift for number, lift in lifts}
+    tiers = tiers_from(estimates, bits)
+    expected = estimates.copy()
+    expected[list(by_arm)] += list(by_arm.values())
+    do(tiers, estimates, [], by_arm)
+    assert estimates.tolist() == expected.tolist()
+    assert_sorted_as(tiers, estimates)
+
+
+def wandering(arms: int, distinct: int, rng: np.random.Generator) -> list[tuple[int, int, float]]:
+    """Random arms get random estimates, of `distinct` values, one in eight far below all others; and the first ranks
+    are lifted now and then."""
+    steps = []
+    for arm, value, low, lift, count in rng.integers(
+        0, [arms, distinct, 8, 8, min(64, arms) + 1], (400, 5)
+    ):
+        steps.append((MOVE, arm, 0.5 * value - (distinct if low == 0 else 0)))
+        if lift == 0:
+            steps.append((count, 0, 0.5))
+    return steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arms", "bits"), [(1000, None), (5000, None), (1024, 5), (257, 8), (65, 1)])
+def test_many_moves_leave_the_order_of_a_full_sort(arms: int, bits: int | None) -> None:
+    rng = np.random.default_rng(arms)
+    estimates = np.zeros(arms)
+    tiers = tiers_from(estimates, bits)
+    for distinct in (3, 100, 10**9) * 2:
+        most = do(tiers, estimates, wandering(arms, distinct, rng))
+        assert_sorted_as(tiers, estimates)
+        assert most <= len(tiers.slots)
+
+
+@pytest.mark.parametrize("arms", [1, 2, 64, 65, 100, 384, 1000, 5000, 10**6])
+def test_slots_are_small_parts_and_near_the_root_of_very_many(arms: int) -> None:
+    slot = 2 ** slot_bits(arms)
+    assert slot <= ROOM * arms
+    if arms <= ALONE:
+        assert slot >= arms
+    else:
+        # The largest number of blocks, with one more for a split, and their slots: see the head of order/tiers.py.
+        assert FEWEST_SLOTS * slot <= arms
+        assert (2 * arms // (3 * slot // 4 + 1) + 2) * slot <= ROOM * arms
+        assert slot <= max(256, arms**0.5)
+
+
+def test_ranks_are_found_however_old_the_guide_is() -> None:
+    estimates = np.arange(5000.0)
+    tiers = tiers_from(estimates)
+    blocks = int(tiers.counts[0])
+    right = [block_of(tiers, rank) for rank in range(0, 5000, 7)]
+    assert right[-1] == blocks - 1 > 10
+    for wrong in (0, blocks // 2, blocks - 1):
+        tiers.guide[:] = wrong
+        assert [block_of(tiers, rank) for rank in range(0, 5000, 7)] == right
+    tiers = tiers_from(np.array([5.0, 3.0, 4.0]), 1)
+    assert [value_at(tiers, rank) for rank in range(3)] == [3.0, 4.0, 5.0]
+    assert [arm_at(tiers, rank) for rank in range(3)] == [1, 2, 0]
+    assert count_of(tiers) == 3
+    plain = np.array([4.0, 5.0])
+    assert (value_at(plain, 1), count_of(plain)) == (5.0, 2)
