@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from support.pages import ROOT, blocks
+from support.plain_python import ran
 
 GUIDE = ROOT / "CONTRIBUTING.md"
 # The files of the guide's policy, by the number of the block that shows them.
@@ -37,11 +36,11 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(copy: Path, *command: str) -> str:
-    path = os.pathsep.join((str(copy / "core/src"), os.environ.get("PYTHONPATH", "")))
-    env = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, *command], cwd=copy, capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return ran(
+        *command,
+        cwd=copy,
+        PYTHONPATH=os.pathsep.join((str(copy / "core/src"), os.environ.get("PYTHONPATH", ""))),
+    )
 
 
 def test_the_guide_names_these_places_and_a_new_name_is_exported_listed_and_documented(copy: Path) -> None:

@@ -2,8 +2,6 @@
 
 import inspect
 import pickle
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -15,6 +13,7 @@ import decoupled as dc
 from decoupled.base import lazy
 from decoupled.base.lazy import exports
 from decoupled.client import errors
+from support.plain_python import ran
 
 ROOT = Path(__file__).parents[2]
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
@@ -112,7 +111,7 @@ def test_policies_can_be_pickled(name: str) -> None:
 def test_import_is_lazy() -> None:
     # The command line's help must not wait for the compiler to load.
     code = "import sys, decoupled.cli.main; assert 'numba' not in sys.modules and 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    ran("-c", code)
 
 
 def test_the_client_comes_with_the_extra_service() -> None:
@@ -129,7 +128,7 @@ except dc.MissingExtraError as error:
 else:
     raise SystemExit("there is a client without its packages")
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    ran("-c", code)
     assert "Client" in dir(dc)
     assert dc.Client is import_module("decoupled.client").Client
 
@@ -147,7 +146,7 @@ class TopTwo(dc.Policy): ...
 assert dc.Policy.known()["TopTwo"].__module__ == "decoupled.policies.top_two"
 assert {{"TopTwo", "FTPL"}} < dc.Policy.known().keys()
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    ran("-c", code)
 
 
 @pytest.fixture

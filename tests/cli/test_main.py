@@ -2,8 +2,6 @@
 
 import gc
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from decoupled.native import load
 from decoupled_lab.bench.steps import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
 from decoupled_lab.bench.timing import Ratio, race
 from decoupled_lab.cli.bench import default_folder
+from support.plain_python import ran
 
 run = CliRunner().invoke
 ROUNDS = 400  # of the games of the bench's twins
@@ -144,18 +143,8 @@ def test_a_small_simulation_loads_only_what_it_needs(tmp_path: Path) -> None:
     # Without machine code that is up to date, compiling loads Numba.
     expected = [] if load.why_not() is None else ["numba"]
     script = LOADED.format(modules=SLOW_TO_LOAD)
-    command = [
-        sys.executable,
-        "-c",
-        script,
-        "simulate",
-        str(tmp_path / "spec.toml"),
-        "--out",
-        str(tmp_path),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].split()[1:] == expected
+    told = ran("-c", script, "simulate", tmp_path / "spec.toml", "--out", tmp_path)
+    assert told.splitlines()[-1].split()[1:] == expected
     written = {path.name for path in next(tmp_path.glob("00-*")).iterdir()}
     assert written >= {"results.nc", "summary.csv", "regret.png"}
 

@@ -3,8 +3,6 @@
 import os
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from decoupled.simulation.toml import read_specification
 from decoupled_serve.mirror.config_file import read_config
 from support.pages import LANGUAGES, PAGES, ROOT, alike, blocks, draws, shows
+from support.plain_python import ran
 
 MARK = "\x1e"  # printed between blocks
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
@@ -46,12 +45,8 @@ def test_python_blocks_run_and_print_what_the_page_shows(
     script.write_text(f"\nprint({MARK!r})\n".join(block.code for block in found))
     if any(re.search(r"^class ", block.code, re.MULTILINE) for block in found):
         # A class is registered by name, which would disturb other tests, so it gets its own process.
-        command = [sys.executable, "-W", "error", str(script)]
         paths = os.pathsep.join((str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")))  # for twins
-        env = {**os.environ, "PYTHONPATH": paths}
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
-        assert done.returncode == 0, done.stderr
-        printed = done.stdout
+        printed = ran("-W", "error", script, cwd=tmp_path, PYTHONPATH=paths)
     else:
         monkeypatch.chdir(tmp_path)
         runpy.run_path(str(script), run_name="__main__")

@@ -3,8 +3,6 @@
 import json
 import re
 import runpy
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from support.http_service import served
 from support.notebooks import NOTEBOOKS, TOOL, executed
 from support.pages import ROOT
 from support.pictures import far_away
+from support.plain_python import ran
 
 
 def test_a_radio_that_forgets_keeps_up_with_the_band() -> None:
@@ -62,16 +61,8 @@ def test_the_configurations_can_be_read(folder: str) -> None:
 
 
 def test_the_router_runs_and_judges_its_claims(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        str(ROOT / "examples" / "llm_router" / "run.py"),
-        "--requests",
-        "60",
-        "--runs",
-        "1",
-    ]
-    done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    options = ("--requests", "60", "--runs", "1", "--out", tmp_path)
+    ran(ROOT / "examples" / "llm_router" / "run.py", *options)
     claims = json.loads((tmp_path / "claims.json").read_text())
     assert [claim["id"] for claim in claims] == ["llm-loss", "llm-spend", "llm-loss-uniform"]
     assert (tmp_path / "llm-router" / "llm-router.png").exists()
@@ -81,10 +72,9 @@ def test_the_router_runs_and_judges_its_claims(tmp_path: Path) -> None:
 
 def test_labels_find_out_that_the_judge_favours_the_worse_model(tmp_path: Path) -> None:
     """In 8 runs labels decided from round 91 to 148, and the judge alone from round 32 to 47. A verdict errs with 5 % at most."""
-    command = [sys.executable, str(ROOT / "examples" / "llm_judge" / "run.py"), "--requests", "500"]
-    done = subprocess.run([*command, "--runs", "1", "--out", str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    alone, labelled = (line for line in done.stdout.splitlines() if line.startswith("Run 1"))
+    options = ("--requests", "500", "--runs", "1", "--out", tmp_path)
+    said = ran(ROOT / "examples" / "llm_judge" / "run.py", *options)
+    alone, labelled = (line for line in said.splitlines() if line.startswith("Run 1"))
     assert "the judge alone: chatty is better than concise" in alone
     assert "with labels: concise is better than chatty" in labelled
     assert "Warning: the judge alone would choose chatty" in labelled

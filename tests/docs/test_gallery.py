@@ -3,7 +3,6 @@
 import ast
 import os
 import runpy
-import subprocess
 import sys
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from support.pages import ROOT
 from support.pictures import assert_shows
+from support.plain_python import ran
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "tools" / "gallery.py"))
 GALLERY = ROOT / "docs" / "gallery"
@@ -30,11 +30,7 @@ def test_a_program_draws_its_committed_picture(name: str) -> None:
     if "\nclass " in EXAMPLES[name].program.read_text():
         # A policy is registered by name, which would disturb other tests, so it gets its own process.
         paths = os.pathsep.join((str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")))
-        command = [sys.executable, "-W", "error", __file__, name]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
-        )
-        assert done.returncode == 0, done.stderr
+        ran("-W", "error", __file__, name, PYTHONPATH=paths)
     else:
         redraw(name)
 

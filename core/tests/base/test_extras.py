@@ -13,6 +13,7 @@ from decoupled import cli
 from decoupled.base.extras import EXTRA_OF, as_missing_extra, how_to_install, needed_for
 from decoupled.cli.main import app
 from support.pages import ROOT
+from support.plain_python import ran
 
 PROJECT, SERVE, LAB = (
     tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
@@ -46,9 +47,7 @@ for attempt in {attempts!r}:
 
 def attempted(*attempts: str, hidden: list[str]) -> list[str]:
     script = SCRIPT.format(hidden=hidden, attempts=attempts)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return ran("-c", script).splitlines()
 
 
 def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:

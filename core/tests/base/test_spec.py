@@ -1,8 +1,6 @@
 """Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
 
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -16,6 +14,7 @@ import decoupled as dc
 from decoupled.base.names import LONGEST, short_labels
 from decoupled.base.spec import Description
 from decoupled.base.validation import number_in
+from support.plain_python import ran
 
 
 class Shape(Description, kind="shape"):
@@ -170,8 +169,7 @@ import decoupled as dc
 assert dc.Policy.from_dict({"name": "Mine", "c": 4.0}).c == 4.0
 assert {"Mine", "FTPL"} < dc.Policy.known().keys()
 """
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))}
-    subprocess.run([sys.executable, "-c", code], check=True, env=env)
+    ran("-c", code, PYTHONPATH=os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", ""))))
 
 
 EVERY = [policy for kind in dc.Policy.known().values() for policy in kind.examples()]

@@ -21,25 +21,17 @@ import decoupled
 import decoupled as dc
 from decoupled.kernels.jit import COMPILED, UNUSED_FOR, cache_folder, compiled, source_digest
 from decoupled.kernels.rounds import drive
+from support.plain_python import ran
 
 typeof: Any = numba.typeof  # its stubs do not say what it returns
 
 SOURCES = Path(decoupled.__file__).parent
 
 
-def told_by(code: str, **environment: str) -> str:
-    """What a program prints that runs with these variables."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def digests_of(root: Path) -> list[str]:
     """Digests of the compiled sources, and of all sources."""
     code = "from decoupled.kernels.jit import COMPILED, source_digest; print(source_digest(*COMPILED), source_digest())"
-    return told_by(code, PYTHONPATH=str(root)).split()
+    return ran("-c", code, PYTHONPATH=str(root)).split()
 
 
 def test_digest_changes_with_the_sources_of_machine_code_alone(tmp_path: Path) -> None:
@@ -93,7 +85,7 @@ def test_works_where_no_folder_can_be_written(tmp_path: Path) -> None:
         "import decoupled as dc; from decoupled.kernels.jit import cache_folder;"
         "assert cache_folder() is None; print(dc.FollowTheLeader().start(arms=2, seed=0).decide().round)"
     )
-    assert told_by(code, NUMBA_CACHE_DIR=str(blocker), DECOUPLED_NATIVE="off").strip() == "1"
+    assert ran("-c", code, NUMBA_CACHE_DIR=str(blocker), DECOUPLED_NATIVE="off").strip() == "1"
 
 
 def test_old_folders_are_swept(tmp_path: Path) -> None:
@@ -105,7 +97,7 @@ def test_old_folders_are_swept(tmp_path: Path) -> None:
     for folder in (old, foreign):
         os.utime(folder, (past, past))
     code = "from decoupled.kernels.jit import cache_folder; print(cache_folder())"
-    told_by(code, NUMBA_CACHE_DIR=str(tmp_path))
+    ran("-c", code, NUMBA_CACHE_DIR=str(tmp_path))
     assert not old.exists()
     assert recent.exists()
     assert foreign.exists()
@@ -142,7 +134,7 @@ with ThreadPoolExecutor(8) as executor:
 assert len(paths) == 1, paths
 """
     monkeypatch.chdir(tmp_path)
-    told_by(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    ran("-c", code, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
@@ -233,7 +225,7 @@ def test_a_function_of_the_package_travels_by_name_and_others_by_value(tmp_path:
         return factor * x
 
     assert pickle.loads(pickle.dumps(scaled))(2.0) == 6.0
-    subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "doubled")], check=True)
+    ran("-c", SCRIPT, tmp_path / "doubled")
     sent = (tmp_path / "doubled").read_bytes()
     assert pickle.loads(sent)(1.5) == 3.0
     assert pickle.loads(sent) is pickle.loads(sent)

@@ -1,8 +1,6 @@
 """Learners that run the ladder: late feedback, absent arms, predictions, saving, and the draws by which its rungs are judged."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -19,6 +17,7 @@ from decoupled.kernels.state import SECRET
 from decoupled.learner import runner
 from decoupled.learner.pending import recorded
 from support.exactly import added, explored
+from support.plain_python import ran
 from support.twins.ladder import LadderTwin
 
 ARMS = 5
@@ -330,10 +329,7 @@ def test_records_of_a_log_are_judged_by_draws_of_their_own() -> None:
 def test_ids_tell_nothing_of_the_seed_and_draws_are_those_of_the_seed() -> None:
     """A tag that the seed gives would give the seed away: somebody tries all that a person may choose."""
     program = "import decoupled as dc; print(*dc.FTPL().start(arms=8, seed=7).decide(count=20), sep='\\n')"
-    processes = [
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-        for _ in range(2)
-    ]
+    processes = [ran("-c", program) for _ in range(2)]
     here = "".join(f"{each}\n" for each in dc.FTPL().start(arms=8, seed=7).decide(count=20))
     texts = [here, *processes]
     assert len({re.search(r"id='(\w+)-1'", text)[1] for text in texts}) == 3  # type: ignore[index]

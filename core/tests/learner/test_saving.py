@@ -5,8 +5,6 @@ import json
 import os
 import pickle
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.packed import seal
+from support.plain_python import ran
 from support.policies import forms
 
 
@@ -116,14 +115,6 @@ def test_a_loaded_learner_continues_bit_for_bit(
         assert loaded.to_json() == after, name
 
 
-def run_elsewhere(code: str, path: Path) -> str:
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout.strip()
-
-
 def test_a_saved_learner_continues_in_another_process(tmp_path: Path) -> None:
     """A fresh process has imported nothing: a pickle itself must import the policies."""
     learner = used(dc.TsallisINF())
@@ -131,9 +122,9 @@ def test_a_saved_learner_continues_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "learner.pickle").write_bytes(pickle.dumps(learner))
     after = repr(learner.decide(count=20))
     code = "import sys, decoupled as dc; print(dc.Learner.load(sys.argv[1]).decide(count=20))"
-    assert run_elsewhere(code, tmp_path / "learner.json") == after
+    assert ran("-c", code, tmp_path / "learner.json").strip() == after
     code = "import sys, pickle; print(pickle.load(open(sys.argv[1], 'rb')).decide(count=20))"
-    assert run_elsewhere(code, tmp_path / "learner.pickle") == after
+    assert ran("-c", code, tmp_path / "learner.pickle").strip() == after
 
 
 # Files

@@ -1,12 +1,10 @@
 """Building: what is compiled, what cannot be, and what the wheel carries."""
 
 import json
-import os
 import re
 import runpy
 import shutil
 import struct
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -23,6 +21,7 @@ from decoupled.kernels.jit import translate
 from decoupled.native import load
 from decoupled.native.calls import FORMAT
 from decoupled.native.load import COMPILED, code_digest, source_digest, without_docstrings
+from support.plain_python import ran
 
 ROOT = Path(decoupled.__file__).parents[2]
 # A group that is soon compiled.
@@ -154,8 +153,7 @@ def test_building_needs_numpy_and_numba_alone() -> None:
         "from decoupled.builder import build, catalogue, objects;"
         "[catalogue.group(name) for name in catalogue.names()]"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    ran("-c", code)
 
 
 def test_what_allocates_cannot_be_shipped() -> None:
@@ -197,9 +195,7 @@ def test_objects_for_aarch64(tmp_path: Path) -> None:
     # With the settings of a build on such a machine: the C library, and no features of this processor.
     settings = {**build.compiler_settings(("generic",)), "PYTHONPATH": str(ROOT / "src")}
     names = ("draw_loss", "merge_groups")  # the first calls the C library
-    command = [sys.executable, "-c", OBJECTS, str(tmp_path), *names]
-    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    ran("-c", OBJECTS, tmp_path, *names, **settings)  # type: ignore[arg-type]
     written = sorted(tmp_path.glob("*.o"))
     assert [path.stem for path in written] == [*names]
     for path in written:
@@ -230,10 +226,7 @@ def elf(code: bytes) -> tuple[int, set[str], set[str]]:
 
 
 def test_a_wheel_may_be_had_without_the_library(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    environment = {**os.environ, "DECOUPLED_NATIVE": "off"}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    ran("-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=ROOT, DECOUPLED_NATIVE="off")
     (path,) = tmp_path.glob("*.whl")
     assert path.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(path) as wheel:

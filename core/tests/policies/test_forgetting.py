@@ -2,8 +2,6 @@
 
 import math
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from decoupled.extend import diagnostics
 from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
 from support.centred_ftpl import CENTRED_FTPL
+from support.plain_python import ran
 from support.twins import Twin
 from support.twins.avner import AvnerTwin
 from support.twins.centred import centred_twin
@@ -234,8 +233,7 @@ import numba, decoupled as dc
 dc.Forgetting(dc.UCB1(), period=9).start(arms=2, seed=0)
 print(numba.typeof(dc.UCB1().params()).name)
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("decoupled_policies_means_UCBParams(")
+    assert ran("-c", code).startswith("decoupled_policies_means_UCBParams(")
 
 
 def test_every_form_of_every_policy_keeps_its_machine_code() -> None:

@@ -1,8 +1,6 @@
 """Policies in plain Python: they do what compiled policies do, with no compiler, and say what is wrong with them."""
 
 import pickle
-import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,7 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import State
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.learner.seeds import randomness
+from support.plain_python import ran
 
 pytestmark = pytest.mark.usefixtures("forget_policies")
 
@@ -248,5 +247,4 @@ def test_it_needs_no_compiler() -> None:
         learner.observe(learner.decide(), loss=0.5)
         print("ran")
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
-    assert done.stdout == "ran\n", done.stderr
+    assert ran("-c", textwrap.dedent(script)) == "ran\n"

@@ -1,8 +1,6 @@
 """After warming, a learner calls nothing that is not yet compiled or loaded."""
 
-import os
-import subprocess
-import sys
+from support.plain_python import ran
 
 # In a process of its own: here, other tests may have compiled everything already.
 SCRIPT = """
@@ -50,6 +48,4 @@ for policy, arms, options in cases:
 
 def test_a_warm_policy_compiles_and_loads_nothing_more() -> None:
     # As where no machine code ships: else there is nothing to compile or to load.
-    environment = {**os.environ, "DECOUPLED_NATIVE": "off"}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    ran("-c", SCRIPT, DECOUPLED_NATIVE="off")

@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import uvloop
@@ -12,6 +10,7 @@ import uvloop
 from decoupled_serve.mirror import server as mirror_server
 from decoupled_serve.mirror.server import server_settings
 from decoupled_serve.service.http.server import Serving, configuration
+from support.plain_python import ran
 
 WITHOUT_UVLOOP = """
 import sys
@@ -30,9 +29,7 @@ def test_it_is_uvloop_where_it_is_installed_and_nothing_needs_it() -> None:
         loop.close()
         assert type(loop) is uvloop.Loop
     # What runs on the loop of Python is tested by every test of a connection.
-    done = subprocess.run([sys.executable, "-c", WITHOUT_UVLOOP], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("asyncio")
+    assert ran("-c", WITHOUT_UVLOOP).startswith("asyncio")
 
 
 def test_a_mirror_ends_on_a_signal_without_handlers_of_the_loop() -> None:
