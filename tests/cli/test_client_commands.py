@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.cli import client, verdict
-from decoupled.cli.main import app
+from support import command_line
+from support.command_line import run
 from support.http_service import served
 
 
 def said(*words: str, text: str | None = None) -> str:
-    done = CliRunner().invoke(app, ["client", *words], input=text)
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return command_line.said("client", *words, input=text)
 
 
 def shown(*words: str) -> Any:
@@ -25,7 +23,7 @@ def shown(*words: str) -> Any:
 
 
 def refused(*words: str) -> str:
-    done = CliRunner().invoke(app, ["client", *words])
+    done = run("client", *words)
     assert done.exit_code != 0
     return done.output
 
@@ -151,7 +149,7 @@ class Deciding:
 def test_a_verdict_is_waited_for_until_it_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "LOOK_EVERY", 0.0)
     monkeypatch.setattr(client, "connected", lambda url, key_file: nullcontext(Deciding()))
-    said = CliRunner().invoke(app, ["client", "verdict", "models", "--wait", "--json"])
+    said = run("client", "verdict", "models", "--wait", "--json")
     assert said.exit_code == 0
     assert '"models is decided"' in said.stdout
     assert said.stderr == "models is open\nmodels is narrowed\n"

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.cli.main import app
 from decoupled.cli.shared import report_errors
 from decoupled.cli.simulate import summary_csv
 from decoupled.errors import Message
@@ -22,21 +20,21 @@ from decoupled.native import load
 from decoupled_lab.bench.steps import TextbookFTPL, TextbookTsallis, lockstep_ftpl, play
 from decoupled_lab.bench.timing import Ratio, race
 from decoupled_lab.cli.bench import default_folder
+from support.command_line import run, said
 from support.plain_python import ran
 
-run = CliRunner().invoke
 ROUNDS = 400  # of the games of the bench's twins
 
 
 def test_lists_of_policies_and_environments_and_the_version() -> None:
-    calls = [line for line in run(app, ["policies"]).output.splitlines() if not line.startswith(" ")]
+    calls = [line for line in run("policies").output.splitlines() if not line.startswith(" ")]
     assert {eval(call, dict(dc.Policy.known())) for call in calls} == {
         *(kind() for kind in dc.Policy.known().values()),
         dc.Ladder(),
     }
-    output = run(app, ["environments"]).output
+    output = run("environments").output
     assert all(name in output for name in dc.environments.Environment.known())
-    assert run(app, ["--version"]).output.strip() == dc.__version__
+    assert run("--version").output.strip() == dc.__version__
 
 
 def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,8 +45,7 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("decoupled_lab.bench.learner.race", hastily)
     file = tmp_path / "bench.json"
     gc.freeze()  # every timing collects garbage first, which is slow with the objects of other tests
-    result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])
-    assert result.exit_code == 0, result.output
+    said("bench", "learner", "--repetitions", "3", "--out", file)
     lines = json.loads(file.read_text())["lines"]
     assert len(lines) == 14
     assert all(line["lowest"] <= line["ratio"] <= line["highest"] for line in lines)
@@ -58,7 +55,7 @@ def test_bench_replaces_only_its_own_file(tmp_path: Path) -> None:
     file = tmp_path / "decisions.db"
     for content in (b"SQLite format 3\0\xff", b"[]"):
         file.write_bytes(content)
-        result = run(app, ["bench", "learner", "--out", str(file)])
+        result = run("bench", "learner", "--out", file)
         assert (result.exit_code, "decoupled bench did not write it" in result.output) == (2, True)
         assert file.read_bytes() == content
 
@@ -108,7 +105,7 @@ def test_the_improved_textbook_step_keeps_the_ranks_that_sorting_finds() -> None
     ],
 )
 def test_exit_statuses(arguments: list[str], status: int, message: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["benchmark", *arguments, "--quick", "--out", str(tmp_path)])
+    done = run("benchmark", *arguments, "--quick", "--out", tmp_path)
     assert (done.exit_code, message in done.output) == (status, True), done.output
 
 
@@ -157,7 +154,7 @@ def test_the_summary_is_the_text_that_pandas_writes(runs: int) -> None:
 
 
 def status(*arguments: str | Path) -> int:
-    return CliRunner().invoke(app, [str(each) for each in arguments]).exit_code
+    return run(*arguments).exit_code
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,16 @@ from pathlib import Path
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.client import Client
 from decoupled.native.load import why_not
 from decoupled_serve.service.service import open_service
+from support.command_line import run, said
 from support.held_compiler import Held
 from support.http_service import served
 from support.plain_python import ran
-
-run = CliRunner().invoke
 
 
 @contextmanager
@@ -48,18 +46,17 @@ def serving(store: Path, *options: str) -> Iterator[tuple[str, "subprocess.Popen
 
 
 def made_key(store: Path, *options: str) -> str:
-    result = run(app, ["keys", "add", "--store", str(store), *options])
-    assert result.exit_code == 0, result.output
-    return result.stdout.strip().splitlines()[-1]
+    result = said("keys", "add", "--store", store, *options)
+    return result.strip().splitlines()[-1]
 
 
 def test_without_keys_only_loopback_is_served(tmp_path: Path) -> None:
     store = str(tmp_path / "store.db")
-    result = run(app, ["serve", "--store", store, "--host", "0.0.0.0", "--port", "0"])
+    result = run("serve", "--store", store, "--host", "0.0.0.0", "--port", "0")
     assert result.exit_code == 1
     assert f"decoupled keys add --store {store}" in result.output
     assert made_key(Path(store)), "it was created, so that a key can be added"
-    result = run(app, ["serve", "--store", store, "--tls-key", str(tmp_path / "none.pem")])
+    result = run("serve", "--store", store, "--tls-key", tmp_path / "none.pem")
     assert result.exit_code == 1
     assert "together" in result.output
 
@@ -68,20 +65,19 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     open_service(store).close()
     old = made_key(store, "--role", "admin", "--tenant", "shop", "--label", "till")
-    listed = run(app, ["keys", "list", "--store", str(store)]).output
+    listed = run("keys", "list", "--store", store).output
     assert old not in listed
     [line] = listed.splitlines()
     assert re.search(r"shop +admin +'till' .* active$", line)
     name = line.split()[0]
-    rotated = run(app, ["keys", "rotate", name, "--store", str(store)])
-    assert rotated.exit_code == 0, rotated.output
-    lines = run(app, ["keys", "list", "--store", str(store)]).output
+    said("keys", "rotate", name, "--store", store)
+    lines = run("keys", "list", "--store", store).output
     assert (lines.count("active"), lines.count("revoked")) == (1, 1)
-    again = run(app, ["keys", "revoke", name, "--store", str(store)])
+    again = run("keys", "revoke", name, "--store", store)
     assert again.exit_code == 1
     assert "not an active key" in again.output
     for option, word in (("--role=root", "must be one of read, decide, admin"), ("--tenant=a/b", "tenant")):
-        refused = run(app, ["keys", "add", "--store", str(store), option])
+        refused = run("keys", "add", "--store", store, option)
         assert refused.exit_code == 2
         assert word in refused.output
 
@@ -97,33 +93,32 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         key_file = tmp_path / "key"
         key_file.write_text(key + "\n")
         with_key = ["--key-file", str(key_file)]
-        assert run(app, ["client", "show"]).exit_code == 1
-        created = run(app, ["client", "create", "colours", "red", "blue", *with_key])
-        assert created.exit_code == 0, created.output
-        assert json.loads(created.stdout)["policy"] == json.loads(dc.Ladder().to_json())
-        wrong = run(app, ["client", "create", "colours", "red", "blue", "--policy", "{", *with_key])
+        assert run("client", "show").exit_code == 1
+        created = said("client", "create", "colours", "red", "blue", *with_key)
+        assert json.loads(created)["policy"] == json.loads(dc.Ladder().to_json())
+        wrong = run("client", "create", "colours", "red", "blue", "--policy", "{", *with_key)
         assert (wrong.exit_code, "is not JSON" in wrong.output) == (2, True)
-        taken = run(app, ["serve", "--store", str(tmp_path / "other.db"), "--port", url.rsplit(":", 1)[1]])
+        taken = run("serve", "--store", tmp_path / "other.db", "--port", url.rsplit(":", 1)[1])
         assert (taken.exit_code, "is in use" in taken.output) == (1, True)
-        decision = json.loads(run(app, ["client", "decide", "colours", *with_key]).output)
+        decision = json.loads(run("client", "decide", "colours", *with_key).output)
         assert decision["send_back_the_loss_of"] == decision["explore"]
         other = {"red": "blue", "blue": "red"}[decision["explore"]]
         sent = ["client", "feedback", decision["id"], "--loss", "0.25", *with_key]
-        refused = run(app, [*sent, "--arm", other])
+        refused = run(*sent, "--arm", other)
         assert (refused.exit_code, other in refused.output) == (1, True)
-        given = run(app, [*sent, "--arm", decision["explore"]])
+        given = run(*sent, "--arm", decision["explore"])
         assert json.loads(given.output)["loss"] == 0.25
-        assert json.loads(run(app, ["client", "show", "colours", *with_key]).output)["applied"] == 1
+        assert json.loads(run("client", "show", "colours", *with_key).output)["applied"] == 1
         check_logs(tmp_path, decision["id"], with_key)
-        found = json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)
+        found = json.loads(run("client", "evaluate", "colours", *with_key).output)
         assert found["observed"] == 1
-        verdict = run(app, ["client", "verdict", "colours", *with_key]).output
+        verdict = run("client", "verdict", "colours", *with_key).output
         assert verdict.startswith("too early")
         assert "at every moment at once, with a probability of 95 %" in verdict
-        answer = json.loads(run(app, ["client", "verdict", "colours", "--json", *with_key]).output)
+        answer = json.loads(run("client", "verdict", "colours", "--json", *with_key).output)
         assert [each["observed"] for each in answer["arms"]] == [each["observed"] for each in found["arms"]]
-        assert run(app, ["client", "archive", "colours", *with_key]).exit_code == 0
-        conflict = run(app, ["client", "decide", "colours", *with_key])
+        assert run("client", "archive", "colours", *with_key).exit_code == 0
+        conflict = run("client", "decide", "colours", *with_key)
         assert (conflict.exit_code, "archived" in conflict.output) == (1, True)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
@@ -138,13 +133,12 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     if why_not() is None:
         assert "compiling" not in text
         assert not (tmp_path / "cache").exists(), "shipped machine code decides at once"
-    examined = run(app, ["doctor", "--store", str(store)]).output
+    examined = run("doctor", "--store", store).output
     assert re.search(r"^ok +replay of 'colours'", examined, re.MULTILINE), examined
     backup, restored = tmp_path / "backup.db", tmp_path / "restored.db"
-    assert run(app, ["backup", str(backup), "--store", str(store)]).exit_code == 0
-    result = run(app, ["restore", str(backup), "--store", str(restored)])
-    assert result.exit_code == 0, result.output
-    again = run(app, ["restore", str(backup), "--store", str(restored)])
+    assert run("backup", backup, "--store", store).exit_code == 0
+    said("restore", backup, "--store", restored)
+    again = run("restore", backup, "--store", restored)
     assert again.exit_code == 1, "it is not empty any more"
 
 
@@ -152,17 +146,17 @@ def check_logs(folder: Path, decision: str, with_key: list[str]) -> None:
     """A log replaces no file unasked; test_clients.py has the formats."""
     log = ["client", "log", "colours"]
     file = folder / "log.csv"
-    assert run(app, [*log, str(file), *with_key]).exit_code == 0
+    assert run(*log, file, *with_key).exit_code == 0
     written = file.read_text()
     assert decision in written
     file.write_text("mine")
-    refused = run(app, [*log, str(file), *with_key])
+    refused = run(*log, file, *with_key)
     assert (refused.exit_code, "--force" in refused.output, file.read_text()) == (1, True, "mine")
-    assert run(app, [*log, str(file), "--force", *with_key]).exit_code == 0
+    assert run(*log, file, "--force", *with_key).exit_code == 0
     assert file.read_text() == written
-    refused = run(app, [*log, str(folder / "log.txt"), *with_key])
+    refused = run(*log, folder / "log.txt", *with_key)
     assert (refused.exit_code, ".csv, .parquet" in refused.output) == (2, True), refused.output
-    assert run(app, [*log, str(folder / "log.txt"), "--format", "csv", *with_key]).exit_code == 0
+    assert run(*log, folder / "log.txt", "--format", "csv", *with_key).exit_code == 0
     assert (folder / "log.txt").read_text() == written
 
 
@@ -255,9 +249,9 @@ def test_tls_by_flags(tmp_path: Path) -> None:
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http{url.removeprefix('https')}/healthz")
         port = url.rpartition(":")[2]
-        well = run(app, ["health", "--port", port, "--tls-certificate", str(certificate)])
+        well = run("health", "--port", port, "--tls-certificate", certificate)
         assert well.stdout == f"{url}/healthz: 200\n"
-        assert run(app, ["health", "--url", url]).exit_code == 1, "an address is checked by its certificate"
+        assert run("health", "--url", url).exit_code == 1, "an address is checked by its certificate"
 
 
 @needs_openssl
@@ -272,7 +266,7 @@ def test_a_certificate_that_cannot_be_used_is_an_error_before_anything_is_served
         (tmp_path, private),
     ):  # fmt: skip
         options = ["--tls-certificate", str(first), "--tls-key", str(second)]
-        result = run(app, ["serve", "--store", str(tmp_path / "store.db"), "--port", "0", *options])
+        result = run("serve", "--store", tmp_path / "store.db", "--port", "0", *options)
         assert result.exit_code == 1
         assert "Serving on" not in result.output
         assert "are no certificate and its key" in result.output
@@ -290,20 +284,20 @@ def test_messages_in_the_shell_have_its_remedies(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # between attempts
     with served(tmp_path, open_to_all=False) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
-        missing = run(app, ["client", "show"])
+        missing = run("client", "show")
         assert (missing.exit_code, missing.stdout) == (1, "")
         assert f"key: is missing; {service.url} needs one; pass --key-file" in missing.stderr
         key_file = tmp_path / "key"
         key_file.write_text("dk_wrong")
-        wrong = run(app, ["client", "show", "--key-file", str(key_file)])
+        wrong = run("client", "show", "--key-file", key_file)
         assert "is unknown to" in wrong.stderr
         assert "pass --key-file, or set DECOUPLED_KEY" in wrong.stderr
-        decide = run(app, ["client", "feedback", "d", "--loss", "1", "--reward", "1"])
+        decide = run("client", "feedback", "d", "--loss", "1", "--reward", "1")
         assert decide.exit_code == 2
-    gone = run(app, ["client", "show"])
+    gone = run("client", "show")
     assert gone.exit_code == 1
     assert "is `decoupled serve` running there? pass its address with --url" in gone.stderr
-    nowhere = run(app, ["client", "show", "--url", "localhost:8000"])
+    nowhere = run("client", "show", "--url", "localhost:8000")
     assert "url = 'localhost:8000': must be an address that begins with http://" in nowhere.stderr
 
 
@@ -312,16 +306,16 @@ def test_health_exits_with_0_only_if_all_is_well(tmp_path: Path, monkeypatch: py
         port = service.url.rpartition(":")[2]
         monkeypatch.setenv("DECOUPLED_PORT", port)
         monkeypatch.setenv("DECOUPLED_HOST", "0.0.0.0")
-        assert run(app, ["health"]).stdout == f"{service.url}/healthz: 200\n"
-        ready = run(app, ["health", "--ready", "--url", f"{service.url}/"])
+        assert run("health").stdout == f"{service.url}/healthz: 200\n"
+        ready = run("health", "--ready", "--url", f"{service.url}/")
         assert ready.stdout == f"{service.url}/readyz: 200\n"
         monkeypatch.setattr(service.direct, "ready", lambda: False)
-        unready = run(app, ["health", "--ready"])
+        unready = run("health", "--ready")
         assert unready.exit_code == 1
         assert "503" in unready.stderr
         assert "store: cannot be read or written" in unready.stderr
-        assert run(app, ["health"]).exit_code == 0
-    gone = run(app, ["health"])
+        assert run("health").exit_code == 0
+    gone = run("health")
     assert gone.exit_code == 1
     assert "no answer" in gone.stderr
-    assert run(app, ["health", "--url", "nonsense"]).exit_code == 1
+    assert run("health", "--url", "nonsense").exit_code == 1

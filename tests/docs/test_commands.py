@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled_serve.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
@@ -19,6 +18,7 @@ from decoupled_serve.service.analysis.history import MOST_POINTS
 from decoupled_serve.service.experiment import records
 from decoupled_serve.service.http import admission as limits
 from decoupled_serve.service.http.models import schemas as shapes
+from support.command_line import said
 from support.http_service import served
 from support.pages import PAGES, ROOT, commands, tool
 
@@ -36,7 +36,6 @@ INLINE = sorted(
         if not set("|{") & set(command)
     }
 )
-run = CliRunner().invoke
 
 
 def command_of(line: str) -> str:
@@ -90,11 +89,10 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
         decision = ""
         for line in run_lines:
             words = shlex.split(line.replace("$ID", decision).replace("decisions.db", "store.db"))
-            done = run(app, words[1:])
-            assert done.exit_code == 0, f"{line}: {done.output}"
+            done = said(*words[1:])
             if "decide" in line:
-                decision = json.loads(done.stdout)["id"]
-        guarded = json.loads(done.stdout)  # what the last command shows
+                decision = json.loads(done)["id"]
+        guarded = json.loads(done)  # what the last command shows
         assert guarded["budget"]["allowance"] == [50.0, 86400.0]
         assert guarded["guardrails"]["incumbent"] == "medium"
         document = service.http.get("/v1/openapi.json").json()

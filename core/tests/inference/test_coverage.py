@@ -163,6 +163,7 @@ def test_a_boundary_that_is_too_narrow_is_noticed_and_the_intervals_are_those_th
     runs = [played((2, "Ladder()", "stationary", "direct"), number, 1_000) for number in range(150)]
     for is_wrong in FAMILIES.values():
         assert sum(is_wrong(run, RISK) for run in runs) > most_by_chance(150)
+    monkeypatch.undo()
     # What is judged must be what users have. With a broken boundary and a high risk, many intervals are wrong.
     break_the_boundary(monkeypatch, 16.0, 2.0)
     cell: Cell = (2, "Ladder()", "alternating", "direct")

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.cli.main import app
 from decoupled.simulation.tables import lowest
+from support.command_line import said
 from support.tex import compiled, pdflatex_or_skip
 
 EASY = dc.environments.Bernoulli([0.2, 0.7])
@@ -121,10 +120,7 @@ def test_simulate_writes_a_table_and_a_figure_with_its_fonts(tmp_path: Path) -> 
     specification.write_text(
         "horizon = 50\nruns = 3\n[[policy]]\nname = 'FTPL'\n[[environment]]\nname = 'Bernoulli'\nrewards = [0.2, 0.7]\n"
     )
-    done = CliRunner().invoke(
-        app, ["simulate", str(specification), "--out", str(tmp_path), "--latex", "--quiet"]
-    )
-    assert done.exit_code == 0, done.output
+    said("simulate", specification, "--out", tmp_path, "--latex", "--quiet")
     (folder,) = tmp_path.glob("00-*")
     assert "3 runs of 50 rounds, seed 0" in (folder / "table.tex").read_text()
     figure = (folder / "regret.pdf").read_bytes()

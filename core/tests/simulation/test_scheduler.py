@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.base.files import write_atomically
-from decoupled.cli.main import app
 from decoupled.simulation import scheduler as store_module
+from support.command_line import run
 
 ENVIRONMENT = dc.environments.Alternating(arms=4, gap=0.2)
 POLICIES = (dc.FTPL(), dc.Exp3())
@@ -148,7 +147,7 @@ def results_in(out: Path) -> bytes:
 def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specification = tmp_path / "spec.toml"
     specification.write_text(SPECIFICATION)
-    assert CliRunner().invoke(app, command(specification, tmp_path / "whole")[3:]).exit_code == 0
+    assert run(*command(specification, tmp_path / "whole")[3:]).exit_code == 0
     luck, out, kills = random.Random(0), tmp_path / "killed", 0
     # Forked from a process that has loaded the package, because loading takes longer than the whole test.
     forking = get_context("forkserver")
@@ -173,7 +172,7 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             break
         assert process.exitcode == -signal.SIGKILL
         kills += 1
-    assert CliRunner().invoke(app, command(specification, out)[3:]).exit_code == 0
+    assert run(*command(specification, out)[3:]).exit_code == 0
     assert kills >= 3, "the run finished before it could be killed: make it longer"
     assert results_in(out) == results_in(tmp_path / "whole")
 

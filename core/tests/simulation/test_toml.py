@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.cli.main import app
 from decoupled.simulation.toml import read_specification
+from support.command_line import run
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "simulation.toml"
 
@@ -164,14 +163,14 @@ def test_a_class_of_ones_own_is_found_by_its_module(
 
 
 def test_the_example_runs_and_a_dry_run_writes_nothing(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--out", str(tmp_path)])
+    done = run("simulate", EXAMPLE, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert len(list(tmp_path.glob("*/results.nc"))) == 3
     assert len(list(tmp_path.glob("*/regret.png"))) == 3
     assert "PunishLast(arms=8)" in done.output
     path = tmp_path / "spec.toml"
     path.write_text(GOOD)
-    done = CliRunner().invoke(app, ["simulate", str(path), "--dry-run", "--out", str(tmp_path / "out")])
+    done = run("simulate", path, "--dry-run", "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert "Alternating(arms=8, gap=0.125, growth=1.6)" in done.output
     assert "In total about" in done.output
@@ -179,6 +178,6 @@ def test_the_example_runs_and_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes("runs = '\xe9'".encode("latin-1"))
     with pytest.raises(dc.ParameterError, match="is not TOML"):
         read_specification(tmp_path / "latin.toml")
-    done = CliRunner().invoke(app, ["simulate", str(tmp_path)])
+    done = run("simulate", tmp_path)
     assert done.exit_code == 1
     assert "Traceback" not in done.output

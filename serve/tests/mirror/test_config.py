@@ -6,12 +6,11 @@ import socket
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config import JudgeConfig
 from decoupled_serve.mirror.config_file import explained, free_port, read_config
+from support.command_line import run, said
 from support.mirrors.running import ARMS
 from support.stub_models import stub_models
 
@@ -97,7 +96,7 @@ def test_an_arm_may_judge_itself_if_told_so_and_a_secret_is_never_shown(
     assert "two" not in said
     monkeypatch.setenv("A_KEY", "secret")
     file = tmp_path / "mirror.toml"
-    shown = CliRunner().invoke(app, ["mirror", "--check", str(file)])
+    shown = run("mirror", "--check", file)
     assert shown.exit_code == 0, shown.output
     assert "arm 'next': http://127.0.0.1:9002, adds Authorization" in shown.output
     assert "secret" not in shown.output
@@ -115,11 +114,11 @@ def test_an_arm_may_judge_itself_if_told_so_and_a_secret_is_never_shown(
 def test_the_check_warns_if_no_arm_is_authorized(tmp_path: Path, line: str, warns: bool) -> None:
     file = tmp_path / "mirror.toml"
     file.write_text(ARMS + line)
-    said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
+    said = run("mirror", "--check", file)
     assert (said.exit_code, "401" in said.stdout) == (0, False)
     assert ("every client gets 401" in said.stderr) == warns
     file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}{line}")
-    said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
+    said = run("mirror", "--check", file)
     assert (said.exit_code, "the module no_such_judge is not found" in said.output) == (1, True)
 
 
@@ -136,7 +135,7 @@ def initialised(
         patch.delenv(name, raising=False)
     for name, value in variables.items():
         patch.setenv(name, value)
-    done = CliRunner().invoke(app, [*words, "--out", str(folder)])
+    done = run(*words, "--out", folder)
     return done.exit_code, done.output, {each.name: each.read_text() for each in folder.iterdir()}
 
 
@@ -149,7 +148,7 @@ def test_the_first_file_for_models_passes_the_check(
         words = [*INIT, "--judge", f"judge={url}/v1", "--price", "small=0.15,0.6", "--budget", "2.5"]
         status, said, files = initialised(tmp_path, monkeypatch, *words)
         assert (status, list(files)) == (0, ["mirror.toml"]), said
-        check = CliRunner().invoke(app, ["mirror", str(tmp_path / "mirror.toml"), "--check"])
+        check = run("mirror", tmp_path / "mirror.toml", "--check")
     assert (check.exit_code, "judged a sample pair" in check.output) == (0, True), check.output
     config = read_config(tmp_path / "mirror.toml")
     assert [(arm.name, arm.url) for arm in config.arms] == [
@@ -184,10 +183,9 @@ def test_the_first_file_listens_where_nothing_does(tmp_path: Path, monkeypatch: 
         for first in (port, port - 1):  # the mirror's, and the console's
             assert free_port(first) > first
     releases = ["init", "http", "http://127.0.0.1:9201", "canary=http://127.0.0.1:9202"]
-    status, said, _ = initialised(tmp_path, monkeypatch, *releases)
-    assert status == 0, said
-    check = CliRunner().invoke(app, ["mirror", str(tmp_path / "mirror.toml"), "--check"])
-    assert check.exit_code == 0, check.output
+    status, shown, _ = initialised(tmp_path, monkeypatch, *releases)
+    assert status == 0, shown
+    said("mirror", tmp_path / "mirror.toml", "--check")
     config = read_config(tmp_path / "mirror.toml")
     assert [arm.name for arm in config.arms] == ["stable", "canary"]
     assert (config.guardrails, config.budget) == ({"incumbent": "stable"}, {"rate": [10, 1]})

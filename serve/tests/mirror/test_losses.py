@@ -15,9 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.client import Retries
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror import judges, upstream
@@ -25,6 +23,7 @@ from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled_serve.mirror.counts import Judgements
 from decoupled_serve.mirror.exchange import Answer, Request, expanded
 from decoupled_serve.mirror.judges import BadVerdict, CopyLoss, loss_of
+from support.command_line import run
 from support.dropping import Answer as Said
 from support.dropping import answering
 from support.mirrors.running import Fixed, RunningMirror, Start, asking, commanded
@@ -166,7 +165,7 @@ def test_a_module_that_cannot_be_loaded_is_named_at_the_start(
     text = '[loss.judge]\npython = "judge_that_leaves:compare"\n'
     with pytest.raises(ParameterError, match=words), start(text) as running:
         running.ended.wait(60)
-    checked = CliRunner().invoke(app, ["mirror", "--check", str(start.file(text))])
+    checked = run("mirror", "--check", str(start.file(text)))
     assert (checked.exit_code, words in checked.output) == (1, True)
 
 
@@ -388,7 +387,7 @@ def test_it_is_said_beside_the_verdict(start: Start) -> None:
     with commanded(file) as (_, console, url):
         assert asking.get(f"{url}/ok").text in ("stable", "next")
         wait_for(lambda: asking.get(f"{console}/mirror").json()["judge"]["failed"], "a failure")
-        shown = CliRunner().invoke(app, ["client", "verdict", "mirror", "--url", console])
+        shown = run("client", "verdict", "mirror", "--url", console)
         assert FAILED.format(1) in shown.output
         remark = asking.get(f"{console}/v1/experiments/mirror/verdict").json()[
             "remark"
@@ -428,7 +427,7 @@ def test_the_check_has_a_sample_judged(start: Start) -> None:
     (start.folder / "sample.json").write_text(json.dumps({**sample, "served": answer, "mirrored": answer}))
 
     def check(lines: str) -> tuple[int, str]:
-        said = CliRunner().invoke(app, ["mirror", "--check", str(start.file(f"[loss.judge]\n{lines}\n"))])
+        said = run("mirror", "--check", str(start.file(f"[loss.judge]\n{lines}\n")))
         return said.exit_code, said.output
 
     python = 'python = "checked_judge:compare"'

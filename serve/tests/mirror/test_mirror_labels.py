@@ -6,15 +6,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.client.aio import AsyncClient
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.backend import Remote
 from decoupled_serve.mirror.config_file import doubts, explained
 from decoupled_serve.service.api.pairs import Kept
 from decoupled_serve.service.service import DecisionService, open_service
+from support.command_line import run
 from support.dropping import Answer as Said
 from support.dropping import answering
 from support.http_service import served
@@ -211,7 +210,7 @@ def test_rejudge_says_how_often_judges_agree_with_people(start: Start) -> None:
         "--judge",
         str(other),
     ]
-    done = CliRunner().invoke(app, words)
+    done = run(*words)
     assert done.exit_code == 0, done.output
     _, first, new, *_ = done.output.splitlines()
     assert "0.00 (0.00 to" in first

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.cli.main import app
 from decoupled.client import Retries
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror import judges
@@ -29,6 +27,7 @@ from decoupled_serve.mirror.exchange import Answer, Request
 from decoupled_serve.mirror.judges import CopyLoss, Judge, Judged
 from decoupled_serve.mirror.judging import judge_of
 from decoupled_serve.mirror.spending import Spending
+from support.command_line import run
 from support.dropping import Answer as Said
 from support.dropping import answering
 from support.mirrors.running import Fixed, RunningMirror, Start, UpstreamProcess, mirror, write_config
@@ -314,7 +313,7 @@ def test_the_key_is_in_no_log_and_no_error(
                 status = running.settled()
                 shown = json.dumps(status) + running.http.get(f"{running.console}/mirror/metrics").text
             for words in (["mirror", "--check"], ["config", "mirror"]):
-                shown += CliRunner().invoke(app, [*words, str(start.file(text))]).output
+                shown += run(*words, str(start.file(text))).output
         assert {each.headers["authorization"] for each in asked} == {f"Bearer {KEY}"}
         assert status["judge"]["failed"] == {kind: 1}
         assert KEY[-6:] not in shown + caplog.text, kind

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.client import Client
 from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config import CopyConfig, ExperimentConfig, MirrorConfig
@@ -19,9 +17,9 @@ from decoupled_serve.options.kinds import shown_store
 from decoupled_serve.options.sources import read_file, resolved, serve_file, unknown_variables
 from decoupled_serve.service.http.admission import Limits
 from decoupled_serve.service.http.server import Serving
+from support.command_line import run, said
 from support.mirrors.running import ARMS
 
-run = CliRunner().invoke
 # A text for each kind of option, and what it means.
 TEXTS: dict[str, tuple[str, Any]] = {
     "": ("off", False), "TEXT": ("::1", "::1"), "NAME": ("b", "b"), "PATH": ("a", Path("a")),
@@ -144,8 +142,7 @@ def test_every_option_reaches_the_service(monkeypatch: pytest.MonkeyPatch) -> No
         if option.kind.metavar and not option.fills
         for each in (option.flag, TEXTS[option.kind.metavar][0])
     ]
-    done = run(app, ["serve", *given, "--access-log", "--otel"])
-    assert done.exit_code == 0, done.output
+    said("serve", *given, "--access-log", "--otel")
     [serving] = ran
     assert all(each is True for each in (serving.access_log, serving.otel))
     assert serving.limits == Limits(body=2048, rate=1.0, burst=1.0, replay=2048)
@@ -163,9 +160,8 @@ def test_every_option_has_a_flag_and_a_variable(
     file = [str(file_of(tmp_path, ARMS))] if name == "mirror" else []
 
     def sources(*flags: str) -> dict[str, str]:
-        shown = run(app, ["config", name, *file, *flags])
-        assert shown.exit_code == 0, shown.output
-        found = {line.split()[0]: line.split()[-1] for line in shown.stdout.splitlines()}
+        shown = said("config", name, *file, *flags)
+        found = {line.split()[0]: line.split()[-1] for line in shown.splitlines()}
         return {each.name: found[each.name] for each in some}
 
     words = [[each.flag, *([TEXTS[each.kind.metavar][0]] if each.kind.metavar else [])] for each in some]
@@ -173,9 +169,7 @@ def test_every_option_has_a_flag_and_a_variable(
     for each in some:
         monkeypatch.setenv(each.variable, TEXTS[each.kind.metavar][0])
     assert sources() == {each.name: each.variable for each in some}
-    missing = run(
-        app, ["config", name, *(["--config"] if name == "serve" else []), str(tmp_path / "nope.toml")]
-    )
+    missing = run("config", name, *(["--config"] if name == "serve" else []), tmp_path / "nope.toml")
     assert missing.exit_code != 0
     assert "nope.toml: does not exist; check the path" in missing.output
 
@@ -204,7 +198,7 @@ def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("DECOUPLED_CONFIG", str(config))
     monkeypatch.setenv("DECOUPLED_STORE", "postgresql://shop:secret@db:5433/shop?password=secret")
     monkeypatch.setenv("DECOUPLED_BURTS", "7")
-    shown = run(app, ["config", "serve", "--port", "9000", "--access-log"])
+    shown = run("config", "serve", "--port", "9000", "--access-log")
     assert shown.exit_code == 0, shown.output
     rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
     assert rows["store"] == ["postgresql://shop@db:5433/shop", "DECOUPLED_STORE"]
@@ -224,7 +218,7 @@ def test_what_holds_for_a_mirror_is_printed_without_secrets(
     monkeypatch.setenv("DECOUPLED_LISTEN", "0.0.0.0:80")
     tables = "listen = '127.0.0.1:1'\n[mirror]\nshare = 0.5\nqueue = 7\n"
     file = file_of(tmp_path, f"{tables}{ARMS}headers = {{ X-Key = 'secret' }}\n")
-    shown = run(app, ["config", "mirror", str(file), "--share", "0.25", "--console", "off"])
+    shown = run("config", "mirror", file, "--share", "0.25", "--console", "off")
     assert shown.exit_code == 0, shown.output
     rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
     assert rows["listen"] == ["0.0.0.0:80", "DECOUPLED_LISTEN"]
@@ -257,9 +251,9 @@ def test_a_mirror_takes_flags_variables_and_files_with_secrets(
     path.write_text(ARMS)
     assert read_config(path).store == str(Path.cwd() / "some.db")
     monkeypatch.setenv("DECOUPLED_CONFIG", str(path))
-    assert run(app, ["mirror", "--check"]).exit_code == 0
+    assert run("mirror", "--check").exit_code == 0
     monkeypatch.delenv("DECOUPLED_CONFIG")
-    missing = run(app, ["mirror", "--check"])
+    missing = run("mirror", "--check")
     assert (missing.exit_code, "set DECOUPLED_CONFIG" in missing.output) == (2, True)
     path.write_text(f'{ARMS}headers = {{ X = "${{file:key}}" }}\n')
     with pytest.raises(ParameterError, match="must have an absolute path"):
@@ -279,13 +273,13 @@ def test_the_clients_key_can_be_in_a_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_other_commands_find_the_store_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = file_of(tmp_path, "[serve]\nstore = 'a.db'\nport = 9000\n")
-    made = run(app, ["migrate", "--config", str(config)])
+    made = run("migrate", "--config", config)
     assert made.exit_code == 0, made.output
     assert "created" in made.output
-    assert "nothing to do" in run(app, ["migrate", "--store", str(tmp_path / "a.db")]).output
+    assert "nothing to do" in run("migrate", "--store", tmp_path / "a.db").output
     monkeypatch.setenv("DECOUPLED_CONFIG", str(config))
-    assert run(app, ["keys", "add"]).exit_code == 0
-    assert len(run(app, ["keys", "list"]).output.splitlines()) == 1
-    assert run(app, ["doctor"]).exit_code == 0
+    assert run("keys", "add").exit_code == 0
+    assert len(run("keys", "list").output.splitlines()) == 1
+    assert run("doctor").exit_code == 0
     monkeypatch.setenv("DECOUPLED_STORE", str(tmp_path / "none.db"))
-    assert run(app, ["doctor"]).exit_code == 1, "a variable comes before the file"
+    assert run("doctor").exit_code == 1, "a variable comes before the file"

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.client import Client
 from decoupled.client.errors import Conflict, Forbidden, Invalid, StoreError
 from decoupled_serve.service.experiment.records import ACTIONS, AuditRecord, Feedback, Settings
 from decoupled_serve.service.experiment.request_context import ORIGIN, Origin
 from decoupled_serve.service.service import DecisionService, open_service
 from decoupled_serve.service.store.backup import restore
+from support.command_line import run
 from support.http_service import Service, served
 from support.stores import Opened, both_stores, full_disk, held, quick_service
 from support.waiting import Clock
@@ -201,9 +200,6 @@ def test_what_the_service_found_by_itself_is_recorded_once(opened: Opened) -> No
     assert values == {"incumbent.release": "a", "verdict.decide": ["b", "a"]}
 
 
-run = CliRunner().invoke
-
-
 @pytest.fixture
 def locked(tmp_path: Path) -> Iterator[Service]:
     with served(tmp_path, open_to_all=False) as running:
@@ -244,9 +240,7 @@ def test_the_client_and_its_command(locked: Service, tmp_path: Path) -> None:
         assert client.audit("models")["entries"][0]["action"] == "experiment.create"
         assert client.audit(action="key.add", limit=1)["next"] is not None
     (tmp_path / "key").write_text(key)
-    shown = run(
-        app, ["client", "audit", "models", "--url", locked.url, "--key-file", str(tmp_path / "key")]
-    )
+    shown = run("client", "audit", "models", "--url", locked.url, "--key-file", tmp_path / "key")
     assert shown.exit_code == 0, shown.output
     assert json.loads(shown.output)["entries"][0]["subject"] == "models"
     reader = locked.key("read")["Authorization"].removeprefix("Bearer ")
@@ -259,17 +253,17 @@ def test_what_the_command_line_does_is_recorded(tmp_path: Path, monkeypatch: pyt
     store = tmp_path / "store.db"
     open_service(store).close()
     given = ["--store", str(store)]
-    assert run(app, ["keys", "add", *given, "--label", "till"]).exit_code == 0
+    assert run("keys", "add", *given, "--label", "till").exit_code == 0
     service = open_service(store)
     [key] = service.keys.list().result()
     service.close()
-    assert run(app, ["keys", "rotate", key.id, *given]).exit_code == 0
-    assert run(app, ["backup", str(tmp_path / "copy.db"), *given]).exit_code == 0
+    assert run("keys", "rotate", key.id, *given).exit_code == 0
+    assert run("backup", tmp_path / "copy.db", *given).exit_code == 0
     restored = ["--store", str(tmp_path / "restored.db")]
-    assert run(app, ["restore", str(tmp_path / "copy.db"), *restored]).exit_code == 0
-    lines = run(app, ["audit", *restored]).output.splitlines()
+    assert run("restore", tmp_path / "copy.db", *restored).exit_code == 0
+    lines = run("audit", *restored).output.splitlines()
     assert [line.split()[2] for line in lines] == ["store.restore", "key.rotate", "key.add"]
     assert all("by command line (ada)" in line for line in lines)
-    [line] = run(app, ["audit", key.id, *given, "--action", "key.add"]).output.splitlines()
+    [line] = run("audit", key.id, *given, "--action", "key.add").output.splitlines()
     assert line.endswith('nothing -> {"label": "till", "role": "decide"}')
-    assert run(app, ["audit", *given]).output.splitlines()[0].split()[2] == "backup.write"
+    assert run("audit", *given).output.splitlines()[0].split()[2] == "backup.write"

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.client.errors import Invalid
 from decoupled.inference import Sequences, verdict
 from decoupled.learner.losses import LossRange
 from decoupled_serve.service.experiment.watched import WatchedExperiment, gate_of
+from support.command_line import run
 from support.http_service import Service
 
 MEANS = {"current": 0.5, "next": 0.2, "bad": 0.9}
@@ -157,13 +156,11 @@ def test_the_command_has_the_status_in_its_exit_status(service: Service, tmp_pat
     file = tmp_path / "key"
     file.write_text(service.key("read")["Authorization"].removeprefix("Bearer "))
     reached = ["--url", service.url, "--key-file", str(file)]
-    said = CliRunner().invoke(
-        app, ["client", "gate", "checkout", "next", "--against", "current", "--margin", "0.02", *reached]
-    )
+    said = run("client", "gate", "checkout", "next", "--against", "current", "--margin", "0.02", *reached)
     assert (said.exit_code, said.stdout) == (
         0,
         "next is not worse than current by more than 0.02 (95 %, as of round 900)\n",
     )
-    said = CliRunner().invoke(app, ["client", "gate", "checkout", "bad", "--json", *reached])
+    said = run("client", "gate", "checkout", "bad", "--json", *reached)
     assert said.exit_code == 1
     assert '"state": "failed"' in said.stdout

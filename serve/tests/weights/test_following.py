@@ -10,9 +10,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.client.errors import NotFound, Unreachable
 from decoupled.errors import ParameterError, UnsupportedError
 from decoupled_serve.weights.shares import (
@@ -28,6 +26,7 @@ from decoupled_serve.weights.shares import (
     shares_of,
 )
 from decoupled_serve.weights.targets import FileTarget, Follower, HaProxy, NotTaken
+from support import command_line
 from support.http_service import Service, served
 from support.pages import ROOT
 
@@ -292,7 +291,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def run(service: Service) -> Callable[..., Any]:
-    return lambda *words: CliRunner().invoke(app, ["weights", "chat", "--url", service.url, *words])
+    return lambda *words: command_line.run("weights", "chat", "--url", service.url, *words)
 
 
 def test_the_command_prints_or_writes_by_the_guardrails(run: Callable[..., Any], tmp_path: Path) -> None:
@@ -332,7 +331,7 @@ def test_the_command_writes_the_fallback_and_fails_while_the_service_is_away(
     out = tmp_path / "chat.conf"
     words = ["chat", "--to", "nginx", "--out", str(out), "--reload", "", "--upstream", "small=v1"]
     words += ["--fallback", "small", "--url", "http://127.0.0.1:1"]
-    said = CliRunner().invoke(app, ["weights", *words], env={"DECOUPLED_KEY": ""})
+    said = command_line.run("weights", *words, env={"DECOUPLED_KEY": ""})
     assert said.exit_code != 0
     assert "* v1;" in out.read_text()
     monkeypatch.delattr("socket.AF_UNIX")

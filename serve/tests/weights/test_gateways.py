@@ -15,11 +15,10 @@ from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled_serve.weights.shares import Nginx, all_to
 from decoupled_serve.weights.targets import FileTarget, HaProxy
+from support.command_line import run
 from support.http_service import Service, served
 from support.mirrors.running import UpstreamProcess, upstreams, write_config
 from support.pages import ROOT
@@ -186,7 +185,7 @@ def edge(service: Service, urls: dict[str, str]) -> Iterator[tuple[Gateway, int]
 def write(service: Service, *words: str) -> Any:
     key = str(service.http.headers["Authorization"]).removeprefix("Bearer ")
     command = ["weights", "checkout", "--url", service.url, *words]
-    return CliRunner().invoke(app, command, env={"DECOUPLED_KEY": key})
+    return run(*command, env={"DECOUPLED_KEY": key})
 
 
 def to_nginx(service: Service, gateway: Gateway, *words: str) -> Any:

@@ -7,12 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.errors import ParameterError
 from decoupled_serve.service.http.admission import LABEL, digest_of, new_key, register_admin_key
 from decoupled_serve.service.service import DecisionService, open_service
+from support.command_line import said
 from support.http_service import Service, served
 from support.stores import both_stores, quick_service
 
@@ -86,8 +85,7 @@ def by_service(service: DecisionService, address: str, digest: str) -> None:
 
 def by_command(service: DecisionService, address: str, digest: str) -> None:
     """As `decoupled keys revoke`, which has a connection of its own and shares nothing with the services."""
-    done = CliRunner().invoke(app, ["keys", "revoke", digest[:12], "--store", address])
-    assert done.exit_code == 0, done.output
+    said("keys", "revoke", digest[:12], "--store", address)
 
 
 def asked(service: Service, header: dict[str, str], decision: str) -> dict[str, int]:

@@ -21,12 +21,11 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.errors import ParameterError
 from decoupled_serve.service.http.observe.telemetry import Telemetry
 from decoupled_serve.service.http.observe.telemetry_settings import check_protocol, exports, is_wanted
+from support.command_line import run
 from support.http_service import Service, served
 from support.stores import full_disk, held
 from support.waiting import wait_for
@@ -252,7 +251,7 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytes
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     store = tmp_path / "store.db"
-    found = CliRunner().invoke(app, ["serve", "--otel", "--store", str(store), "--port", "0"])
+    found = run("serve", "--otel", "--store", store, "--port", "0")
     assert found.exit_code == 1
     assert "decoupled-bandits[otel]" in found.output
     assert "--no-otel" in found.output

@@ -10,13 +10,12 @@ from unittest.mock import patch
 
 import apsw
 import pytest
-from typer.testing import CliRunner
 
-from decoupled.cli.main import app
 from decoupled.client import Client
 from decoupled_serve.service.experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Settings
 from decoupled_serve.service.service import DecisionService
 from decoupled_serve.service.store.sqlite import SqliteStore
+from support.command_line import run
 from support.reliability.serving import serving
 from support.reliability.sizes import SIZES
 
@@ -99,7 +98,7 @@ def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.M
             thread = threading.Thread(target=ask)
             thread.start()
             command = ["client", "create", "first", "red", "blue", "--url", url]
-            result = CliRunner().invoke(app, command)
+            result = run(*command)
             created.set()
             thread.join(20)
             assert result.exit_code == 0, result.output

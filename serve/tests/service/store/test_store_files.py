@@ -18,9 +18,7 @@ from pathlib import Path
 import apsw
 import psycopg
 import pytest
-from typer.testing import CliRunner, Result
 
-from decoupled.cli.main import app
 from decoupled.client.errors import Conflict, StoreError
 from decoupled_serve.service.analysis.doctor import Check, examine
 from decoupled_serve.service.service import DecisionService, open_service
@@ -31,6 +29,7 @@ from decoupled_serve.service.store.backup import restore
 from decoupled_serve.service.store.open import migrated, open_store
 from decoupled_serve.service.store.schema import MIGRATIONS
 from decoupled_serve.service.store.sqlite import SqliteStore, mismatch
+from support.command_line import run
 from support.stores import both_stores
 
 KEY = "a" * 64
@@ -52,10 +51,6 @@ def keys_of(path: Path) -> list[str]:
 
 def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def failed(*arguments: str | Path) -> str:
@@ -573,7 +568,6 @@ def test_a_store_that_cannot_be_opened_says_where_why_and_what_to_do(
     holder.close()
 
 
-invoked = CliRunner().invoke
 LAST = len(MIGRATIONS)
 WAITING_LONG = """SELECT count(*) FROM pg_stat_activity
     WHERE wait_event = 'advisory' AND clock_timestamp() - query_start > interval '500 ms'"""
@@ -582,8 +576,8 @@ WAITING_LONG = """SELECT count(*) FROM pg_stat_activity
 @both_stores
 def test_it_creates_updates_and_does_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DECOUPLED_STORE", address)
-    assert invoked(app, ["migrate"]).stdout.endswith(f": version {LAST}, created\n")
-    assert invoked(app, ["migrate"]).stdout.endswith(f": version {LAST}, nothing to do\n")
+    assert run("migrate").stdout.endswith(f": version {LAST}, created\n")
+    assert run("migrate").stdout.endswith(f": version {LAST}, nothing to do\n")
 
 
 @both_stores
@@ -599,7 +593,7 @@ def test_it_updates_an_earlier_release(address: str, monkeypatch: pytest.MonkeyP
 
 def test_a_password_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DECOUPLED_STORE", "postgresql://shop:secret@127.0.0.1:1/shop?connect_timeout=1")
-    done = invoked(app, ["migrate"])
+    done = run("migrate")
     assert done.exit_code == 1
     assert "secret" not in done.output
 
