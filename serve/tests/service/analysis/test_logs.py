@@ -107,7 +107,7 @@ def test_evaluation_agrees_with_what_the_experiment_shows_or_compares_nothing(fi
     assert [each.value for each in found.arms] == [each.loss for each in shown.arms]
     assert [each.observed for each in found.arms] == [each.observed for each in shown.arms]
     assert found.exploited == found.drawn == shown.exploited
-    service = quick_service(file)
+    service = quick_service(f"{file}-of-another-policy")
     run(service, {"name": "UCB1"}, 100)
     found = service.logs.evaluate("me", "one").result()
     assert {each.value for each in found.arms} == {None}
