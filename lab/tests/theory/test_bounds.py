@@ -21,21 +21,13 @@ from decoupled_lab.theory.bounds.constants import (
 E = math.e
 
 
-def test_the_papers_tuning() -> None:
-    c, constant = bounds.optimal_c(zeta=0.1)
-    assert round(c, 6) == 0.128017
-    assert round(constant, 3) == 25799.360
-    assert bounds.leading_constant(c, 0.1) == constant
-
-
 @pytest.mark.parametrize("corrected", [False, True])
 @pytest.mark.parametrize("zeta", [0.01, 0.1, 0.5])
 def test_optimal_c_is_optimal(zeta: float, corrected: bool) -> None:
-    best = minimize_scalar(
-        lambda log: bounds.leading_constant(math.exp(log), zeta, corrected=corrected),
-        bounds=(-6, 2),
-        method="bounded",
-    )
+    def constant(log: float) -> float:
+        return bounds.leading_constant(math.exp(log), zeta, corrected=corrected)
+
+    best = minimize_scalar(constant, bounds=(-6, 2), method="bounded")
     found = bounds.optimal_c(zeta, corrected=corrected)
     assert found.c == pytest.approx(math.exp(best.x), rel=1e-4)
     assert found.leading_constant == pytest.approx(best.fun, rel=1e-9)
@@ -106,6 +98,7 @@ def test_gaps_are_checked(gaps: list[float]) -> None:
 
 
 HALF = bounds.Gate()
+POLICY = dc.ContextualLadder(segments=("s",))
 
 
 def growth(bound: object, arms: int) -> float:
@@ -116,12 +109,8 @@ def growth(bound: object, arms: int) -> float:
 
 def test_the_shared_constants() -> None:
     assert bounds.curvature_constant(3.0) == pytest.approx(4.0 * math.gamma(4.0 / 3.0))
-    assert round(bounds.curvature_constant(3.0), 3) == 3.572
-    assert round(bounds.winner_constant(3.0), 3) == 1.354
-    assert round(bounds.square_sum(3.0), 3) == round(bounds.ratio_sum(3.0), 3) == 3.601
     assert bounds.ratio_sum(2.0) == pytest.approx(float(zeta(1.25)))
     assert bounds.rank_sum(3, 2.0) == pytest.approx(1.0 + 2.0**-0.75 + 3.0**-0.75)
-    assert [round(bounds.rank_share(arms) ** 2, 2) for arms in (2, 8, 64)] == [1.67, 3.38, 5.74]
     assert bounds.rank_share(10**6) < bounds.rank_share(None) == 3.0
     assert bounds.rank_sum(64) < bounds.surrogate_sum_bound(64)  # the paper's bound on the same sum
 
@@ -148,7 +137,6 @@ def test_the_factor_of_one_jump(x: float, y: float, alpha: float) -> None:
 
 def test_gates() -> None:
     assert HALF.fall_factor(3.0) == pytest.approx(8.0 / 3.0)
-    assert round(bounds.Gate(1.5, 0.5).fall_factor(), 1) == 11.8
     assert round(bounds.Gate(3.0, 0.5).fall_factor(), 1) == 63.3
     # The hard gate of centred FTPL: falls of 60 (B = 1) and 30 (B = 1/2), whatever the gap.
     assert largest_fall_factor(lambda gap: 60.0, 3.0) == pytest.approx(9.5e5, rel=0.01)
@@ -164,18 +152,12 @@ def test_gates() -> None:
 
 
 def test_theorem_a() -> None:
-    values = [bounds.centred_constant(arms, c_exploit=2.0, gate=None) for arms in (8, 64, None)]
-    assert [round(value, 1) for value in values] == [24.8, 41.7, 65.0]
     best = [bounds.centred_constant(k, c_exploit=bounds.optimal_c_exploit(k), gate=None) for k in (8, None)]
     assert [round(value, 1) for value in best] == [8.1, 13.2]
     assert bounds.curvature_constant() * 9.0 == pytest.approx(32.2, abs=0.06)
-    assert bounds.theorem_a(100, 4, 2.0, 1.5) == pytest.approx(
-        20.0
-        * (
-            1.5 * 3.0 * math.gamma(1.5) * sum(i**-0.75 for i in range(1, 5)) ** 2 / 2.0
-            + math.sqrt(math.pi) / 1.5
-        )
-    )
+    stability = 1.5 * 3.0 * math.gamma(1.5) * sum(i**-0.75 for i in range(1, 5)) ** 2 / 2.0
+    by_hand = 20.0 * (stability + math.sqrt(math.pi) / 1.5)
+    assert bounds.theorem_a(100, 4, 2.0, 1.5) == pytest.approx(by_hand)
     assert all(bounds.theorem_a(1_000, k) < bounds.theorem1(1_000, k) / 6.0 for k in (2, 8, 64, 1024))
 
 
@@ -218,18 +200,12 @@ def test_the_low_order_term_is_its_series() -> None:
     by_hand = float(np.minimum(3.0, drift).sum() + rest.sum())
     found = bounds.low_order_term(arms, alpha, c, gate)
     assert by_hand < found < 1.005 * by_hand  # rounded up, and the rounds after four million
-    closed = [
-        bounds.low_order_term(k, a, 0.5, closed=True) / bounds.low_order_term(k, a)
-        for k, a in ((2, 1.3), (500, 3.0))
-    ]
-    assert min(closed) > 1.0
+    for size in ((2, 1.3), (500, 3.0)):
+        assert bounds.low_order_term(*size, 0.5, closed=True) > bounds.low_order_term(*size)
 
 
 def test_theorem_c() -> None:
-    assert round(bounds.self_bounding_factor(3.0), 1) == 75.9
-    assert [round(bounds.constrained_bracket(arms), -2) for arms in (8, 64)] == [23_300, 27_900]
     c, bracket = bounds.papers_bracket()
-    assert (round(c, 3), round(bracket)) == (0.182, 98_384)
     assert bracket < bounds.papers_bracket(0.2).leading_constant
     assert bounds.gap_constant(3.0, c) + bounds.leading_constant(c) == pytest.approx(bracket)
 
@@ -237,19 +213,13 @@ def test_theorem_c() -> None:
 def test_the_constants_of_theorem_c_by_hand() -> None:
     alpha, c, split, gate = 2.0, 0.4, 0.2, bounds.Gate(0.5, 0.25)
     found = bounds.constrained_constants(4, alpha, c, split, gate)
-    curvature, total, factor = (
-        3.0 * math.gamma(1.5),
-        sum(i**-0.75 for i in range(1, 5)),
-        gate.fall_factor(2.0),
-    )
+    curvature, factor = 3.0 * math.gamma(1.5), gate.fall_factor(2.0)
+    total = sum(i**-0.75 for i in range(1, 5))
     share = total / 4.0**0.25
 
     def any_state(growth: float) -> float:
-        return float(
-            0.2 * curvature * factor * growth * share**2
-            + 1.2 * curvature * growth * float(zeta(1.5)) / 2.0
-            + math.sqrt(math.pi) / 0.4
-        )
+        jumps = 0.2 * curvature * factor * growth * share**2
+        return float(jumps + 1.2 * curvature * growth * zeta(1.5) / 2.0 + math.sqrt(math.pi) / 0.4)
 
     late = 1.2**3
     on_event = 0.4 * share * (late * (curvature * factor / 2 + 3 * curvature / total) + 0.8**-3) + 2.0 / 0.4
@@ -306,10 +276,8 @@ def test_theorem_e2() -> None:
 def test_theorem_e3() -> None:
     gaps, total = [0.125] * 7, bounds.rank_sum(8)
     factor = bounds.prior_factor(0.05)
-    by_hand = (
-        2 * bounds.theorem_c(gaps) + factor**2 * 3 * (8 * total + 2) / 0.125 + 6 * factor * (total + 1)
-    )
-    assert bounds.theorem_e3(gaps) == pytest.approx(by_hand)
+    mixing = factor**2 * 3 * (8 * total + 2) / 0.125 + 6 * factor * (total + 1)
+    assert bounds.theorem_e3(gaps) == pytest.approx(2 * bounds.theorem_c(gaps) + mixing)
 
 
 def test_where_a_bound_falls_below_its_horizon() -> None:
@@ -334,6 +302,29 @@ def test_where_a_bound_falls_below_its_horizon() -> None:
         (lambda: bounds.constrained_constants(8, zeta=0.6), "zeta"),
         (lambda: bounds.theorem_e1(1.0, 1.0, prior=0.0), "prior"),
         (lambda: bounds.theorem_c([0.25] * 7, switch=1), "switch"),
+        (lambda: bounds.theorem_f1(10.0, 2, dc.Ladder()), "policy.*must be a ContextualLadder"),  # type: ignore[arg-type]
+        (lambda: bounds.theorem_f1(10.0, 2, POLICY, "linear"), "rung = 'linear'"),
+        (lambda: bounds.theorem_f1(-1.0, 2), "disagreement"),
+        (lambda: bounds.theorem_f2(10, 2, 5, dc.ContextualLadder(numbers=("x",))), "has no segments"),
+        (lambda: bounds.theorem_f3(10, 2, 1.0, gap=0.0), "gap"),
+        (lambda: bounds.forecaster_regret(10, 2, 0), "features"),
+        (lambda: bounds.shared_terms(5_000), "arms"),
+        (lambda: bounds.shared_terms(8, dc.ContextualLadder(), "segments"), "ladder = 'segments'"),
+        (lambda: bounds.theorem_g1(100, 8, 1, dc.FTPL(estimator="centred")), "policy"),
+        (lambda: bounds.theorem_g1(100, 8, -1), "delay"),
+        (lambda: bounds.theorem_g2(100, 8, 1, dc.Ladder(least_spread=0.0)), "least_spread"),
+        (lambda: bounds.theorem_g2(100, 8, 1, dc.Ladder(uniform_share=0.0)), "uniform_share"),
+        (lambda: bounds.theorem_g3([0.1], 1, dc.Ladder()), "policy"),
+        (lambda: bounds.theorem_g4(float, 100, 1.0), "lost"),
+        (lambda: bounds.theorem_h(100, 8, 0.0), "share"),
+        (lambda: bounds.theorem_h(100, 8, 1.1), "share"),
+        (lambda: bounds.theorem_h(100, 8, 0.5, dc.FTPL(estimator="centred")), "policy"),
+        (lambda: bounds.theorem_h(100, 8, 0.5, dc.FTPL(), in_hindsight=True), "in_hindsight"),
+        (lambda: bounds.looks_lower_bound(100, 8, 7), "looks"),
+        (lambda: bounds.looks_lower_bound(100, 8, 101), "looks"),
+        (lambda: bounds.theorem_t2(1_000, 8, dc.Ladder(uniform_share=0.0)), "uniform_share"),
+        (lambda: bounds.ladder_terms(8, dc.FTPL()), "Ladder"),  # type: ignore[arg-type]
+        (lambda: bounds.theorem_t2b([0.1], dc.Ladder(least_spread=0.0)), "least_spread"),
     ],
 )
 def test_arguments_are_checked(call: Callable[[], float], said: str) -> None:

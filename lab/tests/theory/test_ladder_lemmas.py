@@ -4,7 +4,7 @@ test_theorem_t2.py has paths.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,8 @@ from decoupled_lab.theory.survey import drawn_experts, drawn_report, drawn_round
 from decoupled_lab.theory.trajectory import run
 from support.inequalities import HERE, check_teeth, line_of
 
-GROUPS = (jumps, path, centred, switches)
-OUR_INEQUALITIES = [
-    each
-    for group in GROUPS
-    for each in vars(group).values()
-    if isinstance(each, Inequality) and each.status == OURS
-]
+EVERY = [each for group in (jumps, path, centred, switches) for each in vars(group).values()]
+OUR_INEQUALITIES = [each for each in EVERY if isinstance(each, Inequality) and each.status == OURS]
 
 
 def drawn_states(count: int, seed: int = 0) -> Iterator[Moment]:
@@ -56,9 +51,8 @@ def test_random_states_break_no_lemma() -> None:
         tally.add((*jumps.sides(moment), *switches.sides(moment)), moment)
     report = theory.Report(in_order(tally))
     assert report.violations == []
-    assert all(
-        line.evaluated >= (3 if "on D_t, late" in line.inequality.name else 10) for line in report.lines
-    )
+    for line in report.lines:
+        assert line.evaluated >= (3 if "on D_t, late" in line.inequality.name else 10)
 
 
 @pytest.mark.parametrize("alpha", [1.1, 2.0, 3.0, 6.0])
@@ -70,21 +64,15 @@ def test_random_rounds_and_sequences_break_no_lemma(alpha: float) -> None:
 
 def state_sides() -> list[tuple[Sides, Moment]]:
     states = list(drawn_states(25))
-    groups = (jumps, switches)
-    return [(s, state) for state in states for group in groups for s in group.sides(state)]
+    return [(s, state) for state in states for group in (jumps, switches) for s in group.sides(state)]
 
 
 def round_sides() -> list[tuple[Sides, Moment]]:
-    found = drawn_rounds(np.random.default_rng(5), 3.0, 40)
-    return [
-        (sides, played.moment)
-        for played in found
-        for sides in (
-            *centred.centred_sides(played),
-            *switches.sides(played.moment),
-            *switches.round_sides(played),
-        )
-    ]
+    found: list[tuple[Sides, Moment]] = []
+    for at in drawn_rounds(np.random.default_rng(5), 3.0, 40):
+        every = *centred.centred_sides(at), *switches.sides(at.moment), *switches.round_sides(at)
+        found += [(sides, at.moment) for sides in every]
+    return found
 
 
 def path_sides() -> list[tuple[Sides, Moment]]:
@@ -99,22 +87,18 @@ def hedge_sides() -> list[tuple[Sides, Moment]]:
     # One expert, of a small prior, is best from the start: its weight has to be paid for.
     late = np.tile([1.0, 0.0], (60, 1))
     runs.append(centred.adahedge(late, np.array([1.0 - 1e-12, 1e-12]), 0.5))
-    return [
-        (sides, HERE) for run in runs for sides in (*centred.hedge_sides(run), *switches.weight_sides(run))
-    ]
+    both = ((*centred.hedge_sides(run), *switches.weight_sides(run)) for run in runs)
+    return [(sides, HERE) for several in both for sides in several]
 
 
 def keyed_sides() -> list[tuple[Sides, Moment]]:
-    return [
-        (sides, HERE)
-        for _, sides in switches.keyed(run(dc.FTPL(), dc.environments.Alternating(6, 0.3), 200, 0))
-    ]
+    played = run(dc.FTPL(), dc.environments.Alternating(6, 0.3), 200, 0)
+    return [(sides, HERE) for _, sides in switches.keyed(played)]
 
 
 def mean_sides() -> list[tuple[Sides, Moment]]:
-    return [
-        (sides, HERE) for losses in (np.ones(400), np.zeros(3)) for sides in centred.mean_sides(losses, 0.1)
-    ]
+    every = (centred.mean_sides(losses, 0.1) for losses in (np.ones(400), np.zeros(3)))
+    return [(sides, HERE) for several in every for sides in several]
 
 
 def half(function: Callable[..., Any], share: float = 0.5) -> Callable[..., Any]:
@@ -155,19 +139,9 @@ BREAKS: list[tuple[Any, Inequality, Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("sides", "inequality", "home", "name", "replacement"),
-    BREAKS,
-    ids=[f"{b[1].source}, {b[1].name[:30]}, {b[3]}" for b in BREAKS],
-)
-def test_a_broken_lemma_is_noticed(
-    sides: Callable[[], Sequence[tuple[Sides, Moment]]],
-    inequality: Inequality,
-    home: Any,
-    name: str,
-    replacement: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.parametrize("broken", BREAKS, ids=[f"{b[1].source}, {b[1].name[:30]}, {b[3]}" for b in BREAKS])
+def test_a_broken_lemma_is_noticed(broken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sides, inequality, home, name, replacement = broken
     monkeypatch.setattr(home, name, replacement)
     assert line_of(sides(), inequality).violations > 0
 
@@ -186,9 +160,8 @@ def test_the_potential_is_the_mean_of_the_best_score() -> None:
     assert abs(found.value - best.mean()) < 5.0 * best.std() / math.sqrt(len(best))
     # The gradient is the law, and a common shift changes no divergence.
     step = np.array([1e-5, -2e-5, 0.0, 1e-5])
-    assert potential(losses + step, 4.0).value - found.value == pytest.approx(
-        -float(found.moments.law @ step), abs=1e-9
-    )
+    grown = potential(losses + step, 4.0).value - found.value
+    assert grown == pytest.approx(-float(found.moments.law @ step), abs=1e-9)
     moved = losses + np.array([1.0, 0.0, -2.0, 0.5])
     plain = divergence(potential(moved, 4.0), found)
     assert plain == pytest.approx(divergence(potential(moved + 7.0, 4.0), found), rel=1e-9)

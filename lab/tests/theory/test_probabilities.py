@@ -48,9 +48,8 @@ def test_derivatives_are_those_of_the_integral(places: list[float], alpha: float
 def test_slopes_are_the_diagonal(alpha: float, family: str) -> None:
     estimates = np.array([0.0, 1e-3, 0.2, 0.2, 5.0, 1e6])
     whole = theory.jacobian(estimates, 0.7, alpha, family)
-    np.testing.assert_allclose(
-        theory.slopes(estimates, 0.7, alpha, family), np.diag(whole), rtol=1e-7, atol=1e-12
-    )
+    slopes = theory.slopes(estimates, 0.7, alpha, family)
+    np.testing.assert_allclose(slopes, np.diag(whole), rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(whole, whole.T)
     assert np.abs(whole.sum(axis=1)).max() < 1e-12
     assert (np.diag(whole) <= 0.0).all()

@@ -69,7 +69,7 @@ class Report:
         import pandas as pd
 
         rows = [
-            (*astuple(line.inequality), line.evaluated, line.ratio, line.violations) for line in self.lines
+            (*astuple(each.inequality), each.evaluated, each.ratio, each.violations) for each in self.lines
         ]
         columns = ["inequality", "source", "status", "evaluated", "ratio", "violations"]
         return pd.DataFrame(rows, columns=columns).set_index("inequality")

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,18 +18,7 @@ from decoupled.plots import SMALL as SMALL
 from decoupled.policies import FTPL
 from decoupled.simulation import simulate
 
-from .bounds import (
-    corollary,
-    early_rounds,
-    gap_constant,
-    leading_constant,
-    lower_bound_order,
-    optimal_c,
-    rouyer_seldin,
-    theorem1,
-    theorem_a,
-    theorem_e2,
-)
+from . import bounds
 from .checking import Report
 from .inequality import AS_PRINTED, CLAIMED, CORRECTED, NOT_CLAIMED, OURS, Inequality
 from .lemmas.paper import LEAST_BEST, edge_of_event, resampling_tail
@@ -66,10 +55,7 @@ def canvas(height: float = 3.6, panels: int = 1) -> tuple[Figure, Any]:
 def explain(axes: Any, title: str, *, columns: int = 1, above: bool = False) -> None:
     """A title that fits, and the legend outside of the axes, where it covers no curve."""
     axes.set_title(textwrap.fill(title, int(WIDTH / 0.085)), fontsize=10, loc="left")
-    place: dict[str, Any] = {
-        "loc": "outside upper left" if above else "outside lower left",
-        "fontsize": SMALL,
-    }
+    place: dict[str, Any] = {"loc": f"outside {'upper' if above else 'lower'} left", "fontsize": SMALL}
     axes.figure.legend(*axes.get_legend_handles_labels(), frameon=False, ncols=columns, **place)
 
 
@@ -77,9 +63,8 @@ def save(figure: Figure, path: Target) -> Figure:
     """Save the figure, if a path is given."""
     if path is not None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(
-            path, dpi=DOTS_PER_INCH, metadata={"Software": None} if str(path).endswith(".png") else None
-        )
+        metadata = {"Software": None} if str(path).endswith(".png") else None
+        figure.savefig(path, dpi=DOTS_PER_INCH, metadata=metadata)
     return figure
 
 
@@ -95,21 +80,16 @@ def plot_tuning(path: Target = None) -> Figure:
     """
     figure, axes = canvas()
     scales = np.geomspace(0.02, 4.0, 120)
-    first = [leading_constant(c) for c in scales]
-    corrected = [leading_constant(c, corrected=True) for c in scales]
-    second = [gap_constant(3.0, c) for c in scales]
+    first = [bounds.leading_constant(c) for c in scales]
+    corrected = [bounds.leading_constant(c, corrected=True) for c in scales]
+    second = [bounds.gap_constant(3.0, c) for c in scales]
     axes.loglog(scales, first, color=BLUE, label="leading constant, ζ = 0.1")
     axes.loglog(scales, corrected, ":", color=SKY, label="the same, corrected")
     axes.loglog(scales, second, "--", color=GREEN, label=r"constant of $K / \Delta_{\min}$")
-    best = optimal_c()
+    best = bounds.optimal_c()
     axes.plot(best.c, best.leading_constant, "o", color=RED)
-    axes.annotate(
-        f"c = {best.c:.3f}: {best.leading_constant:,.0f}",
-        best,
-        (8, -12),
-        textcoords="offset points",
-        color=RED,
-    )
+    words = f"c = {best.c:.3f}: {best.leading_constant:,.0f}"
+    axes.annotate(words, best, (8, -12), textcoords="offset points", color=RED)
     axes.axvline(2.0, color="grey", linewidth=0.8, label="c = 2, as in the experiments")
     axes.set(xlabel="c", ylabel="constant", ylim=(1.5e4, None))
     explain(axes, "The leading constant is least at c = 0.128; the experiments have c = 2", columns=2)
@@ -134,40 +114,27 @@ def plot_bounds(
     """
     figure, axes = canvas(4.2)
     rounds = np.unique(np.geomspace(1.0, horizon, 60).round()).astype(int)
-    results = simulate(
-        FTPL(), Alternating(arms, gap), horizon, runs, seed=0, checkpoints=[int(t) for t in rounds]
-    )
+    results = simulate(FTPL(), Alternating(arms, gap), horizon, runs, seed=0, checkpoints=rounds.tolist())
     curve = results.data.regret_mean.sel(policy=FTPL().label).to_numpy()
-    axes.axhline(
-        corollary([gap] * (arms - 1), optimal_c().c),
-        color=PURPLE,
-        ls=":",
-        label="the corollary at its best c",
+    lowest = bounds.corollary([gap] * (arms - 1), bounds.optimal_c().c)
+    axes.axhline(lowest, color=PURPLE, ls=":", label="the corollary at its best c")
+    lines: tuple[tuple[Callable[[int, int], float], str, str, str], ...] = (
+        (bounds.theorem1, "-", BLUE, "theorem 3.1, c = 2"),
+        (bounds.theorem_a, "-", GREEN, "theorem A, c = 2 (ours)"),
+        (bounds.theorem_e2, "--", SKY, "theorem E2, the ladder (ours)"),
+        (lambda t, arms: t, "-", "grey", "t, which is always true"),
+        (bounds.rouyer_seldin, "--", RED, "Tsallis-INF, our constants"),
+        (bounds.lower_bound_order, "-.", ORANGE, "√(Kt)"),
     )
-    axes.loglog(rounds, [theorem1(int(t), arms) for t in rounds], color=BLUE, label="theorem 3.1, c = 2")
-    axes.loglog(
-        rounds, [theorem_a(int(t), arms) for t in rounds], color=GREEN, label="theorem A, c = 2 (ours)"
-    )
-    ladder = [theorem_e2(int(t), arms) for t in rounds]
-    axes.loglog(rounds, ladder, "--", color=SKY, label="theorem E2, the ladder (ours)")
-    axes.loglog(rounds, rounds, color="grey", linewidth=0.8, label="t, which is always true")
-    axes.loglog(
-        rounds,
-        [rouyer_seldin(int(t), arms) for t in rounds],
-        "--",
-        color=RED,
-        label="Tsallis-INF, our constants",
-    )
-    axes.loglog(
-        rounds, [lower_bound_order(int(t), arms) for t in rounds], "-.", color=ORANGE, label="√(Kt)"
-    )
+    for bound, dash, colour, label in lines:
+        width = 0.8 if colour == "grey" else None
+        axes.loglog(
+            rounds, [bound(int(t), arms) for t in rounds], dash, color=colour, label=label, lw=width
+        )
     axes.loglog(rounds, np.maximum(curve, 1e-3), color="black", label=f"FTPL, mean of {runs:,} runs")
     axes.set(xlabel="round", ylabel="regret", ylim=(0.003, None))
-    explain(
-        axes,
-        f"The bounds lie far above the regret (alternating losses, K = {arms}, gap {gap:g})",
-        columns=2,
-    )
+    title = f"The bounds lie far above the regret (alternating losses, K = {arms}, gap {gap:g})"
+    explain(axes, title, columns=2)
     return save(figure, path)
 
 
@@ -216,24 +183,22 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     level = 1.0 + shifts
     rank_bound = np.full_like(shifts, math.e / (alpha * rank ** (1.0 + 1.0 / alpha)))
     q = np.minimum(1.0 / level, rank ** (-1.0 / alpha)) ** (0.5 * (alpha + 1.0))
-    axes.loglog(
-        shifts, math.e / alpha * q**2, color="black", label="what the lemma needs: $e q^2 / \\alpha$"
-    )
-    axes.loglog(shifts, rank_bound, "--", color=GREEN, label=r"(13): $e / (\alpha\, i^{1 + 1/\alpha})$")
     printed = math.e / ((alpha + 1.0) * level * rank)
-    axes.loglog(
-        shifts, printed, "-.", color=RED, label=r"(14) as printed: $e / ((\alpha + 1)(1 + \eta u)\, i)$"
-    )
     corrected = math.e / ((alpha + 1.0) * level ** (alpha + 1.0))
-    label = r"(14) corrected: $e / ((\alpha + 1)(1 + \eta u)^{\alpha + 1})$"
-    axes.loglog(shifts, corrected, ":", color=BLUE, label=label)
-    axes.loglog(shifts, integral, color=ORANGE, label="I itself")
+    for bound, dash, colour, label in (
+        (math.e / alpha * q**2, "-", "black", "what the lemma needs: $e q^2 / \\alpha$"),
+        (rank_bound, "--", GREEN, r"(13): $e / (\alpha\, i^{1 + 1/\alpha})$"),
+        (printed, "-.", RED, r"(14) as printed: $e / ((\alpha + 1)(1 + \eta u)\, i)$"),
+        (corrected, ":", BLUE, r"(14) corrected: $e / ((\alpha + 1)(1 + \eta u)^{\alpha + 1})$"),
+        (integral, "-", ORANGE, "I itself"),
+    ):
+        axes.loglog(shifts, bound, dash, color=colour, label=label)
     axes.axvline(rank ** (1.0 / alpha) - 1.0, color="grey", linewidth=0.8)
     axes.set(xlabel="ηu", ylabel="I and its bounds", ylim=(1e-7, 3.0))
-    explain(
-        axes,
-        f"Right of the line, the printed (14) is above what the lemma needs (rank {rank}, α = {alpha:g})",
+    title = (
+        f"Right of the line, the printed (14) is above what the lemma needs (rank {rank}, α = {alpha:g})"
     )
+    explain(axes, title)
     return save(figure, path)
 
 
@@ -255,11 +220,12 @@ def plot_tail(path: Target = None) -> Figure:
     bound.axhline(1.0, color=RED, label="what it must exceed: a loss of 1")
     bound.set(xlabel="arms", ylabel="the bound at its worst")
     arms = arms[::10]
-    corrected = [early_rounds(int(count)) for count in arms]
-    borrowed = [borrowed_sum(int(count)) for count in arms]
+    borrowed, corrected = (
+        [each(int(count)) for count in arms] for each in (borrowed_sum, bounds.early_rounds)
+    )
     cost.loglog(arms, borrowed, "--", color=RED, label="as printed: the sum in (37)")
     cost.loglog(arms, corrected, color=BLUE, label="corrected: the number of early rounds")
-    whole = gap_constant() * arms / 0.125
+    whole = bounds.gap_constant() * arms / 0.125
     cost.loglog(arms, whole, "-.", color="grey", label=r"the term in $K / \Delta_{\min}$, gap 0.125")
     cost.set(xlabel="arms", ylabel="added to the regret")
     titles = (
@@ -299,12 +265,8 @@ def plot_exponent(path: Target = None) -> Figure:
     figure, axes = canvas()
     law = np.geomspace(1e-4, 0.5, 200)
     base = 2.0 * math.e**2 * law
-    for colour, dash, alpha in (
-        (PURPLE, "-.", 1.2),
-        (GREEN, "--", 2.0),
-        (ORANGE, ":", 2.5),
-        (BLUE, "-", 3.0),
-    ):
+    styles = (PURPLE, "-.", 1.2), (GREEN, "--", 2.0), (ORANGE, ":", 2.5), (BLUE, "-", 3.0)
+    for colour, dash, alpha in styles:
         ratio = base ** (0.5 + 0.5 / alpha - 1.0 + 1.0 / alpha)
         axes.loglog(law, ratio, dash, color=colour, label=f"α = {alpha:g}")
     axes.axhline(1.0, color=RED, linewidth=0.8)
@@ -386,13 +348,8 @@ def plot_tightness(report: Report, path: Target = None) -> Figure:
         at_left: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "bottom", "fontsize": SMALL}
         axes.annotate(text, (0.0, bottom - 0.5), bbox=_OVER_THE_LINE, **at_left)
         if line.ratio > _EDGE:
-            place: dict[str, Any] = {
-                "xytext": (7, 0),
-                "textcoords": "offset points",
-                "va": "center",
-                "fontsize": SMALL,
-            }
-            axes.annotate(_power(line.ratio), (_EDGE, bottom), **place)
+            place: dict[str, Any] = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
+            axes.annotate(_power(line.ratio), (_EDGE, bottom), fontsize=SMALL, **place)
     axes.axvline(1.0, color="black", linewidth=0.8, zorder=0)
     axes.set_xscale("log")
     axes.set_yticks(bottoms, [""] * len(lines))
@@ -407,9 +364,8 @@ def plot_tightness(report: Report, path: Target = None) -> Figure:
 
 def _written(inequality: Inequality) -> str:
     """The inequality with its place, in signs and in lines that fit."""
-    pattern = "|".join(
-        rf"(?<![A-Za-z]){sign}(?![A-Za-z])" if sign.isalpha() else re.escape(sign) for sign in _SIGNS
-    )
+    whole = r"(?<![A-Za-z]){}(?![A-Za-z])".format
+    pattern = "|".join(whole(sign) if sign.isalpha() else re.escape(sign) for sign in _SIGNS)
     text = re.sub(pattern, lambda found: _SIGNS[found[0]], inequality.name)
     lines = textwrap.wrap(f"{text}  [{inequality.source}]", _COLUMNS)
     return "\n".join(_raised(line) for line in lines)
@@ -455,13 +411,8 @@ def plot_steps(found: Sequence[Step], title: str = "", path: Target = None) -> F
     for offset, (label, colour, heights) in zip((-width, 0.0, width), parts, strict=True):
         axes.bar(places + np.where(alone, 0.0, offset), heights, width, color=colour, label=label)
     for place, step in zip(places, found, strict=True):
-        axes.annotate(
-            f"{step.total:,.0f}",
-            (place + width * (step.penalty > 0.0), step.total),
-            ha="center",
-            va="bottom",
-            fontsize=SMALL,
-        )
+        at = (place + width * (step.penalty > 0.0), step.total)
+        axes.annotate(f"{step.total:,.0f}", at, ha="center", va="bottom", fontsize=SMALL)
     axes.set_yscale("log")
     axes.set_xticks(places, [textwrap.fill(step.name, 11) for step in found])
     axes.tick_params(axis="x", length=0)
@@ -494,11 +445,8 @@ def draw_all(folder: str | os.PathLike[str]) -> None:
     plot_steps(found, title, place / "theory-ladder.png")
     report = survey()
     papers = [line for line in report.lines if line.inequality.status != OURS]
-    ours = [
-        line
-        for line in report.lines
-        if line.inequality.source.startswith("ladder") and "T2" not in line.inequality.source
-    ]
+    sources = [(line, line.inequality.source) for line in report.lines]
+    ours = [line for line, source in sources if source.startswith("ladder") and "T2" not in source]
     for name, lines, figures in (("theory", papers, 3), ("ladder", ours, 4)):
         for part, numbers in enumerate(np.array_split(np.arange(len(lines)), figures), start=1):
             some = Report(tuple(lines[number] for number in numbers))

@@ -40,6 +40,11 @@ class Inequality:
         return self.status in (CLAIMED, CORRECTED, OURS)
 
 
+def ours(name: str, source: str) -> Inequality:
+    """A lemma of ours, with its place in the proofs."""
+    return Inequality(name, source, OURS)
+
+
 class Sides(NamedTuple):
     """Both sides of an inequality in one state: one number per arm, or a single number."""
 
@@ -97,7 +102,10 @@ class Line:
         right = np.atleast_1d(np.asarray(sides.right, np.float64))
         if not left.size:
             return
-        ratios = _ratios(left, right)
+        # With a right side of zero, any larger left side is a violation. So is a NaN on either side.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(right > 0.0, left / right, np.where(left > right, np.inf, 0.0))
+        ratios[np.isnan(left) | np.isnan(right)] = np.inf
         worst = int(np.argmax(ratios))
         self.evaluated += left.size
         self.violations += int((ratios > 1.0 + TOLERANCE).sum())
@@ -107,13 +115,6 @@ class Line:
             state = (moment.round, moment.alpha, moment.eta, moment.best, moment.gaps)
             self.ratio = float(ratios[worst])
             self.witness = Witness(float(left[worst]), float(right[worst]), arm, *state)
-
-
-def _ratios(left: Floats, right: Floats) -> Floats:
-    # With a right side of zero, any larger left side is a violation. So is a NaN on either side.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(right > 0.0, left / right, np.where(left > right, np.inf, 0.0))
-    return np.where(np.isnan(left) | np.isnan(right), np.inf, ratios)
 
 
 @dataclass

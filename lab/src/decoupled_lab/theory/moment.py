@@ -33,8 +33,7 @@ class Moment:
     @cached_property
     def gaps(self) -> Floats:
         """The gaps u: the estimates minus the smallest one."""
-        gaps: Floats = self.estimates - self.estimates.min()
-        return gaps
+        return np.asarray(self.estimates - self.estimates.min())
 
     @cached_property
     def shifts(self) -> Floats:
@@ -44,32 +43,27 @@ class Moment:
     @cached_property
     def others(self) -> Bools:
         """A mask of all arms except the best one."""
-        others: Bools = np.arange(self.arms) != self.best
-        return others
+        return np.asarray(np.arange(self.arms) != self.best)
 
     @cached_property
     def ranks(self) -> Ints:
         """How many arms have an estimate no larger. Tied arms all get the last rank, where the proofs are tightest."""
-        ranks: Ints = np.searchsorted(np.sort(self.estimates), self.estimates, side="right")
-        return ranks
+        return np.searchsorted(np.sort(self.estimates), self.estimates, side="right")
 
     @cached_property
     def levels(self) -> Floats:
         """The larger of 1 + eta u and rank^(1/alpha), which lemmas L3 to L6 call m; tied arms have the last rank."""
-        levels: Floats = np.maximum(1.0 + self.shifts, self.ranks ** (1.0 / self.alpha))
-        return levels
+        return np.asarray(np.maximum(1.0 + self.shifts, self.ranks ** (1.0 / self.alpha)))
 
     @cached_property
     def surrogates(self) -> Floats:
         """The surrogates q of equation (7); tied arms share the limits of their ranks evenly."""
         order = np.argsort(self.estimates, kind="stable")
-        limit = np.minimum(
-            1.0 / (1.0 + self.shifts[order]), np.arange(1.0, self.arms + 1) ** (-1.0 / self.alpha)
-        )
+        ranks = np.arange(1.0, self.arms + 1)
+        limit = np.minimum(1.0 / (1.0 + self.shifts[order]), ranks ** (-1.0 / self.alpha))
         by_rank = limit ** (0.5 * (self.alpha + 1.0))
         _, tie = np.unique(self.estimates, return_inverse=True)
-        q: Floats = (np.bincount(tie[order], by_rank) / np.bincount(tie))[tie]
-        return q
+        return (np.bincount(tie[order], by_rank) / np.bincount(tie))[tie]
 
     @cached_property
     def surrogate_sum(self) -> float:

@@ -80,7 +80,11 @@ def jacobian(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation:
     [[-0.311, 0.3, 0.011], [0.3, -0.302, 0.002], [0.011, 0.002, -0.013]]
     """
     shifts, shape, frechet = _checked(estimates, eta, alpha, perturbation)
-    return winner_jacobian(shifts, shape, frechet)
+    hazards, shares = _hazards(shifts, shape, frechet, grid(len(shifts), shape, frechet))
+    found: Floats = (shares[:, None] * hazards).T @ hazards
+    np.fill_diagonal(found, 0.0)
+    np.fill_diagonal(found, -found.sum(axis=1))
+    return found
 
 
 def _checked(
@@ -184,12 +188,3 @@ def moved_law(shifts: Floats, moves: Floats, alpha: float, frechet: bool) -> Flo
         alone[leader] = moves[leader]
         moved[leader] = winner_law(alone - alone.min(), alpha, frechet)[leader]
     return moved
-
-
-def winner_jacobian(shifts: Floats, alpha: float, frechet: bool) -> Floats:
-    """Every d w_i / d v_j: symmetric, positive off the diagonal, with rows that sum to zero."""
-    hazards, shares = _hazards(shifts, alpha, frechet, grid(len(shifts), alpha, frechet))
-    jacobian: Floats = (shares[:, None] * hazards).T @ hazards
-    np.fill_diagonal(jacobian, 0.0)
-    np.fill_diagonal(jacobian, -jacobian.sum(axis=1))
-    return jacobian

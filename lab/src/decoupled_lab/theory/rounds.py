@@ -40,8 +40,7 @@ class CentredRound:
     def _surrogates(self, rate: float) -> Floats:
         alpha = self.moment.alpha
         level = np.maximum(1.0 + rate * self.moment.gaps, self.ranks ** (1.0 / alpha))
-        q: Floats = level ** (-0.5 * (alpha + 1.0))
-        return q
+        return np.asarray(level ** (-0.5 * (alpha + 1.0)))
 
     @cached_property
     def q(self) -> Floats:
@@ -61,15 +60,13 @@ class CentredRound:
     @cached_property
     def p(self) -> Floats:
         """The exploration probabilities."""
-        p: Floats = self.explored / self.explored.sum()
-        return p
+        return np.asarray(self.explored / self.explored.sum())
 
     @cached_property
     def b(self) -> Floats:
         """The baselines that the gate allows."""
         limit = self.p / self.moment.eta * (self.gate.a + self.gate.delta * self.moment.shifts)
-        b: Floats = np.minimum(self.mean, limit)
-        return b
+        return np.minimum(self.mean, limit)
 
     @cached_property
     def d(self) -> Floats:
@@ -84,9 +81,8 @@ class CentredRound:
     @cached_property
     def rung_laws(self) -> Floats:
         """The exploitation probabilities of every rung, one row each."""
-        return np.array(
-            [winner_law(rate * self.moment.gaps, self.moment.alpha, False) for rate in self.rungs]
-        )
+        shifts = (rate * self.moment.gaps for rate in self.rungs)
+        return np.array([winner_law(each, self.moment.alpha, False) for each in shifts])
 
     def jump(self, arm: int, losses: Floats) -> Potential:
         """The potential after this arm's observation, from the scaled losses given."""
@@ -200,8 +196,8 @@ class LadderRound(CentredRound):
     def base(self) -> Floats:
         """The exploration without the share of the leaders and their challengers."""
         gamma = self.numbers.policy.uniform_share
-        base: Floats = (1.0 - gamma) * (1.0 - self.lent) * self.q / self.q.sum() + gamma / self.moment.arms
-        return base
+        own = (1.0 - gamma) * (1.0 - self.lent) * self.q / self.q.sum()
+        return np.asarray(own + gamma / self.moment.arms)
 
     @cached_property
     def p(self) -> Floats:
@@ -214,8 +210,7 @@ class LadderRound(CentredRound):
         if self.unit == 0.0:
             return np.full(self.moment.arms, self.mean)
         fall = (1.0 + self.moment.shifts) / (2.0 * self.moment.eta)
-        b: Floats = np.minimum(self.mean, self.least + p * fall)
-        return b
+        return np.minimum(self.mean, self.least + p * fall)
 
     @cached_property
     def b(self) -> Floats:
@@ -225,8 +220,7 @@ class LadderRound(CentredRound):
     @cached_property
     def d(self) -> Floats:
         """What the baselines lack of the highest."""
-        d: Floats = self.b.max() - self.b
-        return d
+        return np.asarray(self.b.max() - self.b)
 
     @cached_property
     def drift(self) -> float:
@@ -240,8 +234,7 @@ class LadderRound(CentredRound):
     @property
     def surprises(self) -> Floats:
         """By how much the loss of every arm differs from its baseline."""
-        s: Floats = np.abs(self.losses - self.b)
-        return s
+        return np.abs(self.losses - self.b)
 
     @property
     def lows(self) -> Floats:
@@ -256,9 +249,8 @@ class LadderRound(CentredRound):
     @property
     def records(self) -> Floats:
         """The surprises upwards that are records."""
-        return np.where(
-            (self.losses >= self.b) & (self.surprises > RECORD * self.unit), self.surprises, 0.0
-        )
+        records = (self.losses >= self.b) & (self.surprises > RECORD * self.unit)
+        return np.where(records, self.surprises, 0.0)
 
     @property
     def plain(self) -> Floats:
@@ -272,11 +264,6 @@ class LadderRound(CentredRound):
         law = self.moment.moments.law
         beyond = float(law @ self.highs) + self.numbers.record_factor * float(law @ self.records)
         return float(self.lows.sum()) + beyond
-
-    @property
-    def late_for_t2(self) -> bool:
-        """Whether eta r (kappa S' + 1) <= zeta."""
-        return self.moment.eta * self.unit * (RECORD * self.numbers.whole + 1.0) <= self.moment.zeta
 
     @cached_property
     def chances(self) -> Floats:

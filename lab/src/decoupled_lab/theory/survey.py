@@ -44,10 +44,9 @@ def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
         both = (*centred.hedge_sides(run), *switches.weight_sides(run))
         tally.add(both, Moment(run.losses.sum(axis=0), 1.0, alpha))
         losses = rng.integers(0, 2, 200) if rng.random() < 0.5 else rng.beta(2.0, 5.0, 200)
-        sequence = np.sort(losses.astype(np.float64)) if rng.random() < 0.5 else losses.astype(np.float64)
-        tally.add(
-            centred.mean_sides(sequence, float(rng.uniform(0.01, 0.9))), Moment(np.zeros(2), 1.0, alpha)
-        )
+        sequence = (np.sort(losses) if rng.random() < 0.5 else losses).astype(np.float64)
+        sides = centred.mean_sides(sequence, float(rng.uniform(0.01, 0.9)))
+        tally.add(sides, Moment(np.zeros(2), 1.0, alpha))
     for at in drawn_ladder_rounds(rng, count) if alpha == 3.0 else ():
         tally.add(ladder.ladder_sides(at), at.moment)
         tally.add(late.arrival_sides(*drawn_arrival(rng, at)), at.moment)
@@ -102,19 +101,13 @@ def drawn_ladder_rounds(rng: np.random.Generator, count: int) -> Iterator[Ladder
         leaders = [int(arm) for arm in rng.integers(arms, size=by_means)]
         rivals = leaders + leaders[1:]  # whose challengers there are; the recent leader has two
         others = [(arm + int(rng.integers(1, arms))) % arms for arm in rivals]
+        moment = Moment(shifts / eta, eta, 3.0, 0 if late else int(rng.integers(arms)))
+        losses = _drawn_around(rng, arms, least, span, unit)
+        rungs = [eta * rate / of.policy.rungs[0] for rate in of.policy.rungs]
         yield LadderRound(
-            Moment(shifts / eta, eta, 3.0, 0 if late else int(rng.integers(arms))),
-            eta,
-            least + span,
-            _drawn_around(rng, arms, least, span, unit),
-            rungs=[eta * rate / of.policy.rungs[0] for rate in of.policy.rungs],
-            numbers=of,
-            least=least,
-            unit=unit,
-            weights=weights,
-            leaders=tuple(leaders),
-            shown=shown_arms(leaders, others, weights[len(of.policy.rungs) :], arms),
-        )
+            moment, eta, least + span, losses, rungs=rungs, numbers=of, least=least, unit=unit, weights=weights,
+            leaders=tuple(leaders), shown=shown_arms(leaders, others, weights[len(rungs) :], arms),
+        )  # fmt: skip
 
 
 def drawn_arrival(rng: np.random.Generator, at: LadderRound) -> tuple[LadderRound, Moment]:
@@ -132,8 +125,7 @@ def _drawn_around(rng: np.random.Generator, arms: int, least: float, span: float
     losses = kinds[rng.integers(len(kinds), size=arms)] if kind else rng.uniform(least, least + span, arms)
     if kind == 2:
         losses = np.full(arms, losses[0])
-    clipped: Floats = np.clip(losses, 0.0, 1.0)
-    return clipped
+    return np.clip(losses, 0.0, 1.0)
 
 
 def drawn_experts(rng: np.random.Generator) -> tuple[Floats, Floats, float]:
@@ -152,27 +144,23 @@ def _drawn_losses(rng: np.random.Generator, arms: int) -> Floats:
     if kind == 3:
         return rng.random(arms)
     # All 0, all 1, or each one of the two.
-    losses: Floats = np.full(arms, float(kind)) if kind < 2 else rng.integers(0, 2, arms).astype(np.float64)
-    return losses
+    return np.full(arms, float(kind)) if kind < 2 else rng.integers(0, 2, arms).astype(np.float64)
 
 
 def drawn_contexts(rng: np.random.Generator) -> Iterator[Sides]:
     """A random round of rungs of every kind, one of greedy regression, and a sequence for its forecaster."""
     arms, even = int(rng.integers(2, 9)), float(rng.uniform(0.05, 1.0))
     shifts = rng.exponential(1.0, (2, arms)) * 10.0 ** rng.uniform(-1.0, 2.0)
-    q = np.minimum(
-        (1.0 + shifts[0] - shifts[0].min()) ** -2.0, (1.0 + shifts[0].argsort().argsort()) ** (-2 / 3)
-    )
+    by_gap, ranks = (1.0 + shifts[0] - shifts[0].min()) ** -2.0, 1.0 + shifts[0].argsort().argsort()
+    q = np.minimum(by_gap, ranks ** (-2 / 3))
     two_best, other = rng.multinomial(2, np.full(arms, 1.0 / arms)) / 2.0, rng.dirichlet(np.full(arms, 0.5))
     for segments in ((), ("s",)):
         policy = ContextualLadder(segments=segments, uniform_share=even)
         yield from contexts.shared_sides(q, two_best, other, policy, float(other[0]))
     explored = (1.0 - even) * other + even / arms
-    leaders = np.eye(arms)[
-        rng.integers(arms, size=3) if rng.random() < 0.5 else np.full(3, rng.integers(arms))
-    ]
-    chances = np.stack(
-        [np.vstack([_drawn_chances(rng, each) for each in shifts] + [leaders]) for _ in range(20)]
+    leading = rng.integers(arms, size=3) if rng.random() < 0.5 else np.full(3, rng.integers(arms))
+    chances = np.array(
+        [[*(_drawn_chances(rng, each) for each in shifts), *np.eye(arms)[leading]] for _ in range(20)]
     )
     weights, level = rng.dirichlet(np.full(5, 0.5)), float(rng.random())
     losses = _drawn_losses(rng, arms)
@@ -193,8 +181,7 @@ def _drawn_chances(rng: np.random.Generator, shifts: Floats) -> Floats:
     """An unbiased estimate of each arm's chance to be the perturbed leader, from draws of the others."""
     draws = (1.0 - rng.random((len(shifts), len(shifts)))) ** (-1.0 / 3.0) - shifts
     np.fill_diagonal(draws, -np.inf)
-    chances: Floats = np.maximum(draws.max(axis=1) + shifts, 1.0) ** -3.0
-    return chances
+    return np.asarray(np.maximum(draws.max(axis=1) + shifts, 1.0) ** -3.0)
 
 
 _DRAWN = 60  # random rounds for each alpha

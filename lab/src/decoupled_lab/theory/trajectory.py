@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,18 +58,14 @@ def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Traj
     state = policy.layout.new_state(arms)
     entries.init(params, *state)
     eta, estimates = policy.layout.row(state, "eta"), policy.layout.row(state, "estimates")
-    world = World(environment, horizon)
-    kept = Trajectory(
-        policy.alpha,
-        np.empty((horizon + 1, arms)),
-        np.empty(horizon + 1),
-        np.empty(horizon, np.int64),
-        np.empty(horizon, np.int64),
-        np.empty(horizon),
-        np.empty(horizon),
-        np.empty((horizon, arms)),
-        np.empty((horizon, arms)),
+    world = world_of(environment, horizon)
+    chosen, observed, by_arm = (
+        np.empty((2, horizon), np.int64),
+        np.empty((2, horizon)),
+        np.empty((2, horizon, arms)),
     )
+    states = np.empty((horizon + 1, arms)), np.empty(horizon + 1)
+    kept = Trajectory(policy.alpha, *states, *chosen, *observed, *by_arm)
     for t in range(horizon):
         kept.estimates[t], kept.rates[t] = estimates, eta[0]
         kept.policy_law[t] = policy.exploration_law(state)
@@ -82,31 +80,28 @@ def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Traj
     return kept
 
 
-class World:
-    """Mean losses round by round, from a table or an adaptive adversary."""
+class World(NamedTuple):
+    """An environment round by round: the means of a round, what to do once an arm is exploited there, and a loss by its mean."""
 
     means: Callable[[int], Floats]
     note: Callable[[int, int], None]
+    draw: Callable[[float, Words, Words], float]
 
-    def __init__(self, environment: Environment, horizon: int) -> None:
-        self._kind, self._concentration = BERNOULLI, 1.0
-        if isinstance(environment, Adversary):
-            environment.prepare()
-            params, memory, row = environment.params(), environment.memory(), np.empty(environment.arms)
 
-            def means(t: int) -> Floats:
-                fill_losses(params, memory, t, row)
-                return row
+def world_of(environment: Environment, horizon: int) -> World:
+    """A table, or an adaptive adversary, round by round."""
+    if isinstance(environment, Adversary):
+        environment.prepare()
+        params, memory, row = environment.params(), environment.memory(), np.empty(environment.arms)
 
-            self.means, self.note = means, lambda t, exploit: note_play(params, memory, t, exploit)
-            return
-        table = environment.table(horizon)
-        self._kind, self._concentration = table.noise, table.concentration
-        self.means, self.note = lambda t: table.rows[table.row_at[t]], lambda t, exploit: None
+        def means(t: int) -> Floats:
+            fill_losses(params, memory, t, row)
+            return row
 
-    def draw(self, mean: float, noise: Words, local: Words) -> float:
-        """A loss with this mean."""
-        return draw_loss(self._kind, self._concentration, mean, noise, local)
+        return World(means, partial(note_play, params, memory), partial(draw_loss, BERNOULLI, 1.0))
+    table = environment.table(horizon)
+    draw = partial(draw_loss, table.noise, table.concentration)
+    return World(lambda t: table.rows[table.row_at[t]], lambda t, exploit: None, draw)
 
 
 ALPHA = 3.0
@@ -141,7 +136,7 @@ def run_ladder(policy: Ladder, environment: Environment, horizon: int, seed: int
     stream, noise, local = new_stream(policy_seed), new_stream(noise_seed), np.zeros(2, np.uint64)
     params, state = np.array(policy.params(), np.float64), policy.layout.new_state(arms)
     entries.init(params, *state)
-    world, path = World(environment, horizon + 1), LadderPath(policy)
+    world, path = world_of(environment, horizon + 1), LadderPath(policy)
     for t in range(horizon + 1):
         losses = np.array([world.draw(float(mean), noise, local) for mean in world.means(t)])
         if t:
@@ -185,18 +180,9 @@ def _view(policy: Ladder, state: State, losses: Floats) -> LadderRound:
         shown = shown_arms(leaders, _challengers(one, len(leaders)), weights[len(rates) :], arms)
     moment = Moment(policy.layout.row(state, "estimates").copy(), eta, ALPHA, round=int(one["round"]))
     return LadderRound(
-        moment,
-        eta,
-        START + one["rise"],
-        losses,
-        rungs=rates,
-        numbers=ladder_numbers(arms, policy),
-        least=one["least"],
-        unit=one["largest"],
-        weights=weights,
-        leaders=tuple(leaders),
-        shown=shown,
-    )
+        moment, eta, START + one["rise"], losses, rungs=rates, numbers=ladder_numbers(arms, policy),
+        least=one["least"], unit=one["largest"], weights=weights, leaders=tuple(leaders), shown=shown,
+    )  # fmt: skip
 
 
 def _challengers(one: "_Scalars", leaders: int) -> list[int]:

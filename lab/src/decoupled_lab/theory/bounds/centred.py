@@ -56,9 +56,8 @@ def centred_constant(
     """
     alpha, c = shape_of(alpha), scale_of(c_exploit)
     factor = 1.0 if gate is None else gate.fall_factor(alpha)
-    return (
-        c * curvature_constant(alpha) * factor * rank_share(arms, alpha) ** 2 + winner_constant(alpha) / c
-    )
+    stability = c * curvature_constant(alpha) * factor * rank_share(arms, alpha) ** 2
+    return stability + winner_constant(alpha) / c
 
 
 def optimal_c_exploit(arms: int | None, alpha: float = 3.0, gate: Gate | None = None) -> float:
@@ -132,8 +131,7 @@ def _summed(arms: int, alpha: float, c: float, gate: Gate) -> float:
         growth = np.expm1(power * np.log1p(eta))
         mass = np.minimum(largest, arms * limit**2)
         drift = np.minimum(3.0, 3.0 * curvature_constant(alpha) * eta * (1.0 + growth) * mass)
-        found: Floats = drift + half * eta * growth * total * np.minimum(total, arms * limit)
-        return found
+        return np.asarray(drift + half * eta * growth * total * np.minimum(total, arms * limit))
 
     # The terms fall with the round, so a block costs at most its length times its first term. From `_LAST`
     # on, they fall like t^(-3/2).
@@ -143,12 +141,9 @@ def _summed(arms: int, alpha: float, c: float, gate: Gate) -> float:
     last = float(edges[-1])
     eta = rate / math.sqrt(last)
     growth = math.expm1(power * math.log1p(eta)) / eta
-    drift = (
-        3.0 * curvature_constant(alpha) * (1.0 + eta * growth) * rate**3 * arms * (total / gate.delta) ** 2
-    )
-    return found + (drift + half * growth * rate**3 * arms * total**2 / gate.delta) * 2.0 / math.sqrt(
-        last - 1.0
-    )
+    drift = 3.0 * curvature_constant(alpha) * (1.0 + eta * growth) * rate**3 * arms
+    rest = drift * (total / gate.delta) ** 2 + half * growth * rate**3 * arms * total**2 / gate.delta
+    return found + rest * 2.0 / math.sqrt(last - 1.0)
 
 
 def _closed(arms: int, alpha: float, c: float, gate: Gate) -> float:
@@ -244,9 +239,8 @@ def constrained_constants(
     best = 0.5 * alpha * math.pow(1.0 - zeta, -(alpha + 1.0))
     on_event = c * share * (others + best) + alpha / ((alpha - 1.0) * c)
     first = math.ceil((rate * (total + 1.0) / zeta) ** 2)
-    return Constrained(
-        any_state(math.pow(1.0 + rate, alpha + 1.0)), any_state(late), on_event, max(first, 1)
-    )
+    early = any_state(math.pow(1.0 + rate, alpha + 1.0))
+    return Constrained(early, any_state(late), on_event, max(first, 1))
 
 
 def self_bounding_factor(alpha: float = 3.0) -> float:

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import zeta as riemann
 
-from decoupled.base import Floats, as_float, number_in, whole_number
+from decoupled.base import Floats, as_float, number_in, set_number, whole_number
 from decoupled.errors import ParameterError
 
 
@@ -18,14 +18,10 @@ def shape_of(alpha: float, high: float = 1e9) -> float:
     return number_in("alpha", alpha, 1.0, high, "the paper has 3")
 
 
-def scale_of(c: float) -> float:
-    """Validate c, the scale of the learning rate."""
-    return number_in("c", c, 0.0, remedy="the paper has 2")
-
-
-def split_of(zeta: float) -> float:
-    """Validate zeta, where lemma D.1 splits its two cases."""
-    return number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
+# Validate c, the scale of the learning rate; zeta, where lemma D.1 splits its two cases; and the number of arms.
+scale_of = partial(number_in, "c", low=0.0, remedy="the paper has 2")
+split_of = partial(number_in, "zeta", low=0.0, high=1.0, remedy="the paper has 0.1")
+arms_of = partial(whole_number, "arms", low=2, remedy="give the number of arms")
 
 
 def size_of(horizon: int, arms: int) -> float:
@@ -46,11 +42,6 @@ def positive_gaps(gaps: Sequence[float]) -> Floats:
 
 
 LEAST_OFF_EVENT = 0.5 * (1.0 - math.exp(-0.5))  # lemma D.3 of the paper: 1 - w_best off D_t
-
-
-def arms_of(arms: int) -> int:
-    """Validate the number of arms."""
-    return whole_number("arms", arms, 2, "give the number of arms")
 
 
 def curvature_constant(alpha: float = 3.0) -> float:
@@ -80,11 +71,6 @@ def winner_constant(alpha: float = 3.0) -> float:
     return math.gamma(1.0 - 1.0 / shape_of(alpha))
 
 
-@lru_cache(maxsize=256)
-def _rank_sum(arms: int, alpha: float) -> float:
-    return float((np.arange(1.0, arms + 1.0) ** (-0.5 - 0.5 / alpha)).sum())
-
-
 def rank_sum(arms: int, alpha: float = 3.0) -> float:
     r"""The sum $S_K = \sum_{i \le K} i^{-(\alpha + 1) / (2 \alpha)}$: the sum of $q$ is at most this in every state.
 
@@ -96,7 +82,7 @@ def rank_sum(arms: int, alpha: float = 3.0) -> float:
     >>> round(theory.bounds.rank_sum(arms=8), 3)  # `surrogate_sum_bound` is the paper's bound on it
     3.676
     """
-    return _rank_sum(arms_of(arms), shape_of(alpha))
+    return float((np.arange(1.0, arms_of(arms) + 1.0) ** (-0.5 - 0.5 / shape_of(alpha))).sum())
 
 
 def rank_share(arms: int | None, alpha: float = 3.0) -> float:
@@ -181,12 +167,10 @@ class Gate:
     delta: float = 0.5
 
     def __post_init__(self) -> None:
-        delta = number_in("delta", self.delta, 0.0, 1.0, "HALF has 1/2")
-        a = number_in("a", self.a, 0.0, remedy="HALF has 1/2")
+        delta = set_number(self, "delta", 0.0, 1.0, "HALF has 1/2")
+        a = set_number(self, "a", 0.0, math.inf, "HALF has 1/2")
         if a < delta:
             raise ParameterError.of("a", a, f"must be at least delta = {delta:g}", "raise it")
-        object.__setattr__(self, "a", a)
-        object.__setattr__(self, "delta", delta)
 
     def largest_fall(self, gap: float) -> float:
         """The largest fall of an arm with this scaled gap.
@@ -243,8 +227,7 @@ def _soft_fall_factor(gate: Gate, alpha: float) -> float:
 def fall_ratio(s: ArrayLike, y: float) -> Floats:
     """The ratio rho(s, y) = (1 + max(s, y)) / (1 + (y - s)_+) of lemma L3, for s and y of at least 0."""
     s = np.asarray(s, np.float64)
-    ratio: Floats = (1.0 + np.maximum(s, y)) / (1.0 + np.maximum(y - s, 0.0))
-    return ratio
+    return np.asarray((1.0 + np.maximum(s, y)) / (1.0 + np.maximum(y - s, 0.0)))
 
 
 def jump_factor(x: float, y: float, alpha: float = 3.0) -> float:

@@ -9,7 +9,7 @@ from decoupled.errors import ParameterError
 from decoupled.kernels.laws.contextual_state import PRIORS_AT
 from decoupled.policies import ContextualLadder, Ladder
 
-from .constants import positive_gaps, size_of
+from .constants import arms_of, positive_gaps, size_of
 from .ladder import LadderTerms, Numbers, constrained_of, ladder_numbers, terms_of
 from .rungs import prior_factor
 
@@ -91,9 +91,8 @@ def shared_numbers(arms: int, policy: ContextualLadder, ladder: str = "pooled") 
     if ladder == "pooled" and policy.segments:
         # It is convex in what is earned, so above this tangent; a segment's is concave.
         start = end + 0.5 * (1.0 - first)
-    evens = (
-        u + (1.0 - u) * own.uniform_share for u in (policy.uniform_share * first, policy.uniform_share)
-    )
+    even = policy.uniform_share
+    evens = (u + (1.0 - u) * own.uniform_share for u in (even * first, even))
     return SharedNumbers(arms, own, tuple(zip((start, end), evens, strict=True)))
 
 
@@ -149,7 +148,7 @@ def _prior_cost(arms: int, policy: ContextualLadder, rung: str) -> float:
 
 
 def _even(arms: int, policy: ContextualLadder) -> float:
-    return 1.0 / policy.least_propensity(whole_number("arms", arms, 2, "give the number of arms"))
+    return 1.0 / policy.least_propensity(arms_of(arms))
 
 
 def _range(arms: int, policy: ContextualLadder) -> float:
@@ -187,9 +186,8 @@ def _own(policy: ContextualLadder, segments: int | None) -> tuple[str, int]:
         return "pooled", 1
     if not policy.segments:
         raise ParameterError.of("policy", policy, "has no segments", "name them in segments=...")
-    return "segments", whole_number(
-        "segments", segments, 1, "leave it out for one arm that is best for all"
-    )
+    remedy = "leave it out for one arm that is best for all"
+    return "segments", whole_number("segments", segments, 1, remedy)
 
 
 def theorem_f2b(

@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,17 +15,9 @@ from decoupled.base import Floats, number_in
 from decoupled.errors import ParameterError
 from decoupled.policies import Ladder
 
+from . import constants
 from .centred import optimal_c_exploit, self_bounding_factor, theorem_a, theorem_b
-from .constants import (
-    LEAST_OFF_EVENT,
-    arms_of,
-    curvature_constant,
-    positive_gaps,
-    rank_sum,
-    size_of,
-    square_sum,
-    winner_constant,
-)
+from .constants import LEAST_OFF_EVENT, arms_of, curvature_constant, positive_gaps, size_of, winner_constant
 from .paper import theorem1
 from .rungs import prior_factor, theorem_e2
 
@@ -57,7 +49,7 @@ class Numbers:
     @property
     def sum(self) -> float:
         """S_K, the largest sum of q."""
-        return rank_sum(self.arms)
+        return constants.rank_sum(self.arms)
 
     @property
     def whole(self) -> float:
@@ -67,7 +59,7 @@ class Numbers:
     @cached_property
     def squares(self) -> float:
         """Z_K, the largest sum of q^2."""
-        return square_sum(3.0, self.arms)
+        return constants.square_sum(3.0, self.arms)
 
     @cached_property
     def chances(self) -> float:
@@ -185,11 +177,6 @@ class Numbers:
 
     # The stochastically constrained regime
 
-    @property
-    def penalty_step(self) -> float:
-        """N_v: n grows by at most 4 N_v r^2 in a round."""
-        return 2.0 + self.policy.least_spread + self.drift_share
-
     def any_state(self, drift: float = 4.0) -> float:
         """The factor of eta r^2 in the stability of a round, in any state; `drift` is the factor of its drift."""
         jumps = 0.5 * FALL * RECORD**2 * self.whole * self.sum
@@ -205,7 +192,9 @@ class Numbers:
         number_in("zeta", zeta, 0.0, 0.5 + 1e-12, "ours is 0.1")
         theta = number_in("least_spread", self.policy.least_spread, 0.0, 1.0, "0 has no such bound")
         c = self.policy.rungs[0]
-        grown = 4.0 * self.penalty_step / c
+        grown = (
+            4.0 * (2.0 + theta + self.drift_share) / c
+        )  # n grows by at most c times this times r^2 in a round
         any_state = c * math.pow(self.arms, -2.0 / 3.0) * self.any_state(drift) + grown * winner_constant()
         on_event = c * math.pow(self.arms, -1.0 / 3.0) * self.on_event(zeta, drift) + 1.5 * grown
         late = math.ceil((self.h * (RECORD * self.whole + 1.0) / zeta) ** 2 / theta)
@@ -348,14 +337,8 @@ def constrained_of(of: Numbers, least: float, zeta: float = 0.1) -> float:
     return 2.0 * first + mixing + 2.0 * of.prior_cost * of.range_cost
 
 
-_MOST = 2**62
-
-
 def useful_from(bound: Callable[[int], float]) -> int:
-    """The first horizon from which a bound is below the horizon. Above it, a bound says nothing, as losses are in [0,
-    1].
-
-    The bound must grow more slowly than the horizon.
+    """The first horizon from which a bound is below the horizon; otherwise it says nothing, as losses are in [0, 1].
 
     Args:
         bound: a function from a horizon to a bound. It must grow more slowly than the horizon.
@@ -365,7 +348,7 @@ def useful_from(bound: Callable[[int], float]) -> int:
     101
     """
     high = 1
-    while bound(high) >= high and high < _MOST:
+    while bound(high) >= high and high < 2**62:
         high *= 2
     low = high // 2
     while high - low > 1:
@@ -398,19 +381,17 @@ def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
 def _rows(arms: int) -> "list[tuple[int, str, float, float, int]]":
     best = optimal_c_exploit(arms)
     bounds: dict[str, Callable[[int], float]] = {
-        "theorem 3.1, c = 2 (the paper)": lambda horizon: theorem1(horizon, arms),
-        "theorem A, c = 2": lambda horizon: theorem_a(horizon, arms),
-        f"theorem A, c = {best:.2f}": lambda horizon: theorem_a(horizon, arms, c_exploit=best),
-        "theorem B, HALF, c_exploit = 0.5": lambda horizon: theorem_b(horizon, arms),
-        "theorem E2, rounds, exact": lambda horizon: theorem_e2(horizon, arms),
-        "theorem T2, Ladder()": lambda horizon: theorem_t2(horizon, arms),
+        "theorem 3.1, c = 2 (the paper)": partial(theorem1, arms=arms),
+        "theorem A, c = 2": partial(theorem_a, arms=arms),
+        f"theorem A, c = {best:.2f}": partial(theorem_a, arms=arms, c_exploit=best),
+        "theorem B, HALF, c_exploit = 0.5": partial(theorem_b, arms=arms),
+        "theorem E2, rounds, exact": partial(theorem_e2, arms=arms),
+        "theorem T2, Ladder()": partial(theorem_t2, arms=arms),
     }
-    return [(arms, name, *_parts(bound, arms), useful_from(bound)) for name, bound in bounds.items()]
-
-
-def _parts(bound: Callable[[int], float], arms: int) -> tuple[float, float]:
-    """The leading factor and the constant term of bound(T) = factor sqrt(K T) + constant, from two long horizons."""
-    short, long = 10**12, 4 * 10**12
-    root = math.sqrt(float(arms) * short)
-    factor = (bound(long) - bound(short)) / root
-    return factor, max(bound(short) - factor * root, 0.0)
+    rows, short, long = [], 10**12, 4 * 10**12
+    for name, bound in bounds.items():
+        # bound(T) = factor sqrt(K T) + constant at two long horizons.
+        root = math.sqrt(float(arms) * short)
+        factor = (bound(long) - bound(short)) / root
+        rows.append((arms, name, factor, max(bound(short) - factor * root, 0.0), useful_from(bound)))
+    return rows

@@ -5,6 +5,7 @@ Delays and losses must not depend on arms and rivals drawn for decisions that ar
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from decoupled.base import number_from, number_in, whole_number
 from decoupled.errors import ParameterError
@@ -19,8 +20,7 @@ FALLS = 14.0 / 3.0  # how many more winners a fall by half of an arm's own gap c
 LEAST_REGRET = 1e-200  # the least Delta in the judge's rate
 
 
-def _delay(delay: int) -> int:
-    return whole_number("delay", delay, 0, "give the largest number of decisions in flight")
+_delay = partial(whole_number, "delay", low=0, remedy="give the largest number of decisions in flight")
 
 
 def theorem_g1(horizon: int, arms: int, delay: int, policy: FTPL | None = None) -> float:
@@ -127,9 +127,8 @@ def theorem_g3(gaps: Sequence[float], delay: int, policy: Ladder | None = None, 
     bracket = 8.0 * math.sqrt(2.0 * self_bounding_factor(3.0) * any_state * on_event**3)
     bracket = 4.0 / 3.0 * (bracket + 32.0 * any_state**2 / LEAST_OFF_EVENT)
     # C8 and C9: switches by estimates and by rates, over 1 - w of the best arm.
-    moved = (
-        SHARE * (FALLS + 1.0) * (1.0 + zeta) ** 4 + 2.0 * FALLS / LEAST_OFF_EVENT * of.growth * of.squares
-    )
+    moved = SHARE * (FALLS + 1.0) * (1.0 + zeta) ** 4
+    moved += 2.0 * FALLS / LEAST_OFF_EVENT * of.growth * of.squares
     slowed = 2.0 * step * max(SHARE, math.log(k) / LEAST_OFF_EVENT)
     flown = 64.0 / 3.0 * (cost * curvature_constant() * moved * of.h * d) ** 2
     rates = 4.0 * cost * d * curvature_constant() * slowed / theta
@@ -190,9 +189,8 @@ def theorem_h(
     >>> [round(theory.bounds.theorem_h(10_000, 8, share, dc.FTPL(c=0.34))) for share in (1.0, 0.1, 0.01)]
     [2287, 7231, 22867]
     """
-    share = number_in(
-        "share", share, 0.0, math.nextafter(1.0, 2.0), "it is a probability, and with 0 nothing is learned"
-    )
+    remedy = "it is a probability, and with 0 nothing is learned"
+    share = number_in("share", share, 0.0, math.nextafter(1.0, 2.0), remedy)
     looks = math.ceil(share * whole_number("horizon", horizon, 1, "give the number of decisions"))
     if not isinstance(policy, FTPL):
         return theorem_t2(looks, arms, policy, in_hindsight=in_hindsight) / share
@@ -202,8 +200,7 @@ def theorem_h(
 
 
 def looks_lower_bound(horizon: int, arms: int, looks: float) -> float:
-    r"""Theorem H2: the regret that no policy can beat with this many looks, $\frac{(1 - 1/K)^2}{5.04} T \sqrt{K /
-    B}$.
+    r"""Theorem H2: the regret that no policy can beat with $B$ looks, $\frac{(1 - 1/K)^2}{5.04} T \sqrt{K / B}$.
 
     For every policy that looks at no more than $B$ losses in expectation there are independent Bernoulli losses on which
     its expected regret is at least as large. So theorem H1, with $B = sT$, has the right order.

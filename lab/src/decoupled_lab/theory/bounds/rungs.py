@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from decoupled.base import number_in
 
 from .centred import theorem_b, theorem_c
-from .constants import (
-    HALF,
-    Gate,
-    arms_of,
-    positive_gaps,
-    rank_sum,
-    ratio_sum,
-    shape_of,
-    size_of,
-)
+from .constants import HALF, Gate, arms_of, positive_gaps, rank_sum, ratio_sum, shape_of, size_of
 
 
 def prior_factor(prior: float, l0: float = 3.0) -> float:

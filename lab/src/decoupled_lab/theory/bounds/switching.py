@@ -77,8 +77,7 @@ def _rate_fall_constant(alpha: float) -> float:
 def rate_fall_cost(falls: ArrayLike, alpha: float) -> Floats:
     """The factor e (1 - e)^-(alpha + 1) of S2, where the rate falls by the share e."""
     e = np.asarray(falls, np.float64)
-    cost: Floats = e * (1.0 - e) ** -(alpha + 1.0)
-    return cost
+    return e * (1.0 - e) ** -(alpha + 1.0)
 
 
 def late_switch_constant(alpha: float = 3.0, zeta: float = 0.1) -> float:
@@ -155,10 +154,7 @@ def _why(policy: Policy) -> str:
         return "has an infinite rate: without perturbations a key follows every change of the leader"
     if isinstance(policy, Ladder):
         if policy.top_two_share > 0.0:
-            return (
-                "has a rung on means, which has an infinite rate: "
-                "how often its leader changes is not bounded against an adversary"
-            )
+            return "has a rung on means, which has an infinite rate: how often its leader changes is not bounded against an adversary"
         return "has a gate in units of the losses seen, for which the bound is open"
     if isinstance(policy, FTPL):
         if policy.estimator != "importance":

@@ -9,25 +9,20 @@ import numpy as np
 from decoupled.base import Floats
 
 from ..bounds.constants import curvature_constant, jump_factor, rank_sum, ratio_sum
-from ..inequality import OURS, Inequality, Sides
+from ..inequality import Sides, ours
 from ..moment import divergence, potential
 from ..rounds import CentredRound
 
-STABILITY = Inequality("stability of a centred round <= jumps + drift", "ladder, L5", OURS)
-SHORT = Inequality(
+STABILITY = ours("stability of a centred round <= jumps + drift", "ladder, L5")
+SHORT = ours(
     "stability of a centred round <= eta / 2 C1 Rbar Q^2 E[(1 + eta d)^(alpha + 1) (loss - b)^2] + drift",
     "ladder, L5",
-    OURS,
 )
-BEST = Inequality("on D_t, late: stability of the centred best arm <= main term", "ladder, L6", OURS)
-CONSTRAINED = Inequality(
-    "on D_t, late: stability of a centred round <= eta S_K Y {A1}", "ladder, theorem C", OURS
-)
-BELOW = Inequality("w of every rung <= q at the exploration rate", "ladder, theorem E", OURS)
-VARIANCE = Inequality("E Var of the rungs' losses <= (S_K Z2 + B^2) / 2", "ladder, theorem E", OURS)
-SMALL_VARIANCE = Inequality(
-    "E Var of the rungs' losses <= (8 Q + 2 B^2) (1 - w_best)", "ladder, theorem E3", OURS
-)
+BEST = ours("on D_t, late: stability of the centred best arm <= main term", "ladder, L6")
+CONSTRAINED = ours("on D_t, late: stability of a centred round <= eta S_K Y {A1}", "ladder, theorem C")
+BELOW = ours("w of every rung <= q at the exploration rate", "ladder, theorem E")
+VARIANCE = ours("E Var of the rungs' losses <= (S_K Z2 + B^2) / 2", "ladder, theorem E")
+SMALL_VARIANCE = ours("E Var of the rungs' losses <= (8 Q + 2 B^2) (1 - w_best)", "ladder, theorem E3")
 
 _LEAST = 1e-9  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
 
@@ -50,12 +45,8 @@ def _right_sides(played: CentredRound) -> tuple[float, float, float]:
     curvature, q, p, b, d = curvature_constant(alpha), played.q, played.p, played.b, played.d
     growth = (1.0 + eta * d) ** (alpha + 1.0)
     excess = played.losses - b
-    factors = np.array(
-        [
-            jump_factor(x, float(y), alpha) if x > 0.0 else 1.0
-            for x, y in zip(eta * b / p, moment.shifts, strict=True)
-        ]
-    )
+    falls = zip(eta * b / p, moment.shifts, strict=True)
+    factors = np.array([jump_factor(x, float(y), alpha) if x > 0.0 else 1.0 for x, y in falls])
     squares = np.where(excess > 0.0, 1.0, factors) * excess**2
     jumps = 0.5 * eta * curvature * float((q**2 / p * growth * squares).sum())
     mean = float((p * growth * excess**2).sum())
@@ -99,9 +90,9 @@ def _rungs(played: CentredRound) -> Iterator[Sides]:
     yield Sides(SMALL_VARIANCE, variance, (8.0 * played.explored_sum + 2.0 * played.mean**2) * lost)
 
 
-GAP = Inequality("mixability gap of a round <= range of its losses", "ladder, L7", OURS)
-REGRET = Inequality("regret to expert m <= (1 + ln(1 / prior_m) / L0) Delta", "ladder, L7", OURS)
-DELTA = Inequality("Delta <= sqrt(L0 sum Var) + (2 L0 / 3 + 1) largest range", "ladder, L7", OURS)
+GAP = ours("mixability gap of a round <= range of its losses", "ladder, L7")
+REGRET = ours("regret to expert m <= (1 + ln(1 / prior_m) / L0) Delta", "ladder, L7")
+DELTA = ours("Delta <= sqrt(L0 sum Var) + (2 L0 / 3 + 1) largest range", "ladder, L7")
 
 
 class Hedge(NamedTuple):
@@ -147,8 +138,7 @@ def adahedge(losses: Floats, prior: Floats, l0: float = 3.0) -> Hedge:
 
 def prior_cost(prior: Floats) -> Floats:
     """What an expert pays for its prior weight, ln(1 / prior)."""
-    cost: Floats = -np.log(prior)
-    return cost
+    return -np.log(prior)
 
 
 def hedge_sides(run: Hedge) -> Iterator[Sides]:
@@ -166,9 +156,7 @@ def hedge_sides(run: Hedge) -> Iterator[Sides]:
     yield Sides(DELTA, delta, bound)
 
 
-MEAN = Inequality(
-    "sum (loss - B)^2 <= sum (loss - m)^2 / (1 - lam) + 1 / (4 lam (1 - lam))", "ladder, L8", OURS
-)
+MEAN = ours("sum (loss - B)^2 <= sum (loss - m)^2 / (1 - lam) + 1 / (4 lam (1 - lam))", "ladder, L8")
 
 
 def running_means(losses: Floats, lam: float) -> Floats:

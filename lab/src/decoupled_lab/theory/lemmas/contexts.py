@@ -10,17 +10,15 @@ from decoupled.base import Floats
 from decoupled.policies import ContextualLadder
 
 from ..bounds.contexts import ladder_shares, shared_numbers
-from ..inequality import OURS, Inequality, Sides
+from ..inequality import Sides, ours
 
-VARIANCE = Inequality("E Var of the rungs' losses <= d K / gamma", "context, F1", OURS)
-RANGE = Inequality("range of the rungs' losses <= K / gamma", "context, F1", OURS)
-AGREED = Inequality("d <= 1 - w_best + sum of w without the best", "context, F2", OURS)
-SHARED = Inequality("q <= S'' p, with a share of the exploration", "context, F2", OURS)
-GREEDY = Inequality("loss of the greedy arm above the best <= sqrt(2 K e / gamma)", "context, F3", OURS)
-GAPPED = Inequality("the same, with a gap <= 2 K e / (gamma gap)", "context, F3", OURS)
-SQUARED = Inequality(
-    "squared regret of a forecaster <= a |theta|^2 + d ln(1 + T / (a d))", "context, F3", OURS
-)
+VARIANCE = ours("E Var of the rungs' losses <= d K / gamma", "context, F1")
+RANGE = ours("range of the rungs' losses <= K / gamma", "context, F1")
+AGREED = ours("d <= 1 - w_best + sum of w without the best", "context, F2")
+SHARED = ours("q <= S'' p, with a share of the exploration", "context, F2")
+GREEDY = ours("loss of the greedy arm above the best <= sqrt(2 K e / gamma)", "context, F3")
+GAPPED = ours("the same, with a gap <= 2 K e / (gamma gap)", "context, F3")
+SQUARED = ours("squared regret of a forecaster <= a |theta|^2 + d ln(1 + T / (a d))", "context, F3")
 
 
 class JudgedRound(NamedTuple):
@@ -50,8 +48,7 @@ def disagreement(chances: Floats, weights: Floats) -> float:
 def _variances(losses: Floats, weights: Floats) -> Floats:
     """The variance over the rungs, for each draw and arm."""
     means = np.einsum("rmk,m->rk", losses, weights)
-    spread: Floats = np.einsum("rmk,m->rk", (losses - means[:, None, :]) ** 2, weights)
-    return spread
+    return np.asarray(np.einsum("rmk,m->rk", (losses - means[:, None, :]) ** 2, weights))
 
 
 def judged_sides(played: JudgedRound) -> Iterator[Sides]:
@@ -59,9 +56,8 @@ def judged_sides(played: JudgedRound) -> Iterator[Sides]:
     p, arms = played.explored, len(played.losses)
     d = disagreement(played.chances, played.weights)
     estimated = played.chances * ((played.losses - played.level) / p)
-    yield Sides(
-        VARIANCE, float(_variances(estimated, played.weights).mean(axis=0) @ p), arms / played.even * d
-    )
+    variance = float(_variances(estimated, played.weights).mean(axis=0) @ p)
+    yield Sides(VARIANCE, variance, arms / played.even * d)
     yield Sides(RANGE, np.ptp(estimated, axis=1).max(), arms / played.even)
     served = np.einsum("rmk,m->k", played.chances, played.weights) / len(played.chances)
     # With the rungs' own laws, which sum to 1, the right side is 2 (1 - w_best).

@@ -9,15 +9,15 @@ from decoupled.base import Floats, Ints
 
 from ..bounds.constants import curvature_constant, fall_ratio, jump_factor, winner_constant
 from ..bounds.switching import SHARE
-from ..inequality import OURS, Inequality, Sides
+from ..inequality import Sides, ours
 from ..moment import Moment, Potential, divergence, potential
 from .paper import penalty
 
-UNIFORM = Inequality("E[r_winner - r_best] <= Gamma(1 - 1/alpha) K^(1/alpha)", "ladder, L2", OURS)
-LOWER = Inequality("on D_t: w >= (1 + eta u)^-alpha / 8", "ladder, L6", OURS)
-UPPER = Inequality("w <= max(1 + eta u, rank^(1/alpha))^-alpha", "ladder, L6", OURS)
-SELF_BOUNDING = Inequality(
-    "on D_t: sum (1 + eta u)^(-(alpha + 1)/2) <= sum (8 w)^(1 - 1/alpha)", "ladder, theorem C", OURS
+UNIFORM = ours("E[r_winner - r_best] <= Gamma(1 - 1/alpha) K^(1/alpha)", "ladder, L2")
+LOWER = ours("on D_t: w >= (1 + eta u)^-alpha / 8", "ladder, L6")
+UPPER = ours("w <= max(1 + eta u, rank^(1/alpha))^-alpha", "ladder, L6")
+SELF_BOUNDING = ours(
+    "on D_t: sum (1 + eta u)^(-(alpha + 1)/2) <= sum (8 w)^(1 - 1/alpha)", "ladder, theorem C"
 )
 
 
@@ -36,13 +36,13 @@ def winner_sides(moment: Moment) -> Iterator[Sides]:
         yield Sides(SELF_BOUNDING, float((tails ** (-0.5 * (alpha + 1.0))).sum()), bound)
 
 
-CURVATURE = Inequality("alpha (alpha + 1) I <= C1 q^2", "ladder, L3 (1)", OURS)
-FALLEN = Inequality("after a fall: alpha (alpha + 1) I <= rho^(alpha + 1) C1 q^2", "ladder, L3 (2)", OURS)
-GROWTH = Inequality("I after a further fall by g <= (1 + g)^(alpha + 1) I", "ladder, L3 (2)", OURS)
-LAW = Inequality("after a fall: w <= rho^alpha w before", "ladder, L3 (3)", OURS)
-OTHERS = Inequality("I of an arm after another one falls <= I", "ladder, L3 (4)", OURS)
-RISE = Inequality("cost of a rise by x <= x^2 / 2 C1 q^2", "ladder, L4", OURS)
-FALL = Inequality("cost of a fall by x <= x^2 / 2 C1 q^2 R(x, eta u)", "ladder, L4", OURS)
+CURVATURE = ours("alpha (alpha + 1) I <= C1 q^2", "ladder, L3 (1)")
+FALLEN = ours("after a fall: alpha (alpha + 1) I <= rho^(alpha + 1) C1 q^2", "ladder, L3 (2)")
+GROWTH = ours("I after a further fall by g <= (1 + g)^(alpha + 1) I", "ladder, L3 (2)")
+LAW = ours("after a fall: w <= rho^alpha w before", "ladder, L3 (3)")
+OTHERS = ours("I of an arm after another one falls <= I", "ladder, L3 (4)")
+RISE = ours("cost of a rise by x <= x^2 / 2 C1 q^2", "ladder, L4")
+FALL = ours("cost of a fall by x <= x^2 / 2 C1 q^2 R(x, eta u)", "ladder, L4")
 
 MOST_ARMS = 64  # more arms take seconds per state
 _SOME = 3
@@ -57,8 +57,9 @@ class _Jump(NamedTuple):
     after: Potential
 
 
-def jump_sides(moment: Moment) -> Iterator[Sides]:
-    """The steps of L3 and L4, for a few arms of different ranks; L3 (1) for all arms."""
+def sides(moment: Moment) -> Iterator[Sides]:
+    """The steps of L2 to L4 and L6 that need only the state: L3 and L4 for a few arms of different ranks, L3 (1) for all."""
+    yield from winner_sides(moment)
     alpha, arms = moment.alpha, np.arange(moment.arms)
     q = moment.levels ** (-0.5 * (alpha + 1.0))
     bound = curvature_constant(alpha) * q**2
@@ -70,7 +71,11 @@ def jump_sides(moment: Moment) -> Iterator[Sides]:
     half = [_fall(moment, arm, 0.5 * (1.0 + moment.shifts[arm])) for arm in some]
     far = [_fall(moment, arm, 2.0 * (1.0 + moment.shifts[arm])) for arm in some[:2]]
     rises = [_fall(moment, arm, -moment.eta / moment.exploration[arm]) for arm in some]
-    yield from _after_falls(moment, half + far, bound)
+    for arm, x, after in half + far:
+        ratio = float(fall_ratio(x, float(moment.shifts[arm])))
+        curvature = _curvature(after.moments.inverses, alpha)[arm]
+        yield Sides(FALLEN, curvature, ratio ** (alpha + 1.0) * bound[arm], arm)
+        yield Sides(LAW, after.moments.law[arm], ratio**alpha * moment.moments.law[arm], arm)
     for near, further in zip(half, far, strict=False):
         more = further.x - near.x
         curvatures = [_curvature(jump.after.moments.inverses, alpha)[jump.arm] for jump in (further, near)]
@@ -88,14 +93,6 @@ def jump_sides(moment: Moment) -> Iterator[Sides]:
                 yield Sides(inequality, divergence(jump.after, before), right, jump.arm)
 
 
-def _after_falls(moment: Moment, jumps: list[_Jump], bound: Floats) -> Iterator[Sides]:
-    for arm, x, after in jumps:
-        ratio = float(fall_ratio(x, float(moment.shifts[arm])))
-        curvature = _curvature(after.moments.inverses, moment.alpha)[arm]
-        yield Sides(FALLEN, curvature, ratio ** (moment.alpha + 1.0) * bound[arm], arm)
-        yield Sides(LAW, after.moments.law[arm], ratio**moment.alpha * moment.moments.law[arm], arm)
-
-
 def _curvature(inverses: Floats, alpha: float) -> Floats:
     """H_i of lemma L3, which is (alpha + 1) E[1 / r_i; i wins]."""
     return (alpha + 1.0) * inverses
@@ -111,9 +108,3 @@ def _spread(moment: Moment) -> Ints:
     """The leader, an arm in the middle and the last one."""
     order = np.argsort(moment.estimates, kind="stable")
     return order[np.unique(np.linspace(0, moment.arms - 1, _SOME).astype(np.int64))]
-
-
-def sides(moment: Moment) -> Iterator[Sides]:
-    """The steps of L2 to L4 and L6 that need only the state."""
-    yield from winner_sides(moment)
-    yield from jump_sides(moment)

@@ -9,33 +9,29 @@ from decoupled.base import Floats
 
 from ..bounds.constants import curvature_constant
 from ..bounds.ladder import FALL, RECORD, ladder_numbers
-from ..inequality import OURS, Inequality, Sides
+from ..inequality import Sides, ours
 from ..rounds import LadderRound
 from ..trajectory import LadderPath
 from . import centred, path
 
-SHARE = Inequality("q <= S' p", "ladder, T2 (I4)", OURS)
-GATE = Inequality("eta (b - a) / p <= (1 + eta u) / 2", "ladder, T2 (I5)", OURS)
-BELOW = Inequality("w of rung 1 <= q, with ties that share", "ladder, L12", OURS)
-LOWS = Inequality("sum of losses below all seen <= K / share E[fall of the least]", "ladder, L9", OURS)
-HIGHS = Inequality("sum w (loss - B - r) <= S' E[growth of r]", "ladder, L9", OURS)
-STABILITY = Inequality(
-    "stability of a ladder's round <= jumps + drift + what was not seen", "ladder, L10", OURS
-)
-DRIFT = Inequality("4 r sum d q^2 <= K^(2/3) delta", "ladder, L11", OURS)
-MASS = Inequality("delta <= C_delta r^4 / n", "ladder, L11", OURS)
-STEP = Inequality("4 s^2 + delta without records <= 4 N r^2", "ladder, L11", OURS)
-CHANCE = Inequality("E chance^2 <= min(2 / (rank (rank + 1)), (1 + eta u)^-6)", "ladder, L13", OURS)
-CHANCES = Inequality("sum E chance^2 / q <= Z_W", "ladder, L13", OURS)
-SQUARE = Inequality("E sum pi A^2 <= V_A", "ladder, L13", OURS)
-MEANS = Inequality("sum of pi / p of the m leaders <= 2 m / ((1 - gamma) tau)", "ladder, L13", OURS)
-RANGE = Inequality("|A| <= max(S' K^(2/3), 1 / p_leader)", "ladder, L13", OURS)
-SMALL = Inequality("E sum pi (A - that of the best arm)^2 <= C_A (1 - w_best)", "ladder, L13", OURS)
-ANY = Inequality(
-    "stability of a ladder's round <= eta r^2 sqrt(K) {A0} + what was not seen", "ladder, L14", OURS
-)
-LATE = Inequality(
-    "on D_t, late: stability of a ladder's round <= eta r^2 Y {A1} + what was not seen", "ladder, L14", OURS
+SHARE = ours("q <= S' p", "ladder, T2 (I4)")
+GATE = ours("eta (b - a) / p <= (1 + eta u) / 2", "ladder, T2 (I5)")
+BELOW = ours("w of rung 1 <= q, with ties that share", "ladder, L12")
+LOWS = ours("sum of losses below all seen <= K / share E[fall of the least]", "ladder, L9")
+HIGHS = ours("sum w (loss - B - r) <= S' E[growth of r]", "ladder, L9")
+STABILITY = ours("stability of a ladder's round <= jumps + drift + what was not seen", "ladder, L10")
+DRIFT = ours("4 r sum d q^2 <= K^(2/3) delta", "ladder, L11")
+MASS = ours("delta <= C_delta r^4 / n", "ladder, L11")
+STEP = ours("4 s^2 + delta without records <= 4 N r^2", "ladder, L11")
+CHANCE = ours("E chance^2 <= min(2 / (rank (rank + 1)), (1 + eta u)^-6)", "ladder, L13")
+CHANCES = ours("sum E chance^2 / q <= Z_W", "ladder, L13")
+SQUARE = ours("E sum pi A^2 <= V_A", "ladder, L13")
+MEANS = ours("sum of pi / p of the m leaders <= 2 m / ((1 - gamma) tau)", "ladder, L13")
+RANGE = ours("|A| <= max(S' K^(2/3), 1 / p_leader)", "ladder, L13")
+SMALL = ours("E sum pi (A - that of the best arm)^2 <= C_A (1 - w_best)", "ladder, L13")
+ANY = ours("stability of a ladder's round <= eta r^2 sqrt(K) {A0} + what was not seen", "ladder, L14")
+LATE = ours(
+    "on D_t, late: stability of a ladder's round <= eta r^2 Y {A1} + what was not seen", "ladder, L14"
 )
 
 _LEAST = 1e-9  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
@@ -43,32 +39,23 @@ _LEAST = 1e-9  # a divergence is a difference of numbers around 1, so smaller on
 
 def ladder_sides(played: LadderRound) -> Iterator[Sides]:
     """All inequalities about one round of a ladder, with the losses given."""
-    yield from _hypotheses(played)
-    yield from _unseen(played)
+    of, moment, arms = played.numbers, played.moment, np.arange(played.moment.arms)
+    law = moment.moments.law
+    yield Sides(SHARE, played.q, of.whole * played.p, arms)
+    yield Sides(BELOW, law, played.q, arms)
+    if played.unit > 0.0:
+        falls = moment.eta * (played.b - played.least) / played.p
+        yield Sides(GATE, falls, 0.5 * (1.0 + moment.shifts), arms)
+    # L9: both expectations are over the explored arm.
+    if played.lows.any():
+        yield Sides(LOWS, float(played.lows.sum()), of.low_cost * float(played.p @ played.lows))
+    growth = float(played.p @ np.maximum(played.surprises - played.unit, 0.0))
+    if played.highs.any():
+        yield Sides(HIGHS, float(law @ played.highs), of.whole * growth)
     yield from _stability(played)
     yield from _drift(played)
     if len(played.weights) > 1:
         yield from _judge(played)
-
-
-def _hypotheses(played: LadderRound) -> Iterator[Sides]:
-    moment, arms = played.moment, np.arange(played.moment.arms)
-    yield Sides(SHARE, played.q, played.numbers.whole * played.p, arms)
-    yield Sides(BELOW, moment.moments.law, played.q, arms)
-    if played.unit > 0.0:
-        falls = moment.eta * (played.b - played.least) / played.p
-        yield Sides(GATE, falls, 0.5 * (1.0 + moment.shifts), arms)
-
-
-def _unseen(played: LadderRound) -> Iterator[Sides]:
-    """L9: both expectations are over the explored arm."""
-    of = played.numbers
-    lows, seen = played.lows, float(played.p @ played.lows)
-    if lows.any():
-        yield Sides(LOWS, float(lows.sum()), of.low_cost * seen)
-    growth = float(played.p @ np.maximum(played.surprises - played.unit, 0.0))
-    if played.highs.any():
-        yield Sides(HIGHS, float(played.moment.moments.law @ played.highs), of.whole * growth)
 
 
 def _stability(played: LadderRound) -> Iterator[Sides]:
@@ -84,7 +71,7 @@ def _stability(played: LadderRound) -> Iterator[Sides]:
     if unit == 0.0 or eta * unit < _LEAST:
         return
     yield Sides(ANY, left, eta * unit**2 * of.any_state() + beyond)
-    if moment.on_event and played.late_for_t2:
+    if moment.on_event and eta * unit * (RECORD * of.whole + 1.0) <= moment.zeta:
         tails = float(((1.0 + moment.shifts[moment.others]) ** -2.0).sum())
         yield Sides(LATE, left, eta * unit**2 * tails * of.on_event(moment.zeta) + beyond)
 
@@ -132,15 +119,15 @@ def _judge(played: LadderRound) -> Iterator[Sides]:
     yield Sides(SMALL, mean_square, of.small_variance * float(weights @ lost))
 
 
-LAW = Inequality("|Ladder's p - p of T2| <= 1e-12", "ladder, T2", OURS)
-BASELINE = Inequality("|Ladder's b - b of T2| <= 1e-12", "ladder, T2", OURS)
-LEVEL = Inequality("B - a <= r", "ladder, T2 (I1)", OURS)
-COUNT = Inequality("n + 4 s^2 + delta <= n of the next round", "ladder, T2 (I2)", OURS)
-RATE = Inequality("eta (B - a) <= h / 2", "ladder, T2 (I3)", OURS)
-RECORDS = Inequality("sum of records <= kappa / (kappa - 1) r", "ladder, L11", OURS)
-TELESCOPED = Inequality("sum (4 s^2 + delta) / sqrt(n) <= 2 sqrt(n) + 4 N r", "ladder, L11", OURS)
-MASSES = Inequality("sum delta <= sqrt(2 C_delta T) + 8 Z_K K^(-2/3)", "ladder, L11", OURS)
-LARGEST = Inequality("n <= 4 (1 + theta) T + sqrt(2 C_delta T) + 4 + 8 Z_K K^(-2/3)", "ladder, T2a", OURS)
+LAW = ours("|Ladder's p - p of T2| <= 1e-12", "ladder, T2")
+BASELINE = ours("|Ladder's b - b of T2| <= 1e-12", "ladder, T2")
+LEVEL = ours("B - a <= r", "ladder, T2 (I1)")
+COUNT = ours("n + 4 s^2 + delta <= n of the next round", "ladder, T2 (I2)")
+RATE = ours("eta (B - a) <= h / 2", "ladder, T2 (I3)")
+RECORDS = ours("sum of records <= kappa / (kappa - 1) r", "ladder, L11")
+TELESCOPED = ours("sum (4 s^2 + delta) / sqrt(n) <= 2 sqrt(n) + 4 N r", "ladder, L11")
+MASSES = ours("sum delta <= sqrt(2 C_delta T) + 8 Z_K K^(-2/3)", "ladder, L11")
+LARGEST = ours("n <= 4 (1 + theta) T + sqrt(2 C_delta T) + 4 + 8 Z_K K^(-2/3)", "ladder, T2a")
 
 _SLACK = 1e-12  # for sums of many rounds
 

@@ -9,19 +9,16 @@ from decoupled.extend import winner_law
 
 from ..bounds.constants import curvature_constant
 from ..bounds.ladder import FALL, RECORD
-from ..inequality import OURS, Inequality, Sides
+from ..inequality import Sides, ours
 from ..moment import Moment, divergence, potential
 from ..rounds import LadderRound
 from .switches import new_wins
 
-RISE = Inequality("arm wins, loses after a rise by x <= new wins in flight + x H", "ladder, L15", OURS)
-FELL = Inequality(
-    "cost of a fall by X <= 8/3 (1 + g)^4 (X^2 / 2 H + X new wins in flight)", "ladder, L15", OURS
-)
-ARRIVAL = Inequality(
+RISE = ours("arm wins, loses after a rise by x <= new wins in flight + x H", "ladder, L15")
+FELL = ours("cost of a fall by X <= 8/3 (1 + g)^4 (X^2 / 2 H + X new wins in flight)", "ladder, L15")
+ARRIVAL = ours(
     "stability of an arrival <= jumps of the decision's state + drift + switches in flight + what was not seen",
     "ladder, L16",
-    OURS,
 )
 
 _RISE = 0.3

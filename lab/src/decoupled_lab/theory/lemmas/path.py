@@ -8,14 +8,14 @@ import numpy as np
 from decoupled.base import Floats
 from decoupled.extend import winner_law
 
-from ..inequality import OURS, Inequality, Sides
+from ..inequality import Inequality, Sides, ours
 from ..moment import divergence, potential
 from ..probabilities import winner_moments
 from ..trajectory import Trajectory
 from . import switches
 
 DECOMPOSITION = Inequality("regret on estimates <= stability + penalty", "lemma 3.4")
-DIVERGENCES = Inequality("regret on estimates <= divergences + penalty", "ladder, L1", OURS)
+DIVERGENCES = ours("regret on estimates <= divergences + penalty", "ladder, L1")
 LAW = Inequality("|policy's p - q / sum q| <= 1e-12", "equation (7)")
 WEIGHT = Inequality("|weight * p - 1| <= 1e-12", "section 2.1, unbiased estimates")
 COUNTS = Inequality(

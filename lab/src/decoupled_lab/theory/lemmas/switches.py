@@ -10,56 +10,48 @@ from decoupled.extend import winner_law
 
 from ..bounds.constants import HALF, Gate, curvature_constant, rank_sum
 from ..bounds.switching import late_rate_constant, late_switch_constant, rate_fall_cost, switch_constant
-from ..inequality import OURS, Inequality, Sides
+from ..inequality import Sides, ours
 from ..moment import Moment
 from ..rounds import CentredRound
 from ..trajectory import Trajectory
 from .centred import Hedge, prior_cost
 
-LAW = Inequality("|served keys / keys - w| <= deviation of probability 1e-9", "sticky, S1", OURS)
-RISE = Inequality("switches if an arm rises by x <= x C1 q^2", "sticky, S2", OURS)
-ESTIMATES = Inequality("switches by the estimates <= eta C1 Z", "sticky, S2", OURS)
-GAIN = Inequality(
+LAW = ours("|served keys / keys - w| <= deviation of probability 1e-9", "sticky, S1")
+RISE = ours("switches if an arm rises by x <= x C1 q^2", "sticky, S2")
+ESTIMATES = ours("switches by the estimates <= eta C1 Z", "sticky, S2")
+GAIN = ours(
     "keys that an arm gains if it alone falls by e eta u <= e (1 - e)^-(alpha + 1) C1 eta u q^2",
     "sticky, S2",
-    OURS,
 )
-EVENT = Inequality("switches by a fall of the rate <= sum of these gains", "sticky, S2", OURS)
-RATE = Inequality("switches by a fall of the rate <= e (1 - e)^-(alpha + 1) C1 ln K", "sticky, S2", OURS)
-LEADING = Inequality(
+EVENT = ours("switches by a fall of the rate <= sum of these gains", "sticky, S2")
+RATE = ours("switches by a fall of the rate <= e (1 - e)^-(alpha + 1) C1 ln K", "sticky, S2")
+LEADING = ours(
     "on D_t, late: switches by the estimates <= eta C1 (1 + (1 + zeta)^(alpha + 1)) sum q^2 without the best",
     "sticky, S3",
-    OURS,
 )
-LATE = Inequality("late: switches by the estimates <= C2 eta (1 - w_best)", "sticky, S3", OURS)
-LATE_RATE = Inequality(
+LATE = ours("late: switches by the estimates <= C2 eta (1 - w_best)", "sticky, S3")
+LATE_RATE = ours(
     "switches by a fall of the rate <= e (1 - e)^-(alpha + 1) C1 max(8, ln K / 0.197) (1 - w_best)",
     "sticky, S3",
-    OURS,
 )
-MOVES = Inequality(
+MOVES = ours(
     "soft gate: switches by the estimates <= eta C1 sum (1 + eta d)^(alpha + 1) q^2 (d + rise + R1 fall)",
     "sticky, S2",
-    OURS,
 )
-GATED = Inequality(
-    "soft gate: switches by the estimates <= eta (1 + eta)^(alpha + 1) C1 max(2, R1) Z", "sticky, S2", OURS
+GATED = ours(
+    "soft gate: switches by the estimates <= eta (1 + eta)^(alpha + 1) C1 max(2, R1) Z", "sticky, S2"
 )
-HIGHER = Inequality(
+HIGHER = ours(
     "higher rung: switches by the estimates <= eta (1 + eta)^(alpha + 1) min(C1 max(2, R1) Z, 2 K + C1 R1 Z)",
     "sticky, S2",
-    OURS,
 )
-STEP = Inequality(
-    "TV of a step of AdaHedge at one rate <= sqrt(L0 gap / (2 Delta))", "sticky, weights", OURS
-)
-WEIGHTS = Inequality(
+STEP = ours("TV of a step of AdaHedge at one rate <= sqrt(L0 gap / (2 Delta))", "sticky, weights")
+WEIGHTS = ours(
     "sum of TV of AdaHedge <= M + sqrt(max(1, L0 / 2) T log2(Delta_T / Delta_1)) + l0 ln(Delta_T / Delta_1)",
     "sticky, weights",
-    OURS,
 )
-RACE = Inequality("rungs changed by an exponential race <= 2 TV / (1 + TV)", "sticky, weights", OURS)
-CUMULATED = Inequality("rungs changed by cumulated weights <= (M - 1) TV", "sticky, weights", OURS)
+RACE = ours("rungs changed by an exponential race <= 2 TV / (1 + TV)", "sticky, weights")
+CUMULATED = ours("rungs changed by cumulated weights <= (M - 1) TV", "sticky, weights")
 
 MOST_ARMS = 16  # the exact probability of a switch takes an integral for each arm
 # The exact probability is a difference of numbers around 1, so smaller ones have too few digits.
@@ -96,9 +88,8 @@ def sides(moment: Moment) -> Iterator[Sides]:
     """S2 and S3 in one state, at a loss of 1 of the explored arm, where most keys switch."""
     alpha, eta, arms = moment.alpha, moment.eta, np.arange(moment.arms)
     squares = moment.levels ** -(alpha + 1.0)
-    yield Sides(
-        RISE, moment.stability, eta / moment.exploration * curvature_constant(alpha) * squares, arms
-    )
+    bound = eta / moment.exploration * curvature_constant(alpha) * squares
+    yield Sides(RISE, moment.stability, bound, arms)
     mean = float(moment.exploration @ moment.stability)
     yield Sides(ESTIMATES, mean, eta * switch_constant(alpha))
     if eta * rank_sum(moment.arms, alpha) <= moment.zeta:
@@ -222,8 +213,7 @@ def weight_sides(run: Hedge) -> Iterator[Sides]:
 
 def total_variation(before: Floats, after: Floats) -> Floats:
     """The total variation distance of two laws, row by row."""
-    moved: Floats = 0.5 * np.abs(after - before).sum(axis=-1)
-    return moved
+    return np.asarray(0.5 * np.abs(after - before).sum(axis=-1))
 
 
 def keyed(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
@@ -243,5 +233,4 @@ def keyed(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
 
 def _draws(arms: int, alpha: float) -> Floats:
     """The perturbations of all keys, one row each."""
-    draws: Floats = (1.0 - np.random.default_rng(0).random((_KEYS, arms))) ** (-1.0 / alpha)
-    return draws
+    return (1.0 - np.random.default_rng(0).random((_KEYS, arms))) ** (-1.0 / alpha)
