@@ -23,7 +23,7 @@ import numpy as np
 
 from decoupled.base.arrays import Floats
 from decoupled.plots import Panel, Series
-from decoupled_lab.report.claims import Claim, judged_below, ratio_of
+from decoupled_lab.report.claims import Claim, judged, ratio_of
 
 CLIENTS = 16
 OURS, UNIFORM, FIXED = "mirror that learns", "uniform mirror, best so far", "fixed mirror, switched once"
@@ -151,7 +151,7 @@ def less(name: str, what: str, of: dict[str, Floats], rival: str) -> Claim:
     """The claim that the mirror that learns has less of something than a rival: a ratio of means over the same runs."""
     statement = f"The {OURS} has less of this than the {rival}: {what}."
     part = ratio_of("all runs", of[OURS], of[rival])
-    return judged_below(name, "ours", statement, f"{what}, over that of the {rival}", [part], 1.0)
+    return judged(name, "ours", statement, f"{what}, over that of the {rival}", [part], high=1.0)
 
 
 def printed(claims: Sequence[Claim]) -> str:

@@ -30,7 +30,7 @@ from models import MODELS, is_wrong, product  # noqa: E402
 
 import decoupled as dc  # noqa: E402
 from decoupled.base.arrays import Floats  # noqa: E402
-from decoupled_lab.report.claims import Claim, judged_below, mean_of, ratio_of  # noqa: E402
+from decoupled_lab.report.claims import Claim, judged, mean_of, ratio_of  # noqa: E402
 from decoupled_serve.litellm import Plugin  # noqa: E402
 
 TOKENS, TURNS, CLIENTS = 4, 4, 4
@@ -157,7 +157,7 @@ def less(name: str, what: str, above: Floats, below: Floats, rival: str) -> Clai
     """The claim that the plug-in has less of something than a rival, over the same questions."""
     part = ratio_of("all runs", above, below)
     statement = f"The plug-in has less of this than {rival}: {what}."
-    return judged_below(name, "ours", statement, f"{what}, over that of {rival}", [part], 1.0)
+    return judged(name, "ours", statement, f"{what}, over that of {rival}", [part], high=1.0)
 
 
 async def one(seed: int, count: int, share: float, ports: dict[str, int]) -> dict[str, Any]:

@@ -1,10 +1,27 @@
-"""Results without a simulation, for tests of claims."""
+"""Results without a simulation, for tests of claims; which claims do not hold; and small runs of experiments."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 
 from decoupled import Policy
+from decoupled_lab.paper.base import PaperExperiment, Scale
+from decoupled_lab.report.claims import HOLDS, Claim
+from decoupled_lab.report.page import Section
+
+
+def not_holding(claims: Iterable[Claim]) -> set[str]:
+    """The names of the claims that do not hold."""
+    return {claim.id for claim in claims if claim.verdict != HOLDS}
+
+
+def measured(experiment: PaperExperiment, scale: Scale, folder: Path) -> Section:
+    """The section of a small run, which has told of as much work as it announced."""
+    done: list[int] = []
+    experiment.measure(scale, folder, done.append)
+    assert sum(done) == experiment.units(scale)
+    return experiment.section(folder)
 
 
 class MadeUp:

@@ -12,13 +12,12 @@ from decoupled.environments import Adversary, Alternating
 from decoupled.policies.warmup import form
 from decoupled_lab.paper import EXPERIMENTS, GROUPS, held_out, ladder, many_arms, recommended, sticky
 from decoupled_lab.paper import growth as watched
-from decoupled_lab.paper import recommended as less_regret
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.held_out import family, score
 from decoupled_lab.paper.setup import CONTENDER_NAMES, CONTENDERS, EXP3_CENTRED, RIVALS
 from decoupled_lab.paper.systems import SYSTEMS, Systems
 from decoupled_lab.report.claims import quantile_gap
-from support.made_up_results import MadeUp
+from support.made_up_results import MadeUp, measured, not_holding
 from support.once import fits_folder
 
 
@@ -36,7 +35,7 @@ def grown(power: float) -> dict[str, dict[str, dict[str, dict[int, np.ndarray]]]
 
 @pytest.mark.parametrize(("power", "verdict"), [(0.5, "holds"), (0.6, "fails")])
 def test_growth_is_judged_by_its_exponents(power: float, verdict: str) -> None:
-    claim = watched.growth_claim(grown(power))
+    claim = watched.adaptive_claims(grown(power))[0]
     assert claim.verdict == verdict
     assert len(claim.parts) == 4
     assert all(abs(part.value - power) < 1e-9 for part in claim.parts)
@@ -49,7 +48,7 @@ def test_rivals_are_judged_at_every_k_and_t() -> None:
     for axes in cells.values():
         for known in axes.values():
             known[watched.OURS] = {at: 0.9 * regret for at, regret in known[watched.OURS].items()}
-    lower, behind = watched.lower_claim(cells), watched.behind_claim(cells)
+    _, lower, behind = watched.adaptive_claims(cells)
     assert lower.verdict == behind.verdict == "holds"
     assert len(lower.parts) == 3 * len(RIVALS)
     assert len(behind.parts) == 2 * (len(watched.ADAPTIVE_ARMS) + 2) * len(RIVALS)
@@ -57,10 +56,10 @@ def test_rivals_are_judged_at_every_k_and_t() -> None:
     theirs, extra = cells["punish last"]["K"]["Exp3"][128].mean(), 0.02 * np.sqrt(128 * 10_000)
     assert part.value == pytest.approx((0.9 * theirs + extra) / (theirs + extra))
     cells["punish last"]["T"]["Exp3"][100_000] *= 0.8
-    assert watched.lower_claim(cells).verdict == "holds only without EXP3, T = 100,000"
-    assert watched.behind_claim(cells).verdict == "holds"
+    _, lower, behind = watched.adaptive_claims(cells)
+    assert (lower.verdict, behind.verdict) == ("holds only without EXP3, T = 100,000", "holds")
     cells["punish last"]["K"]["Exp3"][128] *= 0.1
-    assert watched.behind_claim(cells).verdict == "holds only without EXP3, punish last, K = 128"
+    assert watched.adaptive_claims(cells)[2].verdict == "holds only without EXP3, punish last, K = 128"
 
 
 def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
@@ -77,14 +76,10 @@ def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
     }
 
 
-@pytest.mark.parametrize(
-    ("parameters", "verdicts"), [((3.5, 900.0, 1.5), ["holds"] * 3), ((4.5, 400.0, 0.8), ["fails"] * 3)]
-)
-def test_times_are_judged_by_their_ratios(
-    parameters: tuple[float, float, float], verdicts: list[str]
-) -> None:
-    claims = many_arms.time_claims(list(many_arms.TIMED_ARMS), times(*parameters))
-    assert [claim.verdict for claim in claims] == verdicts
+def test_times_are_judged_by_their_ratios() -> None:
+    for verdict, parameters in (("holds", (3.5, 900.0, 1.5)), ("fails", (4.5, 400.0, 0.8))):
+        claims = many_arms.time_claims(list(many_arms.TIMED_ARMS), times(*parameters))
+        assert [claim.verdict for claim in claims] == [verdict] * 3
     assert many_arms.time_claims([10_000, 100_000], {}) == []  # too few arms to judge by
 
 
@@ -113,12 +108,8 @@ def test_less_regret_is_measured_judged_and_drawn(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", fits_folder(tmp_path_factory))
-    monkeypatch.setattr(less_regret, "source", lambda: {"data": "stand-in"})
-    experiment = less_regret.LessRegret()
-    done: list[int] = []
-    experiment.measure(Scale(runs=6, quick=True), tmp_path, done.append)
-    assert sum(done) == experiment.units(Scale(runs=6, quick=True))
-    section = experiment.section(tmp_path)
+    monkeypatch.setattr(recommended, "source", lambda: {"data": "stand-in"})
+    section = measured(recommended.LessRegret(), Scale(runs=6, quick=True), tmp_path)
     claims = {claim.id: claim for claim in section.claims}
     assert claims["less-regret-lower"].verdict == "not judged: MovieLens was not available"
     # The means are about 150 and 25, with equally large standard deviations: six runs are enough to see it.
@@ -153,22 +144,17 @@ RIVAL_CASES: dict[str, tuple[dict[Policy, float], dict[Policy, float], set[str]]
 def test_rivals_are_judged_where_the_claims_say(case: str) -> None:
     punished, usual, failing = RIVAL_CASES[case]
     same = dict.fromkeys(CONTENDERS, 100.0)
-    cells: Any = {
-        "punish last, K = 128": MadeUp({**same, **punished}),
-        "alternating": MadeUp({**same, **usual}),
-    }
-    claims = recommended.judged_claims(cells, {})
-    verdicts = {each.id: each.verdict for each in claims if "rivals" in each.id or "exp3" in each.id}
-    assert len(verdicts) == 5
-    assert {name for name, verdict in verdicts.items() if verdict != "holds"} == {
-        f"less-regret-{name}" for name in failing
-    }
+    cells: Any = {"punish last, K = 128": MadeUp(same | punished), "alternating": MadeUp(same | usual)}
+    found = recommended.judged_claims(cells, {})
+    claims = [each for each in found if "rivals" in each.id or "exp3" in each.id]
+    assert len(claims) == 5
+    assert not_holding(claims) == {f"less-regret-{name}" for name in failing}
 
 
 def test_all_forms_of_a_policy_are_compiled_before_anything_is_measured() -> None:
     forms = {form(policy, 2) for policy in CONTENDERS}
     assert len(forms) == len(CONTENDERS)  # three of them are FTPL, two are EXP3
-    assert {key[0] for key in less_regret.LessRegret().code(Scale(runs=2, quick=True))} == forms  # type: ignore[index]
+    assert {key[0] for key in recommended.LessRegret().code(Scale(runs=2, quick=True))} == forms  # type: ignore[index]
 
 
 def test_a_group_is_made_of_experiments() -> None:
@@ -201,11 +187,9 @@ def made_up(ours: float, punished: float, others: float = 1.0) -> held_out.Cells
     ],
 )
 def test_ratios_are_judged(factors: tuple[float, float, float], failing: set[str]) -> None:
-    verdicts = {
-        claim.id.removeprefix("held-out-"): claim.verdict for claim in held_out.claims(made_up(*factors))
-    }
-    assert verdicts.keys() == {"mean", "tail", "punished", "worst", "rivals", "centred"}
-    assert {name for name, verdict in verdicts.items() if verdict != "holds"} == failing
+    claims = held_out.claims(made_up(*factors))
+    assert len({claim.id for claim in claims}) == 6
+    assert not_holding(claims) == {f"held-out-{name}" for name in failing}
 
 
 def test_a_small_run_is_recorded_once_and_scored_as_the_family_is(tmp_path: Path) -> None:
@@ -246,11 +230,9 @@ def test_the_family_is_broad_and_none_of_the_papers_instances() -> None:
 @pytest.mark.pages
 def test_it_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sticky, "HORIZON", 2_000)  # a tenth of it in the quick version
-    experiment, scale = sticky.Sticky(), Scale(runs=5, quick=True)
-    done: list[int] = []
-    experiment.measure(scale, tmp_path, done.append)
-    assert sum(done) == experiment.units(scale) == 3 * 2 * 7 * 5 * 200
-    section = experiment.section(tmp_path)
+    scale = Scale(runs=5, quick=True)
+    section = measured(sticky.Sticky(), scale, tmp_path)
+    assert sticky.Sticky().units(scale) == 3 * 2 * 7 * 5 * 200
     claims = {claim.id: claim for claim in section.claims}
     assert claims["sticky-bound"].verdict == "holds"
     assert [len(claim.parts) for claim in claims.values()] == [9, 9, 3]
@@ -309,22 +291,14 @@ def test_the_arm_exploited_last_is_punished() -> None:
 def test_the_slow_rung_is_judged(benign: float, punished: float, verdicts: list[str]) -> None:
     marks = len(ladder.marks())
     made_up = {ladder.BENIGN: benign, ladder.PUNISHING: punished}
-    weights = {
-        world: np.stack(
-            [np.full((5, marks), slow), np.full((5, marks), 1.0 - slow), np.zeros((5, marks))], -1
-        )
-        for world, slow in made_up.items()
-    }
+    weights = {world: np.tile([slow, 1.0 - slow, 0.0], (5, marks, 1)) for world, slow in made_up.items()}
     assert [claim.verdict for claim in ladder.claims(weights)] == verdicts
 
 
 def test_a_small_run_shows_both_worlds(tmp_path: Path) -> None:
-    experiment = ladder.Rungs()
-    done: list[int] = []
-    scale = Scale(runs=20, quick=True)
-    experiment.measure(scale, tmp_path, done.append)
-    assert sum(done) == experiment.units(scale) == 10
-    section = experiment.section(tmp_path)
+    experiment, scale = ladder.Rungs(), Scale(runs=20, quick=True)
+    section = measured(experiment, scale, tmp_path)
+    assert experiment.units(scale) == 10
     assert [claim.verdict for claim in section.claims] == ["holds", "holds"]
     for panel in section.pictures[0].panels:
         assert np.sum([series.y for series in panel.series], axis=0) == pytest.approx(1.0)
@@ -333,11 +307,7 @@ def test_a_small_run_shows_both_worlds(tmp_path: Path) -> None:
 
 @pytest.mark.pages
 def test_systems_are_run_and_judged(tmp_path: Path) -> None:
-    experiment, scale = Systems(), Scale(runs=8, quick=True)
-    done: list[int] = []
-    experiment.measure(scale, tmp_path, done.append)
-    assert sum(done) == experiment.units(scale)
-    section = experiment.section(tmp_path)
+    section = measured(Systems(), Scale(runs=8, quick=True), tmp_path)
     claims = {claim.id: claim for claim in section.claims}
     assert len(claims["systems-geometric"].parts) == 3
     # The expectation is exactly 1; eight runs of 1,000 rounds at K = 8 estimate it within a factor of two.

@@ -9,7 +9,9 @@ import pytest
 from decoupled import Ladder
 from decoupled_lab.paper import judges
 from decoupled_lab.paper.base import Scale
-from support.made_up_results import MadeUp
+from support.made_up_results import MadeUp, measured, not_holding
+
+EVERY = [(title, how) for title in judges.JUDGES for how in (judges.ALONE, judges.WITH)]
 
 
 def test_two_judges_favour_the_worse_arm_and_one_of_them_is_nearly_always_right() -> None:
@@ -37,16 +39,12 @@ def test_to_ask_seldom_does_not_change_when_a_verdict_is_decided(
 
 @pytest.mark.pages
 def test_it_is_measured_and_drawn(tmp_path: Path) -> None:
-    experiment, scale = judges.Judges(), Scale(runs=2, quick=True)
-    done: list[int] = []
-    experiment.measure(scale, tmp_path, done.append)
-    assert sum(done) == experiment.units(scale) == 9 * 2 * judges.HORIZON
-    section = experiment.section(tmp_path)
+    scale = Scale(runs=2, quick=True)
+    section = measured(judges.Judges(), scale, tmp_path)
+    assert judges.Judges().units(scale) == 9 * 2 * judges.HORIZON
     regrets, verdicts = section.tables
     assert len(regrets.rows) == 9
-    assert [row[0] for row in verdicts.rows] == [
-        title + how for title in judges.JUDGES for how in (judges.ALONE, judges.WITH)
-    ]
+    assert [row[0] for row in verdicts.rows] == [f"{title}{how}" for title, how in EVERY]
     assert verdicts.rows[2][1:4] == ("1", "1", "1")  # by the judge that favours the worse arm, for that arm
     assert verdicts.rows[3][3] == "0"
     (picture,) = section.pictures
@@ -69,14 +67,8 @@ def test_it_is_measured_and_drawn(tmp_path: Path) -> None:
 def test_judges_are_judged(regrets: dict[str, float], ends: dict[str, Any], failing: set[str]) -> None:
     verdicts: Any = {title + judges.WITH: [[900, True]] * 300 for title in judges.JUDGES}
     verdicts |= {title + judges.WITH: found for title, found in ends.items()}
-    usual = {
-        title + how: 800.0 if how == judges.ALONE else 40.0
-        for title in judges.JUDGES
-        for how in (judges.ALONE, judges.WITH)
-    }
+    usual = {f"{title}{how}": 800.0 if how == judges.ALONE else 40.0 for title, how in EVERY}
     cells: Any = {name: MadeUp({Ladder(): mean}) for name, mean in (usual | regrets).items()}
-    found = {claim.id: claim.verdict for claim in judges.claims(cells, verdicts)}
-    assert len(found) == 4
-    assert {name for name, verdict in found.items() if verdict != "holds"} == {
-        f"judges-{name}" for name in failing
-    }
+    claims = judges.claims(cells, verdicts)
+    assert len(claims) == 4
+    assert not_holding(claims) == {f"judges-{name}" for name in failing}

@@ -14,15 +14,10 @@ from decoupled_lab.paper import movielens
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.setup import RIVALS
 from support.once import fits_folder
-from support.quick_run import Quick, quick_run
+from support.quick_run import Quick
 
 reproduce = partial(CliRunner().invoke, app)
 COMMAND = ["reproduce", "movielens", "--quick", "--runs", "4", "--out"]
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
-    return quick_run(tmp_path_factory)
 
 
 @pytest.fixture

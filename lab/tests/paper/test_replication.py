@@ -18,11 +18,18 @@ from decoupled_lab import theory
 from decoupled_lab.cli.reproduce import print_replication
 from decoupled_lab.paper import EXPERIMENTS, GROUPS
 from decoupled_lab.paper.base import Scale
-from decoupled_lab.paper.replication import Judged, replication, sorted_claims, template, write_replication
+from decoupled_lab.paper.replication import (
+    Judged,
+    claims_of,
+    replication,
+    sorted_claims,
+    template,
+    write_replication,
+)
 from decoupled_lab.paper.runner import rebuild
-from decoupled_lab.report.claims import Claim, Measure, judged_above, not_judged
+from decoupled_lab.report.claims import Claim, Measure, judged, not_judged
 from decoupled_lab.report.page import ReportTable, Section, counted
-from support.quick_run import Quick, quick_run
+from support.quick_run import Quick
 from support.tex import latex_has
 
 NASTY = r"a_b & 5 % of #1 {x} ~ ^ \ < > | * $"
@@ -30,7 +37,7 @@ NASTY = r"a_b & 5 % of #1 {x} ~ ^ \ < > | * $"
 
 def claim(name: str, low: float, place: str = "Section 4") -> Claim:
     parts = [Measure(each, low + 0.5, low, low + 1.0, 50) for each in ("K = 2", "K = 4")]
-    return judged_above(name, place, f"Statement {name}: {NASTY}.", "ratio", parts, 1.0)
+    return judged(name, place, f"Statement {name}: {NASTY}.", "ratio", parts, 1.0)
 
 
 def section(name: str, *claims: Claim) -> Section:
@@ -84,8 +91,8 @@ def test_every_claim_about_the_paper_is_in_a_table_once(document: str) -> None:
 
 def test_what_an_experiment_of_ours_judges_is_ours() -> None:
     judged = sorted_claims(SECTIONS)
-    assert [each.id for each in judged.all_papers()] == ["one", "two", "three", "four", "six"]
-    assert [each.id for each in judged.all_ours()] == ["five", "tuned-scale", "seven"]
+    assert [each.id for each in claims_of(judged.papers.values())] == ["one", "two", "three", "four", "six"]
+    assert [each.id for each in claims_of(judged.ours.values())] == ["five", "tuned-scale", "seven"]
     assert {each.id for each in judged.beyond} == BEYOND
 
 
@@ -99,8 +106,8 @@ def summed(document: str, row: str) -> dict[str, int]:
 def test_the_counts_agree_with_the_claims(document: str) -> None:
     judged = sorted_claims(SECTIONS)
     for row, claims in (
-        ("claims of the paper", judged.all_papers()),
-        ("statements of ours", judged.all_ours()),
+        ("claims of the paper", claims_of(judged.papers.values())),
+        ("statements of ours", claims_of(judged.ours.values())),
     ):
         found = summed(document, row)
         assert found.pop("in all") == len(claims)
@@ -235,11 +242,6 @@ def test_a_fault_of_pandoc_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(dc.UnsupportedError, match=r"replication\.tex: no such font"):
         write_replication(tmp_path, record(), [])
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
-    return quick_run(tmp_path_factory)
 
 
 def test_a_real_run_becomes_a_document(

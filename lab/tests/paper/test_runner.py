@@ -23,7 +23,7 @@ from decoupled_lab.paper.base import ORDER_FILE, PaperExperiment, Scale
 from decoupled_lab.paper.runner import begin, load, section_of
 from decoupled_lab.report.page import Section
 from support.browser import chromium
-from support.quick_run import RUNS, Quick, quick_run
+from support.quick_run import RUNS, Quick
 
 
 def command(*arguments: str) -> list[str]:
@@ -36,11 +36,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 # The same within this process, which avoids loading the package again.
 run_here = partial(CliRunner().invoke, app)
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
-    return quick_run(tmp_path_factory)
 
 
 def test_every_section_says_how_much_was_run_for_it(quick: Quick) -> None:
@@ -188,12 +183,6 @@ def test_results_of_another_machine_or_version_are_not_mixed_in(tmp_path: Path) 
         begin(tmp_path, Scale(), resume=True)
 
 
-def test_an_unknown_experiment_is_named() -> None:
-    done = run_here(["reproduce", "gird"])
-    assert done.exit_code == 2
-    assert "did you mean 'grid'" in done.stderr
-
-
 RUN = {
     "scale": Scale()._asdict(),
     "machine": {"processors": 2},
@@ -202,18 +191,13 @@ RUN = {
 }
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *("[]", "7", '{"scale": {}}', "\0", "{"),
-        *(
-            json.dumps({**RUN, name: value})
-            for name in ("scale", "machine", "experiments")
-            for value in (None, 7, {"x": 1})
-        ),
-        json.dumps({**RUN, "experiments": {"adversarial": {"seconds": "x"}}}),
-    ],
-)
+WRONG: list[dict[str, Any]] = [
+    RUN | {name: value} for name in ("scale", "machine", "experiments") for value in (None, 7, {"x": 1})
+]
+WRONG += [RUN | {"experiments": {"adversarial": {"seconds": "x"}}}]
+
+
+@pytest.mark.parametrize("wrong", ["[]", "7", '{"scale": {}}', "\0", "{", *map(json.dumps, WRONG)])
 def test_a_report_of_a_run_that_was_changed_names_the_file(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "run.json").write_text(wrong)
     ended = run_here(["report", str(tmp_path)])
@@ -232,15 +216,17 @@ def test_a_report_of_a_plan_that_was_changed_names_its_folder(tmp_path: Path, wr
     ended = run_here(["report", str(tmp_path)])
     assert ended.exit_code == 1
     assert isinstance(ended.exception, SystemExit)
-    said = "cannot be drawn from its files"
-    assert said in ended.output
+    assert "cannot be drawn from its files" in ended.output
     assert "run decoupled reproduce adversarial again" in ended.output
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    done = run_here(["report", str(tmp_path)])
-    assert done.exit_code == 1
-    assert "give a folder that decoupled reproduce wrote" in done.stderr
+def test_a_folder_without_a_run_and_an_unknown_experiment_are_refused(tmp_path: Path) -> None:
+    for arguments, code, said in (
+        (["report", str(tmp_path)], 1, "give a folder that decoupled reproduce wrote"),
+        (["reproduce", "gird"], 2, "did you mean 'grid'"),
+    ):
+        done = run_here(arguments)
+        assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
 
 
 # The page in a browser
@@ -293,26 +279,18 @@ def test_every_figure_is_drawn_within_the_page(shown: Watched) -> None:
     assert width <= shown.page.viewport_size["width"]
 
 
-def visible(shown: Watched, figure: str) -> list[bool]:
-    script = f"document.querySelector('#figure-{figure} .plot').data.map(t => t.visible !== 'legendonly')"
-    found: list[bool] = shown.page.evaluate(script)
-    return found
-
-
 def test_a_click_on_the_legend_hides_a_policy_in_every_panel(shown: Watched) -> None:
-    assert all(visible(shown, "grid"))
+    data = "document.querySelector('#figure-grid .plot').data"
+    visible = f"{data}.map(t => t.visible !== 'legendonly')"
+    assert all(shown.page.evaluate(visible))
     shown.page.locator("#figure-grid .legendtoggle").first.click()
-    shown.page.wait_for_function(
-        "document.querySelector('#figure-grid .plot').data.some(t => t.visible === 'legendonly')"
-    )
+    shown.page.wait_for_function(f"{data}.some(t => t.visible === 'legendonly')")
     # The curve and the band of one of three policies, in sixteen panels.
-    assert visible(shown, "grid").count(False) == 32
-    names = "document.querySelector('#figure-grid .plot').data.filter(t => t.visible === 'legendonly').map(t => t.name)"
-    assert set(shown.page.evaluate(names)) == {"FTPL"}
+    assert shown.page.evaluate(visible).count(False) == 32
+    hidden = f"{data}.filter(t => t.visible === 'legendonly').map(t => t.name)"
+    assert set(shown.page.evaluate(hidden)) == {"FTPL"}
     shown.page.locator("#figure-grid .legendtoggle").first.click()
-    shown.page.wait_for_function(
-        "document.querySelector('#figure-grid .plot').data.every(t => t.visible !== 'legendonly')"
-    )
+    shown.page.wait_for_function(f"{data}.every(t => t.visible !== 'legendonly')")
 
 
 def test_buttons_switch_axes_and_bands(shown: Watched) -> None:
@@ -329,12 +307,7 @@ def test_buttons_switch_axes_and_bands(shown: Watched) -> None:
     assert shown.page.evaluate(f"{plot}.layout.yaxis.type") == "linear"
 
 
-@pytest.mark.parametrize(
-    ("load", "times", "warned"), [(9.0, True, True), (9.0, False, False), (2.0, True, False)]
-)
-def test_times_measured_on_a_busy_machine_have_a_warning(
-    load: float, times: bool, warned: bool, tmp_path: Path
-) -> None:
+def test_times_measured_on_a_busy_machine_have_a_warning(tmp_path: Path) -> None:
     class Made(PaperExperiment):
         def section(self, folder: Path) -> Section:
             return Section("", (), ())
@@ -342,9 +315,11 @@ def test_times_measured_on_a_busy_machine_have_a_warning(
         def extent(self, folder: Path) -> str:
             return "3 repetitions."
 
-    Made.times = times
-    record = {"experiments": {"runtime": {"seconds": 1.0, "load": load}}, "machine": {"processors": 2}}
-    found = section_of("runtime", Made(), tmp_path, record)
-    assert [("load 9.0 on 2 cores" in each) for each in found.warnings] == [True] * warned
-    before = {"experiments": {"runtime": {"seconds": 1.0}}, "machine": {"processors": 2}}
-    assert section_of("runtime", Made(), tmp_path, before).warnings == ()
+    def warnings(times: bool, **load: float) -> tuple[str, ...]:
+        Made.times = times
+        record = {"experiments": {"runtime": {"seconds": 1.0, **load}}, "machine": {"processors": 2}}
+        return section_of("runtime", Made(), tmp_path, record).warnings
+
+    (warned,) = warnings(True, load=9.0)
+    assert "load 9.0 on 2 cores" in warned
+    assert warnings(False, load=9.0) == warnings(True, load=2.0) == warnings(True) == ()

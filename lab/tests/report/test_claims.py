@@ -5,24 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from decoupled_lab.report.claims import (
-    FAILS,
-    HOLDS,
-    LEAST_RUNS,
-    MOST,
-    POWER,
-    UNDECIDED,
-    Claim,
-    Measure,
-    judged_above,
-    judged_below,
-    judged_within,
-    mean_of,
-    not_judged,
-    quotient_of,
-    ratio_of,
-    runs_to_decide,
-)
+from decoupled_lab.report import claims
+from decoupled_lab.report.claims import FAILS, HOLDS, LEAST_RUNS, UNDECIDED, Claim, Measure, judged, mean_of
 from decoupled_lab.report.page import needed_runs
 
 
@@ -34,11 +18,11 @@ ABOVE, ACROSS, UNDER = measure("above", 1.5, 2.0), measure("across", 0.5, 1.5), 
 
 
 def claim_above(*parts: Measure) -> Claim:
-    return judged_above("id", "place", "statement", "statistic", parts, 1.0)
+    return judged("id", "place", "statement", "statistic", parts, 1.0)
 
 
 def claim_below(*parts: Measure) -> Claim:
-    return judged_below("id", "place", "statement", "statistic", parts, 1.0)
+    return judged("id", "place", "statement", "statistic", parts, high=1.0)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +64,8 @@ def test_a_long_list_is_given_by_its_exceptions_or_its_number() -> None:
 
 
 def test_a_claim_is_plain_json_and_has_what_readers_need() -> None:
-    values = json.loads(
-        json.dumps(claim_above(ABOVE, Measure("one run", 3.0, -np.inf, np.inf)).to_dict(), allow_nan=False)
-    )
+    claim = claim_above(ABOVE, Measure("one run", 3.0, -np.inf, np.inf))
+    values = json.loads(json.dumps(claim.to_dict(), allow_nan=False))
     assert {"id", "statement", "measured", "interval", "verdict", "place", "threshold"} <= set(values)
     assert values["measured"] == 3.0
     assert values["interval"] == [None, None]
@@ -91,7 +74,7 @@ def test_a_claim_is_plain_json_and_has_what_readers_need() -> None:
 
 
 def test_not_judged_keeps_what_was_measured() -> None:
-    claim = not_judged(claim_above(ABOVE), "a stand-in")
+    claim = claims.not_judged(claim_above(ABOVE), "a stand-in")
     assert claim.verdict == "not judged: a stand-in"
     assert claim.parts == (ABOVE,)
     assert (claim_above(ABOVE).judged, claim.judged) == (True, False)
@@ -118,7 +101,7 @@ def test_intervals_of_ratios_have_their_coverage() -> None:
     covered = 0
     for _ in range(2_000):
         below = rng.gamma(4.0, 1.0, 200)
-        part = ratio_of("x", 1.5 * below + rng.normal(0.0, 1.0, 200), below)
+        part = claims.ratio_of("x", 1.5 * below + rng.normal(0.0, 1.0, 200), below)
         covered += part.low <= 1.5 <= part.high
     assert abs(covered / 2_000 - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 2_000)
 
@@ -126,37 +109,30 @@ def test_intervals_of_ratios_have_their_coverage() -> None:
 def test_intervals_of_quotients_cover_what_they_say_or_a_little_more() -> None:
     # Over the median of the five values below, as if it were exact, the coverage is 0.62.
     rng = np.random.default_rng(2)
-    parts = [quotient_of("x", [rng.normal(6.0, 0.6, 60)], [rng.normal(2.0, 0.1, 5)]) for _ in range(2_000)]
+    parts = [
+        claims.quotient_of("x", [rng.normal(6.0, 0.6, 60)], [rng.normal(2.0, 0.1, 5)]) for _ in range(2_000)
+    ]
     assert 0.935 < np.mean([part.low <= 3.0 <= part.high for part in parts]) < 0.98
 
 
 def test_so_many_runs_decide_with_the_stated_power() -> None:
     # The value so far is the true one, 0.3 standard deviations above the threshold.
     so_far = Measure("all", 0.3, 0.3 - 1.96 / np.sqrt(20), 0.3 + 1.96 / np.sqrt(20), runs=20)
-    needed = runs_to_decide([so_far], [0.0])
+    needed = claims.runs_to_decide([so_far], [0.0])
     assert needed == 120
     rng = np.random.default_rng(0)
     decided = np.mean([mean_of("all", rng.normal(0.3, 1.0, needed)).low > 0.0 for _ in range(2_000)])
     # Binomial, five standard deviations: a false alarm for 1 seed in two million. Without the room for the value
     # to move, so many runs would be 43, and decide half of the time.
-    assert abs(decided - POWER) < 5 * np.sqrt(POWER * (1 - POWER) / 2_000)
+    assert abs(decided - claims.POWER) < 5 * np.sqrt(claims.POWER * (1 - claims.POWER) / 2_000)
 
 
 def test_the_part_that_needs_most_counts() -> None:
-    parts = [
-        Measure("a", 1.2, 0.9, 1.5, 100),
-        Measure("b", 1.1, 0.9, 1.3, 400),
-        Measure("c", 9.0, 8.0, 10.0, 70),
-    ]
-    above = judged_above("id", "", "", "", parts, 1.0)
-    below = judged_below(
-        "id",
-        "",
-        "",
-        "",
-        [Measure(of, -value, -high, -low, runs) for of, value, low, high, runs in parts],
-        -1.0,
-    )
+    numbers = {"a": (1.2, 0.9, 1.5, 100), "b": (1.1, 0.9, 1.3, 400), "c": (9.0, 8.0, 10.0, 70)}
+    parts = [Measure(of, *each) for of, each in numbers.items()]
+    above = judged("id", "", "", "", parts, 1.0)
+    negated = [Measure(of, -value, -high, -low, runs) for of, value, low, high, runs in parts]
+    below = judged("id", "", "", "", negated, high=-1.0)
     for claim in (above, below):
         assert claim.verdict == UNDECIDED
         assert claim.runs_to_decide == 4_400  # 400 * (0.2 / 0.1 * 1.654)^2, rounded up
@@ -164,42 +140,39 @@ def test_the_part_that_needs_most_counts() -> None:
         assert needed_runs(claim) == "about 4,400 runs would decide it; it has 70"
 
 
-def test_between_two_numbers_the_nearer_edge_counts() -> None:
-    claim = judged_within("id", "", "", "", [Measure("a", 11.0, 9.0, 13.0, 50)], 10.0, 40.0)
+def test_between_two_numbers_the_nearer_edge_counts_and_a_decided_claim_needs_none() -> None:
+    claim = judged("id", "", "", "", [Measure("a", 11.0, 9.0, 13.0, 50)], 10.0, 40.0)
     assert claim.runs_to_decide == 550  # 50 * (2 / 1 * 1.654)^2, rounded up
-
-
-def test_a_decided_claim_needs_none() -> None:
-    claim = judged_above("id", "", "", "", [Measure("a", 2.0, 1.5, 2.5, 50)], 1.0)
-    assert claim.runs_to_decide is None
-    assert needed_runs(claim) == ""
+    claim = judged("id", "", "", "", [Measure("a", 2.0, 1.5, 2.5, 50)], 1.0)
+    assert (claim.runs_to_decide, needed_runs(claim)) == (None, "")
 
 
 @pytest.mark.parametrize(
     ("part", "words"),
     [
         (Measure("on the threshold", 1.0, 0.5, 1.5, 100), "far from decided with 100 runs"),
-        (Measure("too near", 1.0 + 1e-7, 0.5, 1.5, MOST // 1_000), "far from decided with 100,000 runs"),
+        (
+            Measure("too near", 1.0 + 1e-7, 0.5, 1.5, claims.MOST // 1_000),
+            "far from decided with 100,000 runs",
+        ),
         (Measure("one run", 3.0, -np.inf, np.inf, 1), "1 runs are too few for a verdict"),
         (Measure("no runs", 1.1, 0.5, 1.7), "its intervals include the threshold"),
     ],
 )
 def test_what_cannot_be_told_is_not_told(part: Measure, words: str) -> None:
-    claim = judged_above("id", "", "", "", [part], 1.0)
+    claim = judged("id", "", "", "", [part], 1.0)
     assert (claim.verdict, claim.runs_to_decide) == (UNDECIDED, None)
     assert needed_runs(claim) == words
 
 
 def test_an_estimate_far_beyond_the_runs_is_not_given() -> None:
     # 20 (0.5 / 0.01 1.654)^2 = 136,731 runs, rounded up.
-    claim = judged_above("id", "", "", "", [Measure("a", 1.01, 0.51, 1.51, 20)], 1.0)
+    claim = judged("id", "", "", "", [Measure("a", 1.01, 0.51, 1.51, 20)], 1.0)
     assert claim.runs_to_decide == 140_000
     assert needed_runs(claim) == "far from decided with 20 runs"
 
 
 @pytest.mark.parametrize(("runs", "verdict"), [(LEAST_RUNS - 1, UNDECIDED), (LEAST_RUNS, FAILS)])
 def test_too_few_runs_decide_nothing(runs: int, verdict: str) -> None:
-    found = [
-        judged_above("id", "", "", "", [Measure("a", at, at - 1, at + 1, runs)], 5.0) for at in (1.0, 9.0)
-    ]
+    found = [judged("id", "", "", "", [Measure("a", at, at - 1, at + 1, runs)], 5.0) for at in (1.0, 9.0)]
     assert [each.verdict for each in found] == [verdict, HOLDS if verdict == FAILS else UNDECIDED]

@@ -60,10 +60,8 @@ def test_what_is_no_formula_is_drawn_as_it_is() -> None:
 
 def test_worlds_with_other_policies_share_names_by_policy(tmp_path: Path) -> None:
     easy = dc.environments.Bernoulli([0.2, 0.7])
-    results = {
-        policy.label: dc.simulate(policy, easy, horizon=100, runs=5, seed=3)
-        for policy in (dc.FTPL(), dc.Exp3())
-    }
+    policies = dc.FTPL(), dc.Exp3()
+    results = {policy.label: dc.simulate(policy, easy, horizon=100, runs=5, seed=3) for policy in policies}
     page = lab.compare(results, tmp_path / "out", labels={dc.FTPL(): "ours", "Exp3": "theirs"}).read_text()
     assert "<td>FTPL: ours</td>" in page
     assert "<td>Exp3: theirs</td>" in page
@@ -107,9 +105,7 @@ def test_a_report_says_where_policies_met_other_losses(tmp_path: Path) -> None:
         for name, world in {"easy": EASY, "punished": PUNISHER}.items()
     }
     both = lab.compare(found, tmp_path / "both")
-    assert (
-        "same losses in the same run, except in punished: there the environment reacts" in both.read_text()
-    )
+    assert "in the same run, except in punished: there the environment reacts" in both.read_text()
     assert cells_of(both, "punished: EXP3")[-2:] == ["", ""]
     assert "" not in cells_of(both, "easy: EXP3")
 

@@ -15,11 +15,8 @@ from support.tex import compiled, pdflatex_or_skip
 
 @pytest.mark.pages  # drawing the figure takes longest
 def test_a_comparison_writes_its_table(tmp_path: Path) -> None:
-    lab.compare(
-        {"easy_1": dc.simulate([dc.Ladder(), dc.FTPL()], dc.environments.Bernoulli([0.2, 0.7]), 400, 20)},
-        tmp_path,
-        latex=True,
-    )
+    results = dc.simulate([dc.Ladder(), dc.FTPL()], dc.environments.Bernoulli([0.2, 0.7]), 400, 20)
+    lab.compare({"easy_1": results}, tmp_path, latex=True)
     assert (tmp_path / "comparison" / "table.tex").read_text().startswith(r"\begin{table}")
     assert not (tmp_path / "claims.tex").exists()
 
@@ -31,15 +28,8 @@ def pdflatex() -> str:
 
 @pytest.mark.usefixtures("pdflatex")
 def test_long_tables_break_over_pages(tmp_path: Path) -> None:
-    claim = Claim(
-        "a",
-        "Section 4",
-        r"It is of order $\sqrt{KT}$.",
-        "",
-        "above 0",
-        (Measure("K = 8", 1.0, 0.5, 1.5, 9),),
-        "holds",
-    )
+    parts = (Measure("K = 8", 1.0, 0.5, 1.5, 9),)
+    claim = Claim("a", "Section 4", r"It is of order $\sqrt{KT}$.", "", "above 0", parts, "holds")
     text = compiled(tmp_path, claims_table([claim] * 60), "booktabs, longtable")
     if text:
         assert text.count("\f") > 1

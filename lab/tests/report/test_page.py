@@ -14,7 +14,7 @@ import pytest
 import decoupled_lab.paper
 from decoupled.errors import ParameterError
 from decoupled.plots import Panel, Picture, Series, draw
-from decoupled_lab.report.claims import Claim, Measure, judged_above, not_judged
+from decoupled_lab.report.claims import Claim, Measure, judged, not_judged
 from decoupled_lab.report.page import ReportTable, Section, build_page, counted
 from decoupled_lab.report.pictures import numbers_of, save_static
 from decoupled_lab.report.text import readable, typeset
@@ -22,7 +22,7 @@ from decoupled_lab.report.text import readable, typeset
 
 def claim(low: float, high: float, name: str = "a") -> Claim:
     part = Measure("all", (low + high) / 2, low, high, 50)
-    return judged_above(name, "section 1", f"Claim {name} & co.", "ratio", [part], 1.0)
+    return judged(name, "section 1", f"Claim {name} & co.", "ratio", [part], 1.0)
 
 
 HOLDS, FAILS, OPEN = claim(2, 3, "one"), claim(0.2, 0.4, "two"), claim(0.9, 1.5, "three")
@@ -34,22 +34,13 @@ CURVE = Series("FTPL", np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.array([[0.
 def page(*claims: Claim) -> str:
     pictures = tuple(Picture(name, name, "", (Panel("", (CURVE,)),)) for name in ("first", "second"))
     table = ReportTable("Final <regret>", ("policy", "mean"), (("FTPL", "1.0"),))
-    return build_page(
-        "A report",
-        "The lead.",
-        {"seed": "0"},
-        [Section("", claims, pictures, (table,), name="s", title="S")],
-    )
+    section = Section("", claims, pictures, (table,), name="s", title="S")
+    return build_page("A report", "The lead.", {"seed": "0"}, [section])
 
 
 def test_verdicts_are_counted_by_kind() -> None:
-    assert counted([HOLDS, HOLDS, FAILS, OPEN, PARTLY, UNJUDGED]) == {
-        "hold": 2,
-        "hold in part": 1,
-        "fail": 1,
-        "undecided": 1,
-        "not judged": 1,
-    }
+    kinds = {"hold": 2, "hold in part": 1, "fail": 1, "undecided": 1, "not judged": 1}
+    assert counted([HOLDS, HOLDS, FAILS, OPEN, PARTLY, UNJUDGED]) == kinds
     assert counted([HOLDS]) == {"hold": 1}
 
 

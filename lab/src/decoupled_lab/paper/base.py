@@ -3,11 +3,13 @@
 """
 
 import json
+import math
 import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
@@ -21,15 +23,7 @@ from decoupled.environments import Adversary, Alternating
 from decoupled.policies.warmup import form
 from decoupled.simulation import BLOCKS, PLAN_FILE, RESULTS_FILE, Plan, Results, run_block, run_plan
 
-from ..report.claims import (
-    LEAST_RUNS,
-    Claim,
-    Measure,
-    judged_above,
-    judged_below,
-    judged_within,
-    not_judged,
-)
+from ..report.claims import LEAST_RUNS, Claim, Measure, judged, not_judged
 from ..report.page import Section
 
 Advance: TypeAlias = Callable[[int], None]  # takes the number of finished units of work
@@ -131,12 +125,10 @@ class Simulated(PaperExperiment):
 
     def results(self, folder: Path) -> dict[str, Results]:
         """The saved results by name, in the order of the plans."""
-        order = json.loads((folder / ORDER_FILE).read_text("utf-8"))
-        return {name: Results.load(_place(folder, name) / RESULTS_FILE) for name in order}
+        return {name: Results.load(_place(folder, name) / RESULTS_FILE) for name in _order(folder)}
 
     def extent(self, folder: Path) -> str:
-        order = json.loads((folder / ORDER_FILE).read_text("utf-8"))
-        kept = [json.loads((_place(folder, name) / PLAN_FILE).read_text("utf-8"))["plan"] for name in order]
+        kept = [_plan(_place(folder, name))["plan"] for name in _order(folder)]
         return formatted_extent((plan["runs"], plan["horizon"]) for plan in kept)
 
 
@@ -170,10 +162,9 @@ def finish(plan: Plan, place: Path, advance: Advance, keep_runs: bool) -> None:
 
 def note(folder: Path, name: str) -> None:
     """Add a name to the list of saved results."""
-    path = folder / ORDER_FILE
-    known = json.loads(path.read_text("utf-8")) if path.exists() else []
+    known = _order(folder) if (folder / ORDER_FILE).exists() else []
     if name not in known:
-        write_atomically(path, json.dumps([*known, name]))
+        write_atomically(folder / ORDER_FILE, json.dumps([*known, name]))
 
 
 def code_of(plans: Iterable[Plan], device: str) -> dict[object, Callable[[], object]]:
@@ -208,12 +199,18 @@ def _place(folder: Path, name: str) -> Path:
     return folder / re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
 
 
-def _digest(folder: Path) -> str | None:
-    try:
-        digest: str = json.loads((folder / PLAN_FILE).read_text("utf-8"))["digest"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return digest
+def _order(folder: Path) -> Any:
+    """The names of the saved results."""
+    return json.loads((folder / ORDER_FILE).read_text("utf-8"))
+
+
+def _plan(place: Path) -> Any:
+    return json.loads((place / PLAN_FILE).read_text("utf-8"))
+
+
+def _digest(place: Path) -> Any:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return _plan(place)["digest"]
 
 
 class Recorded(PaperExperiment):
@@ -265,11 +262,8 @@ def judge(name: str, parts: Sequence[Measure], ending: str = "", **filled: str) 
     'holds'
     """
     said, words = sheet()[name], _words(name, filled)
-    if "between" in said:
-        return judged_within(name + ending, *words, parts, *said["between"])
-    if "above" in said:
-        return judged_above(name + ending, *words, parts, said["above"])
-    return judged_below(name + ending, *words, parts, said["below"])
+    low, high = said.get("between", (said.get("above", -math.inf), said.get("below", math.inf)))
+    return judged(name + ending, *words, parts, low, high)
 
 
 def unmeasured(name: str, reason: str) -> Claim:

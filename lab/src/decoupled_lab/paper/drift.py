@@ -20,12 +20,7 @@ SEED = 4501  # of the walks; no value of a policy was chosen on any world here
 STEPS = 1_000  # of a walk
 PHASES = 8
 OURS, PAPER, TOP_TWO = Ladder(), FTPL(), TopTwo()
-POLICIES = {
-    PAPER: "FTPL",
-    TOP_TWO: "TopTwo()",
-    WITHOUT_MEMORY: "Ladder(memory=None)",
-    OURS: "Ladder()",
-}
+POLICIES = {PAPER: "FTPL", TOP_TWO: "TopTwo()", WITHOUT_MEMORY: "Ladder(memory=None)", OURS: "Ladder()"}
 PERIODIC, STILL = "periodic", "nothing changes"
 
 
@@ -74,37 +69,24 @@ class Drift(Simulated):
     def plans(self, scale: Scale) -> dict[str, Plan]:
         horizon = HORIZON // 4 if scale.quick else HORIZON
         return {
-            title: make_plan(
-                tuple(policies(title, horizon)),
-                there,
-                horizon,
-                scale.fewer(1 if title == STILL else 5),  # the smallest regrets vary most
-                scale.seed,
-                50,
-            )
+            title: make_plan(tuple(policies(title, horizon)), there, horizon, runs, scale.seed, 50)
             for title, there in worlds(horizon).items()
+            for runs in (scale.fewer(1 if title == STILL else 5),)  # the smallest regrets vary most
         }
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        regrets = {title: moving_regrets(title, results) for title, results in cells.items()}
+        regrets = {}  # of every run, by world and the policy's name
+        for title, results in cells.items():
+            lead, known = lead_of_moving(title, results.horizon)[-1], policies(title, results.horizon)
+            regrets[title] = {name: results.final_regret(policy) + lead for policy, name in known.items()}
         return Section(told("drift"), tuple(claims(regrets)), (picture(cells),), (table(regrets),))
 
 
 def lead_of_moving(title: str, horizon: int) -> Floats:
     """How much less the best arm of each round has cost than the best single arm, up to each round."""
     table, best = world(worlds(horizon)[title], horizon)
-    lead: Floats = (table.rows[:, best] - table.rows.min(axis=1))[table.row_at].cumsum()
-    return lead
-
-
-def moving_regrets(title: str, results: Results) -> dict[str, Floats]:
-    """The regret of every run against the best arm of each round, by the policy's name."""
-    lead = lead_of_moving(title, results.horizon)[-1]
-    return {
-        name: results.final_regret(policy) + lead
-        for policy, name in policies(title, results.horizon).items()
-    }
+    return np.asarray((table.rows[:, best] - table.rows.min(axis=1))[table.row_at].cumsum())
 
 
 def picture(cells: dict[str, Results]) -> Picture:
@@ -138,10 +120,8 @@ def claims(regrets: dict[str, dict[str, Floats]]) -> list[Claim]:
     changing = [title for title in regrets if title != STILL]
 
     def over(rival: str, among: Sequence[str]) -> list[Measure]:
-        return [
-            ratio_of(title, regrets[title]["Ladder()"], regrets[title][rival], len(among))
-            for title in among
-        ]
+        known = [(title, regrets[title]) for title in among]
+        return [ratio_of(title, each["Ladder()"], each[rival], len(among)) for title, each in known]
 
     return [
         judge("drift-memory", over("Ladder(memory=None)", changing)),

@@ -18,22 +18,10 @@ from decoupled.simulation import Plan, Results, make_plan
 from ..report.claims import LEVEL, Claim, Measure, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory import bounds
+from . import setup
 from .base import HORIZON, Scale, Simulated, judge, told
 from .held_out import smoothed
-from .setup import (
-    CONTENDER_NAMES,
-    CONTENDERS,
-    EASY,
-    HARD,
-    POLICIES,
-    PUNISHED_ARMS,
-    RIVALS,
-    STOCHASTIC_EASY,
-    STOCHASTIC_HARD,
-    late_share,
-    mean_series,
-    regret_picture,
-)
+from .setup import CONTENDER_NAMES, POLICIES, RIVALS, mean_series
 
 LONG = 1_000_000
 ARMS = (4, 16, 64, 256)
@@ -59,7 +47,7 @@ class Horizon(Simulated):
         # Ten checkpoints per decade, so that one of them is a tenth of the horizon.
         spacing = {"count": 10 * round(math.log10(long)) + 1, "spacing": "log"}
         few, some = scale.fewer(10), scale.fewer(5)
-        stochastic = {"easy": STOCHASTIC_EASY, "hard": STOCHASTIC_HARD}
+        stochastic = {"easy": setup.STOCHASTIC_EASY, "hard": setup.STOCHASTIC_HARD}
         plans = {
             f"long {name}": make_plan(POLICIES, world, long, few, scale.seed, spacing)
             for name, world in stochastic.items()
@@ -76,27 +64,24 @@ class Horizon(Simulated):
         cells = self.results(folder)
         long = {name.removeprefix("long "): each for name, each in cells.items() if name.startswith("long")}
         by_arms, by_horizon = worst_gaps(cells, "K"), worst_gaps(cells, "T")
-        title = f"Stochastic regret up to T = {next(iter(long.values())).horizon:,}"
+        last = next(iter(long.values())).horizon
+        title = f"Stochastic regret up to T = {last:,}"
         pictures = (
-            regret_picture("horizon-stochastic", title, long, 2, log_x=True),
+            setup.regret_picture("horizon-stochastic", title, long, 2, log_x=True),
             growth_picture(by_arms, by_horizon),
             bounds_picture(long),
         )
-        claims = (constant_claim(long), root_claim(by_arms, by_horizon))
+        parts = [setup.late_share(name, results, "FTPL", 0.1, len(long)) for name, results in long.items()]
+        words = {"last": f"{last:,}", "logarithm": f"{1.0 / math.log10(last):.2f}"}
+        ends = [exponents("K", by_arms["FTPL"])[-1], exponents("T", by_horizon["FTPL"])[-1]]
+        claims = (judge("horizon-constant", parts, **words), judge("horizon-root", ends))
         return Section(told("horizon"), claims, pictures, (exponent_table(by_arms, by_horizon),))
-
-
-def constant_claim(long: dict[str, Results]) -> Claim:
-    """Whether regret has stopped growing in the last decade of rounds."""
-    parts = [late_share(name, results, "FTPL", 0.1, len(long)) for name, results in long.items()]
-    last = next(iter(long.values())).horizon
-    return judge("horizon-constant", parts, last=f"{last:,}", logarithm=f"{1.0 / math.log10(last):.2f}")
 
 
 def bounds_picture(long: dict[str, Results]) -> Picture:
     """The measured regret and its proved bounds."""
     panels = []
-    for (name, results), rewards in zip(long.items(), (EASY, HARD), strict=True):
+    for (name, results), rewards in zip(long.items(), (setup.EASY, setup.HARD), strict=True):
         gaps, arms = np.max(rewards) - np.array(rewards), len(rewards)
         rounds = np.asarray(results.data["round"].values, float)
         lines = {
@@ -132,25 +117,16 @@ def worst_gaps(cells: dict[str, Results], axis: str) -> Regrets:
     return worst
 
 
-def root_claim(by_arms: Regrets, by_horizon: Regrets) -> Claim:
-    """The claim about the exponents of K and T."""
-    parts = [exponents("K", by_arms["FTPL"])[-1], exponents("T", by_horizon["FTPL"])[-1]]
-    return judge("horizon-root", parts)
-
-
 def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
     """The slopes of log regret from one K or T to the next, with intervals from the standard errors."""
-    known = list(regrets.items())
     slopes = []
-    for (first, before), (last, after) in pairwise(known):
+    for (first, before), (last, after) in pairwise(regrets.items()):
         step = math.log(last / first)
         errors = [mean.std(ddof=1) / math.sqrt(len(mean)) / mean.mean() for mean in (before, after)]
         slope = math.log(after.mean() / before.mean()) / step
         half = float(ndtri(1.0 - (1.0 - LEVEL) / 4)) * math.hypot(*errors) / step
-        runs = min(len(before), len(after))
-        slopes.append(
-            Measure(f"{axis} from {first:,} to {last:,}", slope, slope - half, slope + half, runs)
-        )
+        of, runs = f"{axis} from {first:,} to {last:,}", min(len(before), len(after))
+        slopes.append(Measure(of, slope, slope - half, slope + half, runs))
     return slopes
 
 
@@ -162,31 +138,29 @@ def exponent_table(by_arms: Regrets, by_horizon: Regrets) -> ReportTable:
         for policy, known in regrets.items()
         for each in exponents(axis, known)
     ]
-    return ReportTable(
-        "Exponents of the worst regret", ("", "exponent", "95 % interval (of two)"), tuple(rows)
-    )
+    head = ("", "exponent", "95 % interval (of two)")
+    return ReportTable("Exponents of the worst regret", head, tuple(rows))
 
 
 def growth_picture(by_arms: Regrets, by_horizon: Regrets) -> Picture:
     """Regret over sqrt(KT): a flat line matches the order of the theorem."""
     panels = []
-    for title, label, regrets in (
-        (f"by K, T = {HORIZON:,}", "K", by_arms),
-        (f"by T, K = {ARMS_OF_HORIZONS}", "T", by_horizon),
+    for title, label, other, regrets in (
+        (f"by K, T = {HORIZON:,}", "K", HORIZON, by_arms),
+        (f"by T, K = {ARMS_OF_HORIZONS}", "T", ARMS_OF_HORIZONS, by_horizon),
     ):
-        series = []
-        for style, (policy, known) in enumerate(regrets.items()):
-            at = np.array(list(known), float)
-            roots = np.sqrt(at * (HORIZON if label == "K" else ARMS_OF_HORIZONS))
-            series.append(mean_series(NAMES[policy], at, known.values(), style, scale=roots))
-        panels.append(Panel(title, tuple(series), label, "regret / √(KT)", log_x=True))
+        at = np.array(list(regrets["FTPL"]), float)
+        series = tuple(
+            mean_series(NAMES[policy], at, known.values(), style, scale=np.sqrt(at * other))
+            for style, (policy, known) in enumerate(regrets.items())
+        )
+        panels.append(Panel(title, series, label, "regret / √(KT)", log_x=True))
     runs = len(next(iter(by_arms["FTPL"].values())))
     caption = f"Alternating losses at the worst of four gaps around $\\sqrt{{K/T}}$, {runs:,} runs, with bands of the 95 % interval of the mean. Every policy has $c = 2$."
     return Picture("horizon-growth", "Regret over $\\sqrt{KT}$", caption, tuple(panels), columns=2)
 
 
-EVERYONE = tuple(CONTENDERS)
-ADAPTIVE_ARMS = PUNISHED_ARMS
+ADAPTIVE_ARMS = setup.PUNISHED_ARMS
 ADAPTIVE_HORIZONS = (1_000, 10_000, 100_000, 1_000_000)
 GREY_DASHED = 13  # a style
 OURS, PUNISHING = Ladder().label, "punish last"
@@ -204,18 +178,17 @@ class AdaptiveAdversaries(Simulated):
     """Final regret for each K and each T, with separate runs per horizon. Not in the quick version: it compiles fourteen loops."""
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        plans = {}
-        few, some = scale.fewer(20), scale.fewer(5)
         horizons = ADAPTIVE_HORIZONS[:2] if scale.quick else ADAPTIVE_HORIZONS
-        for name, world in WORLDS.items():
-            for arms in ADAPTIVE_ARMS:
-                plan = make_plan(EVERYONE, world(arms), HORIZON, some, scale.seed, 1)
-                plans[f"{name}, K = {arms}"] = plan
-            for horizon in horizons:
-                runs = few if horizon > HORIZON else some
-                plan = make_plan(EVERYONE, world(ARMS_OF_HORIZONS), horizon, runs, scale.seed, 1)
-                plans[f"{name}, T = {horizon}"] = plan
-        return plans
+        sizes = [(f"K = {arms}", arms, HORIZON) for arms in ADAPTIVE_ARMS]
+        sizes += [(f"T = {horizon}", ARMS_OF_HORIZONS, horizon) for horizon in horizons]
+        return {
+            f"{name}, {size}": make_plan(
+                tuple(setup.CONTENDERS), world(arms), horizon, scale.fewer(20 if horizon > HORIZON else 5),
+                scale.seed, 1,
+            )
+            for name, world in WORLDS.items()
+            for size, arms, horizon in sizes
+        }  # fmt: skip
 
     def section(self, folder: Path) -> Section:
         grown: Growth = {
@@ -234,35 +207,24 @@ class AdaptiveAdversaries(Simulated):
             panels,
             columns=2,
         )
-        claims = (growth_claim(grown), lower_claim(grown), behind_claim(grown))
-        tables = (adaptive_table(grown),)
-        return Section(told("watched"), claims, (picture,), tables)
+        return Section(told("watched"), adaptive_claims(grown), (picture,), (adaptive_table(grown),))
 
 
-def growth_claim(grown: Growth) -> Claim:
-    """The claim about the exponents at the end of both ranges."""
-    parts: list[Measure] = []
+def adaptive_claims(grown: Growth) -> tuple[Claim, ...]:
+    """How regret ends up growing; less of it than every rival's in long runs; and no rival far ahead anywhere."""
+    ends = []
     for world, axes in grown.items():
         for axis in "KT":
             last = exponents(axis, axes[axis][OURS])[-1]
-            parts.append(last._replace(of=f"{world}, {last.of}"))
-    return judge("watched-growth", parts)
-
-
-def lower_claim(grown: Growth) -> Claim:
-    """The claim of less regret than every rival where the arm exploited last is punished, in long runs."""
+            ends.append(last._replace(of=f"{world}, {last.of}"))
     known = grown[PUNISHING]["T"]
     ours = known[OURS]
-    places = [(rival.label, horizon) for horizon in ours if horizon >= HORIZON for rival in RIVALS]
-    parts = [
-        mean_of(f"{CONTENDER_NAMES[label]}, T = {at:,}", known[label][at] - ours[at], len(places))
-        for label, at in places
+    long = [(rival.label, horizon) for horizon in ours if horizon >= HORIZON for rival in RIVALS]
+    lower = [
+        mean_of(f"{CONTENDER_NAMES[label]}, T = {at:,}", known[label][at] - ours[at], len(long))
+        for label, at in long
     ]
-    return judge("watched-lower", parts)
-
-
-def behind_claim(grown: Growth) -> Claim:
-    """The claim that no rival is far ahead, at any K and, where there are enough runs, at any T."""
+    # At any K and, where there are enough runs, at any T.
     places = [
         (world, axis, at)
         for world, axes in grown.items()
@@ -270,11 +232,11 @@ def behind_claim(grown: Growth) -> Claim:
         for at in axes[axis][OURS]
         if axis == "K" or at <= HORIZON
     ]
-    parts = []
+    behind = []
     for world, axis, at in places:
         known = grown[world][axis]
         size = (at, HORIZON) if axis == "K" else (ARMS_OF_HORIZONS, at)
-        parts += [
+        behind += [
             ratio_of(
                 f"{CONTENDER_NAMES[rival.label]}, {world}, {axis} = {at:,}",
                 smoothed(known[OURS][at], *size),
@@ -283,7 +245,7 @@ def behind_claim(grown: Growth) -> Claim:
             )
             for rival in RIVALS
         ]
-    return judge("watched-behind", parts)
+    return judge("watched-growth", ends), judge("watched-lower", lower), judge("watched-behind", behind)
 
 
 def adaptive_table(grown: Growth) -> ReportTable:
@@ -292,13 +254,11 @@ def adaptive_table(grown: Growth) -> ReportTable:
     for world, axes in grown.items():
         for axis in "TK":
             for label, known in axes[axis].items():
-                slopes = [f"{each.value:.2f}" for each in exponents(axis, known)]
                 means = [f"{each.mean():,.0f} ({np.quantile(each, 0.99):,.0f})" for each in known.values()]
-                steps = " → ".join(
-                    f"{low:,} to {high:,}: {slope}"
-                    for (low, high), slope in zip(pairwise(known), slopes, strict=True)
-                )
-                rows.append((f"{world}, by {axis}: {CONTENDER_NAMES[label]}", " → ".join(means), steps))
+                slopes = zip(pairwise(known), exponents(axis, known), strict=True)
+                steps = [f"{low:,} to {high:,}: {slope.value:.2f}" for (low, high), slope in slopes]
+                name = f"{world}, by {axis}: {CONTENDER_NAMES[label]}"
+                rows.append((name, " → ".join(means), " → ".join(steps)))
     title = "Regret, and exponents from step to step"
     return ReportTable(title, ("", "mean (99th percentile)", "exponents"), tuple(rows))
 

@@ -7,6 +7,7 @@ noise, drift and adversaries all vary.
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +51,12 @@ def family(count: int, seed: int) -> list[Instance]:
     >>> family(2, seed=0)[1].environment.arms
     12
     """
-    return [_draw(list(KINDS)[i % len(KINDS)], np.random.default_rng([seed, i])) for i in range(count)]
+    drawn = []
+    for i, kind in zip(range(count), cycle(KINDS), strict=False):
+        draw = np.random.default_rng([seed, i])
+        arms, horizon = int(draw.choice(ARMS)), int(draw.choice(HORIZONS, p=(0.15, 0.25, 0.45, 0.15)))
+        drawn.append(Instance(kind, KINDS[kind](draw, arms), horizon))
+    return drawn
 
 
 class Score(NamedTuple):
@@ -91,14 +97,7 @@ def smoothed(regret: Floats, arms: int, horizon: int) -> Floats:
     >>> smoothed(np.array([-3.0, 3.0]), arms=4, horizon=10_000).tolist()
     [4.0, 7.0]
     """
-    counted: Floats = np.maximum(regret, 0.0) + SMOOTHING * math.sqrt(arms * horizon)
-    return counted
-
-
-def _draw(kind: str, draw: np.random.Generator) -> Instance:
-    arms = int(draw.choice(ARMS))
-    horizon = int(draw.choice(HORIZONS, p=(0.15, 0.25, 0.45, 0.15)))
-    return Instance(kind, KINDS[kind](draw, arms), horizon)
+    return np.maximum(regret, 0.0) + SMOOTHING * math.sqrt(arms * horizon)
 
 
 def _log_uniform(draw: np.random.Generator, low: float, high: float) -> float:
@@ -111,8 +110,7 @@ def _gaps(draw: np.random.Generator, arms: int) -> Floats:
     spread = draw.choice([0.0, 0.5, 2.0])
     gaps = least * (1.0 + spread * draw.exponential(size=arms))
     gaps[draw.integers(arms)] = 0.0
-    capped: Floats = np.minimum(gaps, 0.7)
-    return capped
+    return np.asarray(np.minimum(gaps, 0.7))
 
 
 def _noise(draw: np.random.Generator) -> dict[str, Any]:
@@ -135,11 +133,6 @@ def _levels(draw: np.random.Generator, arms: int) -> Environment:
     )
 
 
-def _alternating(draw: np.random.Generator, arms: int) -> Environment:
-    gap, growth = _log_uniform(draw, 0.02, 0.4), draw.uniform(1.2, 3.0)
-    return Alternating(arms, gap, growth)
-
-
 def _users(draw: np.random.Generator, arms: int) -> Environment:
     """Each row is a user with a level and tastes, who comes once in a while or for many rounds in a row."""
     count = int(draw.integers(20, 400))
@@ -156,24 +149,21 @@ def _punish(draw: np.random.Generator, arms: int) -> Environment:
     return PunishLast(arms, window, gap=level * draw.uniform(0.05, 0.5), level=level)
 
 
-def _answering(draw: np.random.Generator, arms: int) -> Environment:
-    return AdaptiveAlternating(arms, gap=_log_uniform(draw, 0.03, 0.4))
-
-
-KINDS = {
+KINDS: dict[str, Callable[[np.random.Generator, int], Environment]] = {
     "stochastic": _stochastic,
     "levels": _levels,
-    "alternating": _alternating,
+    "alternating": lambda draw, arms: Alternating(
+        arms, _log_uniform(draw, 0.02, 0.4), draw.uniform(1.2, 3.0)
+    ),
     "users": _users,
     "punish": _punish,
-    "answering": _answering,
+    "answering": lambda draw, arms: AdaptiveAlternating(arms, gap=_log_uniform(draw, 0.03, 0.4)),
 }
 
 
 COUNT, SEED = 96, 1009  # neither tuned on nor looked at before the values were fixed
 POLICIES: dict[Policy, str] = {**CONTENDERS, TWO_RUNGS: "The ladder with two rungs", TopTwo(): "Top two"}
 PAPER, OURS = FTPL(), Ladder()
-PUNISHING = "punish"
 
 
 class HeldOut(Recorded):
@@ -191,16 +181,11 @@ class HeldOut(Recorded):
         runs = scale.fewer(15)
         return [
             make_plan(
-                tuple(POLICIES),
-                world,
-                horizon,
-                runs * max(1, HORIZON // horizon),
-                scale.seed + place,
-                1,
+                tuple(POLICIES), world, horizon, runs * max(1, HORIZON // horizon), scale.seed + place, 1,
                 scale.device,
             )
             for place, (_, world, horizon) in enumerate(self.instances(scale))
-        ]
+        ]  # fmt: skip
 
     def units(self, scale: Scale) -> int:
         return sum(plan.rounds for plan in self.plans(scale))
@@ -243,9 +228,8 @@ def log_ratios(cells: Cells, policy: Policy, tail: bool = False) -> Floats:
         counted = counted_regret(instance, regret)
         return float(np.quantile(counted, TAIL) if tail else counted.mean())
 
-    return np.array(
-        [math.log(size(at, kept[policy.label]) / size(at, kept[PAPER.label])) for at, kept in cells]
-    )
+    of, over = policy.label, PAPER.label
+    return np.array([math.log(size(at, kept[of]) / size(at, kept[over])) for at, kept in cells])
 
 
 def geometric(of: str, logs: Floats, comparisons: int = 1) -> Measure:
@@ -255,34 +239,30 @@ def geometric(of: str, logs: Floats, comparisons: int = 1) -> Measure:
     return Measure(of, value, low, high)
 
 
-def only(cells: Cells, kind: str) -> Cells:
-    """The instances of a kind."""
-    return [cell for cell in cells if cell[0].kind == kind]
+def punishing(cells: Cells) -> Cells:
+    """The instances with adversaries that punish."""
+    return [cell for cell in cells if cell[0].kind == "punish"]
 
 
 def claims(cells: Cells) -> list[Claim]:
     """The claims about means, tails, adversaries, single instances and other policies."""
-    punishing = only(cells, PUNISHING)
+    among = punishing(cells)
     rivals = [policy for policy in POLICIES if policy not in (PAPER, OURS)]
     ours = log_ratios(cells, OURS)
-    single = [
-        ratio_of(
-            f"{place}: {instance.kind}, K = {instance.environment.arms}, T = {instance.horizon:,}",
-            counted_regret(instance, kept[OURS.label]),
-            counted_regret(instance, kept[PAPER.label]),
-            len(cells),
-        )
-        for place, (instance, kept) in enumerate(cells)
-    ]
+    single = []
+    for place, (instance, kept) in enumerate(cells):
+        name = f"{place}: {instance.kind}, K = {instance.environment.arms}, T = {instance.horizon:,}"
+        above, below = (counted_regret(instance, kept[policy.label]) for policy in (OURS, PAPER))
+        single.append(ratio_of(name, above, below, len(cells)))
     over_rivals = [
         geometric(POLICIES[rival], ours - log_ratios(cells, rival), len(rivals)) for rival in rivals
     ]
-    ours_punished = log_ratios(punishing, OURS)
-    over_centred = ours_punished - log_ratios(punishing, CENTRED_FTPL)
+    ours_punished = log_ratios(among, OURS)
+    over_centred = ours_punished - log_ratios(among, CENTRED_FTPL)
     return [
         judge("held-out-mean", [geometric("all instances", ours)]),
         judge("held-out-tail", [geometric("all instances", log_ratios(cells, OURS, tail=True))]),
-        judge("held-out-punished", [geometric(f"{len(punishing)} punishing adversaries", ours_punished)]),
+        judge("held-out-punished", [geometric(f"{len(among)} punishing adversaries", ours_punished)]),
         judge("held-out-worst", single),
         judge("held-out-rivals", over_rivals),
         judge("held-out-centred", [geometric("punishing adversaries", over_centred)]),
@@ -294,11 +274,8 @@ def table(cells: Cells) -> ReportTable:
     rows = []
     for policy, name in POLICIES.items():
         means = log_ratios(cells, policy)
-        parts = (
-            geometric("", means),
-            geometric("", log_ratios(cells, policy, tail=True)),
-            geometric("", log_ratios(only(cells, PUNISHING), policy)),
-        )
+        punished = log_ratios(punishing(cells), policy)
+        parts = (geometric("", logs) for logs in (means, log_ratios(cells, policy, tail=True), punished))
         shown = (f"{part.value:.3f} ({part.low:.2f} to {part.high:.2f})" for part in parts)
         rows.append((name, *shown, f"{np.exp(means.max()):.2f}"))
     head = ("", "mean regret", "95th percentile", "punishing adversaries", "worst instance")
@@ -309,7 +286,7 @@ def picture(cells: Cells) -> Picture:
     """The ratios of every instance, sorted, for each policy."""
     panels = tuple(
         Panel(title, sorted_ratios(among), "instances, sorted for each policy", "regret over the paper's", log_y=True)
-        for title, among in (("all instances", cells), ("punishing adversaries", only(cells, PUNISHING)))
+        for title, among in (("all instances", cells), ("punishing adversaries", punishing(cells)))
     )  # fmt: skip
     caption = f"Ratio of mean regrets to the paper's FTPL on {len(cells)} instances. A curve below 1 is better than the paper's policy."
     return Picture("held-out", "Regret over the paper's, instance by instance", caption, panels, columns=2)

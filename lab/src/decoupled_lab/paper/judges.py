@@ -85,7 +85,10 @@ class Judges(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells, verdicts = self.results(folder), self.saved(folder)
-        tables = regret_table(cells), verdict_table(verdicts)
+        rows = tuple((name, *map(str, counted(found))) for name, found in verdicts.items())
+        head = ("", "experiments", "decided", "wrong", "median round")
+        decided = ReportTable("Verdicts, tested after every observation", head, rows)
+        tables = regret_table(cells), decided
         return Section(told("judges"), tuple(claims(cells, verdicts)), (picture(cells),), tables)
 
 
@@ -105,13 +108,6 @@ def counted(found: list[Any]) -> tuple[int, int, int, str]:
     made = [each for each in found if each]
     middle = f"{np.median([at for at, _ in made]):,.0f}" if made else ""
     return len(found), len(made), sum(not right for _, right in made), middle
-
-
-def verdict_table(verdicts: dict[str, Any]) -> ReportTable:
-    """What the experiments decide, and when."""
-    rows = tuple((name, *map(str, counted(found))) for name, found in verdicts.items())
-    head = ("", "experiments", "decided", "wrong", "median round")
-    return ReportTable("Verdicts, tested after every observation", head, rows)
 
 
 def claims(cells: dict[str, Results], verdicts: dict[str, Any]) -> list[Claim]:

@@ -1,7 +1,6 @@
 """Beyond the paper: which rungs the ladder uses, and an arm that becomes good late."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,9 +11,9 @@ from decoupled.environments import Alternating, LossTable
 from decoupled.extend import diagnostics
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy
-from decoupled.simulation import Plan, Results, make_plan
+from decoupled.simulation import Plan, make_plan
 
-from ..report.claims import Claim, mean_of
+from ..report.claims import Claim, Measure, mean_of
 from ..report.page import Section
 from .base import Advance, Recorded, Scale, Simulated, judge, told
 from .setup import regret_picture, regret_table
@@ -122,7 +121,7 @@ def claims(weights: dict[str, Floats]) -> list[Claim]:
 
 BLOOMER_ARMS = 3
 HORIZONS = (14_000, 56_000)
-OURS, WITHOUT = Ladder(), replace(Ladder(), uniform_share=0.0)
+OURS, WITHOUT = Ladder(), Ladder(uniform_share=0.0)
 BLOOMER_POLICIES: tuple[Policy, ...] = (FTPL(), OURS, WITHOUT)
 BLOOMER_NAMES = {FTPL().label: "FTPL", OURS.label: "Ladder()", WITHOUT.label: "Ladder(uniform_share=0)"}
 
@@ -154,24 +153,16 @@ class LateBloomer(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         more = "Regret is against the best arm of all rounds."
-        picture = regret_picture(
-            "late-bloomer", "An arm that becomes good late", cells, 2, names=BLOOMER_NAMES, more=more
-        )
-        tables = (regret_table(cells, BLOOMER_NAMES),)
-        return Section(told("late-bloomer"), tuple(bloomer_claims(cells)), (picture,), tables)
+        title = "An arm that becomes good late"
+        picture = regret_picture("late-bloomer", title, cells, 2, names=BLOOMER_NAMES, more=more)
 
+        def scaled(policy: Policy) -> list[Measure]:
+            shares = {
+                name: each.final_regret(policy) / np.sqrt(BLOOMER_ARMS * each.horizon)
+                for name, each in cells.items()
+            }
+            return [mean_of(name, share, len(cells)) for name, share in shares.items()]
 
-def bloomer_claims(cells: dict[str, Results]) -> list[Claim]:
-    """The ladder's regret against sqrt(KT), and what the uniform share is worth."""
-
-    def scaled(results: Results, policy: Policy) -> Floats:
-        share: Floats = results.final_regret(policy) / np.sqrt(
-            BLOOMER_ARMS * results.specification["horizon"]
-        )
-        return share
-
-    ours, without = (
-        [mean_of(name, scaled(results, policy), len(cells)) for name, results in cells.items()]
-        for policy in (OURS, WITHOUT)
-    )
-    return [judge("late-bloomer-mended", ours), judge("late-bloomer-share", without)]
+        # The ladder's regret against sqrt(KT), and what the uniform share is worth.
+        claims = (judge("late-bloomer-mended", scaled(OURS)), judge("late-bloomer-share", scaled(WITHOUT)))
+        return Section(told("late-bloomer"), claims, (picture,), (regret_table(cells, BLOOMER_NAMES),))

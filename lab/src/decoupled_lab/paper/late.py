@@ -14,16 +14,12 @@ from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import Section
 from ..theory import bounds
 from .base import HORIZON, Scale, Simulated, judge, told
-from .setup import BENCHMARKS, WITHOUT_MEMORY, mean_series, regret_picture, regret_table
+from .setup import BENCHMARKS, WITHOUT_MEMORY, mean_series, regret_picture, regret_ratio, regret_table
 
 ARMS, GAP = 8, 0.125
 DELAYS = (0, 10, 40, 200)
 OURS, PAPER = Ladder(), FTPL(c=0.34)  # at this c the bound is smallest with prompt feedback
-NAMES = {
-    PAPER.label: "FTPL(c=0.34)",
-    WITHOUT_MEMORY.label: "Ladder(memory=None)",
-    OURS.label: "Ladder()",
-}
+NAMES = {PAPER.label: "FTPL(c=0.34)", WITHOUT_MEMORY.label: "Ladder(memory=None)", OURS.label: "Ladder()"}
 ALTERNATING = Alternating(ARMS, GAP)
 # From the rounds and the delay, by the policy that the theorem is about.
 BOUNDS: dict[Policy, tuple[str, Callable[[int, int], float]]] = {
@@ -78,17 +74,17 @@ class Late(Simulated):
 
 def delay_picture(cells: dict[str, Results]) -> Picture:
     """Regret by delay, and the bounds."""
-    at, horizon, runs = np.array(DELAYS, float), cells[by_delay(0)].horizon, cells[by_delay(0)].runs
+    at, prompt = np.array(DELAYS, float), cells[by_delay(0)]
     series = [
         mean_series(name, at, [cells[by_delay(delay)].final_regret(label) for delay in DELAYS], style)
         for style, (label, name) in enumerate(NAMES.items())
     ]
     for place, (policy, (theorem, bound)) in enumerate(BOUNDS.items(), len(series)):
-        line = np.array([bound(horizon, delay) for delay in DELAYS])
+        line = np.array([bound(prompt.horizon, delay) for delay in DELAYS])
         series.append(Series(f"{theorem}, for {NAMES[policy.label]}", at, line, None, place))
-    series.append(Series("gap x T", at, np.full(len(at), GAP * horizon), None, len(series)))
+    series.append(Series("gap x T", at, np.full(len(at), GAP * prompt.horizon), None, len(series)))
     panel = Panel("alternating losses", tuple(series), "delay in rounds", "regret", log_y=True)
-    caption = f"Mean regret at T = {horizon:,} over {runs:,} runs, with 95 % intervals."
+    caption = f"Mean regret at T = {prompt.horizon:,} over {prompt.runs:,} runs, with 95 % intervals."
     return Picture("late", "Regret by delay, and its bounds", caption, (panel,))
 
 
@@ -96,26 +92,24 @@ def claims(cells: dict[str, Results]) -> list[Claim]:
     """What late feedback costs, and what the memory changes then."""
 
     def over(rival: Policy, among: Sequence[str]) -> list[Measure]:
-        finals = [
-            (title, cells[title].final_regret(OURS), cells[title].final_regret(rival)) for title in among
-        ]
-        return [ratio_of(title, ours, theirs, len(among)) for title, ours, theirs in finals]
+        return [regret_ratio(title, cells[title], OURS, rival, len(among)) for title in among]
 
     square = [title for title in cells if title.startswith("square")]
     alternating = [title for title in cells if title not in square]
-    prompt = cells[by_delay(0)].final_regret(OURS)
+    delayed = {delay: cells[by_delay(delay)] for delay in DELAYS}
+    prompt = delayed[0].final_regret(OURS)
     added = [
-        mean_of(by_delay(delay), (cells[by_delay(delay)].final_regret(OURS) - prompt) / delay, 2)
+        mean_of(by_delay(delay), (delayed[delay].final_regret(OURS) - prompt) / delay, 2)
         for delay in DELAYS[2:]
     ]
     bounded = [
         mean_of(
             f"{theorem}, {by_delay(delay)}",
-            cells[by_delay(delay)].final_regret(policy) / bound(cells[by_delay(delay)].horizon, delay),
+            results.final_regret(policy) / bound(results.horizon, delay),
             len(BOUNDS) * len(DELAYS),
         )
         for policy, (theorem, bound) in BOUNDS.items()
-        for delay in DELAYS
+        for delay, results in delayed.items()
     ]
     return [
         judge("late-paper", over(PAPER, alternating)),
@@ -149,8 +143,8 @@ class Looks(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        tables = (regret_table(cells, NAMES),)
-        return Section(told("looks"), tuple(looks_claims(cells)), (looks_picture(cells),), tables)
+        pictures, tables = (looks_picture(cells),), (regret_table(cells, NAMES),)
+        return Section(told("looks"), tuple(looks_claims(cells)), pictures, tables)
 
 
 def looks_picture(cells: dict[str, Results]) -> Picture:
@@ -177,7 +171,7 @@ def looks_picture(cells: dict[str, Results]) -> Picture:
 
 def looks_claims(cells: dict[str, Results]) -> list[Claim]:
     """Regret below its bound, and what a smaller share costs."""
-    bounded, dearer = [], []
+    bounded, dearer, count = [], [], len(BENCHMARKS) * 2 * len(SHARES)
     for title, world in BENCHMARKS.items():
         for policy in (PAPER, OURS):
             whole = cells[by_share(title, 1.0)].final_regret(policy)
@@ -185,7 +179,6 @@ def looks_claims(cells: dict[str, Results]) -> list[Claim]:
                 here = cells[by_share(title, share)]
                 name, regret = f"{NAMES[policy.label]}, {by_share(title, share)}", here.final_regret(policy)
                 bound = bounds.theorem_h(here.horizon, world.arms, share, policy)
-                count = len(BENCHMARKS) * 2 * len(SHARES)
                 bounded.append(mean_of(name, regret / bound, count))
                 if share < 1.0:
                     dearer.append(ratio_of(name, share * regret, whole, count))

@@ -20,7 +20,7 @@ from ..report.claims import Claim, mean_of
 from ..report.page import ReportTable, Section
 from .base import TIMES_FILE, Scale, Simulated, judge, told
 from .movielens import source, stand_in_warnings
-from .setup import named_panel, named_series, regret_table
+from .setup import named_panel, regret_table
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()
@@ -95,29 +95,22 @@ class ManyArms(Simulated):
         return Section(told("many-arms"), claims, pictures, tables, stand_in_warnings(saved["data"]))
 
 
-def rounds_of(policy: Policy, arms: int) -> int:
-    """Enough rounds that a timing takes tens of milliseconds."""
-    strata = isinstance(policy, FTPL) and policy.ranking in ("strata", "auto")
-    return 10_000 if strata else max(4, 20_000_000 // arms)
-
-
 def timed(arms: tuple[int, ...], repetitions: int) -> dict[str, list[list[float]]]:
     """Microseconds per round: for each policy, the repetitions at each K; a repetition times everything in turn."""
-    rounds = {(policy.label, number): rounds_of(policy, number) for policy in TIMED for number in arms}
-    steps = {
-        (policy.label, number): running(policy, number, rounds[policy.label, number])
-        for policy in TIMED
-        for number in arms
-    }
-    for step in steps.values():
-        step()  # warm up
-    taken: dict[Any, list[float]] = {key: [] for key in steps}
+    taken: dict[str, list[list[float]]] = {policy.label: [[] for _ in arms] for policy in TIMED}
+    steps = []
+    for policy in TIMED:
+        strata = isinstance(policy, FTPL) and policy.ranking in ("strata", "auto")
+        for at, number in enumerate(arms):
+            rounds = 10_000 if strata else max(4, 20_000_000 // number)  # tens of milliseconds
+            steps.append((running(policy, number, rounds), rounds, taken[policy.label][at]))
+            steps[-1][0]()  # warm up
     for _ in range(repetitions):
-        for key, step in steps.items():
+        for step, rounds, times in steps:
             start = time.perf_counter()
             step()
-            taken[key].append(1e6 * (time.perf_counter() - start) / rounds[key])
-    return {policy.label: [taken[policy.label, number] for number in arms] for policy in TIMED}
+            times.append(1e6 * (time.perf_counter() - start) / rounds)
+    return taken
 
 
 def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
@@ -149,23 +142,23 @@ def guessing(results: Results) -> float:
 
 def learned_claim(results: Results) -> Claim:
     """The claim that the policies learn the catalogue."""
-    rounds = results.horizon
-    parts = [
-        mean_of(NAMES[label], results.final_regret(label) / rounds / guessing(results), 2)
-        for label in IN_STRATA
-    ]
+    worst = results.horizon * guessing(results)
+    parts = [mean_of(NAMES[label], results.final_regret(label) / worst, 2) for label in IN_STRATA]
     return judge("many-arms-learned", parts)
 
 
 def loss_panel(results: Results) -> Panel:
     """The average regret per round, by round."""
-    rounds = np.asarray(results.data["round"].values, float)
+    panel, rounds = (
+        named_panel("catalogue", results, NAMES),
+        np.asarray(results.data["round"].values, float),
+    )
     series = [
         each._replace(y=each.y / each.x, band=None if each.band is None else each.band / each.x)
-        for each in named_series(results, NAMES)
+        for each in panel.series
     ]
     level = Series("guessing", rounds, np.full(len(rounds), guessing(results)), None, 3)
-    return Panel("catalogue", (*series, level), "round", "average regret per round", log_x=True)
+    return panel._replace(series=(*series, level), y_label="average regret per round", log_x=True)
 
 
 def time_picture(arms: list[int], times: dict[str, Any]) -> Picture:
@@ -183,12 +176,10 @@ def time_picture(arms: list[int], times: dict[str, Any]) -> Picture:
 
 def time_table(arms: list[int], times: dict[str, Any]) -> ReportTable:
     """The medians, with the range of the repetitions."""
+    shown = "{:,.2f} ({:,.2f} to {:,.2f})".format
     rows = tuple(
-        (
-            NAMES[label],
-            *(f"{np.median(each):,.2f} ({each.min():,.2f} to {each.max():,.2f})" for each in times[label]),
-        )
-        for label in times
+        (NAMES[label], *(shown(np.median(each), each.min(), each.max()) for each in known))
+        for label, known in times.items()
     )
     head = ("", *(f"K = {number:,}" for number in arms))
     return ReportTable("Microseconds per round: median (range)", head, rows)

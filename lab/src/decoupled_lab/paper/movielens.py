@@ -13,17 +13,9 @@ from ..movielens import find
 from ..movielens.environment import MovieLens
 from ..report.claims import not_judged
 from ..report.page import ReportTable, Section
+from . import setup
 from .base import HORIZON, Scale, Simulated, judge, told
-from .setup import (
-    CONTENDER_NAMES,
-    CONTENDERS,
-    POLICIES,
-    contender_leads,
-    leads,
-    regret_picture,
-    regret_table,
-    tail_leads,
-)
+from .setup import CONTENDER_NAMES, regret_picture, regret_table
 
 ARMS = (32, 64, 128, 256)
 STAND_IN = "stand-in"
@@ -51,7 +43,7 @@ class Movies(Simulated):
     file = "source.json"
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        policies = (*POLICIES, FollowTheLeader())
+        policies = (*setup.POLICIES, FollowTheLeader())
         return {
             f"K = {arms}": make_plan(
                 policies, MovieLens(arms, data=source()["data"]), HORIZON, scale.most(20), scale.seed, 50
@@ -66,7 +58,7 @@ class Movies(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         known = self.saved(folder)
-        lowest = judge("movielens-lowest", leads(cells))
+        lowest = judge("movielens-lowest", setup.leads(cells))
         warnings: tuple[str, ...] = ()
         if known["data"] == STAND_IN:
             lowest = not_judged(lowest, MISSING)
@@ -81,53 +73,42 @@ class Movies(Simulated):
             "one movie can."
         )
         picture = regret_picture("movielens", title, cells, 2, more=more)
-        tables = (rmse_table(known["choice"]), regret_table(cells))
+        choice = known["choice"]
+        factors = f"with {choice['dimension']} factors, penalty {choice['penalty']:g} (the oracle)"
+        rows = (
+            ("user mean + movie mean (the baseline)", f"{choice['rmse_means']:.4f}"),
+            (f"biases by ridge, penalty {choice['bias_penalty']:g}", f"{choice['rmse_biases']:.4f}"),
+            (factors, f"{choice['rmse']:.4f}"),
+        )
+        head = ("model", "root mean square error")
+        tables = (ReportTable("Error on held-out ratings, in stars", head, rows), regret_table(cells))
         return Section(told("movielens"), (lowest,), (picture,), tables, warnings)
 
 
-def rmse_table(choice: dict[str, Any]) -> ReportTable:
-    """How well the oracle predicts held-out ratings."""
-    factors = f"with {choice['dimension']} factors, penalty {choice['penalty']:g} (the oracle)"
-    rows = (
-        ("user mean + movie mean (the baseline)", f"{choice['rmse_means']:.4f}"),
-        (f"biases by ridge, penalty {choice['bias_penalty']:g}", f"{choice['rmse_biases']:.4f}"),
-        (factors, f"{choice['rmse']:.4f}"),
-    )
-    return ReportTable("Error on held-out ratings, in stars", ("model", "root mean square error"), rows)
-
-
-NOISY_POLICIES: tuple[Policy, ...] = (*CONTENDERS, TopTwo())
+NOISY_POLICIES: tuple[Policy, ...] = (*setup.CONTENDERS, TopTwo())
 NOISY_NAMES = {**CONTENDER_NAMES, TopTwo().label: FIGURE_NAMES["TopTwo"]}
-
-
-def noisy_worlds(quick: bool) -> dict[str, MovieLens]:
-    """Bernoulli noise for every number of movies, and random orders for the smallest and the largest."""
-    data = source()["data"]
-    noisy = {f"noise, K = {arms}": MovieLens(arms, noise="bernoulli", data=data) for arms in ARMS}
-    shuffled = {
-        f"random order, K = {arms}": MovieLens(arms, order="iid", data=data) for arms in (ARMS[0], ARMS[-1])
-    }
-    if quick:
-        return {name: world for name, world in {**noisy, **shuffled}.items() if world.arms == ARMS[0]}
-    return {**noisy, **shuffled}
 
 
 class NoisyMovies(Simulated):
     """The movies of `less-regret` without noise give a policy the mean of every loss that it sees."""
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        runs = scale.fewer(4)
+        # Bernoulli noise for every number of movies, and random orders for the smallest and the largest.
+        data, ends = source()["data"], (ARMS[0], ARMS[-1])
+        worlds = {f"noise, K = {arms}": MovieLens(arms, noise="bernoulli", data=data) for arms in ARMS}
+        worlds |= {f"random order, K = {arms}": MovieLens(arms, order="iid", data=data) for arms in ends}
         return {
-            name: make_plan(NOISY_POLICIES, world, HORIZON, runs, scale.seed, 50)
-            for name, world in noisy_worlds(scale.quick).items()
+            name: make_plan(NOISY_POLICIES, world, HORIZON, scale.fewer(4), scale.seed, 50)
+            for name, world in worlds.items()
+            if world.arms == ARMS[0] or not scale.quick
         }
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         data = next(iter(cells.values())).specification["environment"]["data"]
         judged = [
-            judge("noisy-movies-lower", contender_leads(cells)),
-            judge("noisy-movies-tail", tail_leads(cells)),
+            judge("noisy-movies-lower", setup.contender_leads(cells)),
+            judge("noisy-movies-tail", setup.tail_leads(cells)),
         ]
         if data == STAND_IN:
             judged = [not_judged(claim, MISSING) for claim in judged]

@@ -9,20 +9,9 @@ from decoupled.policies import FTPL, FollowTheLeader
 from decoupled.simulation import Plan, make_plan
 
 from ..report.page import Section
+from . import setup
 from .base import HORIZON, Scale, Simulated, judge, told
-from .setup import (
-    ADVERSARIAL,
-    ADVERSARIES,
-    BENCHMARKS,
-    POLICIES,
-    STOCHASTIC_EASY,
-    STOCHASTIC_HARD,
-    late_share,
-    leads,
-    regret_picture,
-    regret_ratio,
-    regret_table,
-)
+from .setup import ADVERSARIES, BENCHMARKS, POLICIES, leads, regret_picture, regret_table
 
 
 class Adversarial(Simulated):
@@ -31,7 +20,7 @@ class Adversarial(Simulated):
     keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        return {"alternating": make_plan(POLICIES, ADVERSARIAL, HORIZON, scale.runs, scale.seed)}
+        return {"alternating": make_plan(POLICIES, setup.ADVERSARIAL, HORIZON, scale.runs, scale.seed)}
 
     def section(self, folder: Path) -> Section:
         cells = {"": self.results(folder)["alternating"]}
@@ -59,7 +48,8 @@ class Stochastic(Simulated):
         text = f"Rewards are Bernoulli with means [{rewards}]. A loss is one minus the reward."
         results = cells[""]
         late = [
-            late_share(NAMES[label], results, label, 0.75, len(results.labels)) for label in results.labels
+            setup.late_share(NAMES[label], results, label, 0.75, len(results.labels))
+            for label in results.labels
         ]
         claims = (lowest, judge(self.convergence, late))
         return Section(text, claims, (picture,), (regret_table(cells),))
@@ -68,7 +58,7 @@ class Stochastic(Simulated):
 class StochasticEasy(Stochastic):
     """The easy instance, mu1."""
 
-    environment = STOCHASTIC_EASY
+    environment = setup.STOCHASTIC_EASY
     difficulty = "easy"
     convergence = "stochastic-flattens"
 
@@ -76,7 +66,7 @@ class StochasticEasy(Stochastic):
 class StochasticHard(Stochastic):
     """The hard instance, mu2."""
 
-    environment = STOCHASTIC_HARD
+    environment = setup.STOCHASTIC_HARD
     difficulty = "hard"
     convergence = "stochastic-hard-slower"
 
@@ -101,7 +91,9 @@ class SixteenInstances(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         hardest = cells[f"K = {ARMS[-1]}, gap {GAPS[0]:g}"]
-        rivals = [regret_ratio(NAMES[rival], hardest, rival, "FTPL", 2) for rival in ("TsallisINF", "Exp3")]
+        rivals = [
+            setup.regret_ratio(NAMES[rival], hardest, rival, "FTPL", 2) for rival in ("TsallisINF", "Exp3")
+        ]
         claims = (judge("grid-lowest", leads(cells)), judge("grid-hardest", rivals))
         more = "With 64 arms and the smallest gap, 10,000 rounds are too few to find the best arm, and all policies are near gap × T."  # noqa: RUF001
         picture = regret_picture("grid", "Regret in sixteen alternating instances", cells, 4, more=more)
@@ -125,7 +117,7 @@ class Baseline(Simulated):
         cells = self.results(folder)
         papers = {name: cells[name] for name in BENCHMARKS}
         worse = [
-            regret_ratio(name, cells[name], "FollowTheLeader", "FTPL", len(ADVERSARIES))
+            setup.regret_ratio(name, cells[name], "FollowTheLeader", "FTPL", len(ADVERSARIES))
             for name in ADVERSARIES
         ]
         claims = (

@@ -13,29 +13,18 @@ from decoupled.simulation import Plan, Results, make_plan
 from ..movielens.environment import MovieLens
 from ..report.claims import Claim, Measure, mean_of, not_judged, quantile_gap, ratio_of
 from ..report.page import ReportTable, Section
+from . import setup
 from .base import HORIZON, Scale, Simulated, judge, told
 from .movielens import ARMS as MOVIES
 from .movielens import MISSING, STAND_IN, source, stand_in_warnings
 from .published import ARMS, GAPS
-from .setup import (
-    ADVERSARIES,
-    BENCHMARKS,
-    CENTRED_FTPL,
-    CONTENDER_NAMES,
-    CONTENDERS,
-    EXP3_CENTRED,
-    PUNISHED_ARMS,
-    contender_leads,
-    regret_picture,
-    regret_ratio,
-    tail_leads,
-)
+from .setup import BENCHMARKS, CONTENDER_NAMES, contender_leads, regret_ratio
 
-PAPER, CENTRED, OURS, SIMPLEST = FTPL(), CENTRED_FTPL, Ladder(), FollowTheLeader()
+PAPER, CENTRED, OURS, SIMPLEST = FTPL(), setup.CENTRED_FTPL, Ladder(), FollowTheLeader()
 # "punish last" itself has 8 arms.
-PUNISHED = {f"punish last, K = {arms}": PunishLast(arms) for arms in PUNISHED_ARMS if arms != 8}
-MANY_PUNISHED = f"punish last, K = {PUNISHED_ARMS[-1]}"
-MANY_ARMS_PUNISHED = tuple(f"punish last, K = {arms}" for arms in PUNISHED_ARMS if arms >= 32)
+PUNISHED = {f"punish last, K = {arms}": PunishLast(arms) for arms in setup.PUNISHED_ARMS if arms != 8}
+MANY_PUNISHED = f"punish last, K = {setup.PUNISHED_ARMS[-1]}"
+MANY_ARMS_PUNISHED = tuple(f"punish last, K = {arms}" for arms in setup.PUNISHED_ARMS if arms >= 32)
 CLOSE_TO_EXP3 = (*BENCHMARKS, "adaptive alternating")
 
 CELLS = {f"K = {arms}, gap {gap:g}": (arms, gap) for arms in ARMS for gap in GAPS}
@@ -48,29 +37,16 @@ def finals(results: Results) -> tuple[Floats, Floats]:
     return results.final_regret(PAPER), results.final_regret(OURS)
 
 
-def converged(grid: dict[str, Results]) -> dict[str, Results]:
-    """The cells in which the paper's policy has found the best arm: its regret is below half of gap * T."""
-    return {
-        name: results
-        for name, results in grid.items()
-        if finals(results)[0].mean() < 0.5 * CELLS[name][1] * HORIZON
-    }
-
-
-def over_paper(cells: dict[str, Results]) -> list[Measure]:
-    """The share of the paper's regret that remains."""
-    return [ratio_of(name, *finals(results)[::-1], len(cells)) for name, results in cells.items()]
-
-
 def over(rivals: Sequence[Policy], cells: dict[str, Results]) -> list[Measure]:
     """Our regret over that of each rival."""
+    count = len(cells) * len(rivals)
     return [
         regret_ratio(
-            name if len(rivals) == 1 else f"{CONTENDERS[rival]}, {name}",
+            name if len(rivals) == 1 else f"{setup.CONTENDERS[rival]}, {name}",
             results,
             OURS,
             rival,
-            len(cells) * len(rivals),
+            count,
         )
         for name, results in cells.items()
         for rival in rivals
@@ -107,26 +83,32 @@ def judged_claims(cells: dict[str, Results], grid: dict[str, Results]) -> list[C
     def without(names: Collection[str]) -> dict[str, Results]:
         return {name: results for name, results in cells.items() if name not in names}
 
+    # The cells in which the paper's policy has found the best arm: its regret is below half of gap * T.
+    converged = {
+        name: results
+        for name, results in grid.items()
+        if results.final_regret(PAPER).mean() < 0.5 * CELLS[name][1] * HORIZON
+    }
     papers = (TsallisINF(), Exp3())
     as_centred = ("stochastic hard", "adaptive alternating")
     measured = {
-        "alternating": over_paper(only(["alternating"])),
-        "easy": over_paper(only(["stochastic easy"])),
-        "grid": over_paper(converged(grid)),
-        "grid-lower": over_paper(grid),
-        "punished": over_paper(only(["punish last", *PUNISHED][:-1])),
-        "punished-many": over_paper(only([MANY_PUNISHED])),
+        "alternating": over([PAPER], only(["alternating"])),
+        "easy": over([PAPER], only(["stochastic easy"])),
+        "grid": over([PAPER], converged),
+        "grid-lower": over([PAPER], grid),
+        "punished": over([PAPER], only(["punish last", *PUNISHED][:-1])),
+        "punished-many": over([PAPER], only([MANY_PUNISHED])),
         "lower": behind(without(("alternating", "stochastic easy", *PUNISHED)), PAPER),
         "centred": behind(without(as_centred), CENTRED),
         "as-centred": behind(only(as_centred), CENTRED, 1.15),
         "tail": judged_tails(cells | grid),
         "simplest": over([SIMPLEST], only(["alternating", "stochastic easy"])),
         "simplest-hard": over([SIMPLEST], only(["stochastic hard"])),
-        "simplest-watched": over([SIMPLEST], only([*ADVERSARIES, *PUNISHED])),
+        "simplest-watched": over([SIMPLEST], only([*setup.ADVERSARIES, *PUNISHED])),
         "rivals": contender_leads(without(MANY_ARMS_PUNISHED), papers),
-        "tail-rivals": tail_leads(without(MANY_ARMS_PUNISHED), papers),
-        "exp3-centred": contender_leads(without(CLOSE_TO_EXP3), (EXP3_CENTRED,)),
-        "exp3-close": over([EXP3_CENTRED], only(CLOSE_TO_EXP3)),
+        "tail-rivals": setup.tail_leads(without(MANY_ARMS_PUNISHED), papers),
+        "exp3-centred": contender_leads(without(CLOSE_TO_EXP3), (setup.EXP3_CENTRED,)),
+        "exp3-close": over([setup.EXP3_CENTRED], only(CLOSE_TO_EXP3)),
         "rivals-many": over(papers, only(MANY_ARMS_PUNISHED)),
     }
     return [judge(f"less-regret-{name}", parts) for name, parts in measured.items() if parts]
@@ -136,10 +118,10 @@ class LessRegret(Simulated):
     """One setting for every number of arms, horizon and regime, tuned on separate instances."""
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        everyone = tuple(CONTENDERS)
+        everyone = tuple(setup.CONTENDERS)
         # The quick version compiles and runs in seconds: no adversaries, and fewer sizes.
         many = scale.runs if scale.quick else 3 * scale.runs
-        adversaries = {} if scale.quick else {**ADVERSARIES, **PUNISHED}
+        adversaries = {} if scale.quick else {**setup.ADVERSARIES, **PUNISHED}
         movies: dict[str, Environment] = {
             f"movies, K = {arms}": MovieLens(arms, data=source()["data"]) for arms in MOVIES
         }
@@ -170,10 +152,9 @@ class LessRegret(Simulated):
             ]
         title = "The ladder, centred FTPL, the paper's policies and the simplest method"
         more = "The recommended setting is the same in every panel."
-        picture = regret_picture("less-regret", title, cells, 3, names=CONTENDER_NAMES, more=more)
-        tables = (table(cells), table(grid))
-        warnings = stand_in_warnings(data)
-        return Section(told("less-regret"), tuple(claims), (picture,), tables, warnings)
+        picture = setup.regret_picture("less-regret", title, cells, 3, names=CONTENDER_NAMES, more=more)
+        shown = (picture,), (table(cells), table(grid)), stand_in_warnings(data)
+        return Section(told("less-regret"), tuple(claims), *shown)
 
 
 def table(cells: dict[str, Results]) -> ReportTable:

@@ -7,7 +7,7 @@ experiment. Every number comes from the results. Where pandoc is installed, it m
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from importlib.resources import files
 from itertools import count
@@ -44,6 +44,7 @@ _LATEX = {
 \setlength{\emergencystretch}{3em}
 \AtBeginDocument{\DefineVerbatimEnvironment{Highlighting}{Verbatim}{commandchars=\\\{\},fontsize=\footnotesize,breaklines}}""",
 }  # fmt: skip
+_CAPTION = re.compile(r"^\*\*(Table|Figure)\.\*\*", re.MULTILINE)
 _TABLE = re.compile(r"^\*\*(Table \d+\.)\*\*", re.MULTILINE)
 _FIGURE = re.compile(r"^!\[.*\]\((.*)\.png\)\n\n(\*\*Figure .*)$", re.MULTILINE)
 _QUOTE = re.compile(r"(?<!\w)'(.+?)'(?!\w)")  # not an apostrophe
@@ -109,11 +110,8 @@ def replication(record: dict[str, Any], sections: Sequence[Section]) -> str:
     judged = sorted_claims(sections)
     shown = [section for section in sections if section.name not in GROUPS["beyond"]]
     every = [each for kept in (judged.papers, judged.ours) for some in kept.values() for each in some]
-    undecided = [
-        f"{each.number}: {verdict(each.claim)}."
-        for each in every
-        if not each.claim.judged or each.claim.verdict == UNDECIDED
-    ]
+    unknown = [each for each in every if not each.claim.judged or each.claim.verdict == UNDECIDED]
+    undecided = [f"{each.number}: {verdict(each.claim)}." for each in unknown]
     if missing := not_run(shown):
         undecided.append(f"Not run in these results: {', '.join(missing)}.")
     known = {"judged and written by": f"decoupled {__version__}", **facts(record)}
@@ -136,9 +134,7 @@ def replication(record: dict[str, Any], sections: Sequence[Section]) -> str:
         abstract=abstract(record, judged, shown),
         notices=notices(record, shown),
         shown=shown,
-        sizes=[
-            (each.title, EXPERIMENTS[each.name].origin, each.extent.removesuffix(".")) for each in shown
-        ],
+        sizes=[(each.title, EXPERIMENTS[each.name].origin, each.extent.rstrip(".")) for each in shown],
         judged=judged,
         readings={name: made.from_string(reading).render() for name, reading in readings.items()},
         summary=summary(judged, shown),
@@ -148,15 +144,9 @@ def replication(record: dict[str, Any], sections: Sequence[Section]) -> str:
         command=_command(record),
         facts=[(name, "not recorded" if value == "None" else value) for name, value in known.items()],
     )
-    for kind in ("Table", "Figure"):
-        text = _numbered(text, kind)
+    numbers = {"Table": count(1), "Figure": count(1)}  # each caption gets the next
+    text = _CAPTION.sub(lambda found: f"**{found[1]} {next(numbers[found[1]])}.**", text)
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
-
-
-def _numbered(document: str, kind: str) -> str:
-    """The document with a number in each caption of this kind, in order."""
-    numbers, caption = count(1), re.compile(rf"^\*\*{kind}\.\*\*", re.MULTILINE)
-    return caption.sub(lambda _: f"**{kind} {next(numbers)}.**", document)
 
 
 class Numbered(NamedTuple):
@@ -173,13 +163,10 @@ class Judged(NamedTuple):
     ours: dict[str, list[Numbered]]
     beyond: list[Claim]
 
-    def all_papers(self) -> list[Claim]:
-        """The claims of the paper."""
-        return [each.claim for some in self.papers.values() for each in some]
 
-    def all_ours(self) -> list[Claim]:
-        """The statements of ours."""
-        return [each.claim for some in self.ours.values() for each in some]
+def claims_of(kept: Iterable[Sequence[Numbered]]) -> list[Claim]:
+    """The claims of all experiments."""
+    return [each.claim for some in kept for each in some]
 
 
 def sorted_claims(sections: Sequence[Section]) -> Judged:
@@ -204,12 +191,6 @@ def sorted_claims(sections: Sequence[Section]) -> Judged:
     return Judged(papers, ours, beyond)
 
 
-def stated(claim: Claim) -> str:
-    """The statement, and its place in the paper."""
-    place = _QUOTE.sub(r"“\1”", claim.place)
-    return claim.statement if place == "ours" else f"{claim.statement} ({place})"
-
-
 def verdict(claim: Claim) -> str:
     """The verdict, and for an undecided claim about how many runs would decide it."""
     more = needed_runs(claim)
@@ -226,9 +207,10 @@ def measured(claim: Claim) -> str:
 
 
 def row(each: Numbered) -> tuple[str, ...]:
-    """A claim in a table."""
-    claim = each.claim
-    return each.number, stated(claim), measured(claim), verdict(claim)
+    """A claim in a table, with its place in the paper."""
+    claim, place = each.claim, _QUOTE.sub(r"“\1”", each.claim.place)
+    stated = claim.statement if place == "ours" else f"{claim.statement} ({place})"
+    return each.number, stated, measured(claim), verdict(claim)
 
 
 def spelled(each: Numbered) -> list[tuple[str, str, str]]:
@@ -273,7 +255,7 @@ def tally(claims: Sequence[Claim]) -> str:
 
 def abstract(record: dict[str, Any], judged: Judged, sections: Sequence[Section]) -> str:
     """The findings, with the numbers of this run."""
-    papers, ours = judged.all_papers(), judged.all_ours()
+    papers, ours = claims_of(judged.papers.values()), claims_of(judged.ours.values())
     words = [
         "We repeated the experiments of Kim, Lee and Oh (2026) with a program written from the text of their paper."
     ]
@@ -282,18 +264,18 @@ def abstract(record: dict[str, Any], judged: Judged, sections: Sequence[Section]
         words += [f"{said}: {tally(papers)}.", f"{by_subject(judged)}."]
     first = next((section for section in sections if section.name == "adversarial"), None)
     if first:
-        regrets = [f"{policy} {mean} ({interval})" for policy, mean, interval, *_ in first.tables[0].rows]
+        regrets = ", ".join(
+            f"{policy} {mean} ({interval})" for policy, mean, interval, *_ in first.tables[0].rows
+        )
         words.append(
-            f"With alternating losses, K = 8 and gap 0.125, mean regrets with 95 % intervals are {', '.join(regrets)}."
+            f"With alternating losses, K = 8 and gap 0.125, mean regrets with 95 % intervals are {regrets}."
         )
     if ours:
         words.append(f"Of {number_of(ours, 'further statement')} of ours, {tally(ours)}.")
     scale = next((claim for claim in ours if claim.id == "tuned-scale"), None)
     if scale:
-        worst = scale.parts[0]
-        words.append(
-            f"One bears on how FTPL's lead is read: “{scale.statement}” Verdict: {scale.verdict}; {scale.statistic}, {worst.of}: {formatted(worst)}."
-        )
+        found = f"{scale.verdict}; {scale.statistic}, {scale.parts[0].of}: {formatted(scale.parts[0])}"
+        words.append(f"One bears on how FTPL's lead is read: “{scale.statement}” Verdict: {found}.")
     slips = template()[0].count("**Printed:**")
     words.append(f"We also list {slips} slips in the text. None of them changes the order of a theorem.")
     if Scale(**record["scale"]).quick:
@@ -305,7 +287,7 @@ def by_subject(judged: Judged) -> str:
     """The verdicts on regret and those on time, which depend on the machine."""
     kinds: dict[str, list[Claim]] = {"regret": [], "time": []}
     for name, claims in judged.papers.items():
-        kinds["time" if load(name).times else "regret"] += [each.claim for each in claims]
+        kinds["time" if load(name).times else "regret"] += claims_of([claims])
     said = [f"{len(claims)} about {kind}, {tally(claims)}" for kind, claims in kinds.items() if claims]
     return f"Of {'; of '.join(said)}"
 
@@ -345,8 +327,8 @@ def summary(judged: Judged, sections: Sequence[Section]) -> list[tuple[str, ...]
     for kept, name in ((judged.papers, "claims of the paper"), (judged.ours, "statements of ours")):
         for each, some in kept.items():
             span = " to ".join(dict.fromkeys((some[0].number, some[-1].number)))
-            lines.append(line(f"{titles[each]} ({span})", [one.claim for one in some]))
-        lines.append(line(f"**All {name}**", [one.claim for some in kept.values() for one in some]))
+            lines.append(line(f"{titles[each]} ({span})", claims_of([some])))
+        lines.append(line(f"**All {name}**", claims_of(kept.values())))
     return lines
 
 

@@ -45,10 +45,9 @@ def reproduce(
     names: Sequence[str], scale: Scale, out: Path, *, resume: bool, quiet: bool, latex: bool = False
 ) -> list[Section]:
     """Run the experiments named, or all, and write the report; with `resume`, keep what is finished."""
-    for name in names:
-        if name not in EXPERIMENTS and name not in GROUPS:
-            known = (*EXPERIMENTS, *GROUPS)
-            raise ParameterError.of("experiment", name, "is not known", near_name(name, known))
+    known = (*EXPERIMENTS, *GROUPS)
+    if (unknown := next((name for name in names if name not in known), None)) is not None:
+        raise ParameterError.of("experiment", unknown, "is not known", near_name(unknown, known))
     default = [name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick]
     wanted = [each for name in names for each in GROUPS.get(name, (name,))] or default
     if one_of("device", scale.device, DEVICES) != "cpu":
@@ -56,14 +55,14 @@ def reproduce(
     chosen = {name: load(name) for name in EXPERIMENTS if name in wanted}
     out.mkdir(parents=True, exist_ok=True)
     record = begin(out, scale, resume)
-    compile_all(
-        {key: call for experiment in chosen.values() for key, call in experiment.code(scale).items()}
-    )
+    compile_all({key: call for each in chosen.values() for key, call in each.code(scale).items()})
     for number, (name, experiment) in enumerate(chosen.items(), 1):
         folder = out / name
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)
-        start, busy = time.perf_counter(), load_average()
+        start = time.perf_counter()
+        # How many processes wanted to run over the last minute; 0 where the system does not say.
+        busy = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
         if resume:  # what is finished is not measured again
             busy = record["experiments"].get(name, {}).get("load", busy)
         label = f"[{number}/{len(chosen)}] {name}"
@@ -121,10 +120,9 @@ def commit() -> str | None:
         ("ls-files", "--error-unmatch", file.name),
         ("describe", "--always", "--abbrev=12", "--dirty"),
     ):
+        command = ["git", "-C", str(file.parent), *asked]
         try:
-            found = subprocess.run(
-                ["git", *asked], cwd=file.parent, capture_output=True, text=True, check=True
-            )
+            found = subprocess.run(command, capture_output=True, text=True, check=True)
         except (OSError, subprocess.CalledProcessError):
             return None
     return found.stdout.strip()
@@ -137,9 +135,8 @@ def read_record(folder: Path) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(path.read_text("utf-8"))
         facts(record)
     except FileNotFoundError:
-        raise StorageError(
-            f"{path}: does not exist; give a folder that decoupled reproduce wrote"
-        ) from None
+        reason = f"{path}: does not exist; give a folder that decoupled reproduce wrote"
+        raise StorageError(reason) from None
     except MISREAD as error:
         reason = f"{type(error).__name__}: {error}"
         raise StorageError(f"{path}: is not readable ({reason}); run decoupled reproduce again") from None
@@ -149,11 +146,8 @@ def read_record(folder: Path) -> dict[str, Any]:
 def rebuild(folder: Path, *, latex: bool = False) -> list[Section]:
     """Judge and draw everything again from what is saved, also for LaTeX if wanted; nothing is run."""
     record = read_record(folder)
-    sections = [
-        section_of(name, load(name), folder / name, record)
-        for name in EXPERIMENTS
-        if name in record["experiments"]
-    ]
+    names = [name for name in EXPERIMENTS if name in record["experiments"]]
+    sections = [section_of(name, load(name), folder / name, record) for name in names]
     write_report(folder, TITLE, lead(record, sections), facts(record), sections, latex=latex)
     return sections
 
@@ -176,11 +170,6 @@ def section_of(name: str, experiment: PaperExperiment, folder: Path, record: dic
         "Do not trust verdicts on times; run it again on an idle machine."
     )
     return section._replace(warnings=(*section.warnings, warning))
-
-
-def load_average() -> float:
-    """How many processes wanted to run over the last minute; 0 where the system does not say."""
-    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
 
 
 def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:

@@ -56,14 +56,10 @@ RIVALS = tuple(policy for policy in CONTENDERS if policy != Ladder())
 CONTENDER_NAMES = {policy.label: name for policy, name in CONTENDERS.items()}
 
 
-def named_series(results: Results, names: Mapping[str, str]) -> tuple[Series, ...]:
-    """Mean regret by round, with bands of the 95 % interval of the mean (the paper's are one standard deviation)."""
-    return results.series([names[label] for label in results.labels])
-
-
 def named_panel(title: str, results: Results, names: Mapping[str, str]) -> Panel:
-    """A panel of `named_series`, whose axis says what the bands are."""
-    return Panel(title, named_series(results, names), y_label=described("mean", results.runs))
+    """Mean regret by round, with bands of the 95 % interval of the mean (the paper's are one standard deviation)."""
+    series = results.series([names[label] for label in results.labels])
+    return Panel(title, series, y_label=described("mean", results.runs))
 
 
 def regret_picture(
@@ -81,20 +77,14 @@ def regret_picture(
     span = " to ".join(f"{each:,}" for each in dict.fromkeys((runs[0], runs[-1])))
     same = " FTPL, Tsallis-INF and EXP3 have c = 2." if names is NAMES else ""
     caption = f"Mean regret over {span} runs, with bands of the 95 % interval of the mean.{same} {more}"
-    panels = tuple(
-        named_panel(cell, results, names)._replace(log_x=log_x) for cell, results in cells.items()
-    )
+    panels = tuple(named_panel(*cell, names)._replace(log_x=log_x) for cell in cells.items())
     return Picture(name, title, caption.strip(), panels, columns=columns)
 
 
 def mean_series(
-    label: str,
-    at: Floats,
-    samples: Iterable[Floats],
-    style: int,
-    kind: str = "line",
+    label: str, at: Floats, samples: Iterable[Floats], style: int, kind: str = "line",
     scale: Floats | float = 1.0,
-) -> Series:
+) -> Series:  # fmt: skip
     """The mean of each sample with its 95 % interval, divided by `scale`."""
     parts = [mean_of("", each) for each in samples]
     middle = np.array([part.value for part in parts]) / scale
@@ -128,17 +118,13 @@ def contender_leads(cells: Mapping[str, Results], rivals: Sequence[Policy] = RIV
 
 def tail_leads(cells: Mapping[str, Results], rivals: Sequence[Policy] = RIVALS) -> list[Measure]:
     """The same for 99th percentiles, with intervals by bootstrap."""
-    return [
-        quantile_gap(
-            f"{CONTENDERS[rival]}, {cell}",
-            results.final_regret(rival),
-            results.final_regret(Ladder()),
-            0.99,
-            len(cells) * len(rivals),
-        )
-        for cell, results in cells.items()
-        for rival in rivals
-    ]
+    gaps = []
+    for cell, results in cells.items():
+        ours = results.final_regret(Ladder())
+        for rival in rivals:
+            name, theirs = f"{CONTENDERS[rival]}, {cell}", results.final_regret(rival)
+            gaps.append(quantile_gap(name, theirs, ours, 0.99, len(cells) * len(rivals)))
+    return gaps
 
 
 def regret_ratio(

@@ -67,12 +67,8 @@ class Sticky(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         alone, many = _pairs(cells, ONE), _pairs(cells, MANY)
-        return Section(
-            told("sticky"),
-            tuple(claims(alone, many)),
-            (picture(alone),),
-            (table(alone, ONE), table(many, MANY)),
-        )
+        tables = (table(alone, ONE), table(many, MANY))
+        return Section(told("sticky"), tuple(claims(alone, many)), (picture(alone),), tables)
 
 
 def _pairs(cells: dict[str, Results], keys: int) -> Pairs:
@@ -92,9 +88,8 @@ def picture(pairs: Pairs) -> Picture:
         own = keyed.series([f"{_name(label)}, keyed" for label in keyed.labels], of="switches")
         new = fresh.series([f"{_name(label)}, fresh" for label in fresh.labels], of="switches")
         thin = tuple(each._replace(kind="fit") for each in new)
-        panels.append(
-            Panel(title, (*own, *thin), y_label="switches of a key so far", log_x=True, log_y=True)
-        )
+        lines = (*own, *thin)
+        panels.append(Panel(title, lines, y_label="switches of a key so far", log_x=True, log_y=True))
     runs = next(iter(pairs.values()))[0].runs
     caption = f"How often a key that is served in every round was moved to another arm, mean of {runs:,} runs with 95 % intervals. Thin lines are fresh draws."
     return Picture("sticky", "Switches of a key", caption, tuple(panels), columns=3)
@@ -104,13 +99,13 @@ def table(pairs: Pairs, keys: int) -> ReportTable:
     """Regret and switches at the horizon."""
     rows = []
     for title, (keyed, fresh) in pairs.items():
+        known = keyed.statistics(), fresh.statistics()
         for label in fresh.labels:
-            each = [one.statistics()[label] for one in (keyed, fresh) if label in one.labels]
-            cells = [f"{line['mean']:,.1f}" for line in each] + [
-                f"{line['switches']:,.1f}" for line in each
+            cells = [
+                f"{each[label][what]:,.1f}" if label in each else ""
+                for what in ("mean", "switches")
+                for each in known
             ]
-            if len(each) == 1:
-                cells = ["", cells[0], "", cells[1]]
             rows.append((f"{title}: {_name(label)}", *cells))
     head = ("policy", "regret, keyed", "regret, fresh", "switches, keyed", "switches, fresh")
     who = "a key that comes in every round" if keys == ONE else f"{keys} keys that take turns"

@@ -1,29 +1,16 @@
 """Every system that the paper names, compared: regret, tails, time, draws, and prior knowledge."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import decoupled as dc
 from decoupled.environments import Alternating, Bernoulli, Environment
 from decoupled.plots import Panel, Picture, Series
-from decoupled.policies import (
-    FTPL,
-    UCB1,
-    AvnerExp3,
-    CoupledExp3,
-    CoupledFTPL,
-    CoupledTsallisINF,
-    Exp3,
-    FollowTheLeader,
-    JinHybrid,
-    Policy,
-    ThompsonSampling,
-    TopTwo,
-    TsallisINF,
-)
+from decoupled.policies import Policy
 from decoupled.simulation import Plan, Results, draws_per_round, make_plan, run_block
 
 from ..movielens.environment import MovieLens
@@ -35,31 +22,25 @@ from .setup import ADVERSARIES, BENCHMARKS, regret_ratio
 
 # Each policy with a short name, and what its theory requires you to know before the first round.
 SYSTEMS: dict[Policy, tuple[str, str]] = {
-    FTPL(): ("FTPL", "nothing"),
-    TsallisINF(): ("Tsallis-INF", "nothing"),
-    Exp3(): ("EXP3", "nothing"),
-    AvnerExp3(horizon=HORIZON): ("Avner's Exp3", "the horizon"),
-    JinHybrid(): ("Jin-style hybrid", "nothing (the constants are ours)"),
-    TopTwo(): ("top two", "that losses are stochastic"),
-    FollowTheLeader(): ("follow the leader", "that losses do not react"),
-    CoupledFTPL(): ("coupled FTPL, GR", "nothing"),
-    CoupledFTPL(resampling="conditional"): ("coupled FTPL, CGR", "nothing"),
-    CoupledTsallisINF(): ("coupled Tsallis-INF", "nothing"),
-    CoupledTsallisINF(estimator="reduced-variance"): ("coupled Tsallis-INF, RV", "nothing"),
-    CoupledExp3(): ("coupled Exp3", "nothing"),
-    UCB1(): ("UCB1 (coupled)", "that losses are stochastic"),
-    ThompsonSampling(): ("Thompson (coupled)", "that losses are stochastic"),
+    dc.FTPL(): ("FTPL", "nothing"),
+    dc.TsallisINF(): ("Tsallis-INF", "nothing"),
+    dc.Exp3(): ("EXP3", "nothing"),
+    dc.AvnerExp3(horizon=HORIZON): ("Avner's Exp3", "the horizon"),
+    dc.JinHybrid(): ("Jin-style hybrid", "nothing (the constants are ours)"),
+    dc.TopTwo(): ("top two", "that losses are stochastic"),
+    dc.FollowTheLeader(): ("follow the leader", "that losses do not react"),
+    dc.CoupledFTPL(): ("coupled FTPL, GR", "nothing"),
+    dc.CoupledFTPL(resampling="conditional"): ("coupled FTPL, CGR", "nothing"),
+    dc.CoupledTsallisINF(): ("coupled Tsallis-INF", "nothing"),
+    dc.CoupledTsallisINF(estimator="reduced-variance"): ("coupled Tsallis-INF, RV", "nothing"),
+    dc.CoupledExp3(): ("coupled Exp3", "nothing"),
+    dc.UCB1(): ("UCB1 (coupled)", "that losses are stochastic"),
+    dc.ThompsonSampling(): ("Thompson (coupled)", "that losses are stochastic"),
 }
-RESAMPLING = (CoupledFTPL(cap=None), CoupledFTPL(resampling="conditional", cap=None))
+RESAMPLING = (dc.CoupledFTPL(cap=None), dc.CoupledFTPL(resampling="conditional", cap=None))
 RESAMPLED_ARMS = (8, 64, 256)
 TIMED_ARMS = (8, 64)
 MOVIES = 32
-
-
-def worlds(quick: bool) -> dict[str, Environment]:
-    """The paper's instances, the movies and, unless quick, both adversaries, which need loops of their own."""
-    movies = {f"movies, K = {MOVIES}": MovieLens(MOVIES, data=source()["data"])}
-    return {**BENCHMARKS, **({} if quick else ADVERSARIES), **movies}
 
 
 class Systems(Simulated):
@@ -70,10 +51,13 @@ class Systems(Simulated):
     on_device = False  # it times the CPU
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        runs = scale.fewer(4)
+        worlds: dict[str, Environment] = dict(BENCHMARKS)
+        if not scale.quick:  # they need loops of their own
+            worlds |= ADVERSARIES
+        worlds[f"movies, K = {MOVIES}"] = MovieLens(MOVIES, data=source()["data"])
         return {
-            name: make_plan(tuple(SYSTEMS), world, HORIZON, runs, scale.seed, 20)
-            for name, world in worlds(scale.quick).items()
+            name: make_plan(tuple(SYSTEMS), world, HORIZON, scale.fewer(4), scale.seed, 20)
+            for name, world in worlds.items()
         }
 
     def beside(self, scale: Scale) -> dict[str, Any]:
@@ -82,16 +66,10 @@ class Systems(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         measured = self.saved(folder)
-        runs = next(iter(cells.values())).runs
-        claims = (
-            *draw_claims(measured["draws"]),
-            *(comparison_claim(name, cells) for name in COMPARISONS),
-            hybrid_claim(measured["seconds"]),
-        )
+        judged = tuple(claims(cells, measured["draws"], measured["seconds"]))
         tables = (overview(cells, measured["seconds"], measured["draws"]),)
-        pictures = (cost_picture(cells, measured["seconds"], runs),)
-        warnings = stand_in_warnings(measured["data"])
-        return Section(told("systems"), claims, pictures, tables, warnings)
+        pictures = (cost_picture(cells, measured["seconds"]),)
+        return Section(told("systems"), judged, pictures, tables, stand_in_warnings(measured["data"]))
 
 
 def round_times(scale: Scale) -> dict[str, list[list[float]]]:
@@ -123,47 +101,38 @@ def resampling_draws(scale: Scale) -> dict[str, dict[str, list[float]]]:
     }  # fmt: skip
 
 
-def draw_claims(draws: dict[str, dict[str, list[float]]]) -> list[Claim]:
-    """The cost of resampling."""
-    count = len(RESAMPLED_ARMS)
-    plain = [
-        mean_of(f"K = {arms}", np.array(each) / int(arms), count)
-        for arms, each in draws["geometric"].items()
-    ]
-    sums = {arms: float((1.0 / np.arange(1, int(arms) + 1)).sum()) for arms in draws["conditional"]}
-    conditional = [
-        mean_of(f"K = {arms}", np.array(each) / sums[arms], count)
-        for arms, each in draws["conditional"].items()
-    ]
-    return [judge("systems-geometric", plain), judge("systems-conditional", conditional)]
-
-
 STOCHASTIC = ("stochastic easy", "stochastic hard")
 # The claims that one policy has more regret than another in some worlds.
 COMPARISONS: dict[str, tuple[Policy, Policy, Sequence[str]]] = {
-    "systems-exp3": (AvnerExp3(horizon=HORIZON), FTPL(), STOCHASTIC),
-    "systems-top-two": (AvnerExp3(horizon=HORIZON), TopTwo(), STOCHASTIC),
-    "systems-decoupling": (CoupledTsallisINF(), FTPL(), tuple(BENCHMARKS)),
+    "systems-exp3": (dc.AvnerExp3(horizon=HORIZON), dc.FTPL(), STOCHASTIC),
+    "systems-top-two": (dc.AvnerExp3(horizon=HORIZON), dc.TopTwo(), STOCHASTIC),
+    "systems-decoupling": (dc.CoupledTsallisINF(), dc.FTPL(), tuple(BENCHMARKS)),
 }
 
 
-def comparison_claim(name: str, cells: dict[str, Results]) -> Claim:
-    """One of the COMPARISONS."""
-    above, below, worlds = COMPARISONS[name]
-    return judge(name, [regret_ratio(each, cells[each], above, below, len(worlds)) for each in worlds])
-
-
-def hybrid_claim(seconds: dict[str, list[list[float]]]) -> Claim:
-    """The cost of the hybrid regulariser with a dedicated solver."""
-    hybrid, ftpl = seconds[JinHybrid().label], seconds[FTPL().label]
+def claims(
+    cells: dict[str, Results],
+    draws: dict[str, dict[str, list[float]]],
+    seconds: dict[str, list[list[float]]],
+) -> Iterator[Claim]:
+    """The cost of resampling, the COMPARISONS, and the cost of the hybrid regulariser with a dedicated solver."""
+    for kind, known in draws.items():
+        parts = []
+        for arms, each in known.items():
+            terms = np.arange(1, int(arms) + 1)
+            expected = float((1.0 / terms).sum()) if kind == "conditional" else len(terms)
+            parts.append(mean_of(f"K = {arms}", np.array(each) / expected, len(known)))
+        yield judge(f"systems-{kind}", parts)
+    for name, (above, below, worlds) in COMPARISONS.items():
+        yield judge(name, [regret_ratio(each, cells[each], above, below, len(worlds)) for each in worlds])
+    hybrid, ftpl = (np.array(seconds[policy.label]) for policy in (dc.JinHybrid(), dc.FTPL()))
     parts = [
-        ratio_of(f"K = {arms}", np.array(hybrid[at]), np.array(ftpl[at]), len(TIMED_ARMS))
-        for at, arms in enumerate(TIMED_ARMS)
+        ratio_of(f"K = {arms}", hybrid[at], ftpl[at], len(TIMED_ARMS)) for at, arms in enumerate(TIMED_ARMS)
     ]
-    return judge("systems-hybrid", parts)
+    yield judge("systems-hybrid", parts)
 
 
-def cost_picture(cells: dict[str, Results], seconds: dict[str, list[list[float]]], runs: int) -> Picture:
+def cost_picture(cells: dict[str, Results], seconds: dict[str, list[list[float]]]) -> Picture:
     """Regret and time, with one point per policy."""
     panels = []
     for name, results in cells.items():
@@ -174,6 +143,7 @@ def cost_picture(cells: dict[str, Results], seconds: dict[str, list[list[float]]
             half = np.array([line["high"] - line["mean"]])
             series.append(Series(label, at, np.array([line["mean"]]), half, style, "points"))
         panels.append(Panel(name, tuple(series), "microseconds per round, K = 8", "regret", log_x=True))
+    runs = next(iter(cells.values())).runs
     caption = f"Mean regret after 10,000 rounds over {runs:,} runs with its 95 % interval, by the mean time of a round at K = 8. Lower and further left is better."
     return Picture("systems", "Regret and cost of every system", caption, tuple(panels), columns=2)
 
@@ -199,6 +169,8 @@ def overview(
         # The mean, half of the width of its interval, and the 99th percentile.
         regret = (f"{at['mean']:.0f} ± {at['high'] - at['mean']:.0f} ({at['p99']:.0f})" for at in known)
         times = (short(1e6 * float(np.mean(each))) for each in seconds[label])
-        drawn = f"{np.mean(draws[policy.resampling]['64']):.1f}" if isinstance(policy, CoupledFTPL) else ""
+        drawn = (
+            f"{np.mean(draws[policy.resampling]['64']):.1f}" if isinstance(policy, dc.CoupledFTPL) else ""
+        )
         rows.append((name, *regret, *times, drawn, knowledge))
     return ReportTable("Regret after 10,000 rounds, and cost", head, tuple(rows))

@@ -64,17 +64,16 @@ class Runtime(Timed):
     def extent(self, folder: Path) -> str:
         saved = self.saved(folder)
         repetitions, rounds = np.shape(saved["microseconds"])[-1], saved["rounds"]
-        return (
-            f"{repetitions} repetitions, each of {rounds[0]:,} compiled and {rounds[1]:,} textbook rounds."
-        )
+        told = f"{rounds[0]:,} compiled and {rounds[1]:,} textbook rounds"
+        return f"{repetitions} repetitions, each of {told}."
 
     def section(self, folder: Path) -> Section:
         saved = self.saved(folder)
         arms, times = np.array(saved["arms"], float), np.array(saved["microseconds"])
-        slopes = fitted_slopes(arms, times)
-        claims = [
-            claim for at, kind in enumerate(KINDS) for claim in kind_claims(kind, times[at], slopes[at])
-        ]
+        # Least-squares slopes in nanoseconds per arm: kind x series x repetition.
+        pull = 1e3 * (arms - arms.mean()) / ((arms - arms.mean()) ** 2).sum()
+        slopes = np.einsum("ksar,a->ksr", times, pull)
+        claims = [claim for each in zip(KINDS, times, slopes, strict=True) for claim in kind_claims(*each)]
         rounds = saved["rounds"]
         picture = Picture(
             "runtime",
@@ -83,26 +82,20 @@ class Runtime(Timed):
             tuple(runtime_panel(kind, arms, times[at]) for at, kind in enumerate(KINDS)),
             columns=2,
         )
-        tables = (slope_table(slopes),)
-        return Section(told("runtime"), tuple(claims), (picture,), tables)
+        return Section(told("runtime"), tuple(claims), (picture,), (slope_table(slopes),))
 
 
 def kind_claims(kind: str, times: Floats, slopes: Floats) -> list[Claim]:
     """The paper's three claims, for one kind of implementation."""
     ending, how = ("", "compiled") if kind == KINDS[0] else (f"-{kind}", "as textbook NumPy steps")
-    improved, sorting = (mean_of(kind, slopes[2] - slopes[which]) for which in (0, 1))
-    slower = mean_of(kind, (times[2] / times[0]).mean(axis=0))
+    values = {
+        "slope": slopes[2] - slopes[0],
+        "slope-sorting": slopes[2] - slopes[1],
+        "slower": (times[2] / times[0]).mean(axis=0),
+    }
     return [
-        judge("runtime-slope", [improved], ending, how=how),
-        judge("runtime-slope-sorting", [sorting], ending, how=how),
-        judge("runtime-slower", [slower], ending, how=how),
+        judge(f"runtime-{name}", [mean_of(kind, each)], ending, how=how) for name, each in values.items()
     ]
-
-
-def fitted_slopes(arms: Floats, times: Floats) -> Floats:
-    """Least-squares slopes in nanoseconds per arm: kind x series x repetition."""
-    pull = 1e3 * (arms - arms.mean()) / ((arms - arms.mean()) ** 2).sum()
-    return np.asarray(np.einsum("ksar,a->ksr", times, pull))
 
 
 def runtime_panel(kind: str, arms: Floats, times: Floats) -> Panel:
@@ -119,17 +112,12 @@ def runtime_panel(kind: str, arms: Floats, times: Floats) -> Panel:
 def slope_table(slopes: Floats) -> ReportTable:
     """The slopes, with their range over repetitions."""
     rows = tuple(
-        (
-            f"{name}, {kind}",
-            f"{np.median(slopes[at, which]):.2f}",
-            f"{slopes[at, which].min():.2f} to {slopes[at, which].max():.2f}",
-        )
-        for at, kind in enumerate(KINDS)
-        for which, name in enumerate(SERIES)
+        (f"{name}, {kind}", f"{np.median(each):.2f}", f"{each.min():.2f} to {each.max():.2f}")
+        for kind, of_kind in zip(KINDS, slopes, strict=True)
+        for name, each in zip(SERIES, of_kind, strict=True)
     )
-    return ReportTable(
-        "Slope, nanoseconds per round and arm", ("", "median", "range over repetitions"), rows
-    )
+    head = ("", "median", "range over repetitions")
+    return ReportTable("Slope, nanoseconds per round and arm", head, rows)
 
 
 CONIC_ARMS = (2, 4, 8, 16, 32, 64)
@@ -163,8 +151,15 @@ class Conic(Timed):
             rounds = CONIC_STEPS // 5 if scale.quick else CONIC_STEPS
             compiled = [compiled_step(FTPL(), arms, rounds, seed) for seed in range(5)]
             textbook = [textbook_step(TextbookFTPL(arms), TEXTBOOK_STEPS // 5, seed) for seed in range(5)]
-            times = {"scs": seconds, "compiled": compiled, "textbook": textbook}
-            lines.append({"arms": arms, **times, "error": distance})
+            lines.append(
+                {
+                    "arms": arms,
+                    "scs": seconds,
+                    "compiled": compiled,
+                    "textbook": textbook,
+                    "error": distance,
+                }
+            )
             advance(1)
         return {"lines": lines}
 
@@ -181,8 +176,8 @@ class Conic(Timed):
             unjudged = unmeasured("conic-compiled", "scs is not installed")
             return Section(told("conic"), (unjudged,), (), (), (saved["missing"],))
         lines = saved["lines"]
-        claims = (*ratio_claims(lines), accuracy_claim(lines))
-        return Section(told("conic"), claims, (ratio_picture(lines),), (time_table(lines),))
+        pictures, tables = (ratio_picture(lines),), (time_table(lines),)
+        return Section(told("conic"), conic_claims(lines), pictures, tables)
 
 
 def one_round(policy: Policy) -> None:
@@ -230,25 +225,17 @@ def time_ratio(line: dict[str, Any], rival: str, comparisons: int = 1) -> Measur
     return quotient_of(f"K = {line['arms']}", [line["scs"]], [line[rival]], comparisons)
 
 
-def ratio_claims(lines: list[dict[str, Any]]) -> list[Claim]:
-    """The ratio is at least 100 for either implementation of FTPL, and it grows."""
+def conic_claims(lines: list[dict[str, Any]]) -> tuple[Claim, ...]:
+    """The ratio is at least 100 for either implementation of FTPL, and it grows; both solvers find the same weights."""
     first, last = lines[0], lines[-1]
-    growth = quotient_of(
-        "K = 64 over K = 2", [last["scs"], first["textbook"]], [last["textbook"], first["scs"]]
+    above, below = [last["scs"], first["textbook"]], [last["textbook"], first["scs"]]
+    ratios = (
+        judge(f"conic-{rival}", [time_ratio(line, rival, len(lines)) for line in lines])
+        for rival in ("compiled", "textbook")
     )
-    return [
-        *(
-            judge(f"conic-{rival}", [time_ratio(line, rival, len(lines)) for line in lines])
-            for rival in ("compiled", "textbook")
-        ),
-        judge("conic-grows", [growth]),
-    ]
-
-
-def accuracy_claim(lines: list[dict[str, Any]]) -> Claim:
-    """The claim that both solvers find the same weights."""
-    parts = [Measure(f"K = {line['arms']}", line["error"], line["error"], line["error"]) for line in lines]
-    return judge("conic-same", parts)
+    growth = judge("conic-grows", [quotient_of("K = 64 over K = 2", above, below)])
+    errors = [Measure(f"K = {line['arms']}", *[line["error"]] * 3) for line in lines]
+    return (*ratios, growth, judge("conic-same", errors))
 
 
 def ratio_picture(lines: list[dict[str, Any]]) -> Picture:
@@ -262,10 +249,8 @@ def ratio_picture(lines: list[dict[str, Any]]) -> Picture:
     at, published = np.array(list(PAPERS_RATIOS.items())).T
     series.append(Series("the paper", at, published, None, 2, "points"))
     panel = Panel("", tuple(series), "K", "time of Tsallis-INF by SCS over FTPL's", log_x=True, log_y=True)
-    samples = len(lines[0]["scs"])
-    caption = (
-        f"Ratios of mean times, with SCS of {samples} rounds spread over 10,000. Bands are 95 % intervals."
-    )
+    spread = f"{len(lines[0]['scs'])} rounds spread over 10,000"
+    caption = f"Ratios of mean times, with SCS of {spread}. Bands are 95 % intervals."
     return Picture("conic", "How many times as long a round takes with SCS", caption, (panel,))
 
 
@@ -280,6 +265,5 @@ def time_table(lines: list[dict[str, Any]]) -> ReportTable:
         )
         for line in lines
     )
-    return ReportTable(
-        "Mean time of a step", ("", "Tsallis-INF by SCS", "FTPL, NumPy", "FTPL, compiled"), rows
-    )
+    head = ("", "Tsallis-INF by SCS", "FTPL, NumPy", "FTPL, compiled")
+    return ReportTable("Mean time of a step", head, rows)

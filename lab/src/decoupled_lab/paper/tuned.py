@@ -34,17 +34,14 @@ BEST_FILE = "best.json"
 class TunedPolicies(Simulated):
     """A sweep over c, then the paper's figures again with each policy at its best c, on new seeds."""
 
-    def sweep(self, scale: Scale) -> dict[str, Plan]:
-        """Every policy at every c. Half of the runs are enough to choose the best."""
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        # Every policy at every c. Half of the runs are enough to choose the best.
         rates = QUICK_RATES if scale.quick else RATES
         policies = [make(c) for make in FAMILIES.values() for c in rates]
         return {
             f"sweep {name}": make_plan(policies, world, HORIZON, scale.fewer(2), scale.seed, 1)
             for name, world in INSTANCES.items()
         }
-
-    def plans(self, scale: Scale) -> dict[str, Plan]:
-        return self.sweep(scale)
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
         drawn = device_code(tuned_map.plans(scale).values()) if scale.device != "cpu" else {}
@@ -53,14 +50,17 @@ class TunedPolicies(Simulated):
     def units(self, scale: Scale) -> int:
         drawn = tuned_map.units(scale) if scale.device != "cpu" else 0
         again = len(INSTANCES) * len(FAMILIES) * scale.runs * HORIZON
-        return sum(plan.rounds for plan in self.sweep(scale).values()) + again + drawn
+        return super().units(scale) + again + drawn
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
         super().measure(scale, folder, advance)
         chosen: dict[str, dict[str, float]] = {}
         for name, world in INSTANCES.items():
-            swept = self.results(folder)[f"sweep {name}"]
-            chosen[name] = {family: best_rate(swept, family) for family in FAMILIES}
+            swept, chosen[name] = self.results(folder)[f"sweep {name}"], {}
+            for family in FAMILIES:  # the c with the lowest mean regret
+                rates, labels = curve(swept, family)
+                means = [swept.final_regret(label).mean() for label in labels]
+                chosen[name][family] = rates[int(np.argmin(means))]
             policies = [make(chosen[name][family]) for family, make in FAMILIES.items()]
             # Another seed, so that a c that was lucky in the sweep has no advantage.
             plan = make_plan(policies, world, HORIZON, scale.runs, scale.seed + 1, device=scale.device)
@@ -71,10 +71,10 @@ class TunedPolicies(Simulated):
 
     def extent(self, folder: Path) -> str:
         extent = super().extent(folder)
-        path = folder / tuned_map.MAP_FILE
-        if not path.exists():
+        points = tuned_map.read(folder / tuned_map.MAP_FILE)
+        if not points:
             return extent
-        runs = sorted({point.runs for point in tuned_map.read(path)})
+        runs = sorted({point.runs for point in points})
         return f"{extent} The map has {' or '.join(f'{each:,}' for each in runs)} runs per point."
 
     def section(self, folder: Path) -> Section:
@@ -82,13 +82,11 @@ class TunedPolicies(Simulated):
         chosen = json.loads((folder / BEST_FILE).read_text("utf-8"))
         best = {name: cells[f"best {name}"] for name in INSTANCES}
         sweeps = {name: cells[f"sweep {name}"] for name in INSTANCES}
-        claims = (order_claim(best, chosen), scale_claim(sweeps))
         pictures: tuple[Picture | Maps, ...] = (sweep_picture(sweeps), best_picture(best, chosen))
         tables: tuple[ReportTable, ...] = (best_table(best, chosen),)
-        if (folder / tuned_map.MAP_FILE).exists():
-            points = tuned_map.read(folder / tuned_map.MAP_FILE)
+        if points := tuned_map.read(folder / tuned_map.MAP_FILE):
             pictures, tables = (*pictures, *tuned_map.maps(points)), (*tables, tuned_map.winners(points))
-        return Section(told("tuned"), claims, pictures, tables)
+        return Section(told("tuned"), claims(best, chosen, sweeps), pictures, tables)
 
 
 def named(family: str) -> str:
@@ -103,33 +101,21 @@ def curve(swept: Results, family: str) -> tuple[list[float], list[str]]:
     return [values["c"] for values in tried], [Policy.from_dict(values).label for values in tried]
 
 
-def best_rate(swept: Results, family: str) -> float:
-    """The c with the lowest mean regret."""
-    rates, labels = curve(swept, family)
-    return rates[int(np.argmin([swept.final_regret(label).mean() for label in labels]))]
-
-
-def order_claim(best: dict[str, Results], chosen: dict[str, dict[str, float]]) -> Claim:
-    """Whether FTPL leads when every policy is tuned."""
-    parts = []
+def claims(
+    best: dict[str, Results], chosen: dict[str, dict[str, float]], sweeps: dict[str, Results]
+) -> tuple[Claim, ...]:
+    """Whether FTPL leads when every policy is tuned, and how much of the lead at c = 2 comes from the scale of the rate."""
+    leads, shares = [], []
     for name, results in best.items():
         ours, *rivals = results.labels
         for family, rival in zip(("FTRL", "EXP3"), rivals, strict=True):
             differences = results.final_regret(rival) - results.final_regret(ours)
             label = f"{named(family)} (c = {chosen[name][family]:g}) - FTPL (c = {chosen[name]['FTPL']:g}), {name}"
-            parts.append(mean_of(label, differences, 2 * len(best)))
-    return judge("tuned-lowest", parts)
-
-
-def scale_claim(sweeps: dict[str, Results]) -> Claim:
-    """How much of the lead at c = 2 comes from the scale of the rate."""
-    parts = []
+            leads.append(mean_of(label, differences, 2 * len(best)))
     for name, swept in sweeps.items():
-        ftpl, slow, fast = (
-            swept.final_regret(label) for label in ("FTPL", "TsallisINF", "TsallisINF(c=6)")
-        )
-        parts.append(ratio_of(name, slow - fast, slow - ftpl, len(sweeps)))
-    return judge("tuned-scale", parts)
+        ftpl, slow, fast = map(swept.final_regret, ("FTPL", "TsallisINF", "TsallisINF(c=6)"))
+        shares.append(ratio_of(name, slow - fast, slow - ftpl, len(sweeps)))
+    return judge("tuned-lowest", leads), judge("tuned-scale", shares)
 
 
 def sweep_picture(sweeps: dict[str, Results]) -> Picture:

@@ -53,7 +53,7 @@ MAP_FILE = "map.csv"
 class MapPoint(NamedTuple):
     """One policy in one instance: mean regret over many runs, and its standard error."""
 
-    arms: int
+    arms: int  # the first two are the instance
     gap: float
     policy: str
     alpha: float
@@ -96,7 +96,7 @@ def units(scale: Scale) -> int:
 def measure(scale: Scale, folder: Path, advance: Advance) -> None:
     """Run the points that are not in the file yet. It holds only means and errors: a map has 10^8 runs and more."""
     path = folder / MAP_FILE
-    points = [point for point in read(path) if point.runs == runs_of(scale)] if path.exists() else []
+    points = [point for point in read(path) if point.runs == runs_of(scale)]
     known = {(point.policy, point.alpha, point.arms, point.gap, point.c) for point in points}
     for place, plan in plans(scale).items():
         name, alpha, arms, gap = place
@@ -108,8 +108,7 @@ def measure(scale: Scale, folder: Path, advance: Advance) -> None:
         results = run_plan(rest, curves="moments", report=lambda done, seconds: advance(done))
         for policy in missing:
             regret = results.final_regret(policy)
-            error = float(regret.std(ddof=1) / np.sqrt(len(regret)))
-            mean = float(regret.mean())
+            mean, error = float(regret.mean()), float(regret.std(ddof=1) / np.sqrt(len(regret)))
             points.append(MapPoint(arms, gap, name, alpha, rate(policy), plan.runs, mean, error))
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, formatted(points))
@@ -134,7 +133,9 @@ def formatted(points: list[MapPoint]) -> str:
 
 
 def read(path: Path) -> list[MapPoint]:
-    """Read a file that `formatted` wrote."""
+    """Read a file that `formatted` wrote; no points if there is none."""
+    if not path.exists():
+        return []
     kinds = MapPoint.__annotations__.values()
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))[1:]
@@ -143,16 +144,13 @@ def read(path: Path) -> list[MapPoint]:
 
 def maps(points: list[MapPoint]) -> tuple[Maps, ...]:
     """For each policy, a map of every instance: its regret over the lowest regret of any policy there."""
-    best = {
-        place: min(p.mean for p in points if (p.arms, p.gap) == place)
-        for place in {(p.arms, p.gap) for p in points}
-    }
+    best = {place: min(p.mean for p in points if p[:2] == place) for place in {p[:2] for p in points}}
     runs = points[0].runs
     pictures = []
     for name, policies in (("FTPL", ("FTPL",)), ("Tsallis-INF and EXP3", ("FTRL", "EXP3"))):
         panels = []
         for place in sorted(best):
-            here = [p for p in points if p.policy in policies and (p.arms, p.gap) == place]
+            here = [p for p in points if p.policy in policies and p[:2] == place]
             alphas, rates = sorted({p.alpha for p in here}), sorted({p.c for p in here})
             values: Floats = np.full((len(alphas), len(rates)), np.nan)
             for p in here:
@@ -172,12 +170,11 @@ def maps(points: list[MapPoint]) -> tuple[Maps, ...]:
 def winners(points: list[MapPoint]) -> ReportTable:
     """The best c and alpha of each policy in every instance."""
     rows = []
-    for place in sorted({(p.arms, p.gap) for p in points}):
+    for place in sorted({p[:2] for p in points}):
         row = [f"K = {place[0]}, gap {place[1]:g}"]
         for policy in ("FTPL", "FTRL", "EXP3"):
-            least = min(
-                (p for p in points if p.policy == policy and (p.arms, p.gap) == place), key=lambda p: p.mean
-            )
+            here = (p for p in points if p.policy == policy and p[:2] == place)
+            least = min(here, key=lambda p: p.mean)
             shape = "" if policy == "EXP3" else f"$\\alpha = {least.alpha:g}$, "
             row.append(f"{least.mean:.1f} ± {1.96 * least.standard_error:.1f} ({shape}$c = {least.c:g}$)")
         rows.append(tuple(row))

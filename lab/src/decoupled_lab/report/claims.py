@@ -53,7 +53,8 @@ def runs_to_decide(parts: Sequence[Measure], edges: Sequence[float]) -> int | No
     needed = [_runs(part, edges) for part in parts if any(part.low <= edge <= part.high for edge in edges)]
     if not needed or max(needed) > MOST:
         return None
-    return _rounded_up(max(needed))
+    step = int(10 ** max(0, math.floor(math.log10(max(needed))) - 1))
+    return math.ceil(max(needed) / step) * step  # to two digits: the estimate has no more
 
 
 def _runs(part: Measure, edges: Sequence[float]) -> float:
@@ -62,12 +63,6 @@ def _runs(part: Measure, edges: Sequence[float]) -> float:
     if part.runs < 2 or distance == 0.0 or not math.isfinite(half):
         return math.inf
     return part.runs * (half / distance * (1.0 + _POWER_QUANTILE / _LEVEL_QUANTILE)) ** 2
-
-
-def _rounded_up(runs: float) -> int:
-    """To two digits: the estimate has no more."""
-    step = int(10 ** max(0, math.floor(math.log10(runs)) - 1))
-    return math.ceil(runs / step) * step
 
 
 HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
@@ -157,36 +152,17 @@ def quantile_gap(
     return Measure(of, value, value - half, value + half, len(above))
 
 
-def judged_above(
-    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
-) -> Claim:
-    """A claim that every part exceeds the threshold."""
-    claim = Claim(name, place, statement, statistic, f"above {threshold:g}", tuple(parts), "")
-    return _judged(claim, threshold, math.inf)
-
-
-def judged_below(
-    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
-) -> Claim:
-    """A claim that every part stays below the threshold."""
-    claim = Claim(name, place, statement, statistic, f"below {threshold:g}", tuple(parts), "")
-    return _judged(claim, -math.inf, threshold)
-
-
-def judged_within(
-    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], low: float, high: float
-) -> Claim:
-    """A claim that every part lies between two numbers."""
-    told = f"between {low:g} and {high:g}"
-    return _judged(Claim(name, place, statement, statistic, told, tuple(parts), ""), low, high)
-
-
-def _judged(claim: Claim, low: float, high: float) -> Claim:
-    """The verdict on a claim that all parts lie between two numbers; if only some do, it names them.
+def judged(
+    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure],
+    low: float = -math.inf, high: float = math.inf,
+) -> Claim:  # fmt: skip
+    """The claim that every part lies between two numbers, with its verdict; if only some parts do, that names them.
 
     The parts that fail come first, and then those that are closest to failing.
     """
     edges = [edge for edge in (low, high) if math.isfinite(edge)]
+    words = " and ".join(f"{edge:g}" for edge in edges)
+    side = "between" if len(edges) > 1 else "above" if low in edges else "below"
 
     def tells(part: Measure) -> bool:
         return not 0 < part.runs < LEAST_RUNS
@@ -197,14 +173,14 @@ def _judged(claim: Claim, low: float, high: float) -> Claim:
     def room(part: Measure) -> float:
         return min(part.low - edge if edge == low else edge - part.high for edge in edges)
 
-    ordered = tuple(sorted(claim.parts, key=lambda part: (not fails(part), room(part))))
-    holding = [part.of for part in claim.parts if tells(part) and room(part) > 0.0]
+    ordered = tuple(sorted(parts, key=lambda part: (not fails(part), room(part))))
+    holding = [part.of for part in parts if tells(part) and room(part) > 0.0]
+    claim = Claim(name, place, statement, statistic, f"{side} {words}", ordered, HOLDS)
     if fails(ordered[0]):
-        return claim._replace(parts=ordered, verdict=_partly(holding, claim.parts))
-    if len(holding) == len(ordered):
-        return claim._replace(parts=ordered, verdict=HOLDS)
-    needed = runs_to_decide(claim.parts, edges)
-    return claim._replace(parts=ordered, verdict=UNDECIDED, runs_to_decide=needed)
+        return claim._replace(verdict=_partly(holding, parts))
+    if len(holding) < len(ordered):
+        return claim._replace(verdict=UNDECIDED, runs_to_decide=runs_to_decide(parts, edges))
+    return claim
 
 
 def _partly(holding: Sequence[str], parts: Sequence[Measure]) -> str:

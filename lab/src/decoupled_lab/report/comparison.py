@@ -4,19 +4,11 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from decoupled import simulation
 from decoupled.errors import ParameterError, near_name
 from decoupled.plots import Panel, Picture
 from decoupled.policies import Policy
-from decoupled.simulation import (
-    REGRET_HEAD,
-    SEGMENT_HEAD,
-    Band,
-    Labels,
-    Results,
-    checked_band,
-    described,
-    regret_rows,
-)
+from decoupled.simulation import Band, Labels, Results
 
 from .page import ReportTable, Section, write_report
 
@@ -62,18 +54,18 @@ def compare(
         raise ParameterError.of("results", results, rule, "give {'my world': dc.simulate(...)}")
     _check_known("labels", labels if isinstance(labels, Mapping) else (), results)
     _check_known("against", () if against is None else (against,), results)
-    what = {name: described(checked_band(band), each.runs) for name, each in results.items()}
+    what = {
+        name: simulation.described(simulation.checked_band(band), each.runs)
+        for name, each in results.items()
+    }
     panels = tuple(
         Panel(name, each.series(_labels_of(each, labels), band), y_label=what[name])
         for name, each in results.items()
     )
     caption = f"By round: {'; '.join(dict.fromkeys(what.values()))}."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
-    facts = {
-        name: f"{each.world}: {each.runs:,} runs of {each.horizon:,} rounds, "
-        f"seed {each.specification['seed']}"
-        for name, each in results.items()
-    }
+    shown = "{0.world}: {0.runs:,} runs of {0.horizon:,} rounds, seed {0.specification[seed]}".format
+    facts = {name: shown(each) for name, each in results.items()}
     table = regret_table("Final regret", results, labels, _rivals(results, against))
     section = Section("", (), (picture,), (table,), name="comparison", title=title)
     return write_report(Path(out), title, _what_was_met(results), facts, [section], latex=latex)
@@ -94,7 +86,7 @@ def regret_table(
     rows = [
         row
         for cell, results in cells.items()
-        for row in regret_rows(
+        for row in simulation.regret_rows(
             results,
             [f"{cell}: {name}" if cell else name for name in names[cell]],
             (rivals or {}).get(cell),
@@ -102,16 +94,14 @@ def regret_table(
             paired=bool(rivals),
         )
     ]
-    head = (
-        REGRET_HEAD + (SEGMENT_HEAD if segments else ()) + (_heads(cells, labels, rivals) if rivals else ())
-    )
+    head = simulation.REGRET_HEAD + (simulation.SEGMENT_HEAD if segments else ())
+    head += _heads(cells, labels, rivals) if rivals else ()
 
     def latex(label: str) -> str:
-        tables = (
-            results.to_latex(labels=names[cell], label=f"{label}-{number}")
-            for number, (cell, results) in enumerate(cells.items(), 1)
+        numbered = enumerate(cells.items(), 1)
+        return "\n".join(
+            each.to_latex(labels=names[cell], label=f"{label}-{at}") for at, (cell, each) in numbered
         )
-        return "\n".join(tables)
 
     return ReportTable(title, head, tuple(rows), latex)
 
@@ -130,14 +120,12 @@ def _heads(
 
 def _rivals(results: Mapping[str, Results], against: Policy | str | None) -> dict[str, str]:
     """The policy that others are compared with, in each cell that has others and where runs are paired."""
-    chosen = {
-        name: each.labels[0] if against is None else _label(against) for name, each in results.items()
-    }
-    return {
-        name: chosen[name]
-        for name, each in results.items()
-        if each.same_losses and len(each.labels) > 1 and chosen[name] in each.labels
-    }
+    rivals = {}
+    for name, each in results.items():
+        rival = each.labels[0] if against is None else _label(against)
+        if each.same_losses and len(each.labels) > 1 and rival in each.labels:
+            rivals[name] = rival
+    return rivals
 
 
 def _what_was_met(results: Mapping[str, Results]) -> str:

@@ -60,7 +60,12 @@ def build_page(title: str, lead: str, facts: Mapping[str, str], sections: Sequen
     """The whole page as text."""
     claims = [claim for section in sections for claim in section.claims]
     pictures = [picture for section in sections for picture in section.pictures]
-    data: dict[str, Any] = {"pictures": [_picture_data(each) for each in pictures], "colours": COLOURS}
+    data: dict[str, Any] = {
+        "pictures": [
+            picture._asdict() | {"panels": list(map(_panel_data, picture.panels))} for picture in pictures
+        ],
+        "colours": COLOURS,
+    }
     data |= {"worst": WORST, "dashes": _DASHES, "symbols": _SYMBOLS}
     # "</" would end the script element that holds the data.
     content = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
@@ -161,10 +166,6 @@ def decisive(claim: Claim) -> str:
     return "; ".join(filter(None, (words, needed_runs(claim))))
 
 
-def _picture_data(picture: Picture | Maps) -> dict[str, Any]:
-    return picture._asdict() | {"panels": [_panel_data(panel) for panel in picture.panels]}
-
-
 def _panel_data(panel: Panel | Heat) -> dict[str, Any]:
     if isinstance(panel, Heat):
         axes = {"log_x": False, "log_y": False, "floor": 0.0}
@@ -189,35 +190,24 @@ TABLE_FILE, CLAIMS_TABLE_FILE = "table.tex", "claims.tex"
 
 
 def write_report(
-    folder: Path,
-    title: str,
-    lead: str,
-    facts: Mapping[str, str],
-    sections: Sequence[Section],
-    *,
+    folder: Path, title: str, lead: str, facts: Mapping[str, str], sections: Sequence[Section], *,
     latex: bool = False,
-) -> Path:
-    """Write the report; return the path of the page."""
+) -> Path:  # fmt: skip
+    """Write the report, for LaTeX also the tables of each section and one of all claims; return the path of the page."""
     for section in sections:
         for picture in section.pictures:
             save_static(picture, folder / section.name)
-    claims = [claim.to_dict() for section in sections for claim in section.claims]
-    write_atomically(folder / CLAIMS_FILE, json.dumps(claims, indent=1, allow_nan=False) + "\n")
-    write_atomically(folder / PAGE_FILE, build_page(title, lead, facts, sections))
-    if latex:
-        write_latex(folder, sections)
-    return folder / PAGE_FILE
-
-
-def write_latex(folder: Path, sections: Sequence[Section]) -> None:
-    """Write a file with the tables of each section, and one with a table of all claims."""
     claims = [claim for section in sections for claim in section.claims]
-    if claims:
+    plain = [claim.to_dict() for claim in claims]
+    write_atomically(folder / CLAIMS_FILE, json.dumps(plain, indent=1, allow_nan=False) + "\n")
+    write_atomically(folder / PAGE_FILE, build_page(title, lead, facts, sections))
+    if latex and claims:
         write_atomically(folder / CLAIMS_TABLE_FILE, claims_table(claims))
     for section in sections:
-        if section.tables:
+        if latex and section.tables:
             tables = [table_of(section, each, at) for at, each in enumerate(section.tables, 1)]
             write_atomically(folder / section.name / TABLE_FILE, "\n".join(tables))
+    return folder / PAGE_FILE
 
 
 def claims_table(claims: Sequence[Claim]) -> str:

@@ -94,9 +94,8 @@ def _draw_maps(picture: Maps) -> "Figure":
     grid: Any = figure.subplots(rows, columns, squeeze=False)
     common = [row for row in picture.panels[0].rows if all(row in heat.rows for heat in picture.panels)]
     for number, (axes, heat) in enumerate(zip(grid.flat, picture.panels, strict=False)):
-        painted = _paint(
-            axes, heat, common, outer=(number % columns == 0, number >= len(picture.panels) - columns)
-        )
+        outer = number % columns == 0, number >= len(picture.panels) - columns
+        painted = _paint(axes, heat, common, outer)
     bar = figure.colorbar(painted, ax=grid, location="bottom", aspect=40, shrink=0.95)
     ticks = (1.0, 1.5, 2.0, 3.0, 5.0, WORST)
     bar.set_ticks([math.log(value) for value in ticks], labels=[f"{value:g}" for value in ticks])

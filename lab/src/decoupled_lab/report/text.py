@@ -38,7 +38,7 @@ def typeset(text: str) -> str:
 
 def _typeset(found: re.Match[str]) -> str:
     try:
-        return f"<math>{''.join(_row(_tokens(found[1])))}</math>"
+        return f"<math>{''.join(_row(iter(_TOKEN.findall(found[1]))))}</math>"
     except (IndexError, RuntimeError, StopIteration):
         rule = "is not whole, as a formula"
         raise ParameterError.of("formula", found[0], rule, "leave its dollars out") from None
@@ -55,15 +55,8 @@ def readable(text: str) -> str:
 
 def _readable(formula: str) -> str:
     rooted = _ROOT.sub(lambda found: f"√({found[1]})" if found[1] else f"√{found[2]}", formula)
-    return (
-        _COMMAND.sub(lambda found: SYMBOLS.get(found[1], found[1]), rooted)
-        .replace("{", "")
-        .replace("}", "")
-    )
-
-
-def _tokens(formula: str) -> Iterator[str]:
-    return iter(_TOKEN.findall(formula))
+    plain = _COMMAND.sub(lambda found: SYMBOLS.get(found[1], found[1]), rooted)
+    return plain.replace("{", "").replace("}", "")
 
 
 def _row(tokens: Iterator[str], end: str = "") -> list[str]:
