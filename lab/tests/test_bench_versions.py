@@ -1,12 +1,14 @@
 """`decoupled bench engine --against CHECKOUT`: two versions of the package, timed in turn."""
 
+import re
 from pathlib import Path
 
 import pytest
+import typer
 
 import decoupled as dc
 from decoupled_lab.bench import engine
-from decoupled_lab.cli.bench import run_bench
+from decoupled_lab.cli.bench import bench
 from support.pages import ROOT
 
 
@@ -24,9 +26,14 @@ def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:
         list(engine.measure_against(tmp_path))
 
 
-def test_it_is_refused_where_it_would_change_nothing(tmp_path: Path) -> None:
-    with pytest.raises(dc.ParameterError, match=r"^--against = .*: compares simulated rounds"):
-        run_bench(["learner"], 3, tmp_path / "bench.json", against=ROOT)
+def test_it_is_refused_where_it_would_change_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit):
+        bench(["learner"], 3, tmp_path / "bench.json", against=ROOT)
+    assert re.search(
+        r"--against = .*: compares simulated rounds", " ".join(capsys.readouterr().err.split())
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -23,18 +23,7 @@ from decoupled_lab import movielens
 from decoupled_lab.movielens import Oracle, Ratings, environment, files, fit_oracle, oracle
 from decoupled_lab.movielens.environment import MovieLens
 from decoupled_lab.movielens.files import Publication
-from decoupled_lab.movielens.oracle import (
-    CHANGE,
-    Factors,
-    choose,
-    factorise,
-    fitted,
-    incomplete,
-    leading,
-    mean_biases,
-    ridge_biases,
-    split,
-)
+from decoupled_lab.movielens.oracle import Factors, choose, factorise, fitted, incomplete, ridge_biases
 from support.once import fits_folder
 
 FALSE_ALARM = 1e-5
@@ -264,7 +253,7 @@ def slow_factorise(ratings: Ratings, values: Floats, movies: Floats, penalty: fl
         movies = regress(ratings.movies, ratings.users, users, ratings.shape[1])
         left = values - (users @ movies.T)[ratings.users, ratings.movies]
         objective = (left**2).sum() + penalty * ((users**2).sum() + (movies**2).sum())
-        if before - objective < CHANGE * objective:
+        if before - objective < oracle.CHANGE * objective:
             return Factors(users, movies)
         before = objective
 
@@ -282,12 +271,12 @@ def test_factors_equal_those_of_the_slow_twin(penalty: float) -> None:
 
 def test_the_choice_beats_the_models_without_factors_on_ratings_kept_back() -> None:
     ratings = planted(users=100, movies=80, rank=2, noise=0.1)[0]
-    choice, (known, kept_back) = choose(ratings), split(ratings)
+    choice, (known, kept_back) = choose(ratings), oracle.split(ratings)
     assert choice.dimension >= 2
     # Noise of 0.1 is the best that can be done; a part of standard deviation 0.5 is what biases miss.
     assert 0.1 < choice.rmse < 0.5 * min(choice.rmse_biases, choice.rmse_means)
     assert len(kept_back) == len(ratings) // 10 == len(ratings) - len(known)
-    models = (mean_biases(known), ridge_biases(known, choice.bias_penalty))
+    models = (oracle.mean_biases(known), ridge_biases(known, choice.bias_penalty))
     for told, biases in zip((choice.rmse_means, choice.rmse_biases), models, strict=True):
         predicted = np.clip(biases.predict(kept_back), 1.0, 5.0)
         assert told == pytest.approx(np.sqrt(((predicted - kept_back.stars) ** 2).mean()), rel=1e-9)
@@ -302,12 +291,11 @@ def test_the_oracle_recovers_what_was_planted_by_a_fit_to_all_ratings() -> None:
     assert np.sqrt(((found.rewards - rewards) ** 2).mean()) < 0.025 < 0.15 < rewards.std()
     biases = ridge_biases(ratings, found.choice.bias_penalty)
     table = incomplete(ratings, ratings.stars - biases.predict(ratings))
-    users, movies = factorise(table, leading(table, found.choice.dimension), found.choice.penalty)
+    users, movies = factorise(table, oracle.leading(table, found.choice.dimension), found.choice.penalty)
     for place, movie in enumerate(found.movies - 1):
         stars = biases.level + biases.users + biases.movies[movie] + users @ movies[movie]
-        np.testing.assert_allclose(
-            found.rewards[:, place], (np.clip(stars, 1.0, 5.0) - 1.0) / 4.0, atol=1e-9
-        )
+        expected = (np.clip(stars, 1.0, 5.0) - 1.0) / 4.0
+        np.testing.assert_allclose(found.rewards[:, place], expected, atol=1e-9)
     assert fit_oracle(ratings).rewards.tobytes() == found.rewards.tobytes()
     counts = np.bincount(ratings.movies, minlength=80)
     assert found.movies.tolist() == [m + 1 for m in sorted(range(80), key=lambda m: (-counts[m], m))]
@@ -368,10 +356,8 @@ def test_losses_of_the_most_rated_movies_and_users_by_time(small: Oracle) -> Non
     titles, ids = MovieLens(arms=30).titles(), small.movies.tolist()
     assert [titles[ids.index(movie)] for movie in (1, 17)] == ["First (1990)", "movie 17"]
     same = dc.environments.LossTable(1.0 - small.rewards[:, :6], small.sequence, noise="none")
-    found = [
-        dc.simulate(dc.FTPL(), world, 300, 3, seed=0).final_regret("FTPL") for world in (MovieLens(6), same)
-    ]
-    assert found[0].tolist() == found[1].tolist()
+    ours, plain = (dc.simulate(dc.FTPL(), world, 300, 3, seed=0) for world in (MovieLens(6), same))
+    assert ours.final_regret("FTPL").tolist() == plain.final_regret("FTPL").tolist()
 
 
 def test_independent_users_come_as_often_as_they_rate(small: Oracle) -> None:

@@ -10,8 +10,9 @@ import pytest
 import decoupled as dc
 from decoupled.simulation.intervals import interval
 from decoupled_lab.benchmark.entry import assembled, read, write
-from decoupled_lab.benchmark.statistics import group_ratio, played, task_line
+from decoupled_lab.benchmark.statistics import group_ratio, task_line
 from decoupled_lab.benchmark.suite import REFERENCES, SIZES, SUITE
+from decoupled_lab.benchmark.task import Played
 
 TASK = SUITE.tasks("quick")[0]
 POLICY = {"name": "Mine()", "kind": "python", "file": "mine.py", "sha256": "0" * 64}
@@ -20,7 +21,7 @@ POLICY = {"name": "Mine()", "kind": "python", "file": "mine.py", "sha256": "0" *
 def made_line(seed: int = 0) -> dict[str, Any]:
     draw = np.random.default_rng(seed)
     shared = draw.gamma(4.0, 10.0, TASK.runs)
-    own = played((shared + draw.normal(size=TASK.runs)).tolist(), None)
+    own = Played(shared + draw.normal(size=TASK.runs), None)
     return task_line(TASK, own, {name: 2.0 * shared + draw.normal(size=TASK.runs) for name in REFERENCES})
 
 
@@ -31,7 +32,7 @@ def made_entry() -> dict[str, Any]:
 def test_means_and_differences_are_those_of_the_house() -> None:
     draw = np.random.default_rng(1)
     own, other = draw.normal(size=(2, TASK.runs))
-    line = task_line(TASK, played(own.tolist(), None), dict.fromkeys(REFERENCES, other))
+    line = task_line(TASK, Played(own, None), dict.fromkeys(REFERENCES, other))
     mean, error, _, _ = interval(own, 0.95)
     assert line["regret"]["mean"] == pytest.approx(mean)
     assert line["regret"]["standard_error"] == pytest.approx(error)
@@ -47,7 +48,7 @@ def test_a_ratio_knows_that_the_runs_are_the_same() -> None:
     draw = np.random.default_rng(2)
     other = draw.gamma(4.0, 10.0, TASK.runs)
     own = 0.5 * other + draw.normal(size=TASK.runs)
-    line = task_line(TASK, played(own.tolist(), None), dict.fromkeys(REFERENCES, other))
+    line = task_line(TASK, Played(own, None), dict.fromkeys(REFERENCES, other))
     little = 0.02 * np.sqrt(TASK.environment.arms * TASK.rounds)
     slopes = np.array([1.0 / (own.mean() + little), -1.0 / (other.mean() + little)])
     error = np.sqrt(slopes @ np.cov(own, other) @ slopes / TASK.runs)
@@ -60,7 +61,7 @@ def test_a_ratio_knows_that_the_runs_are_the_same() -> None:
 
 def test_a_policy_compared_with_itself_has_the_ratio_one_for_sure() -> None:
     own = np.random.default_rng(3).gamma(4.0, 10.0, TASK.runs)
-    line = task_line(TASK, played(own.tolist(), None), dict.fromkeys(REFERENCES, own))
+    line = task_line(TASK, Played(own, None), dict.fromkeys(REFERENCES, own))
     assert group_ratio([line], "Ladder()") == pytest.approx({"ratio": 1.0, "low": 1.0, "high": 1.0})
 
 

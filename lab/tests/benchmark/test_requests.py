@@ -57,7 +57,7 @@ def test_a_task_tells_and_counts_what_it_says(name: str, monkeypatch: pytest.Mon
         return noted
 
     monkeypatch.setattr(requests, "player", noting)
-    value = task._value(dc.Ladder(), 0)
+    value, _ = task._run(dc.Ladder(), 0)
     means = np.array(task.world(0).losses)[noted.rows]
     arms = np.where(np.arange(3_000) < 1_000, 3, 4) if late else np.full(3_000, 4)
     of = [row[:k] for row, k in zip(means, arms, strict=True)]

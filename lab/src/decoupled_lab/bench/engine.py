@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,18 +38,15 @@ def enough_runs(arms: int) -> int:
     return max(1, 600 // (arms + 10))
 
 
-def textbook_run(table: Table) -> float:
-    """A run of the textbook policy from its first round."""
-    return play(TextbookFTPL(table.rows.shape[1]), table, TEXTBOOK_ROUNDS, 0)
-
-
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
     """Every line of this group."""
     yield from against_numpy(repetitions)
     yield from against_tsallis(repetitions)
     yield from ladder(repetitions)
     yield from strata(repetitions)
-    yield two_threads(repetitions)
+    run = partial(simulate, FTPL(), Alternating(arms=8, gap=0.125), ROUNDS, 400, 0)
+    sides = "400 runs, K = 8, two threads", partial(run, workers=2), "one thread", partial(run, workers=1)
+    yield race(*sides, units=400 * ROUNDS, repetitions=repetitions)
 
 
 def against_numpy(repetitions: int) -> Iterator[Ratio]:
@@ -72,7 +68,11 @@ def against_numpy(repetitions: int) -> Iterator[Ratio]:
         lockstep = partial(lockstep_ftpl, rounds=rounds, runs=1_000, seed=0)
         yield compared(arms, "NumPy, 1,000 runs in lock step", lockstep, 1_000 * rounds)
     for arms in (8, 256):
-        yield compared(arms, "NumPy, textbook step", textbook_run, TEXTBOOK_ROUNDS)
+
+        def from_the_first_round(table: Table, arms: int = arms) -> float:
+            return play(TextbookFTPL(arms), table, TEXTBOOK_ROUNDS, 0)
+
+        yield compared(arms, "NumPy, textbook step", from_the_first_round, TEXTBOOK_ROUNDS)
 
 
 def compiled_race(
@@ -122,23 +122,6 @@ def strata(repetitions: int) -> Iterator[Ratio]:
     yield compared(MILLION, TsallisINF(), MILLION, 20_000, 8)
 
 
-def two_threads(repetitions: int) -> Ratio:
-    """How much faster two threads are than one."""
-    environment = Alternating(arms=8, gap=0.125)
-
-    def run(workers: int) -> Callable[[], object]:
-        return lambda: simulate(FTPL(), environment, ROUNDS, 400, 0, workers=workers)
-
-    return race(
-        "400 runs, K = 8, two threads",
-        run(2),
-        "one thread",
-        run(1),
-        units=400 * ROUNDS,
-        repetitions=repetitions,
-    )
-
-
 CASES = [(p, k) for p in ("FTPL()", "Ladder()", "TsallisINF()", "Exp3()") for k in (8, 64)]
 
 # It uses only what every version has had under the same name, and reports processor time, which a loaded
@@ -156,13 +139,6 @@ for line in sys.stdin:
 """
 
 
-class Timing(NamedTuple):
-    """The processor time of some runs, and their mean regret."""
-
-    seconds: float
-    regret: float
-
-
 class Version:
     """A process that simulates with the package of one checkout."""
 
@@ -177,8 +153,8 @@ class Version:
             text=True,
         )
 
-    def run(self, policy: str, arms: int, runs: int) -> Timing:
-        """Time `runs` runs of a policy."""
+    def run(self, policy: str, arms: int, runs: int) -> tuple[float, float]:
+        """The processor time of some runs of a policy, and their mean regret."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         task = {"policy": policy, "arms": arms, "rounds": ROUNDS, "runs": runs}
@@ -187,7 +163,8 @@ class Version:
         answer = self._process.stdout.readline()
         if not answer:
             raise UnsupportedError(f"{self._checkout}: {policy} could not be simulated; its error is above")
-        return Timing(*json.loads(answer))
+        seconds, regret = json.loads(answer)
+        return seconds, regret
 
     def close(self) -> None:
         """End the process."""
@@ -210,12 +187,8 @@ def measure_against(against: Path, repetitions: int = 15) -> Iterator[Ratio]:
 
 def _race_versions(this: Version, other: Version, policy: str, arms: int, repetitions: int) -> Ratio:
     runs = max(1, 12_000 // (arms + 10))
-    regrets = [version.run(policy, arms, runs).regret for version in (this, other)]  # and compile
-    pairs = np.array(
-        [
-            (this.run(policy, arms, runs).seconds, other.run(policy, arms, runs).seconds)
-            for _ in range(repetitions)
-        ]
-    ) / (ROUNDS * runs)
-    same = "same regret" if regrets[0] == regrets[1] else "another regret"
-    return Ratio.of(f"{policy}, K = {arms}", f"the other version ({same})", pairs)
+    # Turn by turn, the times and the regrets of both; the first turn compiles.
+    turns = [[each.run(policy, arms, runs) for each in (this, other)] for _ in range(repetitions + 1)]
+    times, regrets = np.moveaxis(np.array(turns), -1, 0)
+    same = "same regret" if regrets[0, 0] == regrets[0, 1] else "another regret"
+    return Ratio.of(f"{policy}, K = {arms}", f"the other version ({same})", times[1:] / (ROUNDS * runs))

@@ -52,10 +52,8 @@ def requests(policy: ContextualLadder, segments: int) -> list[dict[str, Any]]:
     """Contexts for a policy: one of so many segments, and the numbers that it looks at."""
     luck = random.Random(0)
     return [
-        {
-            "segment": str(luck.randrange(segments)),
-            **{name: luck.gauss(0.0, 1.0) for name in policy.all_numbers},
-        }
+        {"segment": str(luck.randrange(segments))}
+        | {name: luck.gauss(0.0, 1.0) for name in policy.all_numbers}
         for _ in range(1_000)
     ]
 
@@ -65,15 +63,12 @@ def river_pair(arms: int) -> Callable[[], None]:
     try:
         from river import bandit
     except ImportError:
-        raise UnsupportedError(
-            "river: is not installed; it is a development dependency, so run make install"
-        ) from None
+        reason = "river: is not installed; it is a development dependency, so run make install"
+        raise UnsupportedError(reason) from None
 
     make: Any = bandit.Exp3
-    policy = make(gamma=0.1, seed=0)
-    ids = list(range(arms))
-    luck = random.Random(0)
-    pulls = 0
+    policy, ids = make(gamma=0.1, seed=0), list(range(arms))
+    luck, pulls = random.Random(0), 0
 
     def step() -> None:
         nonlocal policy, pulls

@@ -49,10 +49,12 @@ def server(*arguments: str) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
 
 
 @contextmanager
-def running_service(store: Path, *options: str) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
-    """A service on a free port of the loopback."""
-    with server("decoupled", "serve", "--store", str(store), "--port", "0", *options) as found:
-        yield found
+def running_service(store: Path | None, *options: str) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
+    """A service on a free port of the loopback; on an empty store if none is given."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = str(store or Path(folder) / "store.db")
+        with server("decoupled", "serve", "--store", place, "--port", "0", *options) as found:
+            yield found
 
 
 class Connection(asyncio.Protocol):
@@ -90,15 +92,20 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    async def ask(self, method: str, path: str, body: bytes = b"", key: str = "") -> tuple[int, bytes]:
-        """Send a request; the status and body of its answer."""
+    async def ask(
+        self, method: str, path: str, body: bytes = b"", key: str = "", expected: int | None = None
+    ) -> tuple[int, bytes]:
+        """Send a request; the status and body of its answer. A status other than the expected one is an error."""
         assert self._transport is not None
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         if key:
             head += f"Idempotency-Key: {key}\r\n"
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(head.encode() + b"\r\n" + body)
-        return await self._answer
+        status, answer = await self._answer
+        if status != (expected or status):
+            raise ConnectionError(f"{method} {path} was refused: {status} {answer[:500]!r}")
+        return status, answer
 
 
 async def connected(port: int) -> Connection:
@@ -117,11 +124,12 @@ async def create(connection: Connection, name: str, policy: Policy, arms: int | 
         raise ConnectionError(f"the experiment was not created: {answer!r}")
 
 
-async def decide_once(connection: Connection, name: str) -> None:
+async def decide_once(port: int, name: str) -> None:
     """One decision of an experiment, as soon as the service gives one."""
-    status, answer = 503, b""
+    connection, status, answer = await connected(port), 503, b""
     while status == 503:
         status, answer = await connection.ask("POST", f"/v1/experiments/{name}/decisions")
+    connection.close()
     if status != 201:
         raise ConnectionError(f"a decision was refused: {answer!r}")
 
@@ -176,10 +184,10 @@ def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
             yield from _of_load(load, policy, clients)
     yield Reading("memory of the service", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained during the load", load.memory[-1] - load.memory[0], "MiB", 50.0)
-    times = run_batches(repetitions)
-    yield Reading(
-        f"a batch of {BATCH:,} decisions, and one of their feedback", median(times), "ms", SLOWEST_BATCH
-    )
+    with running_service(None, "--rate", "0") as (port, _):
+        times = asyncio.run(_batches(port, repetitions))
+    name = f"a batch of {BATCH:,} decisions, and one of their feedback"
+    yield Reading(name, median(times), "ms", SLOWEST_BATCH)
     yield from _disk()  # again: it may have changed meanwhile
 
 
@@ -214,20 +222,8 @@ def soak(seconds: float) -> Iterator[Reading]:
 
 def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL()") -> Workload:
     """Start a service on an empty store, load it, and stop it."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        running_service(Path(folder) / "store.db", "--rate", "0") as (port, process),
-    ):
+    with running_service(None, "--rate", "0") as (port, process):
         return asyncio.run(_load(port, process.pid, seconds, clients, policy))
-
-
-def run_batches(repetitions: int) -> list[float]:
-    """The seconds that each batch of decisions, and then one of their feedback, took."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        running_service(Path(folder) / "store.db", "--rate", "0") as (port, _),
-    ):
-        return asyncio.run(_batches(port, repetitions))
 
 
 async def _load(port: int, pid: int, seconds: float, clients: int, policy: str) -> Workload:
@@ -246,22 +242,21 @@ async def _load(port: int, pid: int, seconds: float, clients: int, policy: str) 
 
 
 async def _batches(port: int, repetitions: int) -> list[float]:
+    """The seconds that each batch of decisions, and then one of their feedback, took."""
     connection = await connected(port)
     await create(connection, NAME, FTPL(), ARMS)
     times, wanted = list[float](), json.dumps({"count": BATCH}).encode()
     for _ in range(repetitions + 1):
         start = time.perf_counter()
-        status, answer = await connection.ask("POST", f"/v1/experiments/{NAME}/decisions", wanted)
+        _, answer = await connection.ask("POST", f"/v1/experiments/{NAME}/decisions", wanted, expected=201)
         took = time.perf_counter() - start
-        if status != 201:
-            raise ConnectionError(f"a batch of decisions was refused: {answer!r}")
         made = json.loads(answer)["decisions"]
         losses = [{"decision": each["id"], "loss": random.random()} for each in made]
         sent = json.dumps({"items": losses}).encode()
         start = time.perf_counter()
-        status, answer = await connection.ask("POST", "/v1/feedback", sent)
+        _, answer = await connection.ask("POST", "/v1/feedback", sent, expected=200)
         took += time.perf_counter() - start
-        if status != 200 or any(each["status"] != 200 for each in json.loads(answer)["results"]):
+        if any(each["status"] != 200 for each in json.loads(answer)["results"]):
             raise ConnectionError(f"a batch of feedback was refused: {answer[:500]!r}")
         times.append(took)
     connection.close()
@@ -273,17 +268,11 @@ async def client(connection: Connection, load: Workload, until: float, name: str
     ask, now = connection.ask, time.perf_counter
     while (start := now()) < until:
         key = f"{random.getrandbits(128):032x}"
-        status, answer = await ask("POST", f"/v1/experiments/{name}/decisions", key=key)
+        _, answer = await ask("POST", f"/v1/experiments/{name}/decisions", key=key, expected=201)
         between = now()
-        if status != 201:
-            raise ConnectionError(f"a decision was refused: {answer!r}")
-        decision = json.loads(answer)["id"]
+        told = f"/v1/decisions/{json.loads(answer)['id']}/feedback", b'{"loss": %.3f}' % random.random()
         sent = now()
-        status, answer = await ask(
-            "PUT", f"/v1/decisions/{decision}/feedback", b'{"loss": %.3f}' % random.random()
-        )
-        if status != 200:
-            raise ConnectionError(f"feedback was refused: {answer!r}")
+        await ask("PUT", *told, expected=200)
         load.decisions.append(between - start)
         load.feedback.append(now() - sent)
         load.pairs += 1
@@ -332,12 +321,8 @@ AT_ONCE = 1_000
 
 def measure_limits() -> Iterator[Reading]:
     """Every line of the group `limits`: a restart with very many waiting decisions."""
-    yield Reading(
-        f"first decision after a kill with {WAITING:,} waiting, from the start of the process",
-        restarted(),
-        "s",
-        3.0,
-    )
+    name = f"first decision after a kill with {WAITING:,} waiting, from the start of the process"
+    yield Reading(name, restarted(), "s", 3.0)
 
 
 def restarted(waiting: int = WAITING) -> float:
@@ -350,14 +335,8 @@ def restarted(waiting: int = WAITING) -> float:
             process.wait()
         start = time.perf_counter()
         with running_service(store) as (port, _):
-            asyncio.run(_decide(port))
+            asyncio.run(decide_once(port, "one"))
             return time.perf_counter() - start
-
-
-async def _decide(port: int) -> None:
-    connection = await connected(port)
-    await decide_once(connection, "one")
-    connection.close()
 
 
 async def _decide_often(port: int, count: int) -> None:
@@ -365,9 +344,7 @@ async def _decide_often(port: int, count: int) -> None:
     await create(connection, "one", Ladder(), ["a", "b", "c"])
     for _ in range(count // AT_ONCE):
         body = json.dumps({"count": AT_ONCE}).encode()
-        status, answer = await connection.ask("POST", "/v1/experiments/one/decisions", body)
-        if status != 201:
-            raise ConnectionError(f"decisions were refused: {answer!r}")
+        _, answer = await connection.ask("POST", "/v1/experiments/one/decisions", body, expected=201)
         decision = json.loads(answer)["decisions"][0]["id"]
         await connection.ask("PUT", f"/v1/decisions/{decision}/feedback", b'{"loss": 0.5}')
     connection.close()

@@ -47,15 +47,13 @@ def measure(repetitions: int = 3) -> Iterator[Reading]:
         command = ["simulate", str(specification), "--out"]
         helped = min(_seconds(["--help"]) for _ in range(repetitions))
         yield Reading("help text", helped, "s", 0.5)
-        cold = min(
-            _seconds([*command, f"{folder}/cold-{i}"], cache=f"{folder}/cache-{i}")
-            for i in range(min(repetitions, 2))
-        )
+
+        def simulated(kind: str, i: int, cache: int) -> float:
+            return _seconds([*command, f"{folder}/{kind}-{i}"], cache=f"{folder}/cache-{cache}")
+
+        cold = min(simulated("cold", i, cache=i) for i in range(min(repetitions, 2)))
         yield Reading("simulate a small specification, empty cache", cold, "s", 40.0)
-        warm = min(
-            _seconds([*command, f"{folder}/warm-{i}"], cache=f"{folder}/cache-0")
-            for i in range(repetitions)
-        )
+        warm = min(simulated("warm", i, cache=0) for i in range(repetitions))
         yield Reading("simulate a small specification, warm", warm, "s", 1.5)
     done = subprocess.run([sys.executable, "-c", THOUSAND_RUNS], check=True, capture_output=True, text=True)
     yield Reading("peak memory of a process for 1,000 runs", int(done.stdout) / 1024, "MiB", 500.0)
@@ -96,18 +94,15 @@ def service_start(repetitions: int) -> Iterator[Reading]:
     # An image has its bytecode. Python writes it when a module is first loaded, if it may.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run([sys.executable, "-c", LOAD_ONCE], check=True, env=environment)
-    lowest = min(_service_seconds() for _ in range(repetitions))
-    yield Reading("first decision of the service, over HTTP", lowest, "s", 1.0)
 
-
-def _service_seconds() -> float:
     async def decide(port: int) -> None:
-        connection = await connected(port)
-        await create(connection, "first", Ladder(), ["a", "b"])
-        await decide_once(connection, "first")
+        await create(await connected(port), "first", Ladder(), ["a", "b"])
+        await decide_once(port, "first")
 
-    with tempfile.TemporaryDirectory() as folder:
+    seconds = []
+    for _ in range(repetitions):
         start = time.perf_counter()
-        with running_service(Path(folder) / "store.db") as (port, _):
+        with running_service(None) as (port, _):
             asyncio.run(decide(port))
-            return time.perf_counter() - start
+            seconds.append(time.perf_counter() - start)
+    yield Reading("first decision of the service, over HTTP", min(seconds), "s", 1.0)

@@ -120,9 +120,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         for number, task in enumerate(entry["tasks"]):
             _check_task(path, f"tasks[{number}]", task, suite_of(entry))
-        whole = entry["digest"] == digest(entry) and _alike(
-            entry["groups"], group_lines(entry["tasks"], suite_of(entry))
-        )
+        groups = group_lines(entry["tasks"], suite_of(entry))
+        whole = entry["digest"] == digest(entry) and _alike(entry["groups"], groups)
     except (KeyError, TypeError, ValueError, ArithmeticError):
         whole = False
     if not whole:
@@ -174,11 +173,8 @@ def _spread(value: Any) -> str:
 
 def _alike(groups: Any, computed: list[dict[str, Any]]) -> bool:
     """Whether groups are those computed here; logarithms of another architecture may differ in the last digit."""
-    if [(each["name"], each["title"]) for each in groups] != [
-        (one["name"], one["title"]) for one in computed
-    ]:
-        return False
-    return all(
+    names = [[(each["name"], each["title"]) for each in some] for some in (groups, computed)]
+    return names[0] == names[1] and all(
         math.isclose(each["ratios"][reference][end], ratio[end], rel_tol=1e-12)
         for each, one in zip(groups, computed, strict=True)
         for reference, ratio in one["ratios"].items()

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from decoupled import PythonPolicy, baselines
+from decoupled import baselines
 from decoupled.errors import ContractError, DecoupledError, ParameterError, near_name
 from decoupled.policies import Policy
 
@@ -47,7 +47,12 @@ class Source(NamedTuple):
                 raise ParameterError.of("--policy", self.name, rule, "leave it out")
             return _from_call("policy", self.given, None, _find)
         module = _imported(self.file)
-        own = {name: each for name, each in vars(module).items() if _is_policy_of(module, each)}
+        kinds = {name: each for name, each in vars(module).items() if isinstance(each, type)}
+        own = {
+            name: each
+            for name, each in kinds.items()
+            if issubclass(each, Policy) and each.__module__ == MODULE
+        }
         if self.name is not None:
             return _named(self.file, module, own, self.name)
         if isinstance(held := getattr(module, VARIABLE, None), Policy):
@@ -81,23 +86,16 @@ def _imported(file: Path) -> ModuleType:
     except SyntaxError as error:
         raise ContractError(f"line {error.lineno} is not Python ({error.msg}); correct it") from None
     except ModuleNotFoundError as error:
-        raise ContractError(
-            f"imports {error.name}, which is not installed; install it, or put what the policy needs into "
-            "the one file"
-        ) from None
+        remedy = "install it, or put what the policy needs into the one file"
+        raise ContractError(f"imports {error.name}, which is not installed; {remedy}") from None
     return module
-
-
-def _is_policy_of(module: ModuleType, each: object) -> bool:
-    return isinstance(each, type) and issubclass(each, Policy) and each.__module__ == module.__name__
 
 
 def _only(file: Path, own: dict[str, Any]) -> Policy:
     """The one policy that a file defines; a base class of another does not count."""
     kinds = [kind for kind in own.values() if not any(kind in other.__mro__[1:] for other in own.values())]
     if not kinds:
-        base = PythonPolicy.__name__
-        rule = f"defines no policy, neither a subclass of {base} nor an instance called {VARIABLE}"
+        rule = f"defines no policy, neither a subclass of PythonPolicy nor an instance called {VARIABLE}"
         raise ParameterError.of("policy", file.name, rule, "see docs/custom-policy.md")
     if len(kinds) > 1:
         names = ", ".join(kind.__name__ for kind in kinds)

@@ -192,9 +192,7 @@ class Linear:
         """Another arm is there."""
         size = self.features.shape[1]
         self.inverse = np.concatenate([self.inverse, np.eye(size)[None] / self.rule.ridge])
-        self.sums, self.models = (
-            np.concatenate([each, np.zeros((1, size))]) for each in (self.sums, self.models)
-        )
+        self.sums, self.models = (np.vstack([each, np.zeros(size)]) for each in (self.sums, self.models))
         self.updated, self.played = (np.append(each, self.round) for each in (self.updated, self.played))
         self.due = np.append(self.due, self.rule.burn_in)
 
@@ -227,9 +225,8 @@ def player(
         # On losses, as in the package: the reward is minus the loss.
         return Linear(rule, 0.0, features_of(policy, table), arms, own, looks)
     if isinstance(policy, ParetoBandit):
-        return Linear(
-            policy, 1.0, features_of(dc.baselines.LinUCB(["segment"], ["x"]), table), arms, own, looks
-        )
+        features = features_of(dc.baselines.LinUCB(["segment"], ["x"]), table)
+        return Linear(policy, 1.0, features, arms, own, looks)
     if isinstance(policy, dc.baselines.PerSegment):
         return Learning(policy.policy, policy.segments, contexts, arms, own, None, looks)
     return Learning(policy, (), contexts, arms, own, labels, looks)

@@ -49,8 +49,8 @@ def figure(entry: Mapping[str, Any]) -> "Figure":
     place = (LEFT / WIDTH, FOOT / height, 1.0 - (LEFT + RIGHT) / WIDTH, ROW * len(groups) / height)
     axes: Any = made.add_axes(place)
     _prepare(axes, [each["title"] for each in groups], *_span(entry))
-    for row, group in enumerate(groups):
-        _fill_row(axes, row, group, statistics.tasks_of(entry, group["name"]), _markers(entry))
+    for row in range(len(groups)):
+        _fill_row(axes, row, entry)
     left = 0.1 / WIDTH
     made.text(left, 1.0 - 0.12 / height, title, fontsize=11, fontweight="bold", va="top")
     rest = f"How many times the regret of {YARDSTICK}? ({entry['suite']}"
@@ -66,19 +66,16 @@ def figure(entry: Mapping[str, Any]) -> "Figure":
 
 def _markers(entry: Mapping[str, Any]) -> dict[str, str]:
     """The shape of each reference but the yardstick."""
-    return dict(
-        zip((name for name in suite_of(entry).references if name != YARDSTICK), MARKERS, strict=False)
-    )
+    others = (name for name in suite_of(entry).references if name != YARDSTICK)
+    return dict(zip(others, MARKERS, strict=False))
 
 
 def _span(entry: Mapping[str, Any]) -> tuple[float, float]:
     """The ends of the axis: ticks that everything lies between."""
     seen = [statistics.of_task(task) for task in entry["tasks"]]
     for group in entry["groups"]:
-        seen += [
-            *statistics.of_group(group),
-            *(statistics.of_reference(group, name) for name in _markers(entry)),
-        ]
+        seen += statistics.of_group(group)
+        seen += (statistics.of_reference(group, name) for name in _markers(entry))
     low = max((tick for tick in TICKS[:6] if tick <= 0.95 * min(seen)), default=0.95 * min(seen))
     high = min((tick for tick in TICKS[7:] if tick >= 1.05 * max(seen)), default=1.05 * max(seen))
     return low, high
@@ -101,29 +98,22 @@ def _prepare(axes: Any, titles: Sequence[str], low: float, high: float) -> None:
     axes.set_yticks(range(len(titles)), [textwrap.fill(title, LINE) for title in titles])
     axes.tick_params(labelsize=SMALL, length=0)
     axes.spines[:].set_visible(False)
-    words = ((0.95, "← better", "right", BLUE), (1.05, "worse →", "left", RED))
-    for x, word, side, colour in words:
+    for x, word, side, colour in ((0.95, "← better", "right", BLUE), (1.05, "worse →", "left", RED)):
         told = {"fontsize": SMALL, "fontweight": "bold", "ha": side, "va": "bottom", "color": colour}
         axes.text(x, 1.005, word, transform=axes.get_xaxis_transform(), **told)
 
 
-def _fill_row(
-    axes: Any,
-    row: int,
-    group: Mapping[str, Any],
-    tasks: Sequence[Mapping[str, Any]],
-    markers: Mapping[str, str],
-) -> None:
+def _fill_row(axes: Any, row: int, entry: Mapping[str, Any]) -> None:
     """Tasks as small dots, below them the policy with its interval, then the references; and the number beside them."""
+    group = entry["groups"][row]
     found = statistics.of_group(group)
     colour = VERDICTS[found.verdict]
-    each = [statistics.of_task(task) for task in tasks]
+    each = [statistics.of_task(task) for task in statistics.tasks_of(entry, group["name"])]
     dots = {"alpha": 0.55, "markersize": 2.8, "markeredgewidth": 0}
     axes.plot(each, [row - 0.22] * len(each), "o", color=colour, **dots)
-    for name, marker in markers.items():
-        axes.plot(
-            statistics.of_reference(group, name), row + 0.3, marker, markersize=3.8, zorder=4, **HOLLOW
-        )
+    for name, marker in _markers(entry).items():
+        ratio = statistics.of_reference(group, name)
+        axes.plot(ratio, row + 0.3, marker, markersize=3.8, zorder=4, **HOLLOW)
     axes.plot([found.low, found.high], [row, row], "-|", color=colour, linewidth=1.8, markersize=6)
     axes.plot(found.ratio, row, "o", color=colour, markersize=6.5, markeredgecolor="white")
     number = f"{found.ratio:.2f}" if found.ratio < 9.995 else f"{found.ratio:.0f}"

@@ -39,14 +39,10 @@ class Process:
         self._child = subprocess.Popen(
             # -P: a file beside the policy, such as random.py, is no module.
             [sys.executable, "-P", "-m", "decoupled_lab.benchmark.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            env=same_everywhere(),
-            text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=same_everywhere(), text=True,
             encoding="utf-8",
             start_new_session=True,  # so that Ctrl-C reaches this process only, which then ends them
-        )
+        )  # fmt: skip
         # A thread reads: a process that the policy has started may keep the pipe open, and reading does not end then.
         Thread(target=self._read, daemon=True).start()
         try:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 import decoupled as dc
-from decoupled.base import Floats, Ints
+from decoupled.base import Ints
 from decoupled.environments import ContextTable
-from decoupled.errors import ContractError, UnsupportedError
+from decoupled.errors import UnsupportedError
 from decoupled.policies import Policy
 
 from .peers import player
-from .task import Played, Task
+from .task import Task
 from .worlds import ROWS, Draws
 
 ARMS, SEGMENTS = 4, 4
@@ -60,16 +60,6 @@ class RequestTask(Task):
         self._player(policy, self.world(0), 0)
         return policy
 
-    def play(self, policy: Policy) -> Played:
-        """Play all runs, and the first again, as in any task."""
-        values = [self._value(policy, run) for run in (*range(self.runs), 0)]
-        if values.pop() != values[0]:
-            raise ContractError(
-                f"{policy.label}: plays another game when it plays the first one again; draw from known.random() alone, "
-                "and keep nothing but the learned arrays"
-            )
-        return Played(np.array(values), None)
-
     @property
     def _table(self) -> ContextTable:
         if not isinstance(self.environment, ContextTable):
@@ -84,8 +74,8 @@ class RequestTask(Task):
         labels = LABELS if "judge" in self.rules else None
         return player(policy, here, contexts, present, seed, labels, priced="price" in self.rules)
 
-    def _value(self, policy: Policy, run: int) -> float:
-        """What is counted in a run."""
+    def _run(self, policy: Any, run: int) -> tuple[float, float]:
+        """What is counted in a run; no switches are."""
         here, rules, rounds = self.world(run), self.rules, self.rounds
         playing, means = self._player(policy, here, run), np.array(here.losses)  # type: ignore[attr-defined]
         words = np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(run, 0)))
@@ -114,16 +104,7 @@ class RequestTask(Task):
             elif judge is not None:
                 told = float(luck[2, t] < judge[looked, int(true)])
             playing.observe(told, true, judge is not None and bool(labelled[t]))
-        return value
-
-
-def mean_losses(place: int) -> tuple[Floats, dict[str, Any]]:
-    """The mean losses of made-up requests, and their columns: each arm is the best of a segment, more or less so by x."""
-    draw = Draws(FIRST_PLACE + place)
-    segment, x = np.array(draw.whole(SEGMENTS, ROWS)), draw.between(-1.0, 1.0, ROWS)
-    levels = draw.between(0.4, 0.6, SEGMENTS, ARMS) - 0.2 * np.eye(SEGMENTS)
-    means = levels[segment] + x[:, None] * draw.between(-0.15, 0.15, ARMS)
-    return means, {"segment": [f"s{each}" for each in segment], "x": x.tolist()}
+        return value, 0.0
 
 
 def tasks(runs: int, part: int) -> Iterator[Task]:
@@ -140,7 +121,12 @@ def tasks(runs: int, part: int) -> Iterator[Task]:
         ("paid-high-4", "paid", {"price": 0.2}),
     )
     for place, (name, group, rules) in enumerate(known):
-        means, columns = mean_losses(place)
+        # Each arm is the best of a segment, more or less so by x.
+        draw = Draws(FIRST_PLACE + place)
+        segment, x = np.array(draw.whole(SEGMENTS, ROWS)), draw.between(-1.0, 1.0, ROWS)
+        levels = draw.between(0.4, 0.6, SEGMENTS, ARMS) - 0.2 * np.eye(SEGMENTS)
+        means = levels[segment] + x[:, None] * draw.between(-0.15, 0.15, ARMS)
+        columns = {"segment": [f"s{each}" for each in segment], "x": x.tolist()}
         if "cold-start" in name:
             means[:, -1] += -0.1 if "better" in name else 0.3
         table = ContextTable(np.round(means.clip(0.02, 0.98), 4), columns, ["segment"], order="shuffled")

@@ -10,15 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from decoupled.base import (
-    number_in,
-    one_of,
-    progress_bar,
-    read_with_checksum,
-    whole_number,
-    with_checksum,
-    write_atomically,
-)
+from decoupled import base
+from decoupled.base import number_in, one_of, progress_bar, whole_number
 from decoupled.errors import ParameterError
 from decoupled.kernels.jit import is_ours, source_digest
 from decoupled.policies import Policy
@@ -27,9 +20,9 @@ from decoupled.simulation import explained
 from .entry import FILE, assembled, write
 from .loading import Source
 from .processes import Command, Pool
-from .statistics import played, task_line
+from .statistics import task_line
 from .suite import SIZES, SUITES, Size
-from .task import Task
+from .task import Played, Task
 
 BLOCKS = "blocks"
 TIME_LIMIT = 900.0  # seconds for all runs of a task, ten times what a policy in plain Python takes
@@ -141,9 +134,9 @@ def _rounds(tasks: Sequence[Task]) -> int:
 
 
 def _line(task: Task, own: "_Blocks", theirs: "_Blocks") -> dict[str, Any]:
-    found = played(**own.found[task.name]["found"][""])
+    found = Played.of(**own.found[task.name]["found"][""])
     references = theirs.found[task.name]["found"]
-    return task_line(task, found, {name: played(**each).values for name, each in references.items()})
+    return task_line(task, found, {name: Played.of(**each).values for name, each in references.items()})
 
 
 class _Blocks:
@@ -159,7 +152,7 @@ class _Blocks:
         self._folder.mkdir(parents=True, exist_ok=True)
         missing = {}
         for task in tasks:
-            body = read_with_checksum(self._file(task.name))
+            body = base.read_with_checksum(self._file(task.name))
             if body is None:
                 missing[task.name] = task
             else:
@@ -167,14 +160,13 @@ class _Blocks:
                 yield task
         # The longest first, so that no process is left with one at the end.
         order = sorted(missing.values(), key=lambda task: -task.rounds * task.runs)
-        commands = [
-            ({"task": task.name, "references": self._references}, f"in the task {task.name}")
-            for task in order
-        ]
+        names = [task.name for task in order]
+        asked = ({"task": name, "references": self._references} for name in names)
+        commands = [(each, f"in the task {each['task']}") for each in asked]
         for command, answer in pool.answers(commands):
             name = command["task"]
             self.found[name] = answer
-            write_atomically(self._file(name), with_checksum(json.dumps(answer).encode()))
+            base.write_atomically(self._file(name), base.with_checksum(json.dumps(answer).encode()))
             yield missing[name]
 
     def _file(self, name: str) -> Path:

@@ -101,11 +101,6 @@ def log_ratio(task: Mapping[str, Any], reference: str) -> tuple[float, float]:
     return math.log(top / bottom), max(variance, 0.0)
 
 
-def played(values: Sequence[float], switches: Sequence[float] | None) -> Played:
-    """What a worker has counted, as arrays."""
-    return Played(np.array(values), None if switches is None else np.array(switches))
-
-
 YARDSTICK = "FTPL()"  # the reference that the picture and the leaderboard compare with
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import decoupled as dc
 from decoupled.base import one_of
-from decoupled.environments import AdaptiveAlternating, Environment, PunishLast
+from decoupled.environments import AdaptiveAlternating, Drifting, Environment, PunishLast
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo, TsallisINF
 from decoupled.simulation import DIRECT, Traffic
 
@@ -29,12 +29,7 @@ GROUPS = {
     "mmlu": "Two models on MMLU",
 }
 NEED_DATA = ("recorded", "mmlu")
-REFERENCES: dict[str, Policy] = {
-    "FTPL()": FTPL(),
-    "TsallisINF()": TsallisINF(),
-    "Ladder()": Ladder(),
-    "TopTwo()": TopTwo(),
-}
+REFERENCES = {f"{each.label}()": each for each in (FTPL(), TsallisINF(), Ladder(), TopTwo())}
 
 
 class Size(NamedTuple):
@@ -75,9 +70,8 @@ class Suite(NamedTuple):
     def digest(self) -> str:
         """A name for the definition of every task that needs no data, at every size."""
         tasks = [task.to_dict() for size in SIZES for task in self.tasks(size)]
-        return hashlib.sha256(
-            json.dumps([[self.name, self.seed], tasks], sort_keys=True).encode()
-        ).hexdigest()
+        text = json.dumps([[self.name, self.seed], tasks], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
@@ -109,15 +103,14 @@ def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
     ):
         yield task(name, "late", world, part(5_000), REGRET, traffic)
     for arms, gap, phases in ((4, 0.25, 4), (8, 0.4, 8)):
-        world = worlds.drifting(arms, gap, part(8_000), phases)
+        world = Drifting(arms, gap, -(-part(8_000) // phases))
         yield task(f"drift-{arms}", "drift", world, part(8_000), TRACKING)
     for name, third in (("late-bloomer-3", 0.5), ("late-bloomer-apart-3", 0.501)):
         world = worlds.late_bloomer(part(14_000), third)
         yield task(name, "counterexample", world, part(14_000), TRACKING)
     for name, world in (("alternating", worlds.ALTERNATING), ("redrawn", worlds.redrawn(part(4_000)))):
-        yield task(
-            f"switches-{name}-{world.arms}", "switches", world, part(4_000), SWITCHING, Traffic(keys=1)
-        )
+        name = f"switches-{name}-{world.arms}"
+        yield task(name, "switches", world, part(4_000), SWITCHING, Traffic(keys=1))
     for kind in ("segments", "numbers", "noise"):
         yield task(f"contexts-{kind}-3", "contexts", worlds.requests(kind), part(6_000), SEGMENTS)
     if data is not None:
@@ -125,10 +118,6 @@ def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
             yield task(f"recorded-{name}", "recorded", world, part(rounds), of=name)
         if (questions := worlds.mmlu(data)) is not None:
             yield task("mmlu-2", "mmlu", questions, part(6_000), SEGMENTS, of="mmlu")
-
-
-def _requests(size: Size, data: Path | None) -> Iterator[Task]:
-    return requests.tasks(size.runs, size.part)
 
 
 SUITE = Suite("decoupled-1", 0, GROUPS, REFERENCES, _tasks)
@@ -143,7 +132,7 @@ SECOND = Suite(
         "Thompson": dc.baselines.PerSegment(dc.ThompsonSampling(), ["segment"]),
         "ParetoBandit()": ParetoBandit(),
     },
-    _requests,
+    lambda size, data: requests.tasks(size.runs, size.part),
 )
 SUITES = {suite.name: suite for suite in (SUITE, SECOND)}
 

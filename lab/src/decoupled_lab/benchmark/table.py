@@ -53,17 +53,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 def tasks_to_markdown(entry: Mapping[str, Any]) -> str:
     """The second table alone."""
-    rows = [
-        (
-            "task",
-            "K",
-            "T",
-            "runs",
-            "unit",
-            "mean",
-            *(f"minus `{name}`" for name in suite_of(entry).references),
-        )
-    ]
+    minus = (f"minus `{name}`" for name in suite_of(entry).references)
+    rows = [("task", "K", "T", "runs", "unit", "mean", *minus)]
     for head, (own, *found) in _tasks(entry):
         rows.append((*head, own.number, *(each.markdown() for each in found)))
     return aligned(rows)
@@ -113,12 +104,6 @@ def ratio_shown(found: statistics.Ratio) -> Shown:
     return Shown(*found, 2 if found.ratio < 10.0 else 1, found.verdict == "better")
 
 
-def difference_shown(found: Mapping[str, float]) -> Shown:
-    """A difference with its interval, in bold if that lies below 0."""
-    low, high = found["low"], found["high"]
-    return Shown(found["mean"], low, high, decimals_for((high - low) / 4.0), high < 0.0)
-
-
 def decimals_for(error: float) -> int:
     """How many decimals a number with this standard error deserves: the error's first digit, at most three.
 
@@ -130,10 +115,8 @@ def decimals_for(error: float) -> int:
 
 def _groups(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     for group in entry["groups"]:
-        yield (
-            group["title"],
-            [ratio_shown(statistics.of_group(group, name)) for name in suite_of(entry).references],
-        )
+        ratios = (statistics.of_group(group, name) for name in suite_of(entry).references)
+        yield group["title"], list(map(ratio_shown, ratios))
 
 
 def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Shown]]]:
@@ -143,8 +126,11 @@ def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Sho
         sizes = (f"{task[name]:,}" for name in ("arms", "rounds", "runs"))
         mean, error = task["regret"]["mean"], task["regret"]["standard_error"]
         own = Shown(mean, mean, mean, decimals_for(error), bold=False)
-        differences = (difference_shown(task["differences"][name]) for name in suite_of(entry).references)
-        yield (task["name"], *sizes, units[task["unit"]]), [own, *differences]
+        shown = [own]
+        for name in suite_of(entry).references:
+            apart, low, high = (task["differences"][name][each] for each in ("mean", "low", "high"))
+            shown.append(Shown(apart, low, high, decimals_for((high - low) / 4.0), bold=high < 0.0))
+        yield (task["name"], *sizes, units[task["unit"]]), shown
 
 
 def _units(entry: Mapping[str, Any]) -> dict[str, str]:

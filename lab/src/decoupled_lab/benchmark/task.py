@@ -2,8 +2,9 @@
 
 import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,11 +25,23 @@ SEGMENTS = "regret against the best arm of each segment"
 SWITCHING = "regret against the best arm of each round, and 1 for each change of the served arm"
 
 
+SEEDED = "draw from known.random() alone, and keep nothing but the learned arrays"
+
+
 class Played(NamedTuple):
     """What was counted in each run, and the changes of the served arm where they are counted."""
 
     values: Floats
     switches: Floats | None
+
+    @classmethod
+    def of(cls, values: Sequence[float], switches: Sequence[float] | None) -> Self:
+        """What a worker has counted, which says it in lists."""
+        return cls(np.array(values), None if switches is None else np.array(switches))
+
+    def to_lists(self) -> dict[str, list[float] | None]:
+        """The numbers as `of` takes them."""
+        return {name: each if each is None else each.tolist() for name, each in self._asdict().items()}
 
 
 @dataclass(frozen=True)
@@ -91,20 +104,18 @@ class Task:
         found = [self._run(plan, run) for run in (*range(self.runs), 0)]
         if found.pop() != found[0]:
             raise ContractError(
-                f"{policy.label}: plays another game when it plays the first one again; keep nothing but the learned "
-                "arrays"
+                f"{policy.label}: plays another game when it plays the first one again; {SEEDED}"
             )
         values, switches = np.array(found).T
-        return Played(values, switches if plan.traffic.keys else None)
+        return Played(values, switches if self.traffic.keys else None)
 
-    def _run(self, plan: Plan, run: int) -> tuple[float, float]:
+    def _run(self, plan: Any, run: int) -> tuple[float, float]:
         """What is counted in a run, and the changes of the served arm, 0 where they are not counted."""
         (policy,), here, traffic = plan.policies, self.world(run), plan.traffic
         done = run_block(policy, here, self.rounds, as_rounds(plan), self.seed, run, run + 1, traffic)
         if (done.plays.sum(axis=1) != self.rounds).any():
-            raise ContractError(
-                f"{policy.label}: gave an arm out of range; arms are numbered 0 to {here.arms - 1}"
-            )
+            rule = f"gave an arm out of range; arms are numbered 0 to {here.arms - 1}"
+            raise ContractError(f"{policy.label}: {rule}")
         value, switches = done.regret.item(), 0.0
         if self.unit in (TRACKING, SWITCHING):
             table, best = world(here, self.rounds)
@@ -143,12 +154,9 @@ def check_entry(policy: Policy) -> None:
         # Compiled code notices no index out of range.
         check_defined(Case(policy, TRIAL_ARMS, TRIAL_ROUNDS, 0))
     for here, traffic in TRIAL_WORLDS:
-        ends = np.array([TRIAL_ROUNDS], np.int64)
-        once, again = (
-            run_block(policy, here, TRIAL_ROUNDS, ends, 0, 0, TRIAL_RUNS, traffic) for _ in range(2)
-        )
+        how = here, TRIAL_ROUNDS, np.array([TRIAL_ROUNDS], np.int64), 0, 0, TRIAL_RUNS, traffic
+        once, again = (run_block(policy, *how) for _ in range(2))
         if once.regret.tolist() != again.regret.tolist() or once.plays.tolist() != again.plays.tolist():
             raise ContractError(
-                f"{policy.label}: plays another game when it plays the same one again; draw from known.random() alone, "
-                "and keep nothing but the learned arrays"
+                f"{policy.label}: plays another game when it plays the same one again; {SEEDED}"
             )

@@ -22,7 +22,7 @@ from .loading import Source, told
 from .peers import Peer
 from .requests import RequestTask
 from .suite import SUITES, Size
-from .task import Played, check_entry
+from .task import check_entry
 
 REFUSED = "refused"
 TRIAL = 60.0  # seconds
@@ -60,7 +60,7 @@ class Worker:
         """The runs of a task, of the references or of the entry, and the seconds that a processor took for them."""
         task, start = self.tasks[name], time.process_time()
         policies = self.references if references else {"": self.policy}
-        found = {label: _as_lists(task.play(policy)) for label, policy in policies.items()}
+        found = {label: task.play(policy).to_lists() for label, policy in policies.items()}
         return {"found": found, "seconds": time.process_time() - start}
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -73,13 +73,6 @@ class Worker:
             return self.check() if name is None else self.play(name, command["references"])
         finally:
             faulthandler.cancel_dump_traceback_later()
-
-
-def _as_lists(found: Played) -> dict[str, Any]:
-    return {
-        "values": found.values.tolist(),
-        "switches": None if found.switches is None else found.switches.tolist(),
-    }
 
 
 def guarded(source: Source, call: Callable[[], Any]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from decoupled.environments import (
     Alternating,
     Bernoulli,
     ContextTable,
-    Drifting,
     Environment,
     LossTable,
     PunishLast,
@@ -130,11 +129,6 @@ def late_bloomer(rounds: int, third: float) -> Environment:
     return LossTable([[0.5, 0.6, third], [0.5, 0.0, third]], index, noise="none")
 
 
-def drifting(arms: int, gap: float, rounds: int, phases: int) -> Environment:
-    """Another arm is the best in each phase."""
-    return Drifting(arms, gap, -(-rounds // phases))
-
-
 def redrawn(rounds: int) -> Environment:
     """Another of 16 arms is the best in each eighth of the rounds."""
     means = np.where(np.arange(16) == np.array([[3], [11], [0], [7], [14], [5], [9], [2]]), 0.3, 0.5)
@@ -158,12 +152,8 @@ def requests(kind: str) -> ContextTable:
     else:
         means, against = np.tile([0.5, 0.4, 0.5], (ROWS, 1)), []
     losses = (draw.uniform(ROWS, 3) < np.round(means, DIGITS)).astype(float)
-    columns = {
-        "segment": [f"s{each}" for each in segment],
-        "band": [f"b{each}" for each in band],
-        "x": x.tolist(),
-    }
-    return ContextTable(losses, columns, against, order="shuffled")
+    names = {"segment": [f"s{each}" for each in segment], "band": [f"b{each}" for each in band]}
+    return ContextTable(losses, {**names, "x": x.tolist()}, against, order="shuffled")
 
 
 PRICE = 0.1  # of the dear model's answer
@@ -214,7 +204,7 @@ def mmlu(folder: Path) -> ContextTable | None:
 def _check(file: Path, digest: str, *columns: np.ndarray[Any, Any]) -> None:
     found = hashlib.sha256(json.dumps([each.tolist() for each in columns]).encode())
     if found.hexdigest() != digest:
+        remedy = "leave out the folder, or take the suite's file"
         raise ParameterError(
-            f"{file}: holds other values than the suite's, so entries could not be compared; leave out the folder, or "
-            "take the suite's file"
+            f"{file}: holds other values than the suite's, so entries could not be compared; {remedy}"
         )

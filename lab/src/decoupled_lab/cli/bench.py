@@ -6,7 +6,7 @@ They import what they need when they run.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -22,6 +22,7 @@ GROUPS = ("learner", "engine", "start", "service", "limits", "mirror", "gpu")
 DEFAULT = GROUPS[:3]  # the others need an extra and an otherwise idle machine
 
 
+@report_errors(arguments=("group",))
 def bench(
     groups: Annotated[
         list[str] | None,
@@ -38,17 +39,9 @@ def bench(
     ] = None,
 ) -> None:
     """Measure speed, mostly as ratios of two programs that take turns."""
-    with report_errors(arguments=("group",)):
-        run_bench(groups or [], repetitions, out, soak, against)
-
-
-def run_bench(
-    groups: Sequence[str], repetitions: int, out: Path, soak: float = 0.0, against: Path | None = None
-) -> None:
-    """Measure the named groups, or the default ones; print each line as it is measured. `soak` is in minutes."""
     from ..bench import engine, service, timing
 
-    for name in groups:
+    for name in groups or ():
         if name not in GROUPS:
             raise ParameterError.of("group", name, "is not known", near_name(name, GROUPS))
     if against is not None and "engine" not in (groups or DEFAULT):
@@ -63,10 +56,10 @@ def run_bench(
         measured: Iterator[Any]
         if name == "limits":
             measured = service.measure_limits()
+        elif name == "engine" and against is not None:
+            measured = engine.measure_against(against, repetitions)
         else:
             measured = import_module(f"decoupled_lab.bench.{name}").measure(repetitions)
-        if name == "engine" and against is not None:
-            measured = engine.measure_against(against, repetitions)
         for line in chain(measured, lengthy):
             print(formatted(line), flush=True)
             lines.append({"group": name, "line": line.name, **line._asdict()})
@@ -152,9 +145,8 @@ def benchmark(
             policy, size, folder, name=name, workers=workers, data=known, time_limit=time_limit, quiet=quiet,
             suite=suite,
         )  # fmt: skip
-        print(
-            f"{entry['policy']['name']} on {entry['suite']}, {entry['size']}: regret as a multiple of each reference's\n"
-        )
+        where = f"{entry['policy']['name']} on {entry['suite']}, {entry['size']}"
+        print(f"{where}: regret as a multiple of each reference's\n")
         print(groups_to_markdown(entry, intervals=False))
         print(f"\nGeometric means over the tasks of a group. Below 1 is better;\n{BOLD.format(1)}.")
         files = [FILE, *write_shown(entry, folder, latex=latex)]
