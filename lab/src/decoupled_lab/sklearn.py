@@ -51,10 +51,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         seed: Seed = 0,
         loss_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:
-        self.policy = policy
-        self.arms = arms
-        self.seed = seed
-        self.loss_range = loss_range
+        self.policy, self.arms, self.seed, self.loss_range = policy, arms, seed, loss_range
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -88,7 +85,9 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
                 even split among three arms. Policies that keep means, such as `TopTwo()` or `UCB1()`, accept 1.
             contexts: what was known of each request, for a `ContextualLadder`: mappings, or a DataFrame.
         """
-        policy = self._policy()
+        policy = Ladder() if self.policy is None else self.policy
+        if not isinstance(policy, Policy):
+            raise ParameterError.of("policy", policy, "must be a policy", "for example dc.Ladder()")
         rows = _rows(policy, arms, losses, propensities, contexts)
         names = self.arms
         if names is None:  # whole numbers before strings, since they do not compare
@@ -174,8 +173,8 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
             return drawn
         repeats = whole_number("count", count, 1, "leave it out for a single arm")
         if isinstance(given, list):
-            rule, remedy = "was given with a list of contexts, which has its own length", "leave it out"
-            raise ParameterError.of("count", count, rule, remedy)
+            rule = "was given with a list of contexts, which has its own length"
+            raise ParameterError.of("count", count, rule, "leave it out")
         return [_exploited(learner, given) for _ in range(repeats)]
 
     def predict_proba(self, contexts: Iterable[Any] | Context | None = None) -> Floats:
@@ -184,8 +183,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         Args:
             contexts: as in `predict`; a list or a DataFrame gives a row for each.
         """
-        learner = self._fitted()
-        return _laws(learner, contexts, lambda each: learner.exploitation_probabilities(context=each))
+        return _laws(self._fitted(), contexts, Learner.exploitation_probabilities)
 
     def explore_proba(self, contexts: Iterable[Any] | Context | None = None) -> Floats:
         """The exact probability with which `learner_.decide()` explores each of `arms_`: the propensities to log.
@@ -197,18 +195,11 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         >>> bandit.explore_proba().tolist()
         [0.5, 0.5]
         """
-        learner = self._fitted()
-        return _laws(learner, contexts, lambda each: learner.exploration_probabilities(context=each))
+        return _laws(self._fitted(), contexts, Learner.exploration_probabilities)
 
     def _fitted(self) -> Learner:
         check_is_fitted(self, "learner_")
         return self.learner_
-
-    def _policy(self) -> Policy:
-        policy = Ladder() if self.policy is None else self.policy
-        if not isinstance(policy, Policy):
-            raise ParameterError.of("policy", policy, "must be a policy", "for example dc.Ladder()")
-        return policy
 
 
 def _rows(policy: Policy, arms: Any, losses: Any, propensities: Any, contexts: Any) -> list[dict[str, Any]]:
@@ -241,8 +232,8 @@ def _each(contexts: list[Context] | Context | None, ask: Callable[[Context | Non
     return [ask(context) for context in contexts] if isinstance(contexts, list) else ask(contexts)
 
 
-def _laws(learner: Learner, contexts: Any, ask: Callable[[Context | None], Floats]) -> Floats:
-    found = np.array(_each(_contexts(contexts), ask))
+def _laws(learner: Learner, contexts: Any, ask: Callable[..., Floats]) -> Floats:
+    found = np.array(_each(_contexts(contexts), lambda context: ask(learner, context=context)))
     return found if len(found) > 0 else found.reshape(0, len(learner.arms))
 
 
@@ -274,11 +265,8 @@ def _column(name: str, values: Any, length: int | None = None) -> list[Any]:
     """A column of the log as a list, with values of Python where NumPy or pandas has its own."""
     is_text = isinstance(values, (str, bytes, Mapping))
     if is_text or not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
-        rule, remedy = (
-            "must be a list or an array with one dimension",
-            "give a value for each row of the log",
-        )
-        raise ParameterError.of(name, values, rule, remedy)
+        rule = "must be a list or an array with one dimension"
+        raise ParameterError.of(name, values, rule, "give a value for each row of the log")
     column = values.tolist() if hasattr(values, "tolist") else list(values)
     if length is not None and len(column) != length:
         rule = f"has {len(column)} values for {length} arms"

@@ -35,12 +35,11 @@ ML_100K = Publication(
 
 def download(publication: Publication) -> dict[str, bytes]:
     """The files of the archive that we use, the ratings last and checked against their checksum."""
-    files = _unpacked(_fetched(publication.url), publication.url)
+    url, expected = publication
+    files = _unpacked(_fetched(url), url)
     digest = hashlib.sha256(files[DATA_FILE]).hexdigest()
-    if digest != publication.sha256:
-        raise StorageError(
-            f"{publication.url}: its {DATA_FILE} has SHA-256 {digest}, not {publication.sha256}"
-        )
+    if digest != expected:
+        raise StorageError(f"{url}: its {DATA_FILE} has SHA-256 {digest}, not {expected}")
     return files
 
 
@@ -93,11 +92,9 @@ class Source(NamedTuple):
 
 
 def find(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    fetch: bool | None = None,
+    folder: str | os.PathLike[str] | None = None, *, fetch: bool | None = None,
     publication: Publication = ML_100K,
-) -> tuple[bytes, Source]:
+) -> tuple[bytes, Source]:  # fmt: skip
     """The content of `u.data`, and where it was found. Raises `StorageError` if it is not available.
 
     Args:
@@ -106,13 +103,13 @@ def find(
         fetch: whether downloading is allowed. By default it is, unless DECOUPLED_OFFLINE is set.
         publication: what is published, and where.
     """
-    given = _given_folder(folder)
-    if given is not None:
+    if (given := _given_folder(folder)) is not None:
         return _checked(given / DATA_FILE, publication), Source("local folder", given)
     kept = cache_root() / FOLDER
-    content = _intact(kept / DATA_FILE, publication)
-    if content is not None:
-        return content, Source("cache", kept)
+    with suppress(OSError):  # nothing was downloaded
+        content = (kept / DATA_FILE).read_bytes()
+        if hashlib.sha256(content).hexdigest() == publication.sha256:
+            return content, Source("cache", kept)
     if not (os.environ.get(OFFLINE_VARIABLE, "") in ("", "0") if fetch is None else fetch):
         raise _unavailable("there is no local copy, and no download is allowed")
     try:
@@ -156,15 +153,6 @@ def _checked(path: Path, publication: Publication) -> bytes:
         f"{path}: is not MovieLens 100K's {DATA_FILE} (its SHA-256 is {digest}, not {publication.sha256}); "
         f"download {publication.url} again"
     )
-
-
-def _intact(path: Path, publication: Publication) -> bytes | None:
-    """The result of an earlier download, or None if it is missing or damaged."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    return content if hashlib.sha256(content).hexdigest() == publication.sha256 else None
 
 
 def _unavailable(reason: str) -> StorageError:

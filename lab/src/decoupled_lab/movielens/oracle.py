@@ -28,8 +28,7 @@ class Biases(NamedTuple):
 
     def predict(self, ratings: Ratings) -> Floats:
         """The prediction for each rating."""
-        predicted: Floats = self.level + self.users[ratings.users] + self.movies[ratings.movies]
-        return predicted
+        return self.level + self.users[ratings.users] + self.movies[ratings.movies]
 
 
 def ridge_biases(ratings: Ratings, penalty: float) -> Biases:
@@ -45,31 +44,27 @@ def ridge_biases(ratings: Ratings, penalty: float) -> Biases:
     count = len(ratings)
     # A row for each rating, with ones for the level, the user and the movie.
     columns = np.stack([np.zeros(count, np.int64), 1 + ratings.users, 1 + users + ratings.movies], axis=1)
-    design: Any = csr_array(
-        (np.ones(3 * count), columns.ravel(), np.arange(0, 3 * count + 1, 3)),
-        shape=(count, 1 + users + movies),
-    )
+    entries = np.ones(3 * count), columns.ravel(), np.arange(0, 3 * count + 1, 3)
+    design: Any = csr_array(entries, shape=(count, 1 + users + movies))
     penalties = np.full(1 + users + movies, penalty)
     penalties[0] = 0.0
     normal = design.T @ design + diags_array(penalties)
-    solution, _ = cg(
-        normal, design.T @ ratings.stars, rtol=PRECISION, atol=0.0, M=diags_array(1.0 / normal.diagonal())
-    )
+    scaled = diags_array(1.0 / normal.diagonal())
+    solution, _ = cg(normal, design.T @ ratings.stars, rtol=PRECISION, atol=0.0, M=scaled)
     return Biases(float(solution[0]), solution[1 : 1 + users], solution[1 + users :])
 
 
 def mean_biases(ratings: Ratings) -> Biases:
     """The model to beat: the user's mean plus the movie's mean minus the overall mean."""
     level = float(ratings.stars.mean())
-    users = _mean(ratings.users, ratings.stars - level, ratings.shape[0])
-    movies = _mean(ratings.movies, ratings.stars - level, ratings.shape[1])
+    places = zip((ratings.users, ratings.movies), ratings.shape, strict=True)
+    users, movies = (_mean(index, ratings.stars - level, count) for index, count in places)
     return Biases(level, users, movies)
 
 
 def _mean(index: Ints, values: Floats, count: int) -> Floats:
     """The mean of the values at each index; 0 if it has no values."""
-    means: Floats = np.bincount(index, values, count) / np.maximum(np.bincount(index, minlength=count), 1)
-    return means
+    return np.bincount(index, values, count) / np.maximum(np.bincount(index, minlength=count), 1)
 
 
 CHANGE = 1e-5  # stop after a sweep that lowers the objective by a smaller fraction
@@ -84,8 +79,7 @@ class Factors(NamedTuple):
 
     def predict(self, ratings: Ratings) -> Floats:
         """The term for each rating."""
-        predicted: Floats = (self.users[ratings.users] * self.movies[ratings.movies]).sum(axis=1)
-        return predicted
+        return np.asarray((self.users[ratings.users] * self.movies[ratings.movies]).sum(axis=1))
 
 
 class Incomplete(NamedTuple):
@@ -102,8 +96,9 @@ def incomplete(ratings: Ratings, values: Floats) -> Incomplete:
     from scipy.sparse import csr_array
 
     places = (ratings.users, ratings.movies)
-    table = csr_array((values, places), shape=ratings.shape)
-    seen = csr_array((np.ones(len(values)), places), shape=ratings.shape)
+    table, seen = (
+        csr_array((each, places), shape=ratings.shape) for each in (values, np.ones(len(values)))
+    )
     return Incomplete(table, table.T.tocsr(), seen, seen.T.tocsr())
 
 
@@ -114,8 +109,7 @@ def leading(table: Incomplete, dimension: int) -> Floats:
     # Without a given vector ARPACK starts from a random one.
     _, values, vectors = svds(table.by_user, k=dimension, v0=np.ones(min(table.by_user.shape)))
     order = np.argsort(-values, kind="stable")
-    start: Floats = vectors[order].T * np.sqrt(values[order])
-    return start
+    return vectors[order].T * np.sqrt(values[order])
 
 
 def factorise(table: Incomplete, movies: Floats, penalty: float) -> Factors:
@@ -235,8 +229,7 @@ def _rmse(predicted: Floats, ratings: Ratings) -> float:
 
 def clipped(stars: Floats) -> Floats:
     """Predictions clipped to the scale."""
-    within: Floats = np.clip(stars, 1.0, STARS)
-    return within
+    return np.clip(stars, 1.0, STARS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,8 +284,7 @@ def fitted(content: bytes) -> Oracle:
     """
     digest = hashlib.sha256(content).hexdigest()
     path = cache_root() / "movielens" / f"fit-{digest[:16]}.npz"
-    kept = _load(path, digest)
-    if kept is not None:
+    if (kept := _load(path, digest)) is not None:
         return kept
     oracle = fit_oracle(parse_ratings(content))
     with suppress(OSError):  # if it cannot be cached, it is fitted again next time
