@@ -56,49 +56,38 @@ class Shown(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """The sums of all arms, of what was exploited, and of pairs of arms.
+    """The sums of all arms, of what was exploited, and of pairs of arms."""
 
-    Attributes:
-        risk: the probability with which anything in a family may ever be wrong.
-        drift: whether losses may drift.
-        coupled: whether the arm exploited is the arm explored (the standard game).
-        moments: for each arm, four numbers each of the losses seen (`PLAIN`, unweighted); of weighted ones over the
-            comparable rounds, those that could explore every arm there is now (`COMPARABLE`), and over the others
-            (`OTHER`); and what the arm adds to the comparison with what was exploited, beyond what every arm has
-            (`AGAINST`). The four are a sum of losses and of their squares, and the same of gains.
-        counts: for each arm, how many losses of it were seen (`SEEN`), how many of the observed decisions exploited it
-            (`USED`), and in how many rounds it could be explored, apart from the comparable ones (`OTHER_ROUNDS`).
-        batch: 0 for an arm that was there from the start, b for one of the b-th addition.
-        retired: which arms are.
-        rounds: the number of comparable rounds (`ROUNDS`), and of those that exploited an arm (`COMPARED`); of all that
-            did (`SERVED_ROUNDS`); and of those whose law was known (`LAW_ROUNDS`).
-        flow: the part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated losses of the
-            exploited arms (`SERVED`); a level of the last losses (`LEVEL`).
-        compared: how many pairs of arms share the risk of each addition.
-        contenders: how many arms there were when the comparable rounds began.
-        pairs: the arms two by two.
-        settled: the pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
-        next_look: after how many observations to look for such pairs among those that `pairs` does not follow.
-        left_out: how many decisions were left out, because it is not known what they would have shown.
-        width: the width of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around
-            1/2; only pairs of arms are compared by losses that are not mapped.
-    """
-
-    risk: float
-    drift: bool
-    coupled: bool
+    risk: float  # with which anything in a family may ever be wrong
+    drift: bool  # whether losses may drift
+    coupled: bool  # whether the arm exploited is the arm explored (the standard game)
+    # For each arm, four numbers each of the losses seen (`PLAIN`, unweighted); of weighted ones over the comparable rounds,
+    # those that could explore every arm there is now (`COMPARABLE`), and over the others (`OTHER`); and what the arm adds
+    # to the comparison with what was exploited, beyond what every arm has (`AGAINST`). The four are a sum of losses and of
+    # their squares, and the same of gains.
     moments: Floats
+    # For each arm, how many losses of it were seen (`SEEN`), how many of the observed decisions exploited it (`USED`), and
+    # in how many rounds it could be explored, apart from the comparable ones (`OTHER_ROUNDS`).
     counts: Ints
-    batch: Ints
+    batch: Ints  # 0 for an arm that was there from the start, b for one of the b-th addition
     retired: Bools
+    # The number of comparable rounds (`ROUNDS`), and of those that exploited an arm (`COMPARED`); of all that did
+    # (`SERVED_ROUNDS`); and of those whose law was known (`LAW_ROUNDS`).
     rounds: Ints
+    # The part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated losses of the exploited arms
+    # (`SERVED`); a level of the last losses (`LEVEL`).
     flow: Floats
-    compared: list[int]
-    contenders: int
+    compared: list[int]  # how many pairs of arms share the risk of each addition
+    contenders: int  # how many arms there were when the comparable rounds began
     pairs: Pairs
+    # The pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
     settled: dict[tuple[int, int], Shown]
-    next_look: int = 0
-    left_out: int = 0
+    next_look: int = (
+        0  # after how many observations to look for such pairs among those that `pairs` does not follow
+    )
+    left_out: int = 0  # decisions, because it is not known what they would have shown
+    # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around 1/2; only pairs of
+    # arms are compared by losses that are not mapped.
     width: float = 1.0
 
     @classmethod

@@ -94,9 +94,6 @@ def pick_lowest(state: State, row: int, stream: Words) -> int:
         state: the state.
         row: the row that `find_lowest` searched.
         stream: the random stream.
-
-    Returns:
-        The number of the arm.
     """
     lowest, place, tied = state.scalars[LOWEST], int(state.scalars[LEADER]), int(state.scalars[TIED])
     if tied > 1:

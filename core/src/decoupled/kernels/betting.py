@@ -22,11 +22,8 @@ COMMON, SERVED, LEVEL = 0, 4, 8
 
 REACHED = -1.0
 LARGE, LEAST = 2.0**1000, 2.0**-1000  # as powers of two they change no other digit
-MOST, LESS, LEAST_COMMON = (
-    2.0**800,
-    2.0**-300,
-    2.0**-100,
-)  # so a positive power means 2^600 at least; 10^50 fits
+# So a positive power means 2^600 at least; 10^50 fits.
+MOST, LESS, LEAST_COMMON = 2.0**800, 2.0**-300, 2.0**-100
 TINY = 1e-300  # instead of a branch for arms without a chance
 RATE = 1.0 / 64.0  # of the level; about the mean of the last 64 losses
 
@@ -62,30 +59,18 @@ class PairTotals(NamedTuple):
 
     What a bet has won is `won` times `common` times 2^(1000 powers): nothing overflows, and multiplying is all that an
     observation takes.
-
-    Attributes:
-        owners: the arm of each slot, -1 if it is free.
-        bets: the bets.
-        won: for each two slots, row by row, what the bets "the first is worse" have won.
-        powers: of 2^1000, the same.
-        weights: the sum of the weights, for each two slots, below the diagonal.
-        gains: the sum of what was bet on.
-        goals: what the bets must have won together to be enough; infinite if no more is wanted, `REACHED` once it was.
-        common: a factor for each bet, which is the same for all pairs; and, last, a part of the weights that is.
-        chances: room for a number for each slot.
-        again: room for a number for each bet.
     """
 
-    owners: Ints
+    owners: Ints  # the arm of each slot, -1 if it is free
     bets: Floats
-    won: Floats
-    powers: Ints
-    weights: Floats
-    gains: Floats
-    goals: Floats
-    common: Floats
-    chances: Floats
-    again: Floats
+    won: Floats  # for each two slots, row by row, what the bets "the first is worse" have won
+    powers: Ints  # of 2^1000, the same
+    weights: Floats  # their sum for each two slots, below the diagonal
+    gains: Floats  # the sum of what was bet on
+    goals: Floats  # to win together to be enough; infinite if no more is wanted, `REACHED` once it was
+    common: Floats  # a factor for each bet that is the same for all pairs; and, last, a part of the weights that is
+    chances: Floats  # room for a number for each slot
+    again: Floats  # room for a number for each bet
 
 
 @compiled

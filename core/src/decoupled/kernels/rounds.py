@@ -95,21 +95,13 @@ def drive(
 
 
 class RoundContexts(NamedTuple):
-    """The contexts of the rounds, and where the state of a contextual policy has room for one.
+    """The contexts of the rounds, and where the state of a contextual policy has room for one."""
 
-    Attributes:
-        segment_at: the number of the segment of each round.
-        numbers: the numbers of each row, rows x numbers.
-        wanted: the place of the scalar for the number of the segment.
-        numbers_at: the place of the first number.
-        entering: the place of the scalar that tells the policy that a context was written.
-    """
-
-    segment_at: Ints
-    numbers: Floats
-    wanted: int
-    numbers_at: int
-    entering: int
+    segment_at: Ints  # of each round
+    numbers: Floats  # of each row, rows x numbers
+    wanted: int  # the place of the scalar for the number of the segment
+    numbers_at: int  # the place of the first number
+    entering: int  # the place of the scalar that tells the policy that a context was written
 
 
 @compiled

@@ -74,9 +74,6 @@ class Layout(NamedTuple):
         Args:
             arms: the number of arms.
             secret: a number that only the seed tells: see `secret_of`.
-
-        Returns:
-            The state.
         """
         if self.pairs and arms > MOST_PAIRED_ARMS:
             rule = f"must not exceed {MOST_PAIRED_ARMS} for a policy that counts every pair of arms"

@@ -162,9 +162,6 @@ class Results:
 
         Args:
             policy: the policy, or its label.
-
-        Returns:
-            An array with one number for each run.
         """
         return np.array(self._values("final_regret")[self.labels.index(self._label(policy))])
 
@@ -181,9 +178,6 @@ class Results:
 
         Args:
             policy: the policy, or its label.
-
-        Returns:
-            An array with one number for each run.
 
         >>> import decoupled as dc
         >>> table = dc.environments.ContextTable([[0.1, 0.9], [0.8, 0.2]] * 50, {"subject": ["law", "art"] * 50})
@@ -208,9 +202,6 @@ class Results:
 
         Args:
             policy: the policy, or its label.
-
-        Returns:
-            An array with one number for each run.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])

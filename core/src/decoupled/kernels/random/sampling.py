@@ -184,9 +184,6 @@ def total(weights: Floats) -> float:
     Args:
         weights: the numbers to sum.
 
-    Returns:
-        The sum.
-
     >>> import numpy as np
     >>> total(np.array([0.5, 1.0, 0.25]))
     1.75
@@ -216,9 +213,6 @@ def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
         weights: the weight of each index, 0 or more.
         weight_sum: their sum, such as `total` gives.
         stream: the random stream.
-
-    Returns:
-        The index.
 
     >>> import numpy as np
     >>> stream = np.array([11**18, 13**17], np.uint64)  # a policy gets one from the package

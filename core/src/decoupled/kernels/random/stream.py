@@ -67,9 +67,6 @@ def uniform(stream: Words) -> float:
     Args:
         stream: the random stream, which moves on.
 
-    Returns:
-        The number.
-
     >>> import numpy as np
     >>> stream = np.array([11**18, 13**17], np.uint64)  # a policy gets one from the package
     >>> round(uniform(stream), 3), round(uniform(stream), 3)
@@ -85,9 +82,6 @@ def below(count: int, stream: Words) -> int:
     Args:
         count: the number of integers, at least one.
         stream: the random stream, which moves on.
-
-    Returns:
-        The integer.
 
     >>> import numpy as np
     >>> stream = np.array([11**18, 13**17], np.uint64)  # a policy gets one from the package
