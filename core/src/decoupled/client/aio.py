@@ -5,7 +5,6 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from functools import wraps
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 import httpx
@@ -166,9 +165,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def _run(self, exchange: Exchange[T]) -> T:

@@ -8,29 +8,7 @@ from ..decision import Arm
 from ..errors import DecoupledError
 from ..learner.losses import Preference
 
-# Every error of the service, with the status and title that HTTP gives it
-#
-#     ServiceError           500   the service itself failed
-#     |-- BadRequest         400   not JSON, or not well-formed HTTP
-#     |-- Unauthorized       401   no key, or one that is unknown or revoked
-#     |-- Forbidden          403   the key's role does not allow it
-#     |-- NotFound           404   no such experiment, decision or key for this tenant
-#     |-- MethodNotAllowed   405   the path does not take this method
-#     |-- TooSlow            408   the body did not arrive in time
-#     |-- Conflict           409   the same name, key or decision, with other contents
-#     |-- Gone               410   feedback after its deadline
-#     |-- TooLarge           413   the body is larger than the limit
-#     |-- UnsupportedMedia   415   the body is not declared as JSON
-#     |-- Invalid            422   an argument outside its domain
-#     |-- TooMany            429   more requests than the limit
-#     |-- HeadersTooLarge    431   the headers are larger than the limit
-#     |-- StoreError         503   the store could not write or read; nothing was acknowledged
-#     |-- Compiling          503   the policy is being compiled: try again
-#     |-- Loading            503   the experiment is being restored: try again
-#     |-- NotCompiled        500   the policy does not compile on this machine
-#     `-- ReplayError        500   the log and the learner disagree
-#
-# Whatever raises one of these has changed nothing.
+# The errors of the service, with the status and title that HTTP gives each. Whatever raises one has changed nothing.
 
 
 CLOSED = "service: is closed; open it again"
@@ -178,10 +156,8 @@ def neither_or_both(
     if preference_given or loss_given != reward_given:
         return None
     if loss_given:
-        return (
-            f"{loss} and {reward} are both given",
-            "give the loss of the explored arm or its reward, not both",
-        )
+        remedy = "give the loss of the explored arm or its reward, not both"
+        return f"{loss} and {reward} are both given", remedy
     return f"neither {loss} nor {reward} is given", "give the loss of the explored arm, or its reward"
 
 
@@ -189,20 +165,8 @@ def neither_or_both(
 
 
 TEMPORARY = (429, 502, 503, 504)  # the same request may succeed later
-_BY_STATUS: dict[int, type[ServiceError]] = {
-    kind.status: kind
-    for kind in (
-        BadRequest,
-        Unauthorized,
-        Forbidden,
-        NotFound,
-        Conflict,
-        Gone,
-        TooLarge,
-        Invalid,
-        StoreError,
-    )
-}
+_REFUSALS = (BadRequest, Unauthorized, Forbidden, NotFound, Conflict, Gone, TooLarge, Invalid)
+_BY_STATUS: dict[int, type[ServiceError]] = {kind.status: kind for kind in _REFUSALS}
 
 
 class Unreachable(ServiceError, status=503, title="The service cannot be reached"):  # noqa: N818

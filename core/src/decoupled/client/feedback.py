@@ -11,9 +11,8 @@ from typing import Any
 
 from ..base.files import flush_folder, remove_abandoned, write_atomically
 from ..base.validation import as_float, one_of
-from ..decision import Arm
 from ..errors import ParameterError
-from ..learner.losses import PREFERENCES, Preference
+from ..learner.losses import PREFERENCES
 from .errors import (
     Compiling,
     ServiceError,
@@ -140,35 +139,23 @@ BATCH = 500  # the most items in one request
 NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)  # errors after which to send feedback again
 
 
-def checked_item(
-    decision: RemoteDecision | str,
-    loss: float | None,
-    reward: float | None,
-    arm: Arm | None,
-    preference: Preference | None = None,
-    judged: float | Preference | None = None,
-    position: float | None = None,
-    cost: float | None = None,
-) -> Undelivered:
-    """Feedback for a decision, with exactly one of loss, reward and preference, or with what a judge said and at most one.
+def checked_item(item: Undelivered) -> Undelivered:
+    """Feedback that has exactly one of loss, reward and preference, or what a judge said and at most one; as plain numbers.
 
-    >>> checked_item("1f2e-7", True, None, None)[:3]
+    >>> checked_item(Undelivered("1f2e-7", loss=True))[:3]
     ('1f2e-7', 1.0, None)
     """
-    given = (loss is not None, reward is not None)
-    wrong = neither_or_both(*given, preference_given=preference is not None)
-    if wrong is not None and (judged is None or any(given)):
+    given = (item.loss is not None, item.reward is not None)
+    wrong = neither_or_both(*given, preference_given=item.preference is not None)
+    if wrong is not None and (item.judged is None or any(given)):
         raise ParameterError("feedback: {}; {}".format(*wrong))
-    name = decision if isinstance(decision, str) else decision.id
-    if preference is not None:
-        one_of("preference", preference, PREFERENCES)
-    said = judged if isinstance(judged, str) else _number("judged", judged)
-    if isinstance(said, str):
-        one_of("judged", said, PREFERENCES)
-    label = _number("loss", loss), _number("reward", reward)
-    return Undelivered(
-        name, *label, arm, preference, said, _number("position", position), _number("cost", cost)
-    )
+    if item.preference is not None:
+        one_of("preference", item.preference, PREFERENCES)
+    names = ["judged", "loss", "reward", "position", "cost"]
+    if isinstance(item.judged, str):
+        one_of(names.pop(0), item.judged, PREFERENCES)
+    numbers: dict[str, Any] = {name: _number(name, getattr(item, name)) for name in names}
+    return item._replace(**numbers)
 
 
 def _number(name: str, value: object) -> float | None:

@@ -9,7 +9,6 @@ from ..base.spec import Description
 from ..decision import Arm, ByArm, Mode
 from ..errors import ParameterError
 from ..learner.guardrails import GuardrailChanges as GuardrailChanges
-from ..learner.losses import Preference
 from ..learner.seeds import Key, key_text
 from .errors import TEMPORARY, ServiceError, Undelivered, UndeliveredFeedback, identified
 from .exchange import ApiRequest, Endpoint, Exchange, create, send, send_for_json
@@ -244,33 +243,19 @@ class Operations:
         # Every attempt carries the same one, so a lost answer does not draw a second decision.
         headers = {"Idempotency-Key": body.pop("idempotency_key", None) or str(uuid.uuid4())}
         found = yield from self.json("POST", f"{path_of(name)}/decisions", json=body, headers=headers)
-        return (
-            RemoteDecision.of(found)
-            if count is None
-            else [RemoteDecision.of(each) for each in found["decisions"]]
-        )
+        if count is None:
+            return RemoteDecision.of(found)
+        return [RemoteDecision.of(each) for each in found["decisions"]]
 
     def decision(self, id: str) -> Exchange[RemoteDecision]:
-        return RemoteDecision.of((yield from self.json("GET", _decision(id))))
+        return RemoteDecision.of((yield from self.json("GET", decision_path(id))))
 
-    def feedback(
-        self,
-        decision: RemoteDecision | str,
-        loss: float | None,
-        reward: float | None,
-        arm: Arm | None,
-        preference: Preference | None = None,
-        judged: float | Preference | None = None,
-        position: float | None = None,
-        cost: float | None = None,
-    ) -> Exchange[RemoteDecision | None]:
-        item = checked_item(decision, loss, reward, arm, preference, judged, position, cost)
-        body = {name: value for name, value in item.to_json().items() if name != "decision"}
+    def feedback(self, given: Undelivered) -> Exchange[RemoteDecision | None]:
+        item = checked_item(given)
         # With an outbox there is no need to wait until a policy is compiled.
         endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()
         try:
-            request = ApiRequest("PUT", f"{_decision(item.decision)}/feedback", body)
-            return RemoteDecision.of((yield from send_for_json(request, endpoint)))
+            return RemoteDecision.of((yield from send_for_json(_put(item, "feedback"), endpoint)))
         except NOT_DELIVERED as error:
             if self._outbox is None:
                 rule = f"decision {item.decision!r}: its feedback was not delivered: {error}"
@@ -279,21 +264,12 @@ class Operations:
             self._outbox.add(item)
             return None
 
-    def label(
-        self,
-        decision: RemoteDecision | str,
-        loss: float | None,
-        reward: float | None,
-        preference: Preference | None,
-    ) -> Exchange[RemoteDecision]:
-        item = checked_item(decision, loss, reward, None, preference)
-        body = {name: value for name, value in item.to_json().items() if name != "decision"}
-        return RemoteDecision.of(
-            (yield from self.json("PUT", f"{_decision(item.decision)}/label", json=body))
-        )
+    def label(self, given: Undelivered) -> Exchange[RemoteDecision]:
+        request = _put(checked_item(given), "label")
+        return RemoteDecision.of((yield from send_for_json(request, self._endpoint)))
 
     def feedback_many(self, items: Sequence[Undelivered]) -> Exchange[list[RemoteDecision | ServiceError]]:
-        return deliver([checked_item(*each) for each in items], self._endpoint)
+        return deliver([checked_item(each) for each in items], self._endpoint)
 
     # The outbox
 
@@ -346,8 +322,19 @@ def path_of(name: str) -> str:
     return f"/v1/experiments/{_segment('name', name)}"
 
 
-def _decision(decision: str) -> str:
+def id_of(decision: RemoteDecision | str) -> str:
+    """The id of a decision, given that or the decision."""
+    return decision if isinstance(decision, str) else decision.id
+
+
+def decision_path(decision: str) -> str:
+    """The path of a decision, given its id."""
     return f"/v1/decisions/{_segment('decision', decision)}"
+
+
+def _put(item: Undelivered, what: str) -> ApiRequest:
+    body = item.to_json()
+    return ApiRequest("PUT", f"{decision_path(body.pop('decision'))}/{what}", body)
 
 
 def _segment(argument: str, name: str) -> str:

@@ -18,9 +18,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
-from urllib.parse import quote
 
 import httpx
 
@@ -37,6 +35,8 @@ from .requests import (
     ExperimentSettings,
     GuardrailChanges,
     as_json,
+    decision_path,
+    id_of,
     path_of,
     tag_params,
 )
@@ -397,9 +397,8 @@ class Client(BaseClient[httpx.Client]):
         >>> client.feedback(decision, loss=0.25, arm=decision.explore).status
         'applied'
         """
-        return self._run(
-            self._calls.feedback(decision, loss, reward, arm, preference, judged, position, cost)
-        )
+        item = Undelivered(id_of(decision), loss, reward, arm, preference, judged, position, cost)
+        return self._run(self._calls.feedback(item))
 
     def feedback_many(self, items: Sequence[Undelivered]) -> list[RemoteDecision | ServiceError]:
         """Send the losses of the explored arms of many decisions.
@@ -451,7 +450,8 @@ class Client(BaseClient[httpx.Client]):
         >>> client.label(decision, loss=1.0).status
         'applied'
         """
-        return self._run(self._calls.label(decision, loss, reward, preference))
+        item = Undelivered(id_of(decision), loss, reward, preference=preference)
+        return self._run(self._calls.label(item))
 
     def keep_pair(
         self,
@@ -489,12 +489,11 @@ class Client(BaseClient[httpx.Client]):
         >>> client.keep_pair(decision, request="Say hello.", exploit="Hello!", explore="Hi.")["id"] == decision.id
         True
         """
-        name = decision if isinstance(decision, str) else decision.id
         body = {
             "title": title, "request": request, "exploit": exploit, "explore": explore, "low": low, "high": high,
             "keep_days": keep_days,
         }  # fmt: skip
-        return self._json("PUT", f"/v1/decisions/{quote(name, safe='')}/pair", json=body)
+        return self._json("PUT", f"{decision_path(id_of(decision))}/pair", json=body)
 
     def awaiting_labels(self, name: str, limit: int = 100) -> dict[str, Any]:
         """Return the `decisions` that were judged and await a label, oldest first, and the labels so far.
@@ -741,9 +740,7 @@ class Client(BaseClient[httpx.Client]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _json(self, method: str, path: str, /, **parts: Any) -> dict[str, Any]:
