@@ -26,12 +26,12 @@ EXTRAS = {
 def run() -> None:
     """Run the command `decoupled`."""
     try:
-        from .main import main
+        from .main import app
     except ModuleNotFoundError as error:
         extras = EXTRAS.get(sys.argv[1]) if len(sys.argv) > 1 else None
         missing = as_missing_extra(error, "the command line", extras=extras)
         raise SystemExit(f"error: {missing or error}") from None
-    main()
+    app()
 
 
 main = run  # the name of the console script, until the submodule of that name is imported

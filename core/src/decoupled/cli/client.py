@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from ..errors import ParameterError
 from .shared import WRONG, flag, report_errors, with_parameters_of
 
 if TYPE_CHECKING:
@@ -99,27 +100,17 @@ def tags_of(tags: list[str] | None) -> dict[str, str] | None:
     >>> tags_of(["country:de"])
     {'country': 'de'}
     """
-    from ..errors import ParameterError
-
     for text in tags or ():
         if ":" not in text:
             raise ParameterError.of("--tag", text, "must be NAME:VALUE", "for example country:de")
     return {name: value for name, _, value in (text.partition(":") for text in tags)} if tags else None
 
 
-def _described(policy: str) -> dict[str, Any]:
+def _described(policy: str) -> Any:
     """A policy as the service takes it, from its name or its JSON."""
-    from ..errors import ParameterError
-
     if not policy.lstrip().startswith("{"):
         return {"name": policy}
-    try:
-        described: dict[str, Any] = json.loads(policy)
-    except ValueError as error:
-        raise ParameterError.of(
-            "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
-        ) from None
-    return described
+    return _object("--policy", policy, "give a name, or what policy.to_json() gives")
 
 
 @service_command("create")
@@ -182,35 +173,22 @@ def client_create(
     ] = None,
 ) -> None:
     """Create an experiment."""
-    words: Any = {"feedback": feedback, "log_keys": log_keys}
-    words |= {"unknown_context": unknown_context, "log_context": log_context}
     if (learner is None) == (not arms):
         raise typer.BadParameter("give the arms, or --learner, which has them")
-    begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
-    begin |= {"risk": risk, "drift": drift}
-    if learner is not None:
+    settings = _objects(context=context, guardrails=guardrails, budget=budget, labels=labels)
+    settings |= {"deadline_seconds": deadline, "expired_loss": expired_loss, "patience": patience}
+    settings |= {"feedback": feedback, "demo": demo, "log_keys": log_keys, "log_context": log_context}
+    settings["unknown_context"] = unknown_context
+    if learner is None:
+        settings |= {"policy": _described(policy), "arms": arms, "loss_range": loss_range}
+        settings |= {"seed": seed, "risk": risk, "drift": drift}
+    else:
         try:
-            begin = {"learner": learner.read_text("utf-8")}
+            settings["learner"] = learner.read_text("utf-8")
         except UnicodeDecodeError:
-            from ..errors import ParameterError
-
             remedy = "give what Learner.save wrote"
             raise ParameterError.of("--learner", str(learner), "is not text", remedy) from None
-    show(
-        service.create(
-            name,
-            **begin,
-            deadline_seconds=deadline,
-            expired_loss=expired_loss,
-            demo=demo,
-            patience=patience,
-            **words,
-            context=None if context is None else _object("--context", context),
-            guardrails=None if guardrails is None else _object("--guardrails", guardrails),
-            budget=None if budget is None else _object("--budget", budget),
-            labels=None if labels is None else _object("--labels", labels),
-        )
-    )
+    show(service.create(name, **settings))
 
 
 @service_command("decide")
@@ -234,13 +212,10 @@ def client_decide(
     ] = False,
 ) -> None:
     """Ask for a decision. Send back the loss of its *explored* arm."""
-    from dataclasses import asdict
-
-    given = {"baseline": baseline, "context": context, "advice": advice}
-    objects = {name: None if text is None else _object(f"--{name}", text) for name, text in given.items()}
-    options: Any = {"mode": mode, "key": key, "tags": tags_of(tag), "why": why, **objects}
+    options = _objects(baseline=baseline, context=context, advice=advice)
+    options |= {"mode": mode, "key": key, "tags": tags_of(tag), "why": why}
     decision = service.decide(name, **options)
-    show({**asdict(decision), "send_back_the_loss_of": decision.explore})
+    show({**vars(decision), "send_back_the_loss_of": decision.explore})
 
 
 @service_command("feedback")
@@ -265,8 +240,6 @@ def client_feedback(
     ] = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
-    from dataclasses import asdict
-
     from ..client.errors import neither_or_both
 
     given = (loss is not None, reward is not None)
@@ -283,7 +256,7 @@ def client_feedback(
         decision, loss=loss, reward=reward, arm=whose, preference=preferred, judged=said, position=position, cost=cost
     )  # fmt: skip
     assert applied is not None  # without an outbox it is applied, or an error
-    show(asdict(applied))
+    show(vars(applied))
 
 
 @service_command("label")
@@ -295,10 +268,8 @@ def client_label(
     preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
 ) -> None:
     """Send the label of a judged decision that asks for one."""
-    from dataclasses import asdict
-
     preferred: Any = preference
-    show(asdict(service.label(decision, loss=loss, reward=reward, preference=preferred)))
+    show(vars(service.label(decision, loss=loss, reward=reward, preference=preferred)))
 
 
 @service_command("labels")
@@ -321,7 +292,7 @@ def client_show(
     if name is None:
         show(service.experiments())
         return
-    show(service.state(name, context=None if context is None else _object("--context", context)))
+    show(service.state(name, **_objects(context=context)))
 
 
 @service_command("verdict")
@@ -418,8 +389,6 @@ def client_log(
 
 def check_new(file: Path, force: bool) -> None:
     """Refuse to replace a file before any work is done, unless forced."""
-    from ..errors import ParameterError
-
     if file.is_file() and not force:
         rule, remedy = "exists already", "choose another name, or replace it with --force"
         raise ParameterError.of("FILE", str(file), rule, remedy)
@@ -491,13 +460,16 @@ def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:
     return [known.get(arm, arm) for arm in arms]
 
 
-def _object(argument: str, text: str) -> Any:
-    from ..errors import ParameterError
+def _objects(**texts: str | None) -> dict[str, Any]:
+    """What options of these names hold as JSON; None for those that are not given."""
+    return {name: None if text is None else _object(f"--{name}", text) for name, text in texts.items()}
 
+
+def _object(argument: str, text: str, remedy: str = "quote it") -> Any:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ParameterError.of(argument, text, f"is not JSON ({error})", "quote it") from None
+        raise ParameterError.of(argument, text, f"is not JSON ({error})", remedy) from None
     if not isinstance(found, dict):
         raise ParameterError.of(argument, text, "must be a JSON object", "for example '{}'")
     return found
@@ -538,14 +510,12 @@ def client_decisions(
     most: Most = 100,
 ) -> None:
     """List the decisions of an experiment, one line of JSON each."""
-    import json
-    from dataclasses import asdict
     from itertools import islice
 
     given = {"sort": sort, "status": status, "mode": mode, "tags": tags_of(tag)}
     filters: Any = {option: value for option, value in given.items() if value is not None}
     for each in islice(service.iter_decisions(name, **filters), most):
-        typer.echo(json.dumps(asdict(each), ensure_ascii=False))
+        typer.echo(json.dumps(vars(each), ensure_ascii=False))
 
 
 @service_command("delete")

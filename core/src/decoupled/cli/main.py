@@ -105,8 +105,3 @@ for extra, commands in ELSEWHERE.items():
     if find_spec(f"decoupled_{extra}") is None:
         for command in commands:
             _say_what_to_install(command, extra)
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

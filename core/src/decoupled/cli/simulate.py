@@ -33,40 +33,28 @@ def run_all(
     plans: Sequence[Plan],
     out: Path,
     *,
-    workers: int | None = None,
-    dask: str | None = None,
-    device: str = "cpu",
-    quiet: bool = False,
-    latex: bool = False,
+    workers: int | None,
+    dask: str | None,
+    device: str,
+    quiet: bool,
+    latex: bool,
 ) -> None:
-    """Run every plan into a folder of its own under `out`."""
+    """Run every plan into a folder of its own under `out`, or resume it there."""
     with dask_executor(dask) as (executor, size):
-        workers = workers or size
-        for number, plan in enumerate(plans):
+        for number, given in enumerate(plans):
+            plan = replace(given, device=one_of("device", device, DEVICES))
             name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")[:60]
-            show(
-                replace(plan, device=one_of("device", device, DEVICES)),
-                out / f"{number:02d}-{name}",
-                workers=workers,
-                executor=executor,
-                quiet=quiet,
-                latex=latex,
-            )
+            folder = out / f"{number:02d}-{name}"
+            folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
+            with progress_bar(plan.rounds, quiet) as report:
+                results = run_plan(
+                    plan, workers=workers or size, executor=executor, out=folder, report=report
+                )
+            show(plan, results, folder, latex)
 
 
-def show(
-    plan: Plan,
-    folder: Path,
-    *,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    quiet: bool = False,
-    latex: bool = False,
-) -> None:
-    """Run one plan, or resume it; print its table and write its figure."""
-    folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
-    with progress_bar(plan.rounds, quiet) as report:
-        results = run_plan(plan, workers=workers, executor=executor, out=folder, report=report)
+def show(plan: Plan, results: Results, folder: Path, latex: bool) -> None:
+    """Print the table of a plan, and write its figure."""
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")
     (folder / "summary.csv").write_text(summary_csv(results), encoding="utf-8")
