@@ -1,7 +1,7 @@
 """Frozen descriptions: values that print as the call that created them and survive a JSON round trip."""
 
 import json
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, fields
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
@@ -61,12 +61,16 @@ class Description:
         >>> dc.FTPL().label, dc.FTPL(c=4).label
         ('FTPL', 'FTPL(c=4)')
         """
-        shown_values = [
-            parameter_text(field.name, value)
-            for field in fields(self)  # type: ignore[arg-type]
-            if (value := getattr(self, field.name)) != field.default
-        ]
+        shown_values = [parameter_text(name, value) for name, value in self._changed().items()]
         return self._name() + (f"({', '.join(shown_values)})" if shown_values else "")
+
+    def _changed(self, always: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The parameters that are not at their defaults, and those named."""
+        return {
+            field.name: value
+            for field in fields(self)  # type: ignore[arg-type]
+            if (value := getattr(self, field.name)) != field.default or field.name in always
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The name and every parameter, also those at their defaults, which `print` may leave out, as plain values.
@@ -75,21 +79,13 @@ class Description:
         >>> dc.TsallisINF().to_dict()["schedule"]
         'rounds'
         """
-        plain = {
-            field.name: value.to_dict() if isinstance(value, Description) else list(value)
-            for field in fields(self)  # type: ignore[arg-type]
-            if isinstance(value := getattr(self, field.name), (Description, tuple))  # JSON has no tuples
-        }
-        return {"name": self._name(), **asdict(self), **plain}  # type: ignore[call-overload]
+        names = (field.name for field in fields(self))  # type: ignore[arg-type]
+        return {"name": self._name(), **{name: _plain(getattr(self, name)) for name in names}}
 
     def _short_repr(self, always: tuple[str, ...] = ()) -> str:
         """The call with the parameters that are not at their defaults, and those named."""
-        told = [
-            f"{field.name}={value!r}"
-            for field in fields(self)  # type: ignore[arg-type]
-            if (value := getattr(self, field.name)) != field.default or field.name in always
-        ]
-        return f"{type(self).__qualname__}({', '.join(told)})"
+        told = ", ".join(f"{name}={value!r}" for name, value in self._changed(always).items())
+        return f"{type(self).__qualname__}({told})"
 
     def to_json(self) -> str:
         """The description as JSON text."""
@@ -173,11 +169,7 @@ class Description:
     @classmethod
     def _group(cls) -> str:
         """The entry points by which installed packages add classes, such as `decoupled.policies`."""
-        return (
-            f"decoupled.{cls.kind.removesuffix('y')}ies"
-            if cls.kind.endswith("y")
-            else f"decoupled.{cls.kind}s"
-        )
+        return f"decoupled.{cls.kind}s".replace("ys", "ies")
 
     @classmethod
     def _load(cls, name: str | None = None) -> None:
@@ -202,6 +194,17 @@ class Description:
         if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):
             return None
         return known
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it."""
+    if isinstance(value, Description):
+        return value.to_dict()
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
+    return value.tolist() if hasattr(value, "tolist") else value  # an array
 
 
 def parameter_text(name: str, value: object) -> str:

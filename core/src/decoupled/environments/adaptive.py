@@ -69,9 +69,6 @@ class AdaptiveAlternating(Adversary):
     def examples(cls) -> tuple[Self, ...]:
         return (cls(8, gap=0.125),)
 
-    def params(self) -> AlternatingParams:
-        return AlternatingParams(self.gap, float(self.best))
-
 
 class PunishParams(NamedTuple):
     """The parameters of the compiled code."""
@@ -150,9 +147,6 @@ class PunishLast(Adversary):
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (cls(8, window=3),)
-
-    def params(self) -> PunishParams:
-        return PunishParams(float(self.window), self.gap, self.level, float(self.best))
 
     def memory(self) -> Memory:
         return Memory(np.zeros(0), np.zeros(self.window + self.arms, np.int64))

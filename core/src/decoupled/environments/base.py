@@ -68,8 +68,8 @@ class Adversary(Environment):
     functions: ClassVar[AdversaryFunctions]
 
     def params(self) -> Any:
-        """The parameters as a tuple of floats, for compiled code."""
-        raise NotImplementedError
+        """The parameters as a tuple of floats, for compiled code: those that `params_type` names, unless overridden."""
+        return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
 
     def memory(self) -> Memory:
         """What the adversary remembers, before the first round."""

@@ -15,8 +15,7 @@ from ..base.validation import is_missing, kind_of, one_of
 from ..errors import ParameterError, near_name, shown
 from ..kernels.random.sampling import NONE
 from ..kernels.rounds import Table
-from .base import Environment
-from .loss_table import checked_rows, read_table
+from .loss_table import Recorded, checked_rows, read_table
 
 ORDERS = ("given", "shuffled")
 ORDER = 3  # the fourth child of a run's seed; the others are noise, draws and traffic
@@ -25,7 +24,7 @@ _KINDS = "text, a number, True, False or None"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ContextTable(Environment):
+class ContextTable(Recorded):
     r"""Requests with a context: a row holds the loss of every arm, and what was known before the decision.
 
     Losses are played back as they are. Contextual policies and `baselines` see the context; other policies are blind to
@@ -91,21 +90,6 @@ class ContextTable(Environment):
             f"ContextTable(losses=<{len(self.losses)} x {self.arms}>, context=<{', '.join(self.context)}>, "
             f"segments={self.segments}, order={self.order!r})"
         )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ContextTable) and self._digest == other._digest  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash(self._digest)  # type: ignore[attr-defined]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": "ContextTable",
-            "losses": self.losses.tolist(),
-            "context": {name: list(values) for name, values in self.context.items()},
-            "segments": list(self.segments),
-            "order": self.order,
-        }
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -52,13 +52,11 @@ def _bad_cell(place: str, value: object) -> ParameterError:
     return ParameterError.of(place, value, rule, remedy)
 
 
-def read_losses(path: Any) -> Floats:
-    """Read a .parquet file, or any other file as CSV, with one column per arm."""
-    return read_table(path, ())[0]
+def read_table(path: Any, others: Sequence[str] = ()) -> tuple[Floats, dict[str, list[object]]]:
+    """Read a .parquet file, or any other file as CSV, with one column per arm.
 
-
-def read_table(path: Any, others: Sequence[str]) -> tuple[Floats, dict[str, list[object]]]:
-    """Read such a file whose columns `others` hold something else than losses: their values, None where one is missing."""
+    Columns named in `others` hold something else than losses: also return their values, None where one is missing.
+    """
     file, text = Path(path).name, Path(path).suffix != ".parquet"
     frame = _read_csv(path) if text else _read_parquet(path)
     for name in others:
@@ -66,9 +64,7 @@ def read_table(path: Any, others: Sequence[str]) -> tuple[Floats, dict[str, list
             raise _broken(file, f"has no column {name!r}", near_name(name, frame.columns))
     # Whole numbers with gaps are floats in pandas, until its own types are asked for.
     columns = {name: frame[name].convert_dtypes().tolist() for name in others}
-    found = {
-        name: [None if is_missing(each) else each for each in values] for name, values in columns.items()
-    }
+    found = {name: [None if is_missing(each) else each for each in columns[name]] for name in others}
     losses = frame.drop(columns=list(others))
     if text:
         _refuse_words(losses, file)
@@ -178,8 +174,20 @@ def _losses_of(frame: Any, file: str) -> Floats:
     return checked_cells(array, lambda row, arm: _cell(file, row, names[arm]))
 
 
+class Recorded(Environment):
+    """An environment that holds arrays, and compares by a digest of them."""
+
+    _digest: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Recorded) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LossTable(Environment):
+class LossTable(Recorded):
     r"""Rows of losses, and the row of each round.
 
     Rows are *mean* losses: each round draws a loss of 0 or 1 with the mean of its arm. A *file* is a recorded log,
@@ -212,7 +220,7 @@ class LossTable(Environment):
 
     def __post_init__(self) -> None:
         recorded = isinstance(self.rows, (str, os.PathLike))
-        rows = read_losses(self.rows) if recorded else checked_rows("rows", self.rows)
+        rows = read_table(self.rows)[0] if recorded else checked_rows("rows", self.rows)
         index = _checked_index(self.index, len(rows))
         rows.setflags(write=False)
         index.setflags(write=False)
@@ -242,21 +250,6 @@ class LossTable(Environment):
             f"LossTable(rows=<{len(self.rows)} x {self.arms}>, index=<{len(self.index)}>, "
             f"noise={self.noise!r}, concentration={self.concentration})"
         )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LossTable) and self._digest == other._digest  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash(self._digest)  # type: ignore[attr-defined]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": "LossTable",
-            "rows": self.rows.tolist(),
-            "index": self.index.tolist(),
-            "noise": self.noise,
-            "concentration": self.concentration,
-        }
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -311,7 +304,6 @@ def _checked_index(index: Any, rows: int) -> Any:
         )
     if array.min() < 0 or array.max() >= rows:
         wrong = int(array[(array < 0) | (array >= rows)][0])
-        raise ParameterError.of(
-            "index", wrong, f"must be a row number from 0 to {rows - 1}", "rows count from 0"
-        )
+        rule = f"must be a row number from 0 to {rows - 1}"
+        raise ParameterError.of("index", wrong, rule, "rows count from 0")
     return array.astype(np.int64)

@@ -144,14 +144,14 @@ class Guard:
         """The probability of serving each arm without a key, given the policy's."""
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
-            return _certain(pinned, len(arms))
+            return certain(pinned, len(arms))
         rest = law
         if rules.incumbent is not None and not self.released:
             served = _place(rules.incumbent, arms, part)
         else:
             served = self._cheapest(good, arms, part)
         if served is not None:
-            rest = _certain(served, len(arms))
+            rest = certain(served, len(arms))
         fixed = np.zeros(len(arms))
         for name, least in rules.floors.items():
             if (place := _place(name, arms, part)) is not None:
@@ -196,7 +196,8 @@ def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
     return place if part is None or place in part else None
 
 
-def _certain(place: int, count: int) -> Floats:
+def certain(place: int, count: int) -> Floats:
+    """The law of so many arms that always draws the one at this place."""
     law = np.zeros(count)
     law[place] = 1.0
     return law

@@ -179,8 +179,8 @@ class Policy(Description, kind="policy", package=__package__):
         """
 
     def params(self) -> Any:
-        """The parameters as a tuple of floats, for compiled code."""
-        raise NotImplementedError
+        """The parameters as a tuple of floats, for compiled code: those that `params_type` names, unless overridden."""
+        return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
 
     def exploitation_law(self, state: State) -> Floats:
         """The exact probability with which each arm is exploited.

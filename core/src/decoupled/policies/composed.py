@@ -29,6 +29,7 @@ class ComposedPolicy(Policy):
     schedule: str
 
     published_fields: ClassVar[tuple[str, ...]]
+    fading: ClassVar[tuple[str, ...] | None] = ("estimates", "spread")  # the running mean forgets by itself
 
     def _check_options(self) -> None:
         set_number(self, "c", 0.0, 1e100, "the default is 2")
@@ -36,8 +37,7 @@ class ComposedPolicy(Policy):
         if self.c_exploit is not None:
             set_number(self, "c_exploit", 0.0, 1e100, "the default, None, is c")
         set_number(self, "kappa", 0.0, 1e100, "the default is 0.1")
-        lam = number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05")
-        object.__setattr__(self, "lam", lam)
+        object.__setattr__(self, "lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05"))
         one_of("schedule", self.schedule, ("rounds", "losses"))
 
     def __repr__(self) -> str:
@@ -70,27 +70,18 @@ class ComposedPolicy(Policy):
 
     @property
     def branching(self) -> tuple[str, ...]:
-        """The options."""
         return BRANCHING
 
     @property
-    def fading(self) -> tuple[str, ...] | None:
-        """The sums; the running mean forgets by itself."""
-        return ("estimates", "spread")
-
-    @property
     def params_type(self) -> Any:
-        """The parameter type of the compiled code."""
         return self.composed.params_type
 
     @property
     def functions(self) -> Functions:
-        """The compiled functions of the law."""
         return self.composed.functions
 
     @property
     def baseline(self) -> str | None:
-        """The row of baselines that a pending decision keeps."""
         return "baseline" if self.estimator == "centred" else None
 
     def params(self) -> Any:
@@ -108,17 +99,17 @@ class ComposedPolicy(Policy):
 class ExplicitLaws(Policy):
     """A policy with explicit weights: the rows "exploit" and "explore", and the scalars that hold their sums."""
 
+    keyed_in_place = True
+
     def exploitation_law(self, state: State) -> Floats:
-        row = self.layout.row
-        law: Floats = row(state, "exploit") / row(state, "exploit_sum")
-        return law
+        return self._law(state, "exploit")
 
     def exploration_law(self, state: State) -> Floats:
-        row = self.layout.row
-        law: Floats = row(state, "explore") / row(state, "explore_sum")
-        return law
+        return self._law(state, "explore")
 
-    keyed_in_place = True
+    def _law(self, state: State, name: str) -> Floats:
+        law: Floats = self.layout.row(state, name) / self.layout.row(state, f"{name}_sum")
+        return law
 
     def keyed(self, state: State) -> Keyed:
         return Keyed(keyed_race, (self.layout.row(state, "exploit"),))

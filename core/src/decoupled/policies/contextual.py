@@ -92,9 +92,9 @@ class ContextualLadder(Policy):
     keyed_in_place = True
 
     def __post_init__(self) -> None:
-        most = {"segments": 32, "numbers": at_place.MOST_NUMBERS, "advisers": at_place.MOST_ADVISERS}
-        most["vectors"] = at_place.MOST_NUMBERS
-        for name, limit in most.items():
+        most = at_place.MOST_NUMBERS
+        limits = {"segments": 32, "numbers": most, "advisers": at_place.MOST_ADVISERS, "vectors": most}
+        for name, limit in limits.items():
             object.__setattr__(self, name, _names(name, getattr(self, name), limit))
         if reserved := set(self.advisers) & set(_NAMES):
             rule = f"must not have the name of a rung, {', '.join(_NAMES)}"
@@ -104,12 +104,11 @@ class ContextualLadder(Policy):
         object.__setattr__(self, "uniform_share", min(share, 1.0))
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")
         set_whole(self, "vector_length", 0, "0 is for texts", LONGEST_VECTOR)
-        set_whole(self, "vector_numbers", 1, "the default is 16", at_place.MOST_NUMBERS)
-        if (
-            len(set(self.all_numbers)) != len(self.all_numbers)
-            or len(self.all_numbers) > at_place.MOST_NUMBERS
-        ):
-            rule = f"become {self.vector_numbers} numbers each, and with numbers there may be {at_place.MOST_NUMBERS} different"
+        set_whole(self, "vector_numbers", 1, "the default is 16", most)
+        if not len(set(self.all_numbers)) == len(self.all_numbers) <= most:
+            rule = (
+                f"become {self.vector_numbers} numbers each, and with numbers there may be {most} different"
+            )
             raise ParameterError.of("vectors", self.vectors, rule, "lower vector_numbers, or drop a field")
 
     def __repr__(self) -> str:
@@ -186,15 +185,8 @@ class ContextualLadder(Policy):
         kinds = [*self._own_kinds, *(at_place.ADVICE + each for each in range(len(self.advisers)))]
         priors = [_PRIORS[min(kind, at_place.ADVICE)] for kind in kinds]  # the kernel scales them
         empty = [0.0] * (at_place.MOST_RUNGS - len(kinds))
-        own = (
-            *(self.uniform_share, self.hedge_rate, len(kinds), bool(self.segments), len(self.all_numbers)),
-            len(self.advisers),
-            bool(self.vectors),
-            *priors,
-            *empty,
-            *kinds,
-            *empty,
-        )
+        counts = bool(self.segments), len(self.all_numbers), len(self.advisers), bool(self.vectors)
+        own = self.uniform_share, self.hedge_rate, len(kinds), *counts, *priors, *empty, *kinds, *empty
         made: Any = self.params_type
         return made(*(float(each) for each in (*_LADDER.params(), *own)))
 
@@ -243,9 +235,8 @@ class ContextualLadder(Policy):
         """The even share, and the ladders' own laws."""
         arms, share = state.floats.shape[1], state.scalars.item
         law = np.full(arms, share(at_place.EVEN) / arms)
-        for place, part in zip(
-            (at_place.POOLED_SHARE, at_place.SEGMENT_SHARE), self._ladders(state), strict=False
-        ):
+        places = at_place.POOLED_SHARE, at_place.SEGMENT_SHARE
+        for place, part in zip(places, self._ladders(state), strict=False):
             law += share(place) * _LADDER.exploration_law(part)
         return law
 

@@ -130,15 +130,12 @@ class CoupledTsallisINF(Policy):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        return (
-            cls(),
-            cls(estimator="reduced-variance"),
-            cls(estimator="reduced-variance", c=0.9),  # so that baselines begin early
-        )
+        # The last rate is small, so that baselines begin early.
+        return cls(), cls(estimator="reduced-variance"), cls(estimator="reduced-variance", c=0.9)
 
     @property
     def baseline(self) -> str | None:
-        """The row of baselines that a pending decision keeps."""
+
         return "baseline" if self.estimator == "reduced-variance" else None
 
     def params(self) -> Params:

@@ -63,11 +63,7 @@ class Exp3(ExplicitPolicy):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        return (
-            cls(),
-            cls(c=0.5),
-            cls(c=1.0, c_exploit=4.0, estimator="centred", kappa=0.4, lam=0.3),
-        )
+        return cls(), cls(c=0.5), cls(c=1.0, c_exploit=4.0, estimator="centred", kappa=0.4, lam=0.3)
 
     @property
     def composed(self) -> Composed:
@@ -153,9 +149,6 @@ class CoupledExp3(Policy):
 
     def __post_init__(self) -> None:
         set_number(self, "c", 0.0, 1e100, "the default is 1")
-
-    def params(self) -> Params:
-        return Params(self.c)
 
     def exploitation_law(self, state: State) -> Floats:
         law: Floats = state.floats[WEIGHTS] / state.scalars[WEIGHT_SUM]

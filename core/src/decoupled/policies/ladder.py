@@ -18,6 +18,9 @@ from ..kernels.random.keyed import Keyed
 from ..kernels.state import ROUND, State
 from .base import Policy
 
+# What a discount leaves alone: levels, units, the order of ties, and means, which forget with their counts.
+_STAYING = ("rise", "least", "largest", "means", "centred_means", "precedence", "recent_fade", "version")
+
 
 @dataclass(frozen=True, repr=False)
 class Ladder(Policy):
@@ -97,6 +100,7 @@ class Ladder(Policy):
     branching: ClassVar[tuple[str, ...]] = ("rungs", "top_two_share", "recency")
     common_rows = 1  # the table of rank limits
     kept = at_place.KEPT
+    fading = tuple(name for name in at_place.LAYOUT.learned if name not in _STAYING)
 
     def __post_init__(self) -> None:
         for name in ("mean_rate", "least_spread", "top_two_share", "top_two_floor", "uniform_share"):
@@ -106,10 +110,8 @@ class Ladder(Policy):
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 3")
         set_number(self, "memory_prior", 1e-100, 1e100, "the default is 0.15")
         if self.memory is not None:
-            memory = number_from(
-                "memory", self.memory, 2.0, 1e15, "the default is 100, and None is for no memory"
-            )
-            object.__setattr__(self, "memory", memory)
+            remedy = "the default is 100, and None is for no memory"
+            object.__setattr__(self, "memory", number_from("memory", self.memory, 2.0, 1e15, remedy))
         self._check_rungs()
         self._check_prior()
 
@@ -127,11 +129,8 @@ class Ladder(Policy):
 
     def _check_prior(self) -> None:
         prior, count = _numbers(self.prior), len(self.rungs) + (self.top_two_share > 0.0)
-        if (
-            prior is None
-            or len(prior) not in (0, count)
-            or not all(1e-100 < each < 1e100 for each in prior)
-        ):
+        fits = prior is not None and len(prior) in (0, count)
+        if not fits or not all(1e-100 < each < 1e100 for each in prior or ()):
             many = "a number" if count == 1 else f"{count} numbers"
             rule = f"must be {many} above 1e-100 and below 1e+100, one for each rung, where top_two_share > 0 adds a last rung"
             raise ParameterError.of("prior", self.prior, rule, "use () for equal ones")
@@ -169,21 +168,6 @@ class Ladder(Policy):
             cls(memory=None),
             cls(rungs=(2.0,), prior=(), top_two_share=0.0, uniform_share=0.0),
         )
-
-    @property
-    def fading(self) -> tuple[str, ...]:
-        """All that is learned but levels, units, the order of ties, and means, which forget with their counts."""
-        kept = (
-            "rise",
-            "least",
-            "largest",
-            "means",
-            "centred_means",
-            "precedence",
-            "recent_fade",
-            "version",
-        )
-        return tuple(name for name in self.layout.learned if name not in kept)
 
     def params(self) -> Any:
         rates = [rate / self.rungs[0] for rate in self.rungs]
@@ -291,5 +275,5 @@ def _numbers(values: object) -> tuple[float, ...] | None:
     """The values as numbers; None if one is not a number."""
     if not isinstance(values, (list, tuple, np.ndarray)):
         return None
-    numbers = [as_float(each) for each in values]
-    return None if None in numbers else tuple(each for each in numbers if each is not None)
+    numbers = tuple(number for each in values if (number := as_float(each)) is not None)
+    return numbers if len(numbers) == len(values) else None

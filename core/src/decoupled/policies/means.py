@@ -166,9 +166,6 @@ class UCB1(Policy):
     def __post_init__(self) -> None:
         set_number(self, "c", 0.0, 1e100, "the default is 2")
 
-    def params(self) -> UCBParams:
-        return UCBParams(self.c)
-
     def exploitation_law(self, state: State) -> Floats:
         return lowest_law(state, INDEX)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -116,58 +117,41 @@ class PythonPolicy(Policy):
 
     # What the package makes of it
 
-    @property
-    def in_python(self) -> bool:
-        """True: the round loop is plain Python."""
-        return True
+    in_python = True
 
     @property
     def layout(self) -> Layout:
-        """An array for each name in `learned`."""
         return Layout(floats=self.learned, learned=self.learned)
 
     @property
     def cumulative(self) -> str | None:
-        """The array called estimates, if there is one: it adds up losses."""
         return "estimates" if "estimates" in self.learned else None
 
     @property
     def params_type(self) -> Any:
-        """Each policy's own type, by which its functions are found."""
         return _made(self).kind
 
     @property
     def functions(self) -> Functions:
-        """The methods as functions of a state."""
         return _made(self).functions
 
     def params(self) -> Any:
-        """Nothing: the methods see the parameters as they are."""
-        return self.params_type(0.0)
+        return self.params_type(0.0)  # the methods see the parameters as they are
 
     def entries(self) -> Entries:
-        """The calls of a learner."""
         made = _made(self).functions
 
-        def init(values: Floats, scalars: Floats, floats: Floats, ints: Ints) -> None:
+        def init(values: Floats, *state: Floats | Ints) -> None:
             pass
 
-        def decide(
-            values: Floats, scalars: Floats, floats: Floats, ints: Ints, stream: Words
-        ) -> tuple[int, int, float, float]:
-            return made.decide(None, State(scalars, floats, ints), stream)
+        def decide(values: Floats, *given: Any) -> tuple[int, int, float, float]:
+            *state, stream = given
+            return made.decide(None, State(*state), stream)
 
-        def update(
-            values: Floats,
-            scalars: Floats,
-            floats: Floats,
-            ints: Ints,
-            arm: int,
-            weight: float,
-            loss: float,
-        ) -> None:
-            scalars[ROUND] += 1.0
-            made.update(None, State(scalars, floats, ints), arm, weight, loss)
+        def update(values: Floats, *given: Any) -> None:
+            *state, arm, weight, loss = given
+            state[0][ROUND] += 1.0
+            made.update(None, State(*state), arm, weight, loss)
 
         return Entries(init, decide, update)
 
@@ -198,13 +182,11 @@ class PythonPolicy(Policy):
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise ContractError(f"{name}: returned {shown(given)}; {_RETURN}")
         exploit, explore = given
-        if isinstance(exploit, (int, np.integer)) and not isinstance(exploit, bool):
-            if not 0 <= exploit < arms:
-                raise ContractError(
-                    f"{name}: gave arm {exploit} to exploit; arms are numbered 0 to {arms - 1}"
-                )
-            return int(exploit), _law(name, "explore", explore, arms)
-        return _law(name, "exploit", exploit, arms), _law(name, "explore", explore, arms)
+        if not isinstance(exploit, (int, np.integer)) or isinstance(exploit, bool):
+            return _law(name, "exploit", exploit, arms), _law(name, "explore", explore, arms)
+        if not 0 <= exploit < arms:
+            raise ContractError(f"{name}: gave arm {exploit} to exploit; arms are numbered 0 to {arms - 1}")
+        return int(exploit), _law(name, "explore", explore, arms)
 
 
 def _law(name: str, role: str, given: Any, arms: int) -> Floats:
@@ -234,7 +216,7 @@ def _made(policy: PythonPolicy) -> _Made:
         unused: float
 
     kind = type(policy)
-    Params.__module__, Params.__qualname__ = kind.__module__, f"{kind.__qualname__}.{_number()}"
+    Params.__module__, Params.__qualname__ = kind.__module__, f"{kind.__qualname__}.{next(_numbers)}"
     learned = policy.learned
 
     def init(params: object, state: State) -> None:
@@ -257,11 +239,7 @@ def _made(policy: PythonPolicy) -> _Made:
     return _Made(Params, Functions(init, decide, update))
 
 
-_numbers = iter(range(2**63))
-
-
-def _number() -> int:
-    return next(_numbers)
+_numbers = count()
 
 
 def _drawn(law: Floats, mark: float) -> int:

@@ -13,6 +13,7 @@ from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.random.stream import below
 from ..kernels.state import SHARED_SCALARS, Layout, State
+from ..learner.guard import certain
 from .base import Policy
 
 UNSEEN, LEADER, CHALLENGER, NEXT = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
@@ -138,13 +139,6 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     refresh(params, state)
 
 
-def certain(arm: int, arms: int) -> Floats:
-    """The law that always draws the same arm."""
-    law = np.zeros(arms)
-    law[arm] = 1.0
-    return law
-
-
 @dataclass(frozen=True)
 class TopTwo(Policy):
     r"""Exploit the smallest sample mean; explore with EB-TC_eps, a sampler that finds the best arm.
@@ -216,9 +210,6 @@ class TopTwo(Policy):
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(epsilon=0.02, beta=0.3)
-
-    def params(self) -> Params:
-        return Params(self.epsilon, self.beta)
 
     def exploitation_law(self, state: State) -> Floats:
         arms = state.floats.shape[1]
