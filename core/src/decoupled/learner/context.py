@@ -105,9 +105,8 @@ class Contexts:
     ) -> None:
         self.policy, self.encoder = policy, Encoder(policy, segments)
         self._state, self._derive = state, derive
-        self._at_hand: Any = (
-            None  # the record of the decision whose context the state has; None for any other
-        )
+        # The record of the decision whose context the state has; None for any other.
+        self._at_hand: Any = None
         self._rungs, self._scalars = policy.rung_names, state.scalars
         self._given = at_place.given(state, len(policy.all_numbers))
         self._chances = at_place.chances(state, len(self._rungs))
@@ -215,16 +214,11 @@ class Contexts:
         scalars, floats = self._scalars, self._state.floats
         room = scalars[_first_kept(self.policy) :].reshape(-1, _width(floats.shape[1]))
         # The segment at hand, as the kernel `exchange` keeps it.
-        learned, count = (
-            slice(at_place.FIRST_LEARNED, at_place.FIRST_LEARNED + at_place.LEARNED),
-            at_place.LEARNED,
-        )
+        first, count, all_scalars = at_place.FIRST_LEARNED, at_place.LEARNED, at_place.KEPT_SCALARS
         mine = room[int(scalars[at_place.CURRENT])]
-        mine[:count] = scalars[learned]
-        mine[count : at_place.KEPT_SCALARS] = scalars[at_place.OWN_BETWEEN : at_place.OWN_SIZE + 1]
-        mine[at_place.KEPT_SCALARS :] = floats[
-            [at_place.LADDER_ROWS + row for row in at_place.ROWS]
-        ].ravel()
+        mine[:count] = scalars[first : first + count]
+        mine[count:all_scalars] = scalars[at_place.OWN_BETWEEN : at_place.OWN_SIZE + 1]
+        mine[all_scalars:] = floats[[at_place.LADDER_ROWS + row for row in at_place.ROWS]].ravel()
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
 
@@ -255,9 +249,7 @@ class Contexts:
         old = mine[:, count:].reshape(len(mine), len(at_place.ROWS), -1)
         rows = np.zeros((len(mine), len(at_place.ROWS), arms))
         rows[:, :, : len(left)] = old[:, :, left]
-        rows[:, 0, len(left) :] = old[:, 0].min(
-            axis=1, keepdims=True
-        )  # the sums; nobody has seen the new arms
+        rows[:, 0, len(left) :] = old[:, 0].min(axis=1, keepdims=True)  # the sums; the new arms are unseen
         theirs[:, count:] = rows.reshape(len(mine), -1)
         state.scalars[at_place.WANTED] = state.scalars[at_place.CURRENT] = self._scalars[at_place.CURRENT]
         return new
@@ -346,10 +338,8 @@ def refuse_context(policy: Policy) -> None:
     Traceback (most recent call last):
     decoupled.errors.UnsupportedError: context: FTPL does not use one, so it would change nothing; leave it out, or use ContextualLadder(segments=..., numbers=...)
     """
-    raise UnsupportedError(
-        f"context: {type(policy).__name__} does not use one, so it would change nothing; leave it out, or use "
-        "ContextualLadder(segments=..., numbers=...)"
-    )
+    problem = f"context: {type(policy).__name__} does not use one, so it would change nothing"
+    raise UnsupportedError(f"{problem}; leave it out, or use ContextualLadder(segments=..., numbers=...)")
 
 
 def _chance(name: str, value: object) -> float:

@@ -54,10 +54,8 @@ class Guard:
     def following(self, rules: Guardrails) -> "Guard":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
         same = rules.incumbent == self.rules.incumbent
-        frozen = None if rules.switch_margin is None else self.frozen
-        return Guard(
-            rules, self.draws, self.released and same, self.next_look if same else 0, frozen=frozen
-        )
+        frozen, look = None if rules.switch_margin is None else self.frozen, self.next_look if same else 0
+        return Guard(rules, self.draws, self.released and same, look, frozen=frozen)
 
     def with_arms(self, count: int) -> "Guard":
         """The guard for so many arms: keys do not draw those that came until the frozen law is replaced."""
@@ -145,21 +143,16 @@ class Guard:
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
             return certain(pinned, len(arms))
-        rest = law
         if rules.incumbent is not None and not self.released:
             served = _place(rules.incumbent, arms, part)
         else:
             served = self._cheapest(good, arms, part)
-        if served is not None:
-            rest = certain(served, len(arms))
+        rest = law if served is None else certain(served, len(arms))
         fixed = np.zeros(len(arms))
-        for name, least in rules.floors.items():
+        for name, least in [*rules.floors.items(), (rules.control, rules.holdout)]:
             if (place := _place(name, arms, part)) is not None:
                 fixed[place] += least
-        if rules.control is not None:
-            if (place := _place(rules.control, arms, part)) is not None:
-                fixed[place] += rules.holdout
-        elif rules.holdout > 0.0:
+        if rules.control is None and rules.holdout > 0.0:
             among = np.arange(len(arms)) if part is None else part
             fixed[among] += rules.holdout / len(among)
         guarded: Floats = fixed + (1.0 - fixed.sum()) * rest
@@ -315,10 +308,8 @@ class Guarded(TakesTurns):
 
     def _by_segment(self, rules: Guardrails) -> bool:
         """Whether the rules ask for the evidence of each segment."""
-        contexts = self._running.contexts
-        return (
-            rules.cheapest_within is not None and contexts is not None and len(contexts.policy.segments) > 0
-        )
+        asked, contexts = rules.cheapest_within is not None, self._running.contexts
+        return asked and contexts is not None and len(contexts.policy.segments) > 0
 
     def _keep_evidence(self) -> None:
         """Keep what is watched of new decisions, if what is served depends on the evidence of now.

@@ -146,16 +146,8 @@ class Guardrails:
 
     def __bool__(self) -> bool:
         """Whether there is any rule. Every decision asks."""
-        return (
-            self.pinned is not None
-            or self.control is not None
-            or self.incumbent is not None
-            or self.cheapest_within is not None
-            or self.switch_margin is not None
-            or self.holdout > 0.0
-            or len(self.floors) > 0
-            or len(self.down) > 0
-        )
+        served = self.pinned, self.control, self.incumbent, self.cheapest_within, self.switch_margin
+        return served.count(None) < len(served) or self.holdout > 0.0 or bool(self.floors or self.down)
 
     @property
     def replace_arms(self) -> bool:
@@ -186,11 +178,10 @@ class Guardrails:
         """
         for rule, name in self._named():
             if name not in arms:
-                remedy = near_name(name, arms.names)
-                raise ArmError.of(rule, name, "is not an arm", remedy)
+                raise ArmError.of(rule, name, "is not an arm", near_name(name, arms.names))
         if len(self.down) >= len(arms):
-            remedy = "leave one of them up"
-            raise ArmError.of("down", list(self.down), "must not name every arm", remedy)
+            rule = "must not name every arm"
+            raise ArmError.of("down", list(self.down), rule, "leave one of them up")
 
     def check_fits(
         self, arms: ArmNames, losses: tuple[float, float], now: "Guardrails", contextual: bool
@@ -282,7 +273,6 @@ def _by_arm(
     name: str, given: object, check: Callable[[str, object, str], float], remedy: str
 ) -> dict[Arm, float]:
     if not isinstance(given, Mapping):
-        raise ParameterError.of(
-            name, given, "must be a mapping from arms to numbers", "for example {'a': 0.1}"
-        )
+        rule = "must be a mapping from arms to numbers"
+        raise ParameterError.of(name, given, rule, "for example {'a': 0.1}")
     return {arm: check(f"{name}[{arm!r}]", each, remedy) for arm, each in given.items()}

@@ -13,7 +13,7 @@ fitted to the labels so far. A judge that tells nothing gets lam = 0, and f is t
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from ..base.validation import as_float, share_of, whole_number
+from ..base.validation import as_float, set_whole, share_of, whole_number
 from ..decision import Asked, Decision, LabelSums, fitted, with_label
 from ..errors import FeedbackError, Message, ParameterError
 from ..inference.ordering import MOST_PATIENCE
@@ -54,15 +54,12 @@ class Labels:
     missing: float = 0.5
 
     def __post_init__(self) -> None:
-        for name, value in {
-            "share": _within(
-                "share", self.share, LEAST_SHARE, 1.0, "to do without labels, leave out labels="
-            ),
-            "first": whole_number("first", self.first, 0, "the default is 200"),
-            "deadline": whole_number("deadline", self.deadline, 1, "the default is 10,000", MOST_PATIENCE),
-            "missing": share_of("missing", self.missing, "the default is 0.5, the middle"),
-        }.items():
-            object.__setattr__(self, name, value)
+        share = _within("share", self.share, LEAST_SHARE, 1.0, "to do without labels, leave out labels=")
+        object.__setattr__(self, "share", share)
+        set_whole(self, "first", 0, "the default is 200")
+        set_whole(self, "deadline", 1, "the default is 10,000", MOST_PATIENCE)
+        missing = share_of("missing", self.missing, "the default is 0.5, the middle")
+        object.__setattr__(self, "missing", missing)
 
     @property
     def width(self) -> float:
@@ -135,7 +132,6 @@ class Labelling:
         self, rules: Labels, sums: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0), missing: int = 0
     ) -> None:
         self.rules = rules
-        self._width = rules.width
         self.judged: dict[str, Judged] = {}
         # No label is overdue before so many decisions are made.
         self.next_due = 0
@@ -157,11 +153,7 @@ class Labelling:
 
     def fed(self, asked: Asked, judged: float, label: float | None) -> float:
         """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
-        return min(max(0.5 + (asked.estimate(judged, label) - 0.5) / self._width, 0.0), 1.0)
-
-    def with_label(self, judged: float, gold: float) -> LabelSums:
-        """The sums with one more label."""
-        return with_label(self.sums, judged, gold)
+        return self.rules.to_unit(asked.estimate(judged, label))
 
     def learn_logged(self, record: Record) -> float:
         """What is learned from a record of a log, on a scale from 0 to 1, and what its label says of the judge."""
@@ -171,7 +163,7 @@ class Labelling:
         label = record.loss
         found = self.fed(Asked(label is not None, record.rho, self.lam, self.base), record.judged, label)
         if label is not None:
-            self.set_sums(self.with_label(record.judged, label), self.missing)
+            self.set_sums(with_label(self.sums, record.judged, label), self.missing)
         return found
 
     def overdue(self, made: int) -> list[str]:
@@ -194,12 +186,8 @@ class Labelling:
     def to_json(self) -> dict[str, Any]:
         """Everything but what decisions keep themselves, as plain values."""
         judged = [[key, *each] for key, each in self.judged.items()]
-        return {
-            "rules": self.rules.to_dict(),
-            "sums": list(self.sums),
-            "missing": self.missing,
-            "judged": judged,
-        }
+        rules, sums = self.rules.to_dict(), list(self.sums)
+        return {"rules": rules, "sums": sums, "missing": self.missing, "judged": judged}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Labelling":
@@ -248,9 +236,8 @@ def check_feedback(decision: Decision, judged_before: bool, judged: object, labe
         raise FeedbackError(Message(problem, "send loss= alone"))
     if label is not None and not decision.label:
         problem = f"decision {key!r}: wants no label, and one that was not drawn by chance would bias what is learned"
-        raise FeedbackError(
-            Message(problem, "send judged= alone; decision.label says whether one is wanted")
-        )
+        remedy = "send judged= alone; decision.label says whether one is wanted"
+        raise FeedbackError(Message(problem, remedy))
 
 
 def checked_labels(labels: object) -> Labels:

@@ -12,14 +12,8 @@ from ..base.arrays import Floats, Ints, Words
 from ..base.files import write_atomically
 from ..base.turns import in_turn, in_turn_with
 from ..base.validation import MOST_ROUNDS, whole_number
-from ..decision import Arm, Decision, LabelSums, Served
-from ..errors import (
-    FeedbackError,
-    LossError,
-    Message,
-    ParameterError,
-    UnsupportedError,
-)
+from ..decision import Arm, Decision, LabelSums, Served, with_label
+from ..errors import FeedbackError, LossError, Message, ParameterError, UnsupportedError
 from ..inference.ordering import PATIENCE
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
@@ -739,7 +733,7 @@ class Learner(Guarded):
             missing = labels.fed(asked, said.loss, labels.rules.missing)
             self._commit(self._expect, key, said, missing)
             return
-        sums = labels.sums if label is None else labels.with_label(said.loss, label)
+        sums = labels.sums if label is None else with_label(labels.sums, said.loss, label)
         loss = labels.fed(asked, said.loss, label)
         self._settle(pending, loss, (sums, labels.missing, Judgement(said, label, None)))
 

@@ -148,23 +148,16 @@ class Waiting:
         if pending is not None:
             return "is pending with other contents; give the decision as this learner made it"
         if tag == self.tag and number.isdecimal() and len(number) < 20 and 0 < int(number) <= self.made:
-            return (
-                "is not pending: its feedback was already applied, or it was forgotten; "
-                "send feedback once for each decision"
-            )
+            problem = "is not pending: its feedback was already applied, or it was forgotten"
+            return f"{problem}; send feedback once for each decision"
         return "was never made by this learner; give a decision that decide() or explore() returned"
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the limit as plain values. Decisions with the same baselines share them there."""
         shared, which = self.shared_baselines()
-        guarded = {
-            each[0].id: [each[0].drawn, each[0].guard]
-            for each in self.decisions.values()
-            if each[0].guard is not None
-        }
-        asked = {
-            each[0].id: list(each[0].asked) for each in self.decisions.values() if each[0].asked is not None
-        }
+        made = [each[0] for each in self.decisions.values()]
+        guarded = {each.id: [each.drawn, each.guard] for each in made if each.guard is not None}
+        asked = {each.id: list(each.asked) for each in made if each.asked is not None}
         return {
             **({"guarded": guarded} if guarded else {}),
             **({"asked": asked} if asked else {}),
@@ -219,13 +212,10 @@ class Waiting:
             key = record[0]
             about = checked_asked(asked[key]) if key in asked else None
             decision = marked(record[:fields], guarded.get(key), None, about)
-            arm, covered, *baseline = record[fields:]
-            waiting.decisions[decision.id] = (
-                decision,
-                arm,
-                tuple(covered) if isinstance(covered, list) else covered,
-                shared[baseline[0]] if baseline else None,
-            )
+            arm, covered, *place = record[fields:]
+            some = tuple(covered) if isinstance(covered, list) else covered
+            baseline = shared[place[0]] if place else None
+            waiting.decisions[decision.id] = decision, arm, some, baseline
         return waiting
 
 

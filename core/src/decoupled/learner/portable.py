@@ -144,24 +144,17 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str,
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:
     start = len(waiting.tag) + 1
     shared, which = waiting.shared_baselines()
-    covered = {
-        place: each[2] for place, each in enumerate(waiting.decisions.values()) if each[2] is not None
-    }
+    pending = list(waiting.decisions.values())
+    asked = [each[0].asked for each in pending]
+    with_labels = bool(asked) and asked[0] is not None
     return {
         "numbers": pack_ints(np.array([int(key[start:]) for key in waiting.decisions], np.int64)),
-        "arms": pack_ints(np.array([each[1] for each in waiting.decisions.values()], np.int64)),
-        "covered": list(covered.items()),
+        "arms": pack_ints(np.array([each[1] for each in pending], np.int64)),
+        "covered": [(place, each[2]) for place, each in enumerate(pending) if each[2] is not None],
         "baselines": [baseline_to_json(each) for each in shared],
         "baseline": pack_ints(np.array([_NONE if each is None else each for each in which], np.int64)),
-        **_asked_columns(waiting),
+        **({"asked": pack_floats(np.array(asked, np.float64).ravel())} if with_labels else {}),
     }
-
-
-def _asked_columns(waiting: Waiting) -> dict[str, Any]:
-    asked = [each[0].asked for each in waiting.decisions.values()]
-    if not asked or asked[0] is None:
-        return {}
-    return {"asked": pack_floats(np.array(asked, np.float64).ravel())}
 
 
 def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
@@ -190,14 +183,8 @@ def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[A
     asked: list[Asked | None] = [None] * len(numbers)
     if "asked" in columns:
         asked = [checked_asked(each) for each in unpack_floats(columns["asked"]).reshape(-1, 4).tolist()]
-    rest = zip(
-        numbers,
-        unpack_ints(columns["arms"]).tolist(),
-        unpack_ints(columns["baseline"]).tolist(),
-        asked,
-        chosen,
-        strict=True,
-    )
+    arms, baselines = unpack_ints(columns["arms"]).tolist(), unpack_ints(columns["baseline"]).tolist()
+    rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
     for place, (number, arm, baseline, about, fields) in enumerate(rest):
         name = f"{tag}-{number}"
         guarded: Any = fields[_FIELDS:] if len(fields) > _FIELDS else None

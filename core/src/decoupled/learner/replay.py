@@ -122,10 +122,8 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange, labelle
         if judged is None:
             missing = "leave out records without a loss"
             return Record(found, weight, losses.scaled_as("loss", loss, missing), context)
-        said, label = (
-            losses.scaled_as("judged", judged),
-            None if loss is None else losses.scaled_as("loss", loss),
-        )
+        said = losses.scaled_as("judged", judged)
+        label = None if loss is None else losses.scaled_as("loss", loss)
         return Record(found, weight, label, context, said, _label_probability(known))
     except (ArmError, LossError, ParameterError) as error:
         raise error.within(f"records[{place}]") from None
@@ -139,9 +137,8 @@ def _label_probability(record: Mapping[Any, Any]) -> float:
         raise ParameterError.of("label_probability", record.get("label_probability"), rule, remedy)
     if rho == 1.0 and record.get("loss") is None:
         rule = "says that the record was to have a label, and there is no loss"
-        raise ParameterError.of(
-            "label_probability", rho, rule, "give the value of Labels.missing as its loss"
-        )
+        remedy = "give the value of Labels.missing as its loss"
+        raise ParameterError.of("label_probability", rho, rule, remedy)
     return rho
 
 
@@ -150,13 +147,13 @@ def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
         raise _no_propensity(f"records[{place}] = {shown(record)}: has no 'propensity'")
     try:
         if isinstance(record, Mapping):
-            arm, propensity, loss = record["explore"], record["propensity"], record["loss"]
-        else:
-            arm, propensity, loss = record
+            return record["explore"], record["propensity"], record["loss"]
+        arm, propensity, loss = record
     except (TypeError, ValueError, KeyError):
-        rule = "must be (arm, propensity, loss), or a mapping with the keys"
-        keys = "'explore', 'propensity' and 'loss'"
-        problem = f"records[{place}] = {shown(record)}: {rule} {keys}"
+        rule = (
+            "must be (arm, propensity, loss), or a mapping with the keys 'explore', 'propensity' and 'loss'"
+        )
+        problem = f"records[{place}] = {shown(record)}: {rule}"
         raise ParameterError(Message(problem, "correct that record")) from None
     return arm, propensity, loss
 

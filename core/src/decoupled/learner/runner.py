@@ -171,11 +171,9 @@ class Running:
         """Baselines as a pending decision keeps them: by serial, and without zeros if those are no baselines."""
         free = self.form.any_baseline
         found = np.arange(len(values)) if free else np.flatnonzero(values)
-        return (
-            None
-            if len(found) == 0
-            else (self.serials.of(places[found]), values[found], predicted or free, {})
-        )
+        if len(found) == 0:
+            return None
+        return self.serials.of(places[found]), values[found], predicted or free, {}
 
     # Learning
 
@@ -293,9 +291,7 @@ class Running:
             self.calls.init()
             places, values = places[~others], values[~others]
         self.form.set_baselines(self.state, places, values)
-        if mine is not None and len(mine) == len(
-            self.kept
-        ):  # another form, or an older state, may keep less
+        if mine is not None and len(mine) == len(self.kept):  # another form, or an older state, keeps less
             self.state.scalars[self.kept] = mine
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:

@@ -233,11 +233,9 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
 def _is_kept(seen: "Observation", born: int) -> bool:
     explore, weight, loss, exploit, some, law, rho = seen
     arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
+    all_arms = (explore, 0 if exploit is None else exploit, *arms)
     return (
-        all(
-            type(arm) is int and 0 <= arm < born
-            for arm in (explore, 0 if exploit is None else exploit, *arms)
-        )
+        all(type(arm) is int and 0 <= arm < born for arm in all_arms)
         and explore in (some or ())
         and (weight is None or 0.0 < weight < 1e100)
         and (math.isnan(loss) or 0.0 <= loss <= 1.0)

@@ -6,6 +6,7 @@ late in a way that depends on the arm or its loss: what has come by some moment 
 
 import math
 from collections import OrderedDict
+from copy import copy as shallow
 from itertools import islice
 from typing import Any
 
@@ -237,16 +238,13 @@ class Watch:
 
     def copy(self) -> "Watch":
         """The same, with sequences that go on independently; the queue is shared."""
-        copy = Watch(self.sequences.copy(), self.weighs, self.patience, self.expired)
-        copy.serials, copy.queue, copy.made, copy._place = self.serials, self.queue, self.made, self._place
-        copy.before, copy.released = self.before, self.released
-        copy.trial = None if self.trial is None else self.trial.copy()
-        copy.judgements, copy.segment_of = self.judgements, self.segment_of
+        copy = shallow(self)
+        copy._law = None  # of the arms of now
+        for name in ("sequences", "trial", "judged", "judge", "lookout"):
+            if (own := getattr(self, name)) is not None:
+                setattr(copy, name, own.copy())
         if self.segments is not None:
             copy.segments = {place: each.copy() for place, each in self.segments.items()}
-        copy.judged = None if self.judged is None else self.judged.copy()
-        copy.judge = None if self.judge is None else self.judge.copy()
-        copy.lookout = None if self.lookout is None else self.lookout.copy()
         return copy
 
     def looking_out(self, every: float) -> "Watch":
@@ -279,26 +277,23 @@ class Watch:
         laws: dict[bytes, int] = {}
         segments = [[place, each.to_dict()] for place, each in (self.segments or {}).items()]
         queue = [[key, *_entry_to_json(seen, laws)] for key, seen in self.queue.items()]
-        return {
+        content = {
             "sequences": self.sequences.to_dict(),
             "weighs": self.weighs,
             "patience": self.patience,
             "expired_loss": self.expired,
-            **(
-                {} if self.trial is None else {"trial": self.trial.to_dict(), "before": sorted(self.before)}
-            ),
-            "laws": [np.frombuffer(law).tolist() for law in laws],
-            "queue": queue,
-            **({} if self.segments is None else {"segments": [segments, list(self.segment_of.items())]}),
-            **self._judge_to_json(),
-            **({} if self.lookout is None else {"lookout": self.lookout.to_dict()}),
         }
-
-    def _judge_to_json(self) -> dict[str, Any]:
-        if self.judged is None or self.judge is None:
-            return {}
-        known = [[key, *judged, label, back] for key, (judged, label, back) in self.judgements.items()]
-        return {"judge": [self.judged.to_dict(), self.judge.to_json(), known]}
+        if self.trial is not None:
+            content |= {"trial": self.trial.to_dict(), "before": sorted(self.before)}
+        content |= {"laws": [np.frombuffer(law).tolist() for law in laws], "queue": queue}
+        if self.segments is not None:
+            content["segments"] = [segments, list(self.segment_of.items())]
+        if self.judged is not None and self.judge is not None:
+            known = [[key, *judged, label, back] for key, (judged, label, back) in self.judgements.items()]
+            content["judge"] = [self.judged.to_dict(), self.judge.to_json(), known]
+        if self.lookout is not None:
+            content["lookout"] = self.lookout.to_dict()
+        return content
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Watch":
