@@ -20,6 +20,11 @@ def option(text: str, *flags: str) -> Any:
     return typer.Option(*flags, help=text)
 
 
+def argument(text: str) -> Any:
+    """An argument of a command, with its help."""
+    return typer.Argument(help=text)
+
+
 Url = Annotated[str, typer.Option(envvar="DECOUPLED_URL", help="Where the service is.")]
 KeyFile = Annotated[
     Path | None,
@@ -29,14 +34,14 @@ KeyFile = Annotated[
     ),
 ]
 
-Experiment = Annotated[str, typer.Argument(help="The experiment.")]
+Experiment = Annotated[str, argument("The experiment.")]
 Tag = Annotated[
     list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
 ]
 
 # Which changes of an audit trail to show, for `decoupled audit` as well.
 AuditSubject: TypeAlias = Annotated[
-    str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
+    str | None, argument("An experiment, the id of a key, or a file; all if none is named.")
 ]
 AuditAction: TypeAlias = Annotated[
     str | None, option("Only changes of this kind, such as guardrails.change.")
@@ -117,9 +122,7 @@ def _described(policy: str) -> Any:
 def client_create(
     service: "Client",
     name: Experiment,
-    arms: Annotated[
-        list[str] | None, typer.Argument(help="Its arms, two or more; none with --learner.")
-    ] = None,
+    arms: Annotated[list[str] | None, argument("Its arms, two or more; none with --learner.")] = None,
     policy: Annotated[str, option("A policy's name, such as FTPL or Ladder, or its JSON.")] = "Ladder",
     loss_range: Annotated[
         tuple[float, float],
@@ -221,7 +224,7 @@ def client_decide(
 @service_command("feedback")
 def client_feedback(
     service: "Client",
-    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    decision: Annotated[str, argument("The decision's id.")],
     loss: Annotated[float | None, option("The loss of the *explored* arm.")] = None,
     reward: Annotated[float | None, option("Or its reward.")] = None,
     preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
@@ -262,7 +265,7 @@ def client_feedback(
 @service_command("label")
 def client_label(
     service: "Client",
-    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    decision: Annotated[str, argument("The decision's id.")],
     loss: Annotated[float | None, option("The true loss of the *explored* arm.")] = None,
     reward: Annotated[float | None, option("Or its reward.")] = None,
     preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
@@ -281,9 +284,7 @@ def client_labels(service: "Client", name: Experiment, limit: Most = 100) -> Non
 @service_command("show")
 def client_show(
     service: "Client",
-    name: Annotated[
-        str | None, typer.Argument(help="An experiment; all are listed if none is named.")
-    ] = None,
+    name: Annotated[str | None, argument("An experiment; all are listed if none is named.")] = None,
     context: Annotated[
         str | None, option("The context of the decision whose probabilities to show, as JSON.")
     ] = None,
@@ -330,7 +331,7 @@ def client_segments(
 def client_gate(
     service: "Client",
     name: Experiment,
-    arm: Annotated[str, typer.Argument(help="The arm that is to be promoted.")],
+    arm: Annotated[str, argument("The arm that is to be promoted.")],
     against: Annotated[
         str | None, option("The arm to compare it with. Default: the incumbent, or else every other arm.")
     ] = None,
@@ -369,9 +370,7 @@ def client_evaluate(service: "Client", name: Experiment, tag: Tag = None) -> Non
 def client_log(
     service: "Client",
     name: Experiment,
-    file: Annotated[
-        Path, typer.Argument(help="A new file; its ending, .csv or .parquet, sets the format.")
-    ],
+    file: Annotated[Path, argument("A new file; its ending, .csv or .parquet, sets the format.")],
     format: Annotated[  # noqa: A002
         str | None, option("csv or parquet, regardless of the ending.")
     ] = None,
@@ -404,7 +403,7 @@ def client_archive(service: "Client", name: Experiment) -> None:
 def client_pin(
     service: "Client",
     name: Experiment,
-    arm: Annotated[str, typer.Argument(help="The arm that every decision exploits from now on.")],
+    arm: Annotated[str, argument("The arm that every decision exploits from now on.")],
 ) -> None:
     """Exploit one arm in every decision: the kill switch. Exploring and learning go on."""
     show(service.pin(name, _named(service, name, [arm])[0]))
@@ -420,9 +419,7 @@ def client_unpin(service: "Client", name: Experiment) -> None:
 def client_down(
     service: "Client",
     name: Experiment,
-    arms: Annotated[
-        list[str] | None, typer.Argument(help="The arms that are down; none if not given.")
-    ] = None,
+    arms: Annotated[list[str] | None, argument("The arms that are down; none if not given.")] = None,
 ) -> None:
     """Set the arms that are down, which no decision chooses, for a health check."""
     show(service.set_down(name, _named(service, name, arms or [])))
@@ -434,7 +431,7 @@ def client_guardrails(
     name: Experiment,
     changes: Annotated[
         str,
-        typer.Argument(help='What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.'),
+        argument('What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.'),
     ],
 ) -> None:
     """Change the guardrails of an experiment; those not named stay as they are."""
@@ -521,7 +518,7 @@ def client_decisions(
 @service_command("delete")
 def client_delete(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment, which must be archived.")],
+    name: Annotated[str, argument("The experiment, which must be archived.")],
     confirm: Annotated[
         str | None, typer.Option(help="Its name again; asked for if not given.", metavar="NAME")
     ] = None,
@@ -535,7 +532,7 @@ def client_delete(
 def client_learner(
     service: "Client",
     name: Experiment,
-    file: Annotated[Path, typer.Argument(help="A new file, for Learner.load or create --learner.")],
+    file: Annotated[Path, argument("A new file, for Learner.load or create --learner.")],
     force: Annotated[bool, option("Replace FILE if it exists.", "--force")] = False,
 ) -> None:
     """Write what an experiment has learned, with its random stream, to a file."""
@@ -550,9 +547,7 @@ def client_learner(
 def client_replay(
     service: "Client",
     name: Experiment,
-    file: Annotated[
-        Path, typer.Argument(help="A log: .csv, .parquet, or .jsonl with an object on each line.")
-    ],
+    file: Annotated[Path, argument("A log: .csv, .parquet, or .jsonl with an object on each line.")],
     unrandomised: Annotated[
         bool,
         typer.Option(

@@ -135,10 +135,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def decide(
         self, name: str, *, count: int | None = None, **options: Unpack[DecideOptions]
     ) -> RemoteDecision | list[RemoteDecision]:
-        found: RemoteDecision | list[RemoteDecision] = await self._run(
-            self._calls.decide(name, count, **options)
-        )
-        return found
+        return await self._run(self._calls.decide(name, count, **options))
 
     async def log(
         self,

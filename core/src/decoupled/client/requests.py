@@ -238,7 +238,9 @@ class Operations:
 
     # Decisions
 
-    def decide(self, name: str, count: int | None, **options: Unpack[DecideOptions]) -> Exchange[Any]:
+    def decide(
+        self, name: str, count: int | None, **options: Unpack[DecideOptions]
+    ) -> Exchange[RemoteDecision | list[RemoteDecision]]:
         body = _body({"count": count}, options, DecideOptions.__optional_keys__)
         # Every attempt carries the same one, so a lost answer does not draw a second decision.
         headers = {"Idempotency-Key": body.pop("idempotency_key", None) or str(uuid.uuid4())}

@@ -335,8 +335,7 @@ class Client(BaseClient[httpx.Client]):
         >>> len(client.decide("models", count=3))
         3
         """
-        found: RemoteDecision | list[RemoteDecision] = self._run(self._calls.decide(name, count, **options))
-        return found
+        return self._run(self._calls.decide(name, count, **options))
 
     def decision(self, id: str) -> RemoteDecision:
         """Return a decision with its present status.

@@ -180,7 +180,10 @@ class Policy(Description, kind="policy", package=__package__):
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, for compiled code: those that `params_type` names, unless overridden."""
-        return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
+        try:
+            return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
+        except (AttributeError, TypeError, ValueError):
+            raise NotImplementedError(f"{type(self).__name__}.params: is not defined") from None
 
     def exploitation_law(self, state: State) -> Floats:
         """The exact probability with which each arm is exploited.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
 from threading import Lock
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self
 
 from ..base.arrays import Words
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
@@ -166,23 +166,6 @@ def _discounting(params_type: Any, inner: Functions, fading: Fading) -> Function
 DEFAULT_POLICY = FTPL()
 DEFAULT_PERIOD = 1000
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _of_policy(name: str) -> Any:
-    """What the wrapped policy says of itself."""
-    return property(lambda self: getattr(self.policy, name))
-
-
-def _inside_of(method: Method) -> Method:
-    """The method of the wrapped policy, on the state as that sees it."""
-
-    @wraps(method)
-    def inside(self: Any, state: State, *more: Any) -> Any:
-        return getattr(self.policy, method.__name__)(_inside(state), *more)
-
-    return cast(Method, inside)
-
 
 @dataclass(frozen=True)
 class Forgetting(Policy):
@@ -240,30 +223,6 @@ class Forgetting(Policy):
     policy: Policy = DEFAULT_POLICY
     period: int | None = None
     discount: float | None = None
-
-    common_rows: ClassVar[int] = _of_policy("common_rows")
-    cumulative: ClassVar[str | None] = _of_policy("cumulative")
-    branching: ClassVar[tuple[str, ...]] = _of_policy("branching")
-    coupled: ClassVar[bool] = _of_policy("coupled")
-    baseline: ClassVar[str | None] = _of_policy("baseline")
-    kept: ClassVar[tuple[str, ...]] = _of_policy("kept")
-    any_baseline: ClassVar[bool] = _of_policy("any_baseline")
-    keeps_law: ClassVar[bool] = _of_policy("keeps_law")
-    keyed_in_place: ClassVar[bool] = _of_policy("keyed_in_place")
-
-    exploitation_law = _inside_of(Policy.exploitation_law)
-    exploration_law = _inside_of(Policy.exploration_law)
-    keyed = _inside_of(Policy.keyed)
-    rung_weights = _inside_of(Policy.rung_weights)
-    estimates = _inside_of(Policy.estimates)
-    baselines = _inside_of(Policy.baselines)
-    set_baselines = _inside_of(Policy.set_baselines)
-    recall_law = _inside_of(Policy.recall_law)
-    prepare = _inside_of(Policy.prepare)
-    most_predicted = _inside_of(Policy.most_predicted)
-    unknown = _inside_of(Policy.unknown)
-    clear_baselines = _inside_of(Policy.clear_baselines)
-    init_new_arms = _inside_of(Policy.init_new_arms)
 
     def __post_init__(self) -> None:
         given: object = self.policy
@@ -371,6 +330,34 @@ class Forgetting(Policy):
     def params(self) -> Any:
         own = self.discount if self.period is None else float(self.period)
         return self.params_type(*self.policy.params(), own)
+
+
+def _of_policy(name: str) -> property:
+    """What the wrapped policy says of itself."""
+    return property(lambda self: getattr(self.policy, name))
+
+
+def _inside_of(name: str) -> Callable[..., Any]:
+    """The method of the wrapped policy, on the state as that sees it."""
+
+    @wraps(getattr(Policy, name))
+    def inside(self: Any, state: State, *more: Any) -> Any:
+        return getattr(self.policy, name)(_inside(state), *more)
+
+    return inside
+
+
+for _name in (
+    *("common_rows", "cumulative", "branching", "coupled", "baseline", "kept", "any_baseline", "keeps_law"),
+    "keyed_in_place",
+):
+    setattr(Forgetting, _name, _of_policy(_name))
+for _name in (
+    *("exploitation_law", "exploration_law", "keyed", "rung_weights", "estimates", "baselines"),
+    *("set_baselines", "recall_law", "prepare", "most_predicted", "unknown", "clear_baselines"),
+    "init_new_arms",
+):
+    setattr(Forgetting, _name, _inside_of(_name))
 
 
 def _home(policy: Policy, what: str) -> tuple[str, str] | None:

@@ -125,6 +125,7 @@ class PythonPolicy(Policy):
 
     @property
     def cumulative(self) -> str | None:
+        """The array called estimates, if there is one: it adds up losses."""
         return "estimates" if "estimates" in self.learned else None
 
     @property
