@@ -33,11 +33,7 @@ EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in m
 
 @contextmanager
 def needed_for(purpose: str, otherwise: str = "") -> Iterator[None]:
-    """Wrap imports of optional packages: if one is missing, the error names its extra.
-
-    Args:
-        purpose: what needs the package, as the subject of the error.
-        otherwise: what the user can do instead of installing it.
+    """Wrap imports of optional packages: if one is missing, the error says what needs it, its extra, and what else to do.
 
     >>> with needed_for("a plot"):
     ...     import matplotlib
@@ -77,14 +73,7 @@ def skip_failing_imports(*modules: str) -> None:
 def as_missing_extra(
     error: ModuleNotFoundError, purpose: str, otherwise: str = "", extras: str | None = None
 ) -> MissingExtraError | None:
-    """The error that names the extra, or None for a module that belongs to none.
-
-    Args:
-        error: the failed import.
-        purpose: what needs the package, as the subject of the error.
-        otherwise: what the user can do instead of installing it.
-        extras: the extras to name, if the purpose needs more than the one that brings this package.
-    """
+    """The error that names the extra, or all the `extras` that the purpose needs; None for a module that belongs to none."""
     module = (error.name or "").partition(".")[0]
     extra = EXTRA_OF.get(module)
     if extra is None:

@@ -50,7 +50,9 @@ class ArmNames:
         """The place of one arm."""
         place = self._find(name)
         if place is None:
-            raise ArmError(f"arm = {shown(name)}: is not an arm of this learner; {self._hint(name)}")
+            numbered = f"the arms are 0 to {len(self.names) - 1}"
+            hint = numbered if self._places is None else near_name(name, self.names)
+            raise ArmError(f"arm = {shown(name)}: is not an arm of this learner; {hint}")
         return place
 
     def places(self, names: Iterable[object]) -> Ints:
@@ -101,11 +103,6 @@ class ArmNames:
     def to_json(self) -> int | list[Arm]:
         """The number of arms or the list of names, as `ArmNames.checked` takes it."""
         return len(self.names) if self._places is None else list(self.names)
-
-    def _hint(self, name: object) -> str:
-        if self._places is None:
-            return f"the arms are 0 to {len(self.names) - 1}"
-        return near_name(name, self.names)
 
 
 def _checked(arms: Arms) -> Sequence[Arm]:

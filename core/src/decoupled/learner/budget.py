@@ -296,8 +296,12 @@ class Meter(TakesTurns):
             # A hash, uniform on [0, 1), so that the stream of the learner does not move.
             if hashed(f"coin-{self._coin}-{self._tosses}") >= share:
                 return "share"
-        if budget.rate is not None and self._in_window(now) >= budget.rate[0]:
-            return "rate"
+        if budget.rate is not None:
+            most, seconds = budget.rate
+            while self._times and self._times[0] <= now - seconds:
+                self._times.popleft()
+            if len(self._times) >= most:
+                return "rate"
         if budget.cost is not None:
             dearest = _exact(max(map(budget.cost_of, arms)))
             if budget.total is not None and self.spent + dearest > _exact(budget.total):
@@ -365,14 +369,6 @@ class Meter(TakesTurns):
         if aside.period == self._period:
             self.spent_in_period += price - aside.amount
         self.above += price > (aside.amount if declared is None else _exact(declared))
-
-    def _in_window(self, now: float) -> int:
-        """How many explorations are in the window that ends now."""
-        assert self.budget.rate is not None
-        start = now - self.budget.rate[1]
-        while self._times and self._times[0] <= start:
-            self._times.popleft()
-        return len(self._times)
 
     def _begin_period(self, now: float) -> None:
         if self.budget.allowance is None:

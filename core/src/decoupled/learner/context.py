@@ -89,11 +89,7 @@ class Encoder:
 class Contexts:
     """The segments of a running policy, and the context at hand.
 
-    Args:
-        policy: the policy.
-        state: its state, with `room` for segments; it stays where it is.
-        derive: what derives the state from what is learned: `Calls.init`.
-        segments: the segments known so far; None for none.
+    Its state has `room` for segments, and stays where it is; `derive` is `Calls.init`.
     """
 
     def __init__(
@@ -123,18 +119,14 @@ class Contexts:
         replay makes all decisions again, but not what else was asked in between.
         """
         segment, numbers = self.encoder.encode(context, new=new)
-        record = self.new_record()
+        # What a decision keeps if it is interrupted before its record is known: nothing.
+        record: Baseline = _NO_SERIALS, _NO_VALUES, False, {}
         self._put(segment, numbers)
         if advice is not None or self._advised:
             self._advice[:] = 0.0 if advice is None else advice
             self._advised = advice is not None
         self._at_hand = record
         return record
-
-    @staticmethod
-    def new_record() -> Baseline:
-        """What a decision keeps if it is interrupted before it is known: nothing."""
-        return _NO_SERIALS, _NO_VALUES, False, {}
 
     @property
     def segment(self) -> int:

@@ -94,8 +94,10 @@ class Guard:
         if (pinned := _place(rules.pinned, arms, part)) is not None:
             return pinned, "pinned"
         if rules.holdout > 0.0 or rules.floors:
-            u = self._uniform(stream) if key is None else hashed(f"guard-key-{key}")
-            chosen, reason = self._by_share(u, arms, part)
+            if key is None:
+                self.draws += 1
+            text = f"guard-{stream.hex()}-{self.draws}" if key is None else f"guard-key-{key}"
+            chosen, reason = self._by_share(hashed(text), arms, part)
             if chosen is not None:
                 return chosen, reason
         if rules.incumbent is not None and not self.released:
@@ -132,11 +134,6 @@ class Guard:
             if u < end:
                 return _place(name, arms, part), "floor"
         return None, ""
-
-    def _uniform(self, stream: bytes) -> float:
-        """A number uniform on [0, 1)."""
-        self.draws += 1
-        return hashed(f"guard-{stream.hex()}-{self.draws}")
 
     def law(self, law: Floats, arms: ArmNames, part: Ints | None, good: Collection[int] = ()) -> Floats:
         """The probability of serving each arm without a key, given the policy's."""

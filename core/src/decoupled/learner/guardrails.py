@@ -171,11 +171,7 @@ class Guardrails:
         return replace(self, **given)
 
     def check_arms(self, arms: ArmNames) -> None:
-        """Raise an error if a rule names something that is not an arm, or leaves no arm available.
-
-        Args:
-            arms: the arms of the learner.
-        """
+        """Raise an error if a rule names something that is not an arm, or leaves no arm available."""
         for rule, name in self._named():
             if name not in arms:
                 raise ArmError.of(rule, name, "is not an arm", near_name(name, arms.names))
@@ -186,14 +182,7 @@ class Guardrails:
     def check_fits(
         self, arms: ArmNames, losses: tuple[float, float], now: "Guardrails", contextual: bool
     ) -> None:
-        """Raise an error if a learner cannot have these rules. Check their arms first.
-
-        Args:
-            arms: the arms of the learner.
-            losses: its loss range.
-            now: its current rules. They may lack the price of an arm that was added later.
-            contextual: whether its policy looks at contexts.
-        """
+        """Raise an error if a learner cannot have these rules; `now` may lack the price of an arm that was added later."""
         if self.switch_margin is not None and contextual:
             raise UnsupportedError(
                 "switch_margin: keys would draw from one law, and this policy has another for each context; leave it out"
@@ -215,11 +204,7 @@ class Guardrails:
             raise ParameterError.of("cheapest_within", self.cheapest_within, rule, "choose fewer arms")
 
     def check_retiring(self, names: Iterable[object]) -> None:
-        """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm.
-
-        Args:
-            names: the arms that are to be retired.
-        """
+        """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm."""
         gone = {(type(name), name) for name in names}
         for rule, name in self._named():
             if (type(name), name) in gone and rule not in ("down", "prices"):
@@ -227,11 +212,7 @@ class Guardrails:
                 raise ArmError.of("names", name, problem, "change that guardrail first")
 
     def without(self, names: Iterable[object]) -> Self:
-        """The rules without these retired arms, which can only be down or have a price.
-
-        Args:
-            names: the arms that are retired.
-        """
+        """The rules without these retired arms, which can only be down or have a price."""
         gone = set(names)
         if gone.isdisjoint(self.down) and gone.isdisjoint(self.prices):
             return self

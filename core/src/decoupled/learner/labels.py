@@ -215,9 +215,6 @@ def number_of(key: str) -> int:
 def checked_position(position: object) -> float | None:
     """How much a judge preferred what it saw first, from -1 to 1; None if that is not known.
 
-    Args:
-        position: what a user gave.
-
     >>> checked_position(1), checked_position(None)
     (1.0, None)
     """

@@ -61,7 +61,7 @@ from .replay import (
     warn_of_unseen,
 )
 from .runner import Running
-from .saving import Parts, from_text, to_text
+from .saving import Parts, as_text, from_text, to_content
 from .seeds import Key, Seed, key_text, randomness
 
 if TYPE_CHECKING:  # loaded when a learner is watched
@@ -753,14 +753,11 @@ class Learner(Guarded):
         loss = labels.fed(asked, said.loss, labels.rules.missing)
         self._settle(pending, loss, (labels.sums, labels.missing + 1, Judgement(said, None, loss)))
 
+    @in_turn
     def _expire(self, decision: Decision, loss: float) -> None:
         """Learn a loss that was declared for decisions without feedback; with labels, also of one that nobody judged."""
-        self._expire_scaled((decision, self._losses.scaled(loss)))
-
-    @in_turn_with
-    def _expire_scaled(self, told: tuple[Decision, float]) -> None:
-        pending, loss = self._waiting.find(told[0]), told[1]
-        self._settle(pending, loss if self._labels is None else self._labels.rules.to_unit(loss))
+        pending, scaled = self._waiting.find(decision), self._losses.scaled(loss)
+        self._settle(pending, scaled if self._labels is None else self._labels.rules.to_unit(scaled))
 
     def _keep_drawn(self) -> None:
         """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
@@ -1145,7 +1142,7 @@ class Learner(Guarded):
         True
         """
         self._keep_drawn()
-        return to_text(self._parts)
+        return as_text(to_content(self._parts))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

@@ -37,10 +37,14 @@ class LossRange(NamedTuple):
         low, high = self
         if reward is None and type(loss) is float and low <= loss <= high:  # nearly always
             return (loss - low) / (high - low)
-        if (message := not_one_of(loss, reward)) is not None:
-            raise LossError(message)
+        remedy = "give either the loss of the explored arm or its reward"
+        if loss is None and reward is None:
+            raise LossError(Message("loss, reward: neither was given", remedy))
         if reward is None:
             return self.scaled_as("loss", loss)
+        if loss is not None:
+            problem = f"loss = {shown(loss)}, reward = {shown(reward)}: both were given"
+            raise LossError(Message(problem, remedy))
         return (high - self._within("reward", reward)) / (high - low)
 
     def scaled_as(self, name: str, loss: object, if_missing: str = UNKNOWN) -> float:
@@ -62,16 +66,6 @@ class LossRange(NamedTuple):
         else:
             rule, remedy = f"is {kind_of(value)}", f"give a number in [{self.low}, {self.high}]"
         raise LossError.of(name, value, rule, remedy)
-
-
-def not_one_of(loss: object, reward: object) -> Message | None:
-    """The message for both a loss and a reward, or neither; None if exactly one is given."""
-    remedy = "give either the loss of the explored arm or its reward"
-    if loss is None and reward is None:
-        return Message("loss, reward: neither was given", remedy)
-    if loss is not None and reward is not None:
-        return Message(f"loss = {shown(loss)}, reward = {shown(reward)}: both were given", remedy)
-    return None
 
 
 # Preferences as losses: which of a decision's two arms did better

@@ -90,7 +90,8 @@ def unseen_arms(learner: Learner) -> list[Arm]:
     >>> unseen_arms(learner)
     ['b']
     """
-    unknown = learner._running.unknown().tolist()
+    running = learner._running
+    unknown = running.form.unknown(running.state).tolist()
     return [name for name, unseen in zip(learner.arms, unknown, strict=True) if unseen]
 
 

@@ -84,7 +84,7 @@ def warn_of_unseen(records: list[Record], arms: ArmNames, running: Running) -> N
     """Warn if neither the log nor the learner has a loss of some arms."""
     if len(records) < 2:  # a single record is an observation, and these arrive one by one
         return
-    unseen = running.unknown()
+    unseen = running.form.unknown(running.state)
     unseen[[record.arm for record in records]] = False
     if unseen.any():
         names = [arms.names[place] for place in np.flatnonzero(unseen).tolist()]

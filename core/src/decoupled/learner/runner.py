@@ -355,10 +355,6 @@ class Running:
             rows += [self.layout.row(state, name).copy() for name in self.layout.learned]
         return rows
 
-    def unknown(self) -> NDArray[np.bool_]:
-        """A mask of the arms about which nothing is learned, except perhaps losses of 0."""
-        return self.form.unknown(self.state)
-
     # Adding and retiring arms
 
     def rest(self) -> None:

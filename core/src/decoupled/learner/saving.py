@@ -43,13 +43,8 @@ class Parts(NamedTuple):
     labels: Labelling | None = None
 
 
-def to_text(parts: Parts) -> str:
-    """Everything a learner has learned, its pending decisions, its random stream and its settings."""
-    return as_text(to_content(parts))
-
-
 def to_content(parts: Parts) -> dict[str, Any]:
-    """A copy of everything, for `as_text`. It is quick, and `as_text` need not be called before something changes."""
+    """A copy of what a learner has learned, its pending decisions, random stream and settings: quick, for `as_text` later."""
     arms, losses, running, waiting, guard, watch, labels = parts
     layout, serials = running.layout, running.serials
     running.rest()
@@ -101,7 +96,7 @@ LARGEST = 1e150  # above everything that can be learned, and its square is finit
 
 
 def from_text(text: str | bytes, policies: Any) -> Parts:
-    """Restore the result of `to_text`; `policies` finds every policy by name."""
+    """Restore the result of `as_text`; `policies` finds every policy by name."""
     content = unseal(text, FORMAT, VERSION, WRITER)
     with restoring():
         return _restored(content, policies.from_dict(content["policy"]))

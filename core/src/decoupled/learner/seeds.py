@@ -93,13 +93,7 @@ class KeyedCalls(NamedTuple):
 
 
 class KeyDraws:
-    """Draws the arms of keys for a running policy, whose arrays stay where they are.
-
-    Args:
-        form: the policy, in its form for this number of arms.
-        state: its state.
-        serials: the serial numbers of the arms.
-    """
+    """Draws the arms of keys for a running policy in its form for these arms; its arrays stay where they are."""
 
     def __init__(self, form: Policy, state: State, serials: Ints) -> None:
         self._form, self._state, self._serials = form, state, serials
@@ -107,7 +101,7 @@ class KeyDraws:
         self._calls = self._prepared()
 
     def _prepared(self) -> KeyedCalls | None:
-        """The machine code that does it, bound to the state; None if some of it does not ship, or the law is not in the state."""
+        """The machine code, bound to the state; None if some of it does not ship, or the law is not in the state."""
         if self._form.coupled or not self._form.keyed_in_place:
             return None
         draw = self._form.keyed(self._state)
