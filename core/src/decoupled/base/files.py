@@ -127,9 +127,6 @@ def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
     return body if content == with_checksum(body) else None
 
 
-# Secrets in files, as containers mount them
-
-
 def read_secret(name: str, path: str | os.PathLike[str]) -> str:
     r"""The secret in a file, without surrounding white space. Errors never show it.
 

@@ -31,9 +31,6 @@ def name_rule(longest: int = LONGEST_NAME) -> str:
     )
 
 
-# Short names of descriptions that are shown together
-
-
 LONGEST = 30  # characters; longer labels are shortened
 
 

@@ -472,9 +472,6 @@ def _object(argument: str, text: str, remedy: str = "quote it") -> Any:
     return found
 
 
-# Lists, deletes, and moves learners and logs from the shell: more of `decoupled client`
-
-
 @service_command("list")
 def client_list(
     service: "Client",

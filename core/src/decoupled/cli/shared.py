@@ -11,8 +11,6 @@ from ..base.extras import as_missing_extra
 from ..base.sigint import held_while_compiling
 from ..errors import DecoupledError
 
-# Gives commands parameters that they share
-
 
 def with_parameters_of(
     command: Callable[..., None], run: Callable[..., None], filled: str, added: Sequence[inspect.Parameter]
@@ -41,9 +39,6 @@ def flag(name: str, annotation: object, default: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-# Prints rows as a table
-
-
 def aligned(rows: Iterable[tuple[str, ...]]) -> str:
     """Rows as text in columns.
 
@@ -57,9 +52,6 @@ def aligned(rows: Iterable[tuple[str, ...]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-
-
-# Reports an error of a command in one line, and sets its exit status
 
 
 # The exit statuses of every command; 0 if it succeeds.

@@ -161,9 +161,6 @@ def neither_or_both(
     return f"neither {loss} nor {reward} is given", "give the loss of the explored arm, or its reward"
 
 
-# Errors of the clients, and the error that a response of the service describes
-
-
 TEMPORARY = (429, 502, 503, 504)  # the same request may succeed later
 _REFUSALS = (BadRequest, Unauthorized, Forbidden, NotFound, Conflict, Gone, TooLarge, Invalid)
 _BY_STATUS: dict[int, type[ServiceError]] = {kind.status: kind for kind in _REFUSALS}

@@ -27,8 +27,6 @@ from .errors import (
 from .exchange import ApiRequest, CompileWait, Endpoint, Exchange, send_for_json
 from .results import RemoteDecision
 
-# Feedback that could not be delivered yet, in memory or in a folder
-
 
 class Outbox:
     """Feedback that waits to be sent, oldest first.
@@ -130,9 +128,6 @@ def _read(file: Path) -> Undelivered:
         raise ParameterError(
             f"outbox {str(file)!r}: is damaged ({error}); fix the file, or move it"
         ) from None
-
-
-# Feedback: checked before it is sent, and sent in batches
 
 
 BATCH = 500  # the most items in one request

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ..learner.learner import Learner
     from ..policies import Policy
 
-# The budgets that clients send
-
 
 class BudgetLimits(TypedDict, total=False):
     """The limits of a budget for exploring; what is left out has none.
@@ -59,9 +57,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(arm): each for arm, each in value.items()}
     return value if value is None or isinstance(value, (str, int, float)) else list(value)
-
-
-# What the operations of the service take, and those that are more than one request and its answer
 
 
 PolicyLike: TypeAlias = Union["Policy", Mapping[str, Any], str]

@@ -10,9 +10,6 @@ from ..decision import Arm
 from ..errors import ParameterError
 from .errors import ServiceError, Undelivered
 
-# The file that a log is written to
-
-
 Format: TypeAlias = Literal["csv", "parquet"]
 """The format of a log."""
 FilePath: TypeAlias = str | os.PathLike[str]
@@ -64,9 +61,6 @@ def write_log(file: FilePath, content: bytes, overwrite: bool) -> None:
         Path(file).write_bytes(content)
     else:
         write_atomically(os.path.realpath(file), content, overwrite=overwrite)
-
-
-# What the clients return
 
 
 @dataclass(frozen=True)

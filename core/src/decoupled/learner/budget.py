@@ -122,9 +122,6 @@ class Budget:
         return cls(**{**values, "cost": dict(cost) if isinstance(cost, list) else cost})
 
 
-# The checks of the fields
-
-
 def _per(name: str, value: object, example: str) -> tuple[Any, float]:
     """How much, and the seconds that it is for."""
     try:

@@ -193,9 +193,6 @@ def certain(place: int, count: int) -> Floats:
     return law
 
 
-# The calls of a learner that are about its guardrails
-
-
 # What comes with a request: its context, and advice.
 Told: TypeAlias = tuple[Context | None, Advice | None]
 

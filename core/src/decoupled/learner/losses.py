@@ -11,9 +11,6 @@ from ..decision import ByArm
 from ..errors import LossError, Message, ParameterError, shown
 from .arms import ArmNames
 
-# The range of losses: from a user's loss or reward to a loss in [0, 1]
-
-
 UNKNOWN = "report the loss when it is known; feedback may come late, or never"
 
 
@@ -68,9 +65,6 @@ class LossRange(NamedTuple):
         raise LossError.of(name, value, rule, remedy)
 
 
-# Preferences as losses: which of a decision's two arms did better
-
-
 Preference: TypeAlias = Literal["explore", "tie", "exploit"]
 """Which of the two arms of a decision did better; "tie" if neither did."""
 PREFERENCES: tuple[Preference, ...] = get_args(Preference)
@@ -95,9 +89,6 @@ def preference_loss(preference: Preference, loss_range: tuple[float, float] = (0
     """
     low, high = LossRange.checked(loss_range)
     return low + _SCALED[one_of("preference", preference, PREFERENCES)] * (high - low)
-
-
-# A user's predictions of each arm's next loss: checked baselines for a decision
 
 
 Predictions: TypeAlias = ByArm | Iterable[float]

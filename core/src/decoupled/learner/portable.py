@@ -196,9 +196,6 @@ def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[A
         pending[name] = one
 
 
-# A look inside a running policy, for whoever writes one
-
-
 @in_turn
 def diagnostics(learner: Learner) -> dict[str, float]:
     """The scalars of a policy's state, and how often each of its rungs plays, by name.

@@ -333,12 +333,6 @@ def _entry_to_json(seen: Observation | None, laws: dict[bytes, int]) -> list[Any
 
 def _entry_from_json(entry: list[Any], laws: list[Floats]) -> Observation:
     explore, weight, loss, exploit, available, law, *rho = entry
-    return Observation(
-        explore,
-        None if weight is None else float(weight),
-        math.nan if loss is None else float(loss),
-        exploit,
-        range(available) if isinstance(available, int) else tuple(available),
-        None if law is None else laws[law],
-        *rho,
-    )
+    known = None if weight is None else float(weight), math.nan if loss is None else float(loss)
+    some = range(available) if isinstance(available, int) else tuple(available)
+    return Observation(explore, *known, exploit, some, None if law is None else laws[law], *rho)
