@@ -31,7 +31,7 @@ class BudgetLimits(TypedDict, total=False):
             aside until feedback brings the real cost.
         total: at most this much is spent in all.
         allowance: (amount, seconds): at most this amount is spent in each period of that many seconds.
-        decided_share: the probability that takes the place of `share` once the verdict is decided, until an alarm.
+        decided_share: replaces `share` once the verdict is decided, until an alarm.
         alarm_every: the mean number of explored decisions until a false alarm, at least; 100,000 if it is left out.
 
     >>> limits: BudgetLimits = {"rate": (100, 60), "cost": {"large": 2.0}, "total": 500}
@@ -68,8 +68,7 @@ class ExperimentSettings(TypedDict, total=False):
     """Settings of a new experiment. The service has a default for each.
 
     Attributes:
-        policy: a policy such as `dc.Ladder()`, its `to_dict()`, or its name. The default is
-            `Ladder()`.
+        policy: a policy, its `to_dict()`, or its name. The default is `dc.Ladder()`.
         loss_range: the lowest and the highest possible loss; (0, 1) by default.
         deadline_seconds: how long feedback may take; by default there is no deadline.
         expired_loss: the loss that a decision counts as after its deadline; by default it does not count.
@@ -82,16 +81,14 @@ class ExperimentSettings(TypedDict, total=False):
         drift: whether losses may drift; True by default.
         patience: how many newer decisions wait, in its intervals and its verdict, for one without feedback; 1,000 by
             default, or the deadline of labels. After that it counts as `expired_loss` there, or is left out and counted.
-        labels: how many decisions ask for a label, if losses come from a judge: `dc.Labels(share=0.1)`, or its fields. By default
-            losses are true.
+        labels: how many decisions ask for a label, if losses come from a judge: `dc.Labels(share=0.1)`, or its fields.
         log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
         context: the fields of the contexts of decisions, each with its type: "text", "number", "boolean" or "vector". Those that a
             contextual policy learns from need not be declared.
         unknown_context: what happens to a decision whose context has other fields: "refuse" (the default) or "ignore".
         log_context: what the log holds of texts in contexts: "plain" (the default) or "hashed".
         learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,
-            `loss_range` and `seed`. The experiment continues from there, bit for bit; decisions that are pending
-            there stay there.
+            `loss_range` and `seed`. The experiment continues from there, bit for bit, without its pending decisions.
 
     >>> import decoupled as dc
     >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}
@@ -128,8 +125,7 @@ class DecideOptions(TypedDict, total=False):
         key: a session, a user or anything else that should be served the same arm again; a fresh draw by default.
         idempotency_key: the Idempotency-Key; a new one by default. The same one gives the same decision again.
         tags: strings that are stored with the decision, to find and filter it by.
-        baseline: the losses that you expect of the arms, by arm; stored with the decision for evaluations. They change
-            nothing that is drawn or learned.
+        baseline: the losses that you expect, by arm, for evaluations. They change nothing that is drawn or learned.
         context: what is known of the request, by the fields that the experiment declares. It is stored with the decision,
             and a contextual policy learns from it.
         advice: what the advisers that the policy names would exploit: an arm, or probabilities by arm.

@@ -74,8 +74,7 @@ class RemoteDecision:
         exploit: the arm to use; None if the mode is "explore".
         explore: the arm to try, whose loss is the feedback; None if the decision explores nothing.
         propensity: the probability with which `explore` was drawn; None if it is not known.
-        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; None without an explored
-            arm.
+        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; None if it explores nothing.
         policy: the name of the policy that drew it.
         state_version: the last row of the log that the state contained from which it was drawn.
         made_at: when it was made, as an ISO 8601 time in UTC.
@@ -93,11 +92,9 @@ class RemoteDecision:
         advice: what advisers said, by their names; None if there was none.
         label: whether it asks for a label: the true loss, in an experiment with labels.
         label_probability: the probability with which it did; None without labels.
-        judged: what a judge said of it, as a loss; None if it was not judged. If it asks for a label, it is pending until that
-            comes.
+        judged: what a judge said of it, as a loss; None if it was not judged. It is pending until a label that it asks for.
         position: how much the judge preferred what it saw first; None if that is not known.
-        why: if that was asked for, why a contextual policy drew `exploit`: the "rung", the "segment", and the "weights" of
-            the rungs; None otherwise.
+        why: why a contextual policy drew `exploit`, if asked for: "rung", "segment" and the "weights" of rungs; else None.
 
     >>> decision = client.decide("models")
     >>> decision.exploit, decision.explore, decision.status

@@ -54,8 +54,7 @@ class Client(BaseClient[httpx.Client]):
         outbox: where feedback waits while the service is unreachable: an `Outbox`, or the path of one that survives the
             program. With None, such feedback raises `UndeliveredFeedback`.
         retries: how often to retry, and how long to wait; None for `Retries()`.
-        notify: called with the reason when a call has to wait for a policy to be compiled; None logs the reason as a
-            warning.
+        notify: called with the reason when a call waits for a policy to be compiled; None logs it as a warning.
         timeout: seconds for one attempt.
         verify: whether to check the certificate of an https address; a path names a certificate to trust.
 
@@ -373,15 +372,11 @@ class Client(BaseClient[httpx.Client]):
             decision: the decision, or its id.
             loss: the loss of the explored arm, within the experiment's loss range.
             reward: its reward, in place of the loss: the mirror image of the loss within that range.
-            arm: the arm whose loss it is, as a safeguard: the service rejects any but the explored arm. None for no
-                check.
-            preference: which of the two arms did better, in place of a number; for an experiment that was created with
-                feedback="preference".
+            arm: the arm whose loss it is: the service rejects any but the explored arm. None for no check.
+            preference: which of the two arms did better, for an experiment of feedback="preference".
             judged: what a judge says: a loss, or a preference where these are the feedback. Only in an experiment with labels.
-            position: how much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie. None if
-                that is not known.
-            cost: what the look and its judgement really cost, in place of what a budget of money set aside for it. None if
-                that is not known.
+            position: how much the judge preferred what it saw first, from -1 to 1; 0 for a tie. None if that is not known.
+            cost: what the look and its judgement really cost, for a budget of money. None if that is not known.
 
         Returns:
             The decision, or None if the feedback went to the outbox.
@@ -527,8 +522,7 @@ class Client(BaseClient[httpx.Client]):
 
         Args:
             name: the name of the experiment.
-            context: return the probabilities in this context, for a contextual policy; None if nothing is known of the
-                request.
+            context: the context of the probabilities, for a contextual policy; None if nothing is known of the request.
 
         >>> [round(probability, 3) for probability in client.state("models")["exploration"]]
         [0.333, 0.333, 0.333]
@@ -556,8 +550,7 @@ class Client(BaseClient[httpx.Client]):
 
         Args:
             name: the name of the experiment.
-            by: the fields of the context that tell segments apart; those that the policy has segments of, or all but
-                numbers, if none is named.
+            by: the fields of the context that tell segments apart. Empty: those of the policy, or all but numbers.
             limit: how many segments are listed at most, those with the most losses first.
 
         >>> settings: ExperimentSettings = {"context": {"subject": "text"}}
@@ -580,8 +573,7 @@ class Client(BaseClient[httpx.Client]):
     ) -> dict[str, Any]:
         """Return whether an arm is shown to be no worse than others by more than a margin.
 
-        The probability that it is ever wrong at a moment when you ask is at most the risk of the experiment, so look as
-        often as you like.
+        Look as often as you like: the probability that it is ever wrong when you ask is at most the experiment's risk.
 
         Args:
             name: the name of the experiment.
@@ -639,10 +631,8 @@ class Client(BaseClient[httpx.Client]):
         Args:
             subject: only changes of this experiment, key (by its id) or file; None for all.
             action: only changes of this kind, such as "guardrails.change"; None for all.
-            tenant: only changes of this tenant; keys of the tenant `local` see all tenants. None for all that the key
-                sees.
-            before: only changes before the one with this id, such as the `next` of the page before; None for the
-                newest.
+            tenant: only changes of this tenant. None for all that the key sees: that of `local` sees all tenants.
+            before: only changes before the one with this id, the `next` of the page before; None for the newest.
             limit: how many changes a page has at most, 1 to 1,000.
 
         Returns:
@@ -705,8 +695,7 @@ class Client(BaseClient[httpx.Client]):
         Args:
             name: the name of the experiment.
             file: the log: .csv, .parquet, or .jsonl with an object on each line.
-            unrandomised: take all propensities as 1; only if every arm was seen in every round, or if the policy keeps
-                means.
+            unrandomised: take all propensities as 1; only if every arm was seen in every round, or the policy keeps means.
 
         >>> import json, pathlib, tempfile
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"

@@ -31,8 +31,7 @@ class ContextTable(Recorded):
     it, so all can be compared in one call. Results also have the regret against the best arm for each segment.
 
     Args:
-        losses: losses, rounds x arms, each in [0, 1]; or the name of a .csv or .parquet file with a column for each arm
-            and for each name in `context`.
+        losses: rounds x arms, each in [0, 1]; or a .csv or .parquet file with a column for each arm and name in `context`.
         context: a mapping of names to columns, one value for each round: text, numbers, True, False, or None if unknown.
             For a file, the names of the columns that are not arms.
         segments: the columns whose values make a segment; by default, those without numbers. Policies have segments of

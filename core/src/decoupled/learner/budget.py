@@ -29,19 +29,16 @@ class Budget:
         share: the probability with which a decision may explore, by a coin of the meter's own.
         rate: (n, seconds): at most n decisions explore in any window of that many seconds; n is at most 10,000.
         cost: the most that exploring an arm costs, its judgement included: one number, or a mapping from arms to numbers.
-            An arm that the mapping leaves out costs as much as the most expensive one. It is set aside until the real
-            price is known.
+            An arm that it leaves out costs as much as the most expensive one. It is set aside until the real price is known.
         total: at most this much is spent in all.
         allowance: (amount, seconds): at most this amount is spent in each period of that many seconds. Periods are
             multiples of their length since the clock's zero, so those of 86,400 s are days (UTC) with `time.time`.
-        decided_share: the probability that takes the place of `share` once the verdict of a watched learner is decided,
-            until an alarm.
+        decided_share: replaces `share` once the verdict of a watched learner is decided, until an alarm.
         alarm_every: the mean number of looks until a false alarm is at least this; None for 100,000. Of runs in which the
             decided arm stays the best, at most n / alarm_every raise an alarm within n looks.
 
     Whether a decision explores is settled before the policy draws, because a rule that depended on the drawn arm would
-    bias the estimates. So the money left must cover the most expensive available arm, and up to that much can stay
-    unspent.
+    bias the estimates. So the money left must cover the most expensive available arm, and as much can stay unspent.
 
     >>> import decoupled as dc
     >>> dc.Budget(share=0.01, cost={"small": 0.2, "large": 3.0}, total=500)
@@ -193,8 +190,7 @@ class Meter(TakesTurns):
     Args:
         budget: the limits.
         clock: gives the time in seconds; `time.time` by default.
-        seed: the seed of the coin for shares, a whole number or a text, independent of the learner's; None for fresh
-            randomness.
+        seed: the seed of the coin for shares, a whole number or a text; None for fresh randomness.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -257,8 +253,7 @@ class Meter(TakesTurns):
         """The probability with which the next decision may explore, by the budget's shares; None if none is set.
 
         Args:
-            learner: the learner that decides, whose verdict a `decided_share` depends on; None gives the share until
-                then.
+            learner: the learner that decides, whose verdict `decided_share` depends on; None gives the share until then.
 
         >>> import decoupled as dc
         >>> learner = dc.Ladder().start(arms=["a", "b"], seed=7)

@@ -62,9 +62,8 @@ class Guardrails:
     1. "pinned": every decision exploits this arm. It is the kill switch.
     2. "holdout": a share of the decisions exploits the control arm.
     3. "floor": an arm with the floor f is exploited in a share f of the decisions, or more if the policy prefers it.
-    4. "incumbent": the arm to keep until the observed losses show that another arm is better. 5. "cheapest": once
-    there is no incumbent to keep, the cheapest arm whose loss is known to be within `cheapest_within`
-       of every other arm's.
+    4. "incumbent": the arm to keep until the observed losses show that another arm is better.
+    5. "cheapest": without an incumbent to keep, the cheapest arm known to be within `cheapest_within` of every other arm.
     6. "frozen": a decision with a key draws its arm from a frozen law, which `switch_margin` replaces.
 
     With a hold-out share h and floors f, arm i is exploited with probability h * 1{i = control} + f_i +
@@ -80,8 +79,7 @@ class Guardrails:
         risk: the largest probability that the incumbent is ever left while no other arm is better. The learner
             compares arms by confidence sequences, from the decisions that are made after an incumbent is set; see
             `Learner.watch`, and `decoupled.inference.Verdict` for what "better" means if losses drift.
-            `cheapest_within` has another risk of this size: of ever serving an arm that is worse by more than the
-            margin.
+            `cheapest_within` has another risk of this size: of ever serving an arm that is worse by more than its margin.
         drift: whether losses may drift. If no arm's mean loss ever changes, False may find a better arm sooner.
         down: arms that are not available, such as those that fail a health check.
         cheapest_within: a difference of losses, smaller than the width of the loss range; None for no such rule. The

@@ -177,10 +177,9 @@ class Inference:
         )
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
-        """The total loss of the exploited arms, less that of always exploiting the arm that looks best now, with its
-        interval.
+        """The total loss of the exploited arms, less that of always exploiting the arm that looks best now.
 
-        None if nothing can be compared yet; see `decoupled.inference.regret`.
+        With its interval; None if nothing can be compared yet. See `decoupled.inference.regret`.
 
         Args:
             drift: whether losses may drift; None for what `watch` was told.

@@ -91,8 +91,7 @@ class Learner(Guarded):
     Args:
         policy: the policy to run, such as `Ladder()`.
         arms: the number of arms, which are then called 0, 1, 2 and so on, or their names in a list; two or more.
-        seed: the seed of the random stream, a whole number of any size or a `numpy.random.SeedSequence`; None draws
-            fresh randomness.
+        seed: the seed of the random stream, a whole number or a `numpy.random.SeedSequence`; None for fresh randomness.
         loss_range: the lowest and the highest possible loss. A loss outside it is rejected.
         max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten. So it is beyond 100
             million numbers, if decisions keep one for each arm: 10,000 decisions with 10,000 arms.
@@ -343,8 +342,7 @@ class Learner(Guarded):
                 whole number, which is the same key as its digits.
             available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
                 the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
-                same loss. It is an unbiased estimate of the mean loss of the available arms, so absence gains an arm
-                nothing.
+                same loss, an unbiased estimate of the mean loss of the available arms, so absence gains nothing.
             baseline: your predictions of each arm's loss in this round; None for none. A centred estimator subtracts
                 them instead of its running mean, which it keeps for arms without a prediction. Good predictions make
                 estimates less noisy, and no prediction can bias them. They count for arms that pass the policy's gate,
@@ -357,8 +355,7 @@ class Learner(Guarded):
         Raises:
             ArmError: if `available` is empty or names something that is not an arm.
             ParameterError: if `count` is not a whole number from 1 to `max_pending`.
-            UnsupportedError: if the policy's estimator takes no `baseline`, or plays the standard game and gets a `key`, or
-                knows no `context`.
+            UnsupportedError: if the policy takes no `baseline` or `context`, or plays the standard game and gets a `key`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -632,16 +629,14 @@ class Learner(Guarded):
             decision: the decision, or its id.
             loss: the loss of the explored arm, within `loss_range`.
             reward: its reward in place of the loss: the mirror image of the loss within `loss_range`.
-            preference: which of the two arms did better, in place of a number; see `preference_loss` for what is
-                learned then.
+            preference: which of the two arms did better, in place of a number; see `preference_loss`.
             judged: what the judge says: a loss within `loss_range`, or a preference. Only with `labels`.
             position: how much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie; None
                 if you do not know. It changes nothing but `inference.judge()`.
 
         Raises:
             FeedbackError: if the decision is not pending: its feedback has arrived already, it was forgotten, or it
-                belongs to another learner. Also if a decision gets a label that it did not ask for, or before it is
-                judged.
+                belongs to another learner. Also for a label that was not asked for, or comes before the judgement.
             LossError: if the loss is missing, given twice, not a number, or outside `loss_range`.
             UnsupportedError: if a policy of the standard game is given a preference.
 
@@ -806,8 +801,7 @@ class Learner(Guarded):
                 and "loss", and "context" for a contextual policy. A learner with `labels` takes the loss for a label. With
                 the keys "judged" and "label_probability", `decision.asked.rho`, the loss is left out where no label
                 was asked for.
-            unrandomised: accept a log whose propensities are all 1. Use it only if every arm was seen in every round,
-                with a record for each.
+            unrandomised: accept a log whose propensities are all 1; only if it has a record of every arm for every round.
 
         Returns:
             The number of records.
@@ -1034,16 +1028,14 @@ class Learner(Guarded):
     ) -> None:
         """Keep confidence sequences from now on, for `inference`.
 
-        Call this before the first decision: decisions made before it do not count. Each feedback then takes about 25
-        microseconds longer.
+        Call this before the first decision: earlier ones do not count. Each feedback then takes some 25 microseconds longer.
 
         Losses count in the order of decisions: each waits until all earlier decisions are settled. So delays may
         depend on the arm or on the loss. The policy learns from every loss at once.
 
         Args:
             risk: the probability that any interval of a family ever fails; see `decoupled.inference.Sequences`.
-            drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False mostly gives narrower
-                intervals.
+            drift: whether losses may drift. If no arm's mean loss ever changes, False mostly gives narrower intervals.
             patience: how many newer decisions wait for one without feedback, up to 10,000; None for 1,000, or the deadline of
                 labels. After that, or after `forget`, it counts as `expired_loss`, or with `Labels.missing` if only
                 its label is missing. Later feedback still reaches the policy.

@@ -1,7 +1,6 @@
 """A saved learner that moves to another home: a program, or an experiment of the decision service.
 
-What it has learned and its random stream move; its pending decisions stay behind, because their feedback goes to the
-old home.
+What it has learned and its random stream move; pending decisions stay, because their feedback goes to the old home.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -35,8 +35,7 @@ class ContextualLadder(Policy):
 
     - "pooled": the `Ladder`, blind to the context;
     - "segments": a `Ladder` for each value (or combination of values) of the fields in `segments`;
-    - "shrunk": the arm with the smallest mean loss in the segment, where means are shrunk towards those of all rounds, by
-      as much as the data say;
+    - "shrunk": the arm with the smallest mean loss in the segment, shrunk towards that of all rounds as far as the data say;
     - "linear": the arm with the smallest predicted loss, by ridge regression on `numbers`, on top of the shrunk means;
     - an adviser of your own, each time you pass its choice to `decide(advice=...)`.
 
@@ -54,8 +53,7 @@ class ContextualLadder(Policy):
             cost little. A missing number counts as the mean. Empty for no regression.
         advisers: the names of the advisers whose advice you may pass to `decide`, at most 8.
         max_segments: how many segments are told apart, in order of appearance; all later ones are one segment.
-        uniform_share: the largest share $\gamma$ of the exploration that all arms have in equal parts, above 0 and at
-            most 1.
+        uniform_share: the largest share $\gamma$ of the exploration that is even over all arms, above 0 and at most 1.
         hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0.
         vectors: the names of fields with a text or an embedding each, such as a prompt. A text is hashed (`hash_text`), an
             embedding is projected (`project`), and the regression learns from the few numbers that come out, which count

@@ -51,8 +51,7 @@ class Ladder(Policy):
     docs/ladder-proof.md has the proof; `theory.bounds.theorem_t2` is the bound.
 
     Args:
-        rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0. The first is also
-            that of exploration.
+        rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0; exploration has the first.
         prior: how much each rung is trusted at first: a number above 0 for each, the last for the rung on means if
             there is one. Empty: all the same. The rung with a memory has `memory_prior`.
         hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0. The larger it is, the sooner

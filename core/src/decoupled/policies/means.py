@@ -1,7 +1,6 @@
 """Policies that follow means of losses: follow the leader, UCB1 and Thompson sampling.
 
-Follow the leader explores uniformly: the simple method that belongs in every comparison. The other two play the standard
-game.
+Follow the leader explores uniformly, and belongs in every comparison. The other two play the standard game.
 """
 
 import math
