@@ -145,9 +145,8 @@ def read_secret(name: str, path: str | os.PathLike[str]) -> str:
         rule = f"cannot be read ({reason})"
         raise ParameterError.of(name, shown, rule, "check the path and its permissions") from None
     if not found or "\n" in found:
-        raise ParameterError.of(
-            name, shown, "must contain one line", "write the secret to it, and nothing else"
-        )
+        remedy = "write the secret to it, and nothing else"
+        raise ParameterError.of(name, shown, "must contain one line", remedy)
     return found
 
 

@@ -54,7 +54,8 @@ def verdict_text(found: dict[str, Any]) -> str:
     if found["remark"] is not None:
         lines.append(found["remark"])
     if found["incumbent"] is not None:
-        lines.append(_incumbent(found["incumbent"], found["incumbent_released"]))
+        left, kept = "was the incumbent; another arm was found", "is used until another arm is known"
+        lines.append(f"{found['incumbent']} {left if found['incumbent_released'] else kept} to be better.")
     lines += ["", _arms(found["arms"]), ""]
     if _overlap(found):
         lines.append("Intervals of means overlap, although arms are out: " + OVERLAP)
@@ -126,12 +127,6 @@ def segments_text(found: dict[str, Any]) -> str:
 
 def _value(value: object) -> str:
     return "(none)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _incumbent(arm: object, released: bool) -> str:
-    if released:
-        return f"{arm} was the incumbent; another arm was found to be better."
-    return f"{arm} is used until another arm is known to be better."
 
 
 def _arms(arms: list[dict[str, Any]]) -> str:

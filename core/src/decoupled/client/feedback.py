@@ -82,9 +82,8 @@ class Outbox:
                 self._items.setdefault(item.decision, item) if self.path is None else _kept(self.path, item)
             )
         if kept != item:
-            raise ParameterError(
-                f"decision {item.decision!r}: the outbox has another loss for its explored arm; send only one"
-            )
+            rule = "the outbox has another loss for its explored arm; send only one"
+            raise ParameterError(f"decision {item.decision!r}: {rule}")
 
     def remove(self, decisions: list[str]) -> None:
         """Remove the items of these decisions.
@@ -125,9 +124,8 @@ def _read(file: Path) -> Undelivered:
     try:
         return Undelivered(**json.loads(file.read_bytes()))
     except (ValueError, TypeError) as error:
-        raise ParameterError(
-            f"outbox {str(file)!r}: is damaged ({error}); fix the file, or move it"
-        ) from None
+        rule = f"is damaged ({error}); fix the file, or move it"
+        raise ParameterError(f"outbox {str(file)!r}: {rule}") from None
 
 
 BATCH = 500  # the most items in one request

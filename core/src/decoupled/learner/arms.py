@@ -121,9 +121,8 @@ def _checked(arms: Arms) -> Sequence[Arm]:
             raise ArmError(f"arms = {shown(arms)}: must not exceed {MOST_ARMS:,}; check the number")
         names = range(count)  # type: ignore[assignment]
     if len(names) < 2:
-        raise ArmError(
-            f"arms = {shown(arms)}: must be at least two; with one arm there is nothing to decide"
-        )
+        rule = "must be at least two; with one arm there is nothing to decide"
+        raise ArmError(f"arms = {shown(arms)}: {rule}")
     return names
 
 

@@ -232,10 +232,8 @@ class Meter(TakesTurns):
             A `Decision` that explores, or a `Served` whose `limited_by` names the limit.
         """
         if learner.policy.coupled:
-            name = type(learner.policy).__name__
-            raise UnsupportedError(
-                f"budget: {name} plays the standard game, where every decision explores; use a decoupled policy"
-            )
+            rule = "plays the standard game, where every decision explores; use a decoupled policy"
+            raise UnsupportedError(f"budget: {type(learner.policy).__name__} {rule}")
         some = None if available is None else list(available)
         now, share = self._clock(), self.share(learner)
         limit = self.limit(learner.arms if some is None else some, now, share)

@@ -40,9 +40,8 @@ def checked_patience(patience: object) -> int:
 
 def not_watched() -> UnsupportedError:
     """The error of asking what only a watch can tell."""
-    return UnsupportedError(
-        "inference: this learner is not watched; call watch() before the first decision"
-    )
+    rule = "this learner is not watched; call watch() before the first decision"
+    return UnsupportedError(f"inference: {rule}")
 
 
 class Inference:
@@ -142,9 +141,8 @@ class Inference:
 
         def question(watch: "Watch", parts: "Parts") -> "JudgeReport":
             if watch.judge is None or watch.judged is None or parts.labels is None:
-                raise UnsupportedError(
-                    "inference.judge(): this learner has no labels; start it with labels=dc.Labels(share=0.1)"
-                )
+                rule = "this learner has no labels; start it with labels=dc.Labels(share=0.1)"
+                raise UnsupportedError(f"inference.judge(): {rule}")
             serials = [parts.running.serials.of_one(place) for place in range(len(parts.arms))]
             return judge_report(
                 watch.judge, watch.judged, _names(watch, parts), serials, parts.losses,

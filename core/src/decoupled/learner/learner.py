@@ -216,10 +216,8 @@ class Learner(Guarded):
         self._forks = ()
 
     def __repr__(self) -> str:
-        return (
-            f"<Learner {self._policy!r}, {len(self._arms)} arms, round {self.round}, "
-            f"{len(self._waiting)} pending>"
-        )
+        size = f"{len(self._arms)} arms, round {self.round}, {len(self._waiting)} pending"
+        return f"<Learner {self._policy!r}, {size}>"
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # Unpickling the policy's class defines it, so that from_json can find the policy by name.
@@ -1056,9 +1054,8 @@ class Learner(Guarded):
     def _is_decided(self, every: float) -> bool:
         """Whether an arm is decided to be the best, without an alarm since, for a budget with a `decided_share`."""
         if self._watch is None:
-            raise UnsupportedError(
-                "budget.decided_share: this learner is not watched, so nothing is ever decided; call watch() first"
-            )
+            rule = "this learner is not watched, so nothing is ever decided; call watch() first"
+            raise UnsupportedError(f"budget.decided_share: {rule}")
         if self._running.contexts is not None:
             raise UnsupportedError(
                 "budget.decided_share: the verdict is about all requests, and a contextual policy may still learn what is "

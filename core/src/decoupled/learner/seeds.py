@@ -64,9 +64,8 @@ def key_text(key: object) -> str:
             raise ParameterError(f"key: is too large; must have at most {MOST_BYTES} digits; use an id")
         key = str(int(key))
     if not isinstance(key, str):
-        raise ParameterError(
-            f"key: is of type {type(key).__name__}; must be a string or a whole number; for example 'session-17'"
-        )
+        rule = "must be a string or a whole number; for example 'session-17'"
+        raise ParameterError(f"key: is of type {type(key).__name__}; {rule}")
     encoded(key)
     return str(key)
 
@@ -78,9 +77,8 @@ def encoded(key: str) -> bytes:
     except UnicodeEncodeError:
         raise ParameterError("key: has a lone surrogate; must be Unicode text; decode it first") from None
     if not 0 < len(text) <= MOST_BYTES:
-        raise ParameterError(
-            f"key: has {len(text)} bytes in UTF-8; must have 1 to {MOST_BYTES}; use an id, or a hash of a longer text"
-        )
+        rule = f"must have 1 to {MOST_BYTES}; use an id, or a hash of a longer text"
+        raise ParameterError(f"key: has {len(text)} bytes in UTF-8; {rule}")
     return text
 
 
