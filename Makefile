@@ -56,7 +56,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/tests/environments/test_loss_table.py \
   core/tests/simulation/test_parity.py core/tests/simulation/test_results.py \
   lab/tests/theory/test_bounds.py tests/docs/test_project.py \
-  core/tests/base/test_validation.py core/tests/base/test_spec.py core/tests/test_public.py tests/test_quick.py \
+  core/tests/base/test_spec.py core/tests/test_public.py tests/test_quick.py \
   core/src/decoupled/policies core/src/decoupled/environments core/src/decoupled/learner/learner.py \
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 

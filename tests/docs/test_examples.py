@@ -104,7 +104,9 @@ def test_a_notebook_is_kept_in_one_form_without_outputs_and_its_links_lead_somew
 
 
 @each_notebook
-def test_a_notebook_runs_and_draws(path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_notebook_runs_and_draws_the_committed_picture(
+    path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     drawn = 0
     for cell in read(executed(tmp_path_factory, path))["cells"]:
         if cell["cell_type"] == "markdown":
@@ -118,12 +120,6 @@ def test_a_notebook_runs_and_draws(path: Path, tmp_path_factory: pytest.TempPath
             drawn += 1
             assert len(cell["metadata"]["alt"]) > 30, "what the picture shows, in words"
     assert drawn == PICTURES[path.stem]
-
-
-@each_notebook
-def test_the_committed_picture_is_the_one_that_the_notebook_draws(
-    path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
     file = ROOT / "docs" / "figures" / f"notebook-{path.stem}.png"
     drawn = TOOL["cover"](read(executed(tmp_path_factory, path)))
     with Image.open(file) as kept:

@@ -76,6 +76,11 @@ def test_nothing_of_the_package_needs_a_compiler_or_loads_one() -> None:
     for policy in ("FTPL()", "Ladder()"):
         done = python(code.format(policy))
         assert done.returncode == 0, done.stderr
+    # Parameters of a policy of ours with functions of another: the library's code for them is not meant.
+    from decoupled.policies import avner, exp3
+
+    assert not load.admit(avner.Params, (avner.init, exp3.decide, avner.update))
+    assert load.admit(avner.Params, (avner.init, avner.decide, avner.update))
 
 
 @pytest.mark.parametrize(
@@ -190,12 +195,3 @@ def test_the_level_of_the_processor(flags: str, expected: tuple[str, ...], tmp_p
     cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
     assert load.runnable(cpuinfo) == expected
     assert load.runnable(tmp_path / "missing") == ()
-
-
-@needs_library
-def test_a_policy_that_borrows_parameters_has_its_own_code() -> None:
-    # Parameters of a policy of ours with functions of another: the library's code for them is not meant.
-    from decoupled.policies import avner, exp3
-
-    assert not load.admit(avner.Params, (avner.init, exp3.decide, avner.update))
-    assert load.admit(avner.Params, (avner.init, avner.decide, avner.update))

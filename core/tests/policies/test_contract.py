@@ -121,7 +121,7 @@ def test_every_policy_is_under_contract_and_a_frozen_description(name: str) -> N
         assert isinstance(twin_of(policy, ARMS), Twin)
 
 
-# That every parameter goes through its check, with its range; core/tests/base/test_validation.py has what the checks refuse.
+# That every parameter goes through its check, with its range; core/tests/base/test_spec.py has what the checks refuse.
 BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "alpha", [1.0, np.float64(1.0), "2"]),
     (dc.FTPL, "c", [0.0, math.inf, None]),
@@ -393,23 +393,11 @@ def assert_same_laws_on(places: list[int], learner: dc.Learner, twin: Twin) -> N
 
 
 @every_form
-def test_laws_on_some_arms_are_the_twins_on_those_alone_however_far_behind_the_others_are(
+def test_laws_and_draws_on_some_arms_are_the_twins_on_those_alone_however_far_behind_the_others_are(
     policy: dc.Policy,
 ) -> None:
-    learner, twin = pair_after(policy, 30)
-    for places in ([0, 2, 3], [4, 1], [3], [0, 1, 2, 3, 4]):
-        assert_same_laws_on(places, learner, twin)
-    for propensity in (1e-2, 1e-3, 1e-4, 1e-6):
-        learner.replay([(4, propensity, 1.0)])
-        twin.replay(4, 1.0 / propensity, 1.0)
-        assert_same_laws(learner, twin)
-        assert_same_laws_on([0, 1, 2, 3], learner, twin)
-
-
-@every_form
-def test_draws_among_some_arms_have_those_laws(policy: dc.Policy) -> None:
     places = [0, 2, 3]
-    learner, _ = pair_after(policy, 30)
+    learner, twin = pair_after(policy, 30)
     decisions = learner.decide(count=4_000, available=places)
     law = learner.exploration_probabilities(available=places)
     chances = [decision.propensity for decision in decisions]
@@ -422,6 +410,13 @@ def test_draws_among_some_arms_have_those_laws(policy: dc.Policy) -> None:
     assert chi_square_p(counts, law) > LEVEL
     counts = np.bincount([exploited(decision) for decision in decisions], minlength=ARMS)
     assert chi_square_p(counts, learner.exploitation_probabilities(available=places)) > LEVEL
+    for places in ([0, 2, 3], [4, 1], [3], [0, 1, 2, 3, 4]):
+        assert_same_laws_on(places, learner, twin)
+    for propensity in (1e-2, 1e-3, 1e-4, 1e-6):
+        learner.replay([(4, propensity, 1.0)])
+        twin.replay(4, 1.0 / propensity, 1.0)
+        assert_same_laws(learner, twin)
+        assert_same_laws_on([0, 1, 2, 3], learner, twin)
 
 
 # Long runs

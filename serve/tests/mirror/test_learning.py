@@ -6,7 +6,7 @@ import logging
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +18,16 @@ import pytest
 from decoupled.client import Retries
 from decoupled.client.aio import AsyncClient
 from decoupled.client.errors import Compiling, Conflict, Invalid
-from decoupled_serve.mirror.backend import Embedded, Remote, Routing
+from decoupled.decision import Mode
+from decoupled_serve.mirror.backend import UNKNOWN, Embedded, Remote, Routing, Traits
 from decoupled_serve.mirror.config import MirrorConfig
+from decoupled_serve.mirror.prefetch import FEWEST, MOST, Prefetch
 from decoupled_serve.service.service import open_service
 from support.held_compiler import Held
 from support.http_service import served
 from support.mirrors.late_arms import verdict_of
 from support.mirrors.running import (
+    Fixed,
     RunningMirror,
     Start,
     UpstreamProcess,
@@ -35,6 +38,7 @@ from support.mirrors.running import (
     write_config,
 )
 from support.waiting import wait_for
+from support.wire import on_loop
 
 HALF = '[mirror]\nshare = 0.5\n[experiment]\nname = "releases"\nseed = 5\npolicy = "FTPL"\n'
 CHEAPEST = "cheapest_within = 0.1\nprices = { stable = 2.0, next = 1.0 }\nswitch_margin = 0.02\n"
@@ -270,3 +274,102 @@ def test_a_mirror_that_is_told_to_end_finishes_what_it_began(tmp_path: Path) -> 
     assert [answer.count(b"\n\n") for answer in answers] == [20] * 20, "every answer is whole"
     assert state_of(tmp_path / "mirror.db", "mirror").applied >= 4, "copies in the queue were finished"
     assert not list(tmp_path.glob("*-queue.jsonl")), "and none was left"
+
+
+class Gated(Fixed):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def decide(
+        self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
+    ) -> list[Routing]:
+        found = await super().decide(mode, count, available)
+        await self.open.wait()
+        return found
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@on_loop
+async def test_what_is_held_follows_the_traffic_and_taking_never_waits() -> None:
+    backend = Gated()
+    prefetch = Prefetch(backend)
+    await prefetch.start()
+    assert backend.drawn == sum(FEWEST.values())
+    backend.open.clear()
+    burst = [prefetch.take("exploit") for _ in range(60)]
+    ready = FEWEST["exploit"]
+    assert [each is not None for each in burst] == [True] * ready + [False] * (60 - ready)
+    await settled()
+    backend.open.set()
+    await settled()
+    for _ in range(40):  # the same burst now finds enough
+        assert prefetch.take("exploit") is not None
+    before = backend.drawn
+    for _ in range(3_000):  # slow traffic needs few, so what is held shrinks again
+        assert prefetch.take("exploit") is not None
+        await settled()
+    assert backend.drawn - before <= 3_000 + 60
+    unused = prefetch.unused
+    await prefetch.stop()
+    assert FEWEST["exploit"] // 2 <= prefetch.unused - unused <= 2 * sum(FEWEST.values())
+
+
+@on_loop
+async def test_no_more_than_a_bounded_number_is_held() -> None:
+    backend = Fixed()
+    prefetch = Prefetch(backend)
+    await prefetch.start()
+    for _ in range(10):
+        for _ in range(5_000):
+            prefetch.take("both")
+        await settled()
+    await prefetch.stop()
+    assert prefetch.unused <= MOST + FEWEST["exploit"]
+
+
+@on_loop
+async def test_decisions_for_arms_that_went_down_are_not_used() -> None:
+    backend = Gated()
+    prefetch = Prefetch(backend)
+    await prefetch.start()
+    backend.open.clear()
+    for _ in range(6):
+        prefetch.take("exploit")
+    await settled()  # a draw among all arms is under way
+    backend.exploit = "next"
+    prefetch.restrict(["next"])
+    assert prefetch.take("exploit") is None
+    assert prefetch.last == "next"
+    backend.open.set()
+    await settled()
+    taken = [prefetch.take("exploit") for _ in range(FEWEST["exploit"])]
+    assert {each.exploit for each in taken if each is not None} == {"next"}
+    assert backend.available == ["next"]
+    await prefetch.stop()
+    # Nothing waits for the losses of those to mirror: of all arms, and of those that are up.
+    first = [f"d-{FEWEST['exploit'] + number}" for number in range(FEWEST["both"])]
+    assert backend.forgotten[: FEWEST["both"]] == first
+    assert len(backend.forgotten) == 2 * FEWEST["both"]
+
+
+@on_loop
+async def test_decisions_that_nobody_uses_do_not_keep_verdicts_waiting() -> None:
+    """Requests with a key or a context have decisions of their own, made after those that are ready."""
+    backend = Fixed()
+    prefetch = Prefetch(backend)
+    await prefetch.start()
+    ready = [f"d-{FEWEST['exploit'] + number}" for number in range(FEWEST["both"])]
+    assert await prefetch.draw_for(Traits(key="s1"), "both") is not None
+    assert backend.forgotten == ready
+    assert prefetch.take("both") is None
+    await settled()
+    assert prefetch.take("both") is not None, "for those without"
+    assert await prefetch.draw_for(Traits(key="s2"), "both") is not None
+    assert backend.forgotten == ready, "there are such requests"
+    await prefetch.stop()

@@ -1,8 +1,11 @@
-"""What only the Python clients have; test_client_contract.py has what every client promises."""
+"""What only one client has, and the generated types and snippets of TypeScript's; test_client_contract.py has what every client promises."""
 
 import asyncio
 import inspect
+import json
 import math
+import runpy
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,11 @@ import decoupled as dc
 from decoupled.client import AsyncClient, Client, Retries, Undelivered
 from decoupled.client.errors import Invalid
 from decoupled.errors import ParameterError
+from decoupled.policies import Ladder
 from support.dropping import dropping_proxy, random_outcomes
-from support.http_service import Service
+from support.http_service import Service, openapi_document, served
+from support.pages import ROOT, blocks
+from support.typescript import PACKAGE, built, without_key
 
 # Two attempts in three fail: of 200 requests one fails 60 times running once in 10**8 runs.
 HASTY = Retries(attempts=60, first=0.001, most=0.01)
@@ -142,3 +148,43 @@ def test_retries_double_with_jitter_and_heed_retry_after() -> None:
         assert max(pauses) <= most
         assert max(pauses) - min(pauses) > 0.5 * most  # a false alarm once in 2**190 runs
     assert retries.pause(1, 7.0) >= 7.0
+
+
+GENERATE = runpy.run_path(str(PACKAGE / "generate.py"))
+
+
+def test_the_types_are_those_of_the_document_and_the_package_has_no_dependencies() -> None:
+    written: str = GENERATE["written"](openapi_document())
+    assert (PACKAGE / "src" / "api.ts").read_text() == written, "the API has changed: run `make client`"
+    package = json.loads((PACKAGE / "package.json").read_text())
+    assert "dependencies" not in package
+    assert all(version[0].isdigit() for version in package["devDependencies"].values())
+
+
+def test_what_only_this_client_has(tmp_path_factory: pytest.TempPathFactory) -> None:
+    node, file = built(tmp_path_factory), PACKAGE / "test" / "client.test.mjs"
+    done = subprocess.run([node, "--test", str(file)], capture_output=True, text=True, env=without_key())
+    assert done.returncode == 0, done.stdout
+    assert "# pass 3" in done.stdout
+
+
+PAGES = (ROOT / "docs" / "other-languages.md", PACKAGE / "README.md")
+
+
+def test_the_snippets_of_the_pages_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    node, run = built(tmp_path_factory), 0
+    with served(tmp_path) as service:
+        service.create("checkout", arms=["one page", "two pages"], policy=Ladder().to_dict())
+        for page in PAGES:
+            for block in blocks(page, "js"):
+                code = block.code.replace("http://127.0.0.1:8000", service.url)
+                code = code.replace('"outbox"', json.dumps(str(tmp_path / "outbox")))
+                # In the package's folder, its own name and those of its tools can be imported.
+                command = [node, "--input-type=module", "--eval", code]
+                done = subprocess.run(
+                    command, cwd=PACKAGE, capture_output=True, text=True, env=without_key()
+                )
+                assert done.returncode == 0, done.stderr
+                assert done.stdout == (block.output or "")
+                run += 1
+    assert run == 3
