@@ -16,9 +16,8 @@ from decoupled.errors import ParameterError
 from decoupled.learner import Aside
 from decoupled_serve.mirror.config_file import explained, read_config
 from decoupled_serve.mirror.spending import Spending
-from support.mirrors.running import Fixed, Start, UpstreamProcess, echoed, mirror
+from support.mirrors.running import ALL, Fixed, Start, UpstreamProcess, echoed, mirror
 
-ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 MODELS = {
     "small": '[arm.json]\nmodel = "small-1"\n[arm.json.options]\nseed = 7\n',
     "large": '[arm.json]\nmodel = "large-1"\n',

@@ -12,9 +12,7 @@ import pytest
 from decoupled_serve.mirror.arm_connection import Pool
 from decoupled_serve.mirror.bodies import Content
 from support.http_service import until_closed
-from support.mirrors.running import Fixed, RunningMirror, Start, connected, exchanged
-
-ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
+from support.mirrors.running import ALL, Fixed, RunningMirror, Start, connected, exchanged
 
 
 def asked(running: RunningMirror, request: bytes) -> tuple[bytes, bytes]:

@@ -26,10 +26,9 @@ from decoupled_serve.mirror.judges import BadVerdict, CopyLoss, loss_of
 from support.command_line import run
 from support.dropping import Answer as Said
 from support.dropping import answering
-from support.mirrors.running import Fixed, RunningMirror, Start, asking, commanded
+from support.mirrors.running import ALL, Fixed, RunningMirror, Start, asking, commanded
 from support.waiting import wait_for
 
-ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 GOOD = Answer("next", 200, (), b"ok", 2, latency=0.5, duration=1.0, cost=0.02)
 
 

@@ -11,10 +11,9 @@ from types import FrameType
 import pytest
 
 from support.http_service import until_closed
-from support.mirrors.running import Start, connected
+from support.mirrors.running import ALL, Start, connected
 from support.waiting import wait_for
 
-ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 NONE = "[mirror]\nshare = 0.0\n"
 
 

@@ -30,12 +30,11 @@ from decoupled_serve.mirror.spending import Spending
 from support.command_line import run
 from support.dropping import Answer as Said
 from support.dropping import answering
-from support.mirrors.running import Fixed, RunningMirror, Start, UpstreamProcess, mirror, write_config
+from support.mirrors.running import ALL, Fixed, RunningMirror, Start, UpstreamProcess, mirror, write_config
 from support.stub_models import StubModels, chat, stub_models
 from support.waiting import wait_for
 from support.wire import on_loop
 
-ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 ARMS = {name: f'cost = 0.1\n[arm.json]\nmodel = "{name}-1"\n' for name in ("small", "large")}
 KEY = "sk-of-the-judge-1234567890-Zq9xTw"
 # What the arms say: neither names itself, so the judge can know nobody by that.

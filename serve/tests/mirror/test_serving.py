@@ -8,10 +8,8 @@ import pytest
 
 from decoupled.client.errors import StoreError
 from decoupled_serve.service.http.observe.log_format import TextFormatter
-from support.mirrors.running import Fixed, Start, UpstreamProcess, connected, echoed, upstreams
+from support.mirrors.running import ALL, Fixed, Start, UpstreamProcess, connected, echoed, upstreams
 from support.waiting import wait_for
-
-ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 
 
 def test_an_answer_passes_byte_for_byte(start: Start) -> None:

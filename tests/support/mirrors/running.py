@@ -38,6 +38,8 @@ url = "http://127.0.0.1:9001"
 name = "next"
 url = "http://127.0.0.1:9002"
 """
+# Every request is copied, whatever its method.
+ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 PATIENCE = 60.0  # seconds after which a condition that never holds fails a test
 # Loading certificates takes longer than most tests, and nothing here uses TLS.
 asking = httpx.Client(verify=False, timeout=PATIENCE)
