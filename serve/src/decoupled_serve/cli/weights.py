@@ -78,7 +78,7 @@ def weights(
     """
     with report_errors("what was written stays"), ends_on_sigterm(), connected(url, key_file) as service:
         from ..weights.shares import all_to, shares_of
-        from ..weights.targets import Follower
+        from ..weights.targets import FileTarget, Follower, HaProxy
 
         names = _names("--upstream", upstream)
 
@@ -90,15 +90,23 @@ def weights(
 
         if to not in KINDS:
             raise ParameterError.of("--to", to, "is not known", f"choose one of {', '.join(KINDS)}")
-        target = None if to == "haproxy" else _document(to, by, gateway, service_port, model)
-        if target is not None and out is None:
+        document = None if to == "haproxy" else _document(to, by, gateway, service_port, model)
+        target: Target
+        if document is not None and out is not None:
+            command = shlex.split(_RELOAD if reload is None and to == "nginx" else reload or "")
+            target = FileTarget(out, document, command)
+        elif document is not None:
             if watch:
                 raise ParameterError("--watch: needs a file to write; name it with --out")
-            typer.echo(target.text(look()), nl=False)
+            typer.echo(document.text(look()), nl=False)
             return
+        elif socket is None:
+            raise ParameterError("--socket: is missing; give the path of HAProxy's `stats socket`")
+        else:
+            target = HaProxy(socket, backend or experiment)
         follower = Follower(
             look,
-            _target(target, out, _command(to, reload), socket, backend or experiment),
+            target,
             threshold,
             None if fallback is None else all_to(experiment, names.get(fallback, fallback)),
             typer.echo,
@@ -135,22 +143,6 @@ def _document(to: str, by: str, gateway: str | None, port: int, models: list[str
     if to == "aigatewayroute":
         return AiGatewayRoute(gateway, port, _names("--model", models))
     return HttpRoute(gateway, port)
-
-
-def _command(to: str, reload: str | None) -> list[str]:
-    return shlex.split(_RELOAD if reload is None and to == "nginx" else reload or "")
-
-
-def _target(
-    document: "Document | None", out: Path | None, reload: list[str], socket: str | None, backend: str
-) -> "Target":
-    from ..weights.targets import FileTarget, HaProxy
-
-    if document is not None and out is not None:
-        return FileTarget(out, document, reload)
-    if socket is None:
-        raise ParameterError("--socket: is missing; give the path of HAProxy's `stats socket`")
-    return HaProxy(socket, backend)
 
 
 def mcp(

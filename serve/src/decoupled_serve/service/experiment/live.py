@@ -474,11 +474,7 @@ class Owner(NamedTuple):
 
 
 def decision_as(
-    kind: Callable[..., R],
-    row: Decided,
-    outcome: Outcome,
-    owner: LiveExperiment | Owner,
-    **more: Any,
+    kind: Callable[..., R], row: Decided, outcome: Outcome, owner: LiveExperiment | Owner, **more: Any
 ) -> R:
     """A decision with its outcome, as a record of this kind; `more` are the fields that only that kind has."""
     names = owner.names

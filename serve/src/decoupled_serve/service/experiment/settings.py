@@ -9,15 +9,7 @@ from decoupled.base import LEAST_RISK, as_float, number_in
 from decoupled.client import Invalid, ServiceError
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, argument_of, near_name, reworded, shown
-from decoupled.learner import (
-    ArmNames,
-    Budget,
-    Guardrails,
-    Labels,
-    LossRange,
-    checked_patience,
-    randomness,
-)
+from decoupled.learner import ArmNames, Budget, Guardrails, Labels, LossRange, checked_patience, randomness
 from decoupled.policies import Policy
 
 from .context import by_arm, with_fields_of
