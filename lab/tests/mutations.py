@@ -86,11 +86,8 @@ def path_of(root: Path, file: str) -> Path:
 def nearest(file: str) -> list[str]:
     """The tests most likely to notice a mistake in a file. They run first, because compiling takes most of the time."""
     if file in CONTRACTS:
-        return [
-            "core/tests/policies/test_contract.py",
-            "-k",
-            f"(twins or unbiased or laws) and {CONTRACTS[file]}",
-        ]
+        words = f"(twins or unbiased or laws) and {CONTRACTS[file]}"
+        return ["core/tests/policies/test_contract.py", "-k", words]
     for start, tests in NEAREST.items():
         if file.startswith(start):
             return tests.split()
@@ -355,9 +352,8 @@ def main() -> int:
     add("--limit", type=float, default=1800.0, help="seconds after which a run of tests counts as failed")
     given = parser.parse_args()
     mistakes = [SOUND, *map(Mistake._make, MISTAKES)]
-    chosen = [
-        each for each in mistakes if not given.words or any(word in " ".join(each) for word in given.words)
-    ]
+    words = given.words or [""]
+    chosen = [each for each in mistakes if any(word in " ".join(each) for word in words)]
     of = digest()
     found = found_before(given.out, of)
     given.out.parent.mkdir(parents=True, exist_ok=True)

@@ -39,9 +39,8 @@ def test_a_fit_is_the_replay_of_a_learner_to_the_bit(policy: dc.Policy | None) -
     bandit = DecoupledBandit(policy, seed=3).fit(*columns(policy))
     learner = (policy or dc.Ladder()).start(["a", "b", "c"], seed=3)
     log = zip(ARMS, CHANCES, LOSSES, CONTEXTS, strict=True)
-    learner.replay(
-        [dict(zip(("explore", "propensity", "loss", "context"), row, strict=True)) for row in log]
-    )
+    names = ("explore", "propensity", "loss", "context")
+    learner.replay([dict(zip(names, row, strict=True)) for row in log])
     assert bandit.learner_.to_json() == learner.to_json()
     assert (bandit.predict_proba() == learner.exploitation_probabilities()).all()
     assert (bandit.explore_proba() == learner.exploration_probabilities()).all()
@@ -69,22 +68,16 @@ def test_a_fit_forgets_and_takes_new_parameters_and_a_partial_fit_does_not() -> 
     bandit.partial_fit(ARMS, LOSSES, CHANCES)
     assert (bandit.learner_.policy, bandit.learner_.round) == (dc.Ladder(), 2 * ROWS + 1)
     bandit.fit(ARMS, LOSSES, CHANCES)
-    assert (
-        bandit.learner_.to_json()
-        == DecoupledBandit(dc.FTPL(), seed=5).fit(ARMS, LOSSES, CHANCES).learner_.to_json()
-    )
+    fresh = DecoupledBandit(dc.FTPL(), seed=5).fit(ARMS, LOSSES, CHANCES)
+    assert bandit.learner_.to_json() == fresh.learner_.to_json()
 
 
 def test_clones_copies_and_pickles() -> None:
     bandit = DecoupledBandit(dc.FTPL(alpha=2.0), ["a", "b", "c"], seed=4).fit(ARMS, LOSSES, CHANCES)
     written = f"DecoupledBandit(arms=['a', 'b', 'c'], policy={dc.FTPL(alpha=2.0)!r}, seed=4)"
     assert " ".join(repr(bandit).split()) == written
-    assert bandit.get_params() == {
-        "policy": dc.FTPL(alpha=2.0),
-        "arms": ["a", "b", "c"],
-        "seed": 4,
-        "loss_range": (0.0, 1.0),
-    }
+    given = {"policy": dc.FTPL(alpha=2.0), "arms": ["a", "b", "c"], "seed": 4, "loss_range": (0.0, 1.0)}
+    assert bandit.get_params() == given
     assert not hasattr(clone(bandit), "learner_")
     assert clone(bandit).get_params() == bandit.get_params()
     twins = [pickle.loads(pickle.dumps(bandit)), copy.deepcopy(bandit)]

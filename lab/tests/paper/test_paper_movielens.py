@@ -39,9 +39,8 @@ def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(q
     assert "urlopen" not in quick.output
     assert "data='stand-in'" not in quick.output
     page = (quick.folder / "report.html").read_text()
-    assert (
-        page.count('<p class="alarm">MovieLens 100K was not available') == 2
-    )  # at the top, and in its section
+    # At the top, and in its section.
+    assert page.count('<p class="alarm">MovieLens 100K was not available') == 2
     claims = {each["id"]: each for each in json.loads((quick.folder / "claims.json").read_text())}
     assert claims["movielens-lowest"]["verdict"] == "not judged: MovieLens was not available"
     # Measurements on generated ratings are in the data, but never next to the claim.

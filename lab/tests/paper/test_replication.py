@@ -17,15 +17,9 @@ from decoupled.plots import Panel, Picture, Series
 from decoupled_lab import theory
 from decoupled_lab.cli.reproduce import print_replication
 from decoupled_lab.paper import EXPERIMENTS, GROUPS
+from decoupled_lab.paper import replication as made
 from decoupled_lab.paper.base import Scale
-from decoupled_lab.paper.replication import (
-    Judged,
-    claims_of,
-    replication,
-    sorted_claims,
-    template,
-    write_replication,
-)
+from decoupled_lab.paper.replication import claims_of, replication, sorted_claims, template
 from decoupled_lab.paper.runner import rebuild
 from decoupled_lab.report.claims import Claim, Measure, judged, not_judged
 from decoupled_lab.report.page import ReportTable, Section, counted
@@ -139,19 +133,16 @@ def test_what_is_special_in_markdown_is_escaped(document: str) -> None:
 
 def test_it_names_the_authors_the_date_the_commit_and_the_machine(document: str) -> None:
     assert "by Chaiwon Kim, Jongyeong Lee and Min-hwan Oh (ICML 2026)" in document
-    assert (
-        "on 2 January 2026 with version 0.0 of the Python package `decoupled-bandits` (commit not recorded)."
-        in document
-    )
+    version = "on 2 January 2026 with version 0.0 of the Python package `decoupled-bandits`"
+    assert f"{version} (commit not recorded)." in document
     known = record() | {"commit": "abc1234"}
     known["machine"] |= {"cpu": "A Chip"}
     assert "(commit `abc1234`), on A Chip." in replication(known, SECTIONS)
 
 
 def test_every_part_of_what_does_not_simply_hold_is_in_a_table_of_its_own(document: str) -> None:
-    assert [row[:2] for row in rows(document, r"[CS]\d+ \| K")] == [
-        [number, f"K = {arms}"] for number in ("C2", "C3", "S2") for arms in (2, 4)
-    ]
+    parts = [[number, f"K = {arms}"] for number in ("C2", "C3", "S2") for arms in (2, 4)]
+    assert [row[:2] for row in rows(document, r"[CS]\d+ \| K")] == parts
 
 
 def test_a_quick_run_and_one_that_lacks_experiments_say_so(document: str) -> None:
@@ -177,7 +168,7 @@ def test_every_experiment_that_is_not_beyond_the_paper_has_a_reading() -> None:
 
 def test_an_empty_run_is_no_error() -> None:
     assert "could not be judged" in replication(record() | {"experiments": {}}, [])
-    assert sorted_claims([]) == Judged({}, {}, [])
+    assert sorted_claims([]) == made.Judged({}, {}, [])
 
 
 SLIPS = re.findall(r"```python\n(.*?)\n# (.*?)\n```", template()[0], re.DOTALL)
@@ -209,9 +200,8 @@ def test_pandoc_makes_the_other_forms_and_without_it_there_is_markdown_alone(
     for each in (folder, programs):
         each.mkdir()
     for tool in tools:
-        (programs / tool).write_text(
-            '#!/bin/sh\nfor last; do :; done\n{ echo "$@"; /bin/cat; } > "${last#--output=}"\n'
-        )
+        script = '#!/bin/sh\nfor last; do :; done\n{ echo "$@"; /bin/cat; } > "${last#--output=}"\n'
+        (programs / tool).write_text(script)
         (programs / tool).chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
     (folder / "run.json").write_text(json.dumps(record()))
@@ -222,18 +212,15 @@ def test_pandoc_makes_the_other_forms_and_without_it_there_is_markdown_alone(
     print_replication(SECTIONS, folder)
     said = capsys.readouterr().out
     assert ("There is no PDF: install pandoc" in said) == (len(tools) < 2)
-    made = {f"replication.{each}" for each in ("md", "tex", "pdf")[: 1 + len(tools)]}
+    forms = {f"replication.{each}" for each in ("md", "tex", "pdf")[: 1 + len(tools)]}
     written = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
-    assert written.keys() == {"run.json", *made}
+    assert written.keys() == {"run.json", *forms}
     assert "of other results" not in "".join(written.values())
     for form in written.keys() & {"replication.tex", "replication.pdf"}:
         assert "--metadata=date:2 January 2026" in written[form]
         assert "\n: **Table 1.** The experiments" in written[form]
-        assert re.search(
-            r"^!\[\*\*Figure 1\.\*\* .*\]\(adversarial/adversarial\.pdf\)\{width=56%\}$",
-            written[form],
-            re.MULTILINE,
-        )
+        figure = r"^!\[\*\*Figure 1\.\*\* .*\]\(adversarial/adversarial\.pdf\)\{width=56%\}$"
+        assert re.search(figure, written[form], re.MULTILINE)
 
 
 def test_a_fault_of_pandoc_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +228,7 @@ def test_a_fault_of_pandoc_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "pandoc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(dc.UnsupportedError, match=r"replication\.tex: no such font"):
-        write_replication(tmp_path, record(), [])
+        made.write_replication(tmp_path, record(), [])
 
 
 def test_a_real_run_becomes_a_document(
@@ -256,5 +243,5 @@ def test_a_real_run_becomes_a_document(
     first = (folder / "replication.md").read_text()
     for path in re.findall(r"^!\[.*\]\((.*)\)$", first, re.MULTILINE):
         assert (folder / path).exists()
-    write_replication(folder, json.loads((folder / "run.json").read_text()), rebuild(folder))
+    made.write_replication(folder, json.loads((folder / "run.json").read_text()), rebuild(folder))
     assert first == (folder / "replication.md").read_text()

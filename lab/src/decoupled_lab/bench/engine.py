@@ -41,8 +41,7 @@ def enough_runs(arms: int) -> int:
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
     """Every line of this group."""
     yield from against_numpy(repetitions)
-    yield from against_tsallis(repetitions)
-    yield from ladder(repetitions)
+    yield from against_policies(repetitions)
     yield from strata(repetitions)
     run = partial(simulate, FTPL(), Alternating(arms=8, gap=0.125), ROUNDS, 400, 0)
     sides = "400 runs, K = 8, two threads", partial(run, workers=2), "one thread", partial(run, workers=1)
@@ -85,17 +84,13 @@ def compiled_race(
     return race(f"{name}, K = {arms}", *sides, units=rounds * runs, repetitions=repetitions)
 
 
-def against_tsallis(repetitions: int) -> Iterator[Ratio]:
-    """FTPL and Tsallis-INF, both as fast as we can make them."""
+def against_policies(repetitions: int) -> Iterator[Ratio]:
+    """FTPL and Tsallis-INF, both as fast as we can make them; and the ladder and the single rate recommended before it."""
     for arms in FIGURE_ARMS + MANY_ARMS:
         rounds = ROUNDS if arms < 1_000 else max(500, 2_000_000 // arms)
         yield compiled_race(
             ("FTPL", FTPL()), ("Tsallis-INF, Newton", TsallisINF()), arms, rounds, repetitions
         )
-
-
-def ladder(repetitions: int) -> Iterator[Ratio]:
-    """The ladder and the single rate that was recommended before it."""
     before = FTPL(c=0.5, estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
     for arms in (8, 64, 256):
         yield compiled_race(("Ladder", Ladder()), ("centred FTPL", before), arms, ROUNDS, repetitions)

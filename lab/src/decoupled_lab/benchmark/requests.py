@@ -9,7 +9,6 @@ import numpy as np
 import decoupled as dc
 from decoupled.base import Ints
 from decoupled.environments import ContextTable
-from decoupled.errors import UnsupportedError
 from decoupled.policies import Policy
 
 from .peers import player
@@ -56,15 +55,10 @@ class RequestTask(Task):
     def plan(self, policy: Policy) -> Any:
         """The policy itself, if it can play."""
         if isinstance(policy, dc.baselines.LinUCB | dc.baselines.PerSegment):
-            policy.check(self._table)
+            table: Any = self.environment
+            policy.check(table)
         self._player(policy, self.world(0), 0)
         return policy
-
-    @property
-    def _table(self) -> ContextTable:
-        if not isinstance(self.environment, ContextTable):
-            raise UnsupportedError(f"{self.name}: needs a ContextTable")
-        return self.environment
 
     def _player(self, policy: Policy, here: Any, run: int) -> Any:
         names = here.context

@@ -75,7 +75,15 @@ class Horizon(Simulated):
         words = {"last": f"{last:,}", "logarithm": f"{1.0 / math.log10(last):.2f}"}
         ends = [exponents("K", by_arms["FTPL"])[-1], exponents("T", by_horizon["FTPL"])[-1]]
         claims = (judge("horizon-constant", parts, **words), judge("horizon-root", ends))
-        return Section(told("horizon"), claims, pictures, (exponent_table(by_arms, by_horizon),))
+        rows = tuple(
+            (f"{NAMES[policy]}, {each.of}", f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}")
+            for axis, regrets in (("K", by_arms), ("T", by_horizon))
+            for policy, known in regrets.items()
+            for each in exponents(axis, known)
+        )
+        head = ("", "exponent", "95 % interval (of two)")
+        table = ReportTable("Exponents of the worst regret", head, rows)
+        return Section(told("horizon"), claims, pictures, (table,))
 
 
 def bounds_picture(long: dict[str, Results]) -> Picture:
@@ -128,18 +136,6 @@ def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
         of, runs = f"{axis} from {first:,} to {last:,}", min(len(before), len(after))
         slopes.append(Measure(of, slope, slope - half, slope + half, runs))
     return slopes
-
-
-def exponent_table(by_arms: Regrets, by_horizon: Regrets) -> ReportTable:
-    """The exponents of every policy, step by step."""
-    rows = [
-        (f"{NAMES[policy]}, {each.of}", f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}")
-        for axis, regrets in (("K", by_arms), ("T", by_horizon))
-        for policy, known in regrets.items()
-        for each in exponents(axis, known)
-    ]
-    head = ("", "exponent", "95 % interval (of two)")
-    return ReportTable("Exponents of the worst regret", head, tuple(rows))
 
 
 def growth_picture(by_arms: Regrets, by_horizon: Regrets) -> Picture:

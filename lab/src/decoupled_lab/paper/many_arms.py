@@ -142,8 +142,8 @@ def guessing(results: Results) -> float:
 
 def learned_claim(results: Results) -> Claim:
     """The claim that the policies learn the catalogue."""
-    worst = results.horizon * guessing(results)
-    parts = [mean_of(NAMES[label], results.final_regret(label) / worst, 2) for label in IN_STRATA]
+    regrets = {NAMES[label]: results.final_regret(label) / results.horizon for label in IN_STRATA}
+    parts = [mean_of(name, each / guessing(results), 2) for name, each in regrets.items()]
     return judge("many-arms-learned", parts)
 
 

@@ -73,7 +73,6 @@ class StochasticHard(Stochastic):
 
 ARMS = (4, 16, 32, 64)
 GAPS = (0.03125, 0.0625, 0.125, 0.25)
-CHECKPOINTS = 50
 
 
 class SixteenInstances(Simulated):
@@ -82,7 +81,7 @@ class SixteenInstances(Simulated):
     def plans(self, scale: Scale) -> dict[str, Plan]:
         return {
             f"K = {arms}, gap {gap:g}": make_plan(
-                POLICIES, Alternating(arms, gap), HORIZON, scale.most(20), scale.seed, CHECKPOINTS
+                POLICIES, Alternating(arms, gap), HORIZON, scale.most(20), scale.seed, 50
             )
             for arms in ARMS
             for gap in GAPS

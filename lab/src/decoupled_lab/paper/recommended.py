@@ -65,9 +65,7 @@ def judged_tails(cells: dict[str, Results]) -> list[Measure]:
     """The gaps between 99th percentiles: a lower mean must not come from a worse tail."""
 
     def at_ceiling(name: str) -> bool:
-        if name not in CELLS:
-            return False
-        ceiling = AT_CEILING * CELLS[name][1] * HORIZON
+        ceiling = AT_CEILING * CELLS[name][1] * HORIZON if name in CELLS else np.inf
         return all(np.quantile(each, TAIL) > ceiling for each in finals(cells[name]))
 
     among = [name for name in cells if name != MANY_PUNISHED and not at_ceiling(name)]

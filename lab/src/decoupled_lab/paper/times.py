@@ -11,7 +11,6 @@ import numpy as np
 from decoupled.base import Floats
 from decoupled.environments import Alternating
 from decoupled.errors import UnsupportedError
-from decoupled.extend import State
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Policy, TsallisINF
 
@@ -82,7 +81,14 @@ class Runtime(Timed):
             tuple(runtime_panel(kind, arms, times[at]) for at, kind in enumerate(KINDS)),
             columns=2,
         )
-        return Section(told("runtime"), tuple(claims), (picture,), (slope_table(slopes),))
+        rows = tuple(
+            (f"{name}, {kind}", f"{np.median(each):.2f}", f"{each.min():.2f} to {each.max():.2f}")
+            for kind, of_kind in zip(KINDS, slopes, strict=True)
+            for name, each in zip(SERIES, of_kind, strict=True)
+        )
+        head = ("", "median", "range over repetitions")
+        table = ReportTable("Slope, nanoseconds per round and arm", head, rows)
+        return Section(told("runtime"), tuple(claims), (picture,), (table,))
 
 
 def kind_claims(kind: str, times: Floats, slopes: Floats) -> list[Claim]:
@@ -107,17 +113,6 @@ def runtime_panel(kind: str, arms: Floats, times: Floats) -> Panel:
         series.append(Series(name, arms, middle, None, style, "points"))
         series.append(Series(name, arms, level + slope * arms, None, style, "fit"))
     return Panel(kind, tuple(series), "K", "microseconds per round")
-
-
-def slope_table(slopes: Floats) -> ReportTable:
-    """The slopes, with their range over repetitions."""
-    rows = tuple(
-        (f"{name}, {kind}", f"{np.median(each):.2f}", f"{each.min():.2f} to {each.max():.2f}")
-        for kind, of_kind in zip(KINDS, slopes, strict=True)
-        for name, each in zip(SERIES, of_kind, strict=True)
-    )
-    head = ("", "median", "range over repetitions")
-    return ReportTable("Slope, nanoseconds per round and arm", head, rows)
 
 
 CONIC_ARMS = (2, 4, 8, 16, 32, 64)
@@ -203,21 +198,15 @@ def solve_again(arms: int, samples: int, seed: int) -> tuple[list[float], float]
         if t in wanted:
             state.floats[0] = learner.estimates()
             state.scalars[0] = learner.round
-            seconds.append(timed_step(calls, values, state, arm, decision.weight, loss))
+            stream, start = np.ones(2, np.uint64), time.perf_counter()
+            calls.update(values, *state, arm, decision.weight, loss)
+            calls.decide(values, *state, stream)
+            seconds.append(time.perf_counter() - start)
         learner.observe(decision, loss=loss)
         if t in wanted:
             difference = conic.exploitation_law(state) - learner.exploitation_probabilities()
             worst = max(worst, float(np.abs(difference).max()))
     return seconds, worst
-
-
-def timed_step(calls: Any, values: Floats, state: State, arm: int, weight: float, loss: float) -> float:
-    """The seconds of one update by SCS and one draw."""
-    stream = np.ones(2, np.uint64)
-    start = time.perf_counter()
-    calls.update(values, *state, arm, weight, loss)
-    calls.decide(values, *state, stream)
-    return time.perf_counter() - start
 
 
 def time_ratio(line: dict[str, Any], rival: str, comparisons: int = 1) -> Measure:

@@ -83,7 +83,14 @@ class TunedPolicies(Simulated):
         best = {name: cells[f"best {name}"] for name in INSTANCES}
         sweeps = {name: cells[f"sweep {name}"] for name in INSTANCES}
         pictures: tuple[Picture | Maps, ...] = (sweep_picture(sweeps), best_picture(best, chosen))
-        tables: tuple[ReportTable, ...] = (best_table(best, chosen),)
+        rows = []
+        for name, results in best.items():
+            lines = results.summary().to_dict("records")
+            for (family, c), line in zip(chosen[name].items(), lines, strict=True):
+                mean, interval = f"{line['mean']:.1f}", f"{line['low']:.1f} to {line['high']:.1f}"
+                rows.append((f"{name}: {named(family)}", f"{c:g}", mean, interval, f"{line['p99']:.1f}"))
+        head = ("policy", "best c", "mean regret", "95 % interval", "99th percentile")
+        tables: tuple[ReportTable, ...] = (ReportTable("Final regret at the best c", head, tuple(rows)),)
         if points := tuned_map.read(folder / tuned_map.MAP_FILE):
             pictures, tables = (*pictures, *tuned_map.maps(points)), (*tables, tuned_map.winners(points))
         return Section(told("tuned"), claims(best, chosen, sweeps), pictures, tables)
@@ -144,14 +151,3 @@ def best_picture(best: dict[str, Results], chosen: dict[str, dict[str, float]]) 
     runs = next(iter(best.values())).runs
     caption = f"Mean regret over {runs:,} runs on new seeds, with bands of the 95 % interval of the mean. Each policy has its best c."
     return Picture("tuned-best", "Every policy at its best c", caption, tuple(panels), columns=3)
-
-
-def best_table(best: dict[str, Results], chosen: dict[str, dict[str, float]]) -> ReportTable:
-    """The regret of each policy at its best c."""
-    rows = []
-    for name, results in best.items():
-        for (family, c), (_, line) in zip(chosen[name].items(), results.summary().iterrows(), strict=True):
-            mean, interval = f"{line['mean']:.1f}", f"{line['low']:.1f} to {line['high']:.1f}"
-            rows.append((f"{name}: {named(family)}", f"{c:g}", mean, interval, f"{line['p99']:.1f}"))
-    head = ("policy", "best c", "mean regret", "95 % interval", "99th percentile")
-    return ReportTable("Final regret at the best c", head, tuple(rows))

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from decoupled import __version__
 from decoupled.base import write_atomically
-from decoupled.plots import COLOURS, Panel, Picture, Series
+from decoupled.plots import COLOURS, Panel, Picture
 
 from .claims import FAILS, HOLDS, LEAST_RUNS, UNDECIDED, Claim, Measure
 from .pictures import WORST, Heat, Maps, save_static
@@ -171,13 +171,11 @@ def _panel_data(panel: Panel | Heat) -> dict[str, Any]:
         axes = {"log_x": False, "log_y": False, "floor": 0.0}
         return panel._asdict() | {"values": [_digits(row) for row in panel.values], **axes, "heat": True}
     lowest = min((float(value) for series in panel.series for value in series.y), default=0.0)
-    series = [_series_data(each) for each in panel.series]
+    series = []
+    for each in panel.series:
+        band = None if each.band is None else [_digits(ends) for ends in each.ends]
+        series.append(each._asdict() | {"x": _digits(each.x), "y": _digits(each.y), "band": band})
     return panel._asdict() | {"series": series, "floor": min(0.0, lowest)}
-
-
-def _series_data(series: Series) -> dict[str, Any]:
-    band = None if series.band is None else [_digits(ends) for ends in series.ends]
-    return series._asdict() | {"x": _digits(series.x), "y": _digits(series.y), "band": band}
 
 
 def _digits(values: Any) -> list[float | None]:

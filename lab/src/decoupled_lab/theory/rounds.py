@@ -167,11 +167,6 @@ class LadderRound(CentredRound):
     kept: Floats | None = None
 
     @property
-    def count(self) -> float:
-        """n, what the rates fall with."""
-        return (self.numbers.h / self.moment.eta) ** 2
-
-    @property
     def range(self) -> float:
         """The range of the gate, B - a."""
         return self.mean - self.least

@@ -11,7 +11,6 @@ from decoupled.policies import FTPL
 
 from .bounds import first_round_constant, penalty_constant, theorem1
 from .lemmas.paper import GAPS, STABILITY, UNIFORM, penalty, penalty_sides, stability_sides
-from .moment import Moment
 from .trajectory import run
 
 
@@ -65,7 +64,11 @@ def steps(
         growth = 1.0 / moment.eta - before
         before = 1.0 / moment.eta
         exact[1] += growth * penalty(moment)
-        lemmas[1] += growth * _right(moment, round_, arms, alpha)
+        # The smaller right side of lemma 3.5, or that of equation (18) in round 1.
+        rights = [each.right for each in penalty_sides(moment) if each.inequality in (GAPS, UNIFORM)]
+        if round_ == 1:
+            rights = [first_round_constant(alpha) * math.pow(arms, 1.0 / alpha)]
+        lemmas[1] += growth * min(float(np.asarray(right)) for right in rights)
         if round_ > horizon:
             break
         means = trajectory.means[round_ - 1]
@@ -82,11 +85,3 @@ def steps(
         Step("lemmas 3.5 and 3.6", *map(float, lemmas)),
         Step("theorem 3.1", whole - float(slow), float(slow)),
     ]
-
-
-def _right(moment: Moment, round_: int, arms: int, alpha: float) -> float:
-    """The smaller right side of lemma 3.5, or that of equation (18) in round 1."""
-    if round_ == 1:
-        return first_round_constant(alpha) * math.pow(arms, 1.0 / alpha)
-    rights = [sides.right for sides in penalty_sides(moment) if sides.inequality in (GAPS, UNIFORM)]
-    return min(float(np.asarray(right)) for right in rights)

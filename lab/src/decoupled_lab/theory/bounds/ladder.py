@@ -373,25 +373,20 @@ def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    rows = [row for count in arms for row in _rows(count)]
+    rows, short, long = [], 10**12, 4 * 10**12
+    for count in arms:
+        best = optimal_c_exploit(count)
+        bounds: dict[str, Callable[[int], float]] = {
+            "theorem 3.1, c = 2 (the paper)": partial(theorem1, arms=count),
+            "theorem A, c = 2": partial(theorem_a, arms=count),
+            f"theorem A, c = {best:.2f}": partial(theorem_a, arms=count, c_exploit=best),
+            "theorem B, HALF, c_exploit = 0.5": partial(theorem_b, arms=count),
+            "theorem E2, rounds, exact": partial(theorem_e2, arms=count),
+            "theorem T2, Ladder()": partial(theorem_t2, arms=count),
+        }
+        root = math.sqrt(float(count) * short)
+        for name, bound in bounds.items():  # bound(T) = factor sqrt(K T) + constant at two long horizons
+            factor = (bound(long) - bound(short)) / root
+            rows.append((count, name, factor, max(bound(short) - factor * root, 0.0), useful_from(bound)))
     columns = ["K", "bound", "of sqrt(K T)", "constant term", "useful from"]
     return pd.DataFrame(rows, columns=columns).set_index(["K", "bound"])
-
-
-def _rows(arms: int) -> "list[tuple[int, str, float, float, int]]":
-    best = optimal_c_exploit(arms)
-    bounds: dict[str, Callable[[int], float]] = {
-        "theorem 3.1, c = 2 (the paper)": partial(theorem1, arms=arms),
-        "theorem A, c = 2": partial(theorem_a, arms=arms),
-        f"theorem A, c = {best:.2f}": partial(theorem_a, arms=arms, c_exploit=best),
-        "theorem B, HALF, c_exploit = 0.5": partial(theorem_b, arms=arms),
-        "theorem E2, rounds, exact": partial(theorem_e2, arms=arms),
-        "theorem T2, Ladder()": partial(theorem_t2, arms=arms),
-    }
-    rows, short, long = [], 10**12, 4 * 10**12
-    for name, bound in bounds.items():
-        # bound(T) = factor sqrt(K T) + constant at two long horizons.
-        root = math.sqrt(float(arms) * short)
-        factor = (bound(long) - bound(short)) / root
-        rows.append((arms, name, factor, max(bound(short) - factor * root, 0.0), useful_from(bound)))
-    return rows

@@ -83,7 +83,8 @@ def _drift(played: LadderRound) -> Iterator[Sides]:
         return
     mass = 4.0 * unit * float(played.d @ played.q**2)
     yield Sides(DRIFT, mass, of.arms ** (2.0 / 3.0) * played.drift)
-    yield Sides(MASS, played.drift, of.drift_rate * unit**4 / played.count)
+    n = (of.h / played.moment.eta) ** 2  # what the rates fall with
+    yield Sides(MASS, played.drift, of.drift_rate * unit**4 / n)
     most = float(played.plain.max())
     yield Sides(STEP, 4.0 * most**2 + played.drift, 4.0 * of.step * unit**2)
 

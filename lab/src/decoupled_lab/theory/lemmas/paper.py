@@ -181,14 +181,6 @@ def resampling_tail(level: float) -> float:
     return math.pow(1.0 - math.exp(-1.0), level - 1.0) * (level + math.e)
 
 
-def main_term(moment: Moment) -> float:
-    """The sum of q times sum_{i != best} (e - 1) eta alpha / ((1 - zeta)^(alpha + 1) (1 + eta u_i)^(alpha + 1))."""
-    power = moment.alpha + 1.0
-    tails = float(((1.0 + moment.shifts[moment.others]) ** -power).sum())
-    rate = (math.e - 1.0) * moment.eta * moment.alpha / math.pow(1.0 - moment.zeta, power)
-    return moment.surrogate_sum * rate * tails
-
-
 def best_arm_sides(moment: Moment) -> Iterator[Sides]:
     """All steps of lemma D.1, at a loss of 1.
 
@@ -199,8 +191,12 @@ def best_arm_sides(moment: Moment) -> Iterator[Sides]:
     """
     if not moment.on_event:
         return
-    level = moment.zeta / moment.eta
-    stability, main, tail = float(moment.stability[moment.best]), main_term(moment), resampling_tail(level)
+    level, power = moment.zeta / moment.eta, moment.alpha + 1.0
+    # The sum of q times sum_{i != best} (e - 1) eta alpha / ((1 - zeta)^(alpha + 1) (1 + eta u_i)^(alpha + 1)).
+    tails = float(((1.0 + moment.shifts[moment.others]) ** -power).sum())
+    rate = (math.e - 1.0) * moment.eta * moment.alpha / math.pow(1.0 - moment.zeta, power)
+    main = moment.surrogate_sum * rate * tails
+    stability, tail = float(moment.stability[moment.best]), resampling_tail(level)
     second_case = moment.surrogate_sum > level
     if second_case:
         yield Sides(TAIL_PRINTED, 1.0, tail, moment.best)
