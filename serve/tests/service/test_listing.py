@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,27 +22,26 @@ MOST_PAGES = 100
 EXP3 = Settings({"name": "Exp3"}, ("a", "b"))
 
 
-def names(service: DecisionService, limit: int = 2, **wanted: Any) -> list[str]:
+def items(read: Callable[..., Reply[Any]], *place: str, limit: int, **wanted: Any) -> list[Any]:
+    """What is on all pages of a list."""
     found, after = [], None
     for _ in range(MOST_PAGES):
-        page = service.listing.experiments("local", limit=limit, after=after, **wanted).result()
+        page = read(*place, limit=limit, after=after, **wanted).result()
         assert len(page.items) <= limit
-        found += [each.name for each in page.items]
+        found += page.items
         after = page.next
         if after is None:
             return found
     raise AssertionError("it does not end")
+
+
+def names(service: DecisionService, limit: int = 2, **wanted: Any) -> list[str]:
+    return [each.name for each in items(service.listing.experiments, "local", limit=limit, **wanted)]
 
 
 def seqs(service: DecisionService, limit: int = 3, **wanted: Any) -> list[int]:
-    found, after = [], None
-    for _ in range(MOST_PAGES):
-        page = service.listing.decisions("local", "x", limit=limit, after=after, **wanted).result()
-        found += [int(each.id.split("-")[1]) for each in page.items]
-        after = page.next
-        if after is None:
-            return found
-    raise AssertionError("it does not end")
+    found = items(service.listing.decisions, "local", "x", limit=limit, **wanted)
+    return [int(each.id.split("-")[1]) for each in found]
 
 
 @both_stores
@@ -114,14 +114,13 @@ def test_decisions_are_filtered_and_sorted(address: str, monkeypatch: pytest.Mon
     assert applied == service.decisions.get("local", applied.id).result(), "the same as by its id"
 
 
-@pytest.mark.parametrize("after", ["a", "~", "~bm9wZQ", "~WyJuYW1lIiwxXQ", "~W10", "~\x00"])
-def test_a_cursor_of_something_else_is_refused(file: str, after: str) -> None:
-    service = quick_service(file)
-    service.experiments.put("local", "x", FTPL).result()
-    with pytest.raises(Invalid, match="after ="):
-        service.listing.experiments("local", after=after, sort="-name")
-    with pytest.raises(Invalid, match="after ="):
-        service.listing.decisions("local", "x", after=after)
+def test_a_cursor_of_something_else_is_refused(file: str) -> None:
+    service = started(file, name="x", tenant="local")
+    for after in ("a", "~", "~bm9wZQ", "~WyJuYW1lIiwxXQ", "~W10", "~\x00"):
+        with pytest.raises(Invalid, match="after ="):
+            service.listing.experiments("local", after=after, sort="-name")
+        with pytest.raises(Invalid, match="after ="):
+            service.listing.decisions("local", "x", after=after)
     with pytest.raises(NotFound):
         service.listing.decisions("local", "y").result()
 

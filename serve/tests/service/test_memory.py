@@ -147,6 +147,20 @@ def test_deadlines_pass_for_experiments_that_are_not_in_memory(opened: Opened, c
     assert left.result() == [(0,)], "nothing is looked at again before it can be due"
 
 
+def held_restores(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Restores of more than a few rows say that they begin, and wait until the second event is set."""
+    begun, go, original = threading.Event(), threading.Event(), loader.restored
+
+    def held_up(store: Any, row: Any) -> LiveExperiment:
+        begun.set()
+        go.wait()
+        return original(store, row)
+
+    monkeypatch.setattr(loader, "QUICK_ROWS", 20)
+    monkeypatch.setattr(loader, "restored", held_up)
+    return begun, go
+
+
 @both_stores
 def test_a_long_restore_holds_up_nobody_else(
     address: str, opened: Opened, clock: Clock, monkeypatch: pytest.MonkeyPatch
@@ -159,14 +173,7 @@ def test_a_long_restore_holds_up_nobody_else(
     kept = service.experiments.state("me", "large").result()
     killed(service)
 
-    monkeypatch.setattr(loader, "QUICK_ROWS", 20)
-    go, original = threading.Event(), loader.restored
-
-    def held_up(store: Any, row: Any) -> LiveExperiment:
-        go.wait()
-        return original(store, row)
-
-    monkeypatch.setattr(loader, "restored", held_up)
+    _, go = held_restores(monkeypatch)
     service = opened(experiments_in_memory=1)
     waiting = [service.decisions.decide("me", "large") for _ in range(3)]
     state = service.experiments.state("me", "large")
@@ -210,15 +217,7 @@ def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     service = started(file, PLAIN, name="large")
     service.decisions.decide("me", "large", count=40).result()
     killed(service)
-    monkeypatch.setattr(loader, "QUICK_ROWS", 20)
-    begun, go, original = threading.Event(), threading.Event(), loader.restored
-
-    def held_up(store: Any, row: Any) -> LiveExperiment:
-        begun.set()
-        go.wait()
-        return original(store, row)
-
-    monkeypatch.setattr(loader, "restored", held_up)
+    begun, go = held_restores(monkeypatch)
     service = quick_service(file)
     waiting = service.decisions.decide("me", "large")
     begun.wait()
