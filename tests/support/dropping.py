@@ -84,19 +84,23 @@ Answer = tuple[int, dict[str, str], Any]  # status, headers, JSON
 
 
 @contextmanager
-def answering(*answers: Answer | Callable[[], Answer]) -> Iterator[tuple[str, list[Seen]]]:
+def answering(
+    *answers: Answer | Callable[[Seen], Answer], read: Callable[[bytes], Any] = json.loads
+) -> Iterator[tuple[str, list[Seen]]]:
     """A service that gives these answers in turn, then the last one; and what it was sent."""
     seen: list[Seen] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            seen.append(Seen(self.command, self.path, headers, json.loads(body) if body else None))
+            asked = Seen(self.command, self.path, headers, read(body) if body else None)
+            seen.append(asked)
             answer = answers[min(len(seen), len(answers)) - 1]
-            status, further, content = answer() if callable(answer) else answer
+            status, further, content = answer(asked) if callable(answer) else answer
             text = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
             for name, value in {**further, "Content-Length": str(len(text))}.items():

@@ -1,11 +1,11 @@
 """Stub models behind an OpenAI-style API: chat, streaming and responses. They note what they are asked."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from .dropping import Answer, Seen, answering
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
@@ -30,43 +30,22 @@ def prompt_of(body: dict[str, Any]) -> str:
 
 @contextmanager
 def stub_models() -> Iterator[StubModels]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    def answer(asked: Seen) -> Answer:
+        body = asked.body
+        model = body["model"]
+        models.asked.append({"path": asked.path, "model": model, "headers": asked.headers, "body": body})
+        if model in models.failing:
+            return 500, {}, {"error": {"message": "broken", "type": "server_error"}}
+        if asked.path.endswith("/responses"):
+            text, kind = responses(model, bool(body.get("stream")))
+        else:
+            said = models.says[model](body) if model in models.says else f"I am {model}."
+            text, kind = chat(model, said, bool(body.get("stream")))
+        return 200, {"Content-Type": kind}, text.encode()
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            model = body["model"]
-            names = {name.lower(): value for name, value in self.headers.items()}
-            models.asked.append({"path": self.path, "model": model, "headers": names, "body": body})
-            if model in models.failing:
-                self.answer(500, json.dumps({"error": {"message": "broken", "type": "server_error"}}))
-            elif self.path.endswith("/responses"):
-                self.answer(200, *responses(model, bool(body.get("stream"))))
-            else:
-                text = models.says[model](body) if model in models.says else f"I am {model}."
-                self.answer(200, *chat(model, text, bool(body.get("stream"))))
-
-        def answer(self, status: int, text: str, kind: str = "application/json") -> None:
-            content = text.encode()
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    models = StubModels(f"http://127.0.0.1:{server.server_address[1]}/v1")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with answering(answer) as (url, _):
+        models = StubModels(f"{url}/v1")
         yield models
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def chat(model: str, text: str, stream: bool) -> tuple[str, str]:

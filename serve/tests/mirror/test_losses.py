@@ -191,7 +191,7 @@ def test_a_judge_over_http(start: Start) -> None:
 def test_a_slow_judge_delays_no_client_and_outlives_a_restart(start: Start) -> None:
     ready, backend = threading.Event(), Fixed()
 
-    def respond() -> Said:
+    def respond(_: object) -> Said:
         ready.wait(60.0)
         return 200, {}, {"loss": 0.75}
 

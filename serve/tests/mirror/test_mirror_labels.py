@@ -155,7 +155,7 @@ def test_a_function_redacts_and_a_function_labels(start: Start) -> None:
 
 
 def test_an_address_gets_only_what_wants_a_label_and_says_it_now_or_later(start: Start) -> None:
-    def respond() -> Said:
+    def respond(_: object) -> Said:
         return (200, {}, {"loss": 1.0}) if len(asked_of) % 2 == 0 else (202, {}, b"")
 
     with answering(respond) as (url, asked_of):

@@ -291,13 +291,13 @@ def test_the_key_is_in_no_log_and_no_error(
     monkeypatch.setenv("KEY_OF_JUDGE", f"{KEY} ")
     caplog.set_level(logging.DEBUG)
 
-    def late() -> Said:
+    def late(_: object) -> Said:
         time.sleep(2.0)
         return 200, {}, {}
 
     echo: dict[str, Any] = {"error": {"message": f"no such thing with {KEY}"}}
     masked = {"error": {"message": f"bad key {KEY[:3]}...{KEY[-6:]}"}}
-    answers: dict[str, Said | Callable[[], Said]] = {
+    answers: dict[str, Said | Callable[[object], Said]] = {
         "status 401": (401, {}, masked), "status 403": (403, {}, masked), "status 400": (400, {}, echo),
         "no verdict": (200, {}, KEY.encode()), "TimeoutError": late,
     }  # fmt: skip

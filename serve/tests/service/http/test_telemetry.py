@@ -3,9 +3,8 @@
 import os
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
@@ -26,6 +25,7 @@ from decoupled.errors import ParameterError
 from decoupled_serve.service.http.observe.telemetry import Telemetry
 from decoupled_serve.service.http.observe.telemetry_settings import check_protocol, exports, is_wanted
 from support.command_line import run
+from support.dropping import answering
 from support.http_service import Service, served
 from support.stores import full_disk, held
 from support.waiting import wait_for
@@ -258,28 +258,11 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytes
     assert not store.exists()
 
 
-class Collector(BaseHTTPRequestHandler):
-    """Receives OTLP over HTTP."""
-
-    received: ClassVar[dict[str, list[bytes]]] = {}
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.received.setdefault(self.path, []).append(body)
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        pass
-
-
 def test_it_is_sent_to_a_collector_as_the_variables_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Collector.received.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    with answering((200, {}, b""), read=bytes) as (url, seen):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
         monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
         assert is_wanted(None, os.environ)
@@ -289,8 +272,11 @@ def test_it_is_sent_to_a_collector_as_the_variables_say(
             decided = service.decide("models")
             service.http.put(f"/v1/decisions/{decided['id']}/feedback", json={"loss": 0.5})
         telemetry.close()
-        server.shutdown()
-    traces = [ExportTraceServiceRequest.FromString(each) for each in Collector.received["/v1/traces"]]
+
+    def received(path: str) -> list[bytes]:
+        return [each.body for each in seen if each.path == path]
+
+    traces = [ExportTraceServiceRequest.FromString(each) for each in received("/v1/traces")]
     names = {
         span.name
         for each in traces
@@ -302,9 +288,9 @@ def test_it_is_sent_to_a_collector_as_the_variables_say(
     about = {item.key: item.value.string_value for item in traces[0].resource_spans[0].resource.attributes}
     assert about["service.name"] == "decoupled"
     assert about["deployment.environment.name"] == "test"
-    [logs] = [ExportLogsServiceRequest.FromString(each) for each in Collector.received["/v1/logs"]]
+    [logs] = [ExportLogsServiceRequest.FromString(each) for each in received("/v1/logs")]
     [event] = logs.resource_logs[0].scope_logs[0].log_records
     assert event.event_name == "gen_ai.evaluation.result"
-    [metrics] = [ExportMetricsServiceRequest.FromString(each) for each in Collector.received["/v1/metrics"]]
+    [metrics] = [ExportMetricsServiceRequest.FromString(each) for each in received("/v1/metrics")]
     sent = {metric.name for metric in metrics.resource_metrics[0].scope_metrics[0].metrics}
     assert {"http.server.request.duration", "decoupled.decisions_made"} <= sent
