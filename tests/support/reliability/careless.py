@@ -7,7 +7,7 @@ The command itself has no such option.
 
 import sys
 
-from decoupled.cli.main import main
+from decoupled.cli import run
 from decoupled_serve.service.store.sqlite import SqliteStore
 
 if __name__ == "__main__":
@@ -15,4 +15,4 @@ if __name__ == "__main__":
     assert options is not None
     assert options["synchronous"] == "FULL"
     options["synchronous"] = sys.argv.pop(1)
-    main()
+    run()
