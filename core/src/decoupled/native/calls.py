@@ -70,24 +70,23 @@ class NativeFunction:
 
     def prepared(self, *arguments: Any) -> "Prepared":
         """A call with all arguments but the last, which is a whole number, as the result is."""
-        flat, block = list(flattened((*arguments, 0))), _Block(self._words)
-        self._fill(block, flat, self.signature.takes)
+        flat = list(flattened((*arguments, 0)))
+        block = self._filled(flat)
         return Prepared(block.ints, self.holding_lock, block.address, flat)
 
     def __call__(self, *arguments: Any) -> Any:
         """Fill a block, call the function, and read the results."""
         flat = list(flattened(arguments))  # the block points into these, so they must outlive the call
-        block = _Block(self._words)
-        self._fill(block, flat, self.signature.takes)
+        block = self._filled(flat)
         if self.call(block.address):
             raise _failed(self.__name__)
         return self._result(block)
 
-    def _fill(self, block: "_Block", flat: list[Any], kinds: tuple[str, ...]) -> int:
-        """Write the arguments, and return the number of words written."""
+    def _filled(self, flat: list[Any]) -> "_Block":
+        """A block with the arguments."""
+        kinds, block, at = self.signature.takes, _Block(self._words), 0
         if len(flat) != len(kinds):
             raise UnsuitedError(f"{self.__name__}: takes {len(kinds)} numbers and arrays, not {len(flat)}")
-        at = 0
         for kind, value in zip(kinds, flat, strict=True):
             if kind in ARRAYS:
                 dtype, lengths = ARRAYS[kind]
@@ -105,7 +104,7 @@ class NativeFunction:
             else:
                 block.ints[at] = int(value)
             at += words_of(kind)
-        return at
+        return block
 
     def _result(self, block: "_Block") -> Any:
         returns = self.signature.returns
