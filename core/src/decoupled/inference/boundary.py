@@ -139,9 +139,6 @@ def root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
     return mean
 
 
-# An estimate with the ends of its confidence sequence at one moment
-
-
 class Interval(NamedTuple):
     """An estimate and its interval, which holds at every moment at once.
 

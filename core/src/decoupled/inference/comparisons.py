@@ -135,9 +135,6 @@ def _evidence_apart(sums: Sums, live: Ints) -> tuple[Floats, Ints]:
     return np.where(followed[:, None] & np.isin(rivals, sums.pairs.owners), 0.0, evidence), rivals
 
 
-# A look ahead
-
-
 def times(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> float:
     """How many times the observations it takes until these arms are out, if all sums grow in proportion."""
     if basis == "stationary":
@@ -260,9 +257,6 @@ def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
         shown = plain_evidence(sums, arms, rival, middle)[0] >= enough
         low, high = (middle, high) if shown else (low, middle)
     return low
-
-
-# The difference of two arms, with its interval, by the same evidence as a verdict about them
 
 
 def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:

@@ -122,9 +122,6 @@ def evaluate(
     )
 
 
-# What cannot be told
-
-
 def _checked_least(least: Any, log: Log) -> float | None:
     if least is None:
         return None

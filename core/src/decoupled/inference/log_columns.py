@@ -233,9 +233,6 @@ def _held_up(explore: Ints, made: Floats, status: Any, patience: int) -> Bools:
     return held
 
 
-# Reading
-
-
 def columns_of(log: Any) -> dict[str, Any]:
     """The columns of a log that an evaluation reads, by name.
 
@@ -312,9 +309,6 @@ def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
 
 def _unreadable(path: Path, rule: str) -> ParameterError:
     return ParameterError.of("log", str(path), rule, "export it again, or save it as CSV in UTF-8")
-
-
-# Checking
 
 
 def _numbers(name: str, column: Any) -> Floats:

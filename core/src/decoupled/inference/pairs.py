@@ -174,8 +174,6 @@ class Pairs:
         found: Floats = np.log(self.won[row] * self.common[:-1]) + np.log(2.0) * 1000.0 * self.powers[row]
         return found
 
-    # Saving
-
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
         ints = {name: pack_ints(getattr(self, name).ravel()) for name in _INTS}

@@ -371,8 +371,6 @@ class Sequences:
         ends = estimate, min(float(low), 1.0), max(float(high), -1.0)
         return Interval.around(*(float(sums.unmapped_difference(each)) for each in ends))
 
-    # Parts of the above
-
     def _allows_drift(self, drift: bool | None) -> bool:
         return self.drift if drift is None else bool(drift)
 
@@ -420,8 +418,6 @@ class Sequences:
         """The share of each arm in what was exploited, over the observed rounds; all 0 if nothing was."""
         used = self.sums.counts[:, at.USED]
         return np.asarray(used / max(int(used.sum()), 1), np.float64)
-
-    # Saving
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON. `from_dict` restores it, bit for bit.

@@ -225,8 +225,6 @@ class Sums:
         later = np.maximum(self.batch[rivals], self.batch[arm])
         return _in_batches(later, np.bincount(others, minlength=self.batches + 1))
 
-    # Saving
-
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
         flat = {name: getattr(self, name).ravel() for name in _ARRAYS}

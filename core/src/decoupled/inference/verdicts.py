@@ -170,9 +170,6 @@ def _spoken(arm: Arm) -> str:
     return f"arm {arm}" if isinstance(arm, int) else arm
 
 
-# Which arms are shown to be worse than another
-
-
 class Comparison(NamedTuple):
     """The arms that are not retired, each with the smallest risk at which it is shown to be worse than another.
 
@@ -213,9 +210,6 @@ def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:
     """Whether it is shown, at this risk, that another arm is better than this one, which was chosen beforehand."""
     sums = sequences.sums
     return comparisons.chance_of(sums, arm, comparisons.basis_of(sums, drift)) <= risk
-
-
-# The regret of what was exploited, against one arm, with its confidence sequence
 
 
 def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | None:
