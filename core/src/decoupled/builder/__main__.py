@@ -31,11 +31,8 @@ def main() -> int:
         print("the machine code is up to date")
         return 0
     try:
-        build(
-            given.out,
-            given.processes,
-            None if given.only is None else lambda name: chosen(name, given.only),
-        )
+        only = None if given.only is None else lambda name: chosen(name, given.only)
+        build(given.out, given.processes, only)
     except UnbuiltError as error:
         print(f"no machine code is built: {error}", file=sys.stderr)
         return 1

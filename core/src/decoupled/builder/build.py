@@ -183,13 +183,8 @@ def builder_digest() -> str:
 
 def unfinished(kinds: tuple[str, ...]) -> str:
     """The name of the folder for finished parts of a build, which only the same build finds again."""
-    made_by = (
-        source_digest(*COMPILED),
-        builder_digest(),
-        sys.version,
-        version("numba"),
-        version("llvmlite"),
-    )
+    compilers = sys.version, version("numba"), version("llvmlite")
+    made_by = (source_digest(*COMPILED), builder_digest(), *compilers)
     return f".unfinished-{hashlib.sha256(repr((kinds, made_by)).encode()).hexdigest()[:16]}"
 
 
@@ -285,9 +280,7 @@ def _compile_group(name: str, scratch: Path, kinds: tuple[str, ...], shared: lis
     left_out: dict[str, str] = {}
     for export in found.exports:
         symbol = f"decoupled_{hashlib.sha256(export.name.encode()).hexdigest()[:16]}"
-        held = None
-        if export.held is not None:
-            held = Shared(*export.held, f"{symbol}_shared")
+        held = None if export.held is None else Shared(*export.held, f"{symbol}_shared")
         elsewhere = [each for each in shared if each.part not in export.inlines]
         try:
             wrapper = wrap(export.function, types_of(export.arguments))

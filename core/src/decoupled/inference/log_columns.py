@@ -159,10 +159,7 @@ def read_log(
     possible = np.isnan(propensity) | ((propensity >= LEAST_PROPENSITY) & (propensity <= 1.0))
     rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
     _refuse(seen & ~possible, "propensity", propensity, rule, "log the probability of the explored arm")
-    available = columns.get("available")
-    whole = propensity != 1.0
-    if available is not None:
-        whole &= _blank(available)
+    whole = (propensity != 1.0) & _blank(columns.get("available", [None] * count))
     kept = np.flatnonzero(seen & whole)
     low, high = loss_range
     settled = _numbers("settled_seq", columns["settled_seq"]) if "settled_seq" in columns else made + 0.5
@@ -172,25 +169,22 @@ def read_log(
         width = 2.0 / float(rho[seen].min(initial=1.0)) - 1.0
         estimates = _estimates(judged[seen], unit[seen], rho[seen], made[seen], settled[seen])
         unit[seen] = np.clip(0.5 + (estimates - 0.5) / width, 0.0, 1.0)
-    return Log(
-        tuple(names),
-        size,
-        count,
-        int(seen.sum()) - len(kept),
-        rows[kept],
-        explore[kept],
-        exploit[kept],
-        propensity[kept],
-        unit[kept],
-        made[kept],
-        settled[kept],
-        loss[kept],
-        _predicted(columns["baseline"], kept, rows, names, loss_range) if "baseline" in columns else {},
-        _contexts(columns["context"], kept, rows) if "context" in columns else None,
-        without,
-        waiting,
-        width,
+    by_row = {
+        "rows": rows,
+        "explore": explore,
+        "exploit": exploit,
+        "propensity": propensity,
+        "loss": unit,
+    }
+    by_row |= {"made": made, "settled": settled, "given": loss}
+    chosen: dict[str, Any] = {name: values[kept] for name, values in by_row.items()}
+    chosen |= {"missing": without, "waiting": waiting, "width": width}
+    predicted = (
+        _predicted(columns["baseline"], kept, rows, names, loss_range) if "baseline" in columns else {}
     )
+    context = _contexts(columns["context"], kept, rows) if "context" in columns else None
+    left_out = int(seen.sum()) - len(kept)
+    return Log(tuple(names), size, count, left_out, predicted=predicted, context=context, **chosen)
 
 
 def _judgements(columns: dict[str, Any], loss_range: tuple[float, float]) -> tuple[Floats | None, Floats]:
