@@ -169,22 +169,15 @@ def read_log(
         width = 2.0 / float(rho[seen].min(initial=1.0)) - 1.0
         estimates = _estimates(judged[seen], unit[seen], rho[seen], made[seen], settled[seen])
         unit[seen] = np.clip(0.5 + (estimates - 0.5) / width, 0.0, 1.0)
-    by_row = {
-        "rows": rows,
-        "explore": explore,
-        "exploit": exploit,
-        "propensity": propensity,
-        "loss": unit,
-    }
-    by_row |= {"made": made, "settled": settled, "given": loss}
+    by_row = {"rows": rows, "explore": explore, "exploit": exploit, "propensity": propensity}
+    by_row |= {"loss": unit, "made": made, "settled": settled, "given": loss}
     chosen: dict[str, Any] = {name: values[kept] for name, values in by_row.items()}
-    chosen |= {"missing": without, "waiting": waiting, "width": width}
-    predicted = (
-        _predicted(columns["baseline"], kept, rows, names, loss_range) if "baseline" in columns else {}
-    )
-    context = _contexts(columns["context"], kept, rows) if "context" in columns else None
-    left_out = int(seen.sum()) - len(kept)
-    return Log(tuple(names), size, count, left_out, predicted=predicted, context=context, **chosen)
+    chosen |= {"missing": without, "waiting": waiting, "width": width, "predicted": {}, "context": None}
+    if "baseline" in columns:
+        chosen["predicted"] = _predicted(columns["baseline"], kept, rows, names, loss_range)
+    if "context" in columns:
+        chosen["context"] = _contexts(columns["context"], kept, rows)
+    return Log(tuple(names), size, count, int(seen.sum()) - len(kept), **chosen)
 
 
 def _judgements(columns: dict[str, Any], loss_range: tuple[float, float]) -> tuple[Floats | None, Floats]:
