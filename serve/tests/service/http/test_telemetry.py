@@ -2,7 +2,7 @@
 
 import os
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -172,13 +172,10 @@ def test_evaluations_that_cannot_count_are_rejected_one_by_one(service: Service)
 
 def test_a_commit_links_to_every_request_that_it_answers(service: Service) -> None:
     COLLECTED.spans(service)
-    threads = [threading.Thread(target=service.decide, args=("models",)) for _ in range(4)]
-    with held(service.direct):
-        for thread in threads:
-            thread.start()
-        wait_for(lambda: service.direct._commits.queued() == len(threads))
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool, held(service.direct):
+        for _ in range(4):
+            pool.submit(service.decide, "models")
+        wait_for(lambda: service.direct._commits.queued() == 4)
     spans = COLLECTED.spans(service)
     [commit] = spans["commit"]
     assert (commit.attributes or {})["db.operation.batch.size"] == 4

@@ -5,7 +5,7 @@ SIGKILL cannot show this: what a killed process has written stays in the system'
 
 import json
 import struct
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -58,31 +58,23 @@ def test_a_flush_precedes_every_acknowledgement(synchronous: str, tmp_path: Path
 def _acknowledged(server: Server) -> list[Write]:
     """Decisions and feedback by several clients; each can be told by bytes that only its own rows hold."""
     writes: list[Write] = []
-    failures: list[BaseException] = []
 
     def client(place: int) -> None:
-        try:
-            with Asking(server.port) as asking:
-                for turn in range(SIZES.traced // (2 * CLIENTS)):
-                    number = 10_000 * place + turn
-                    key = f"key-{number:06d}-yek"
-                    status, content = asking.ask("POST", "/v1/experiments/traced/decisions", key=key)
-                    assert status == 201
-                    name = json.loads(content)["id"]
-                    writes.append(Write(key.encode(), (b'"%s"' % name.encode(), b'"pending"')))
-                    # A loss whose eight bytes, as SQLite keeps them, read as text.
-                    token = b"?A%06d" % number
-                    [loss] = struct.unpack(">d", token)
-                    status, content = asking.ask("PUT", f"/v1/decisions/{name}/feedback", {"loss": loss})
-                    assert status == 200
-                    writes.append(Write(token, (b'"%s"' % name.encode(), b'"applied"')))
-        except BaseException as error:
-            failures.append(error)
+        with Asking(server.port) as asking:
+            for turn in range(SIZES.traced // (2 * CLIENTS)):
+                number = 10_000 * place + turn
+                key = f"key-{number:06d}-yek"
+                status, content = asking.ask("POST", "/v1/experiments/traced/decisions", key=key)
+                assert status == 201
+                name = json.loads(content)["id"]
+                writes.append(Write(key.encode(), (b'"%s"' % name.encode(), b'"pending"')))
+                # A loss whose eight bytes, as SQLite keeps them, read as text.
+                token = b"?A%06d" % number
+                [loss] = struct.unpack(">d", token)
+                status, content = asking.ask("PUT", f"/v1/decisions/{name}/feedback", {"loss": loss})
+                assert status == 200
+                writes.append(Write(token, (b'"%s"' % name.encode(), b'"applied"')))
 
-    threads = [threading.Thread(target=client, args=(place,)) for place in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(client, range(CLIENTS)))
     return writes
