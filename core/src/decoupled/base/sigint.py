@@ -43,7 +43,10 @@ def held_while_compiling() -> Iterator[None]:
         drop_waiting()
         if not _compiling(frame):
             raise KeyboardInterrupt
-        waiting.append(_sent_again())
+        timer = threading.Timer(AGAIN, _send)
+        timer.daemon = True
+        timer.start()
+        waiting.append(timer)
 
     try:
         signal.signal(signal.SIGINT, interrupted)
@@ -60,13 +63,6 @@ def _compiling(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _sent_again() -> threading.Timer:
-    timer = threading.Timer(AGAIN, _send)
-    timer.daemon = True
-    timer.start()
-    return timer
 
 
 def _send() -> None:

@@ -27,8 +27,7 @@ class BudgetLimits(TypedDict, total=False):
     Attributes:
         share: the probability with which a decision may explore, by a seeded coin.
         rate: (n, seconds): at most n decisions explore in any window of that many seconds.
-        cost: the most that exploring an arm costs, its judgement included: one number, or a number for each arm. It is set
-            aside until feedback brings the real cost.
+        cost: the most that exploring and judging an arm costs, one number or one by arm; set aside until the real one is known.
         total: at most this much is spent in all.
         allowance: (amount, seconds): at most this amount is spent in each period of that many seconds.
         decided_share: replaces `share` once the verdict is decided, until an alarm.
@@ -126,8 +125,7 @@ class DecideOptions(TypedDict, total=False):
         idempotency_key: the Idempotency-Key; a new one by default. The same one gives the same decision again.
         tags: strings that are stored with the decision, to find and filter it by.
         baseline: the losses that you expect, by arm, for evaluations. They change nothing that is drawn or learned.
-        context: what is known of the request, by the fields that the experiment declares. It is stored with the decision,
-            and a contextual policy learns from it.
+        context: what is known of the request, by declared field; it is stored, and a contextual policy learns from it.
         advice: what the advisers that the policy names would exploit: an arm, or probabilities by arm.
         why: whether to say why a contextual policy drew `exploit`.
 

@@ -112,8 +112,7 @@ def punish_note(params: PunishParams, memory: Memory, t: int, exploit: int) -> N
 class PunishLast(Adversary):
     """The arm exploited last, or most often within a window, costs 1.
 
-    Every other arm costs `level`, and one of them, `best`, costs `level - gap`. This punishes a policy that commits to an arm: the
-    regret of `FollowTheLeader` grows linearly.
+    Every other arm costs `level`, and one, `best`, costs `level - gap`. The regret of `FollowTheLeader` grows linearly.
 
     Regret is against the best fixed arm on the losses of the run.
 

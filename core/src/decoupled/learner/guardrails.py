@@ -54,8 +54,7 @@ class Guardrails:
     """Rules that a learner applies to the arm to exploit, after the policy has drawn it.
 
     In the decoupled game the exploited arm teaches nothing, so these rules change what is served and nothing else:
-    with and without them, the same arms are explored, and estimates are equal to the bit. The exception is `down`,
-    whose arms are not explored either.
+    the same arms are explored, and estimates are equal to the bit. Only arms that are `down` are not explored either.
 
     The first rule that applies chooses the arm, and the `guard` of the decision names it:
 
@@ -67,8 +66,7 @@ class Guardrails:
     6. "frozen": a decision with a key draws its arm from a frozen law, which `switch_margin` replaces.
 
     With a hold-out share h and floors f, arm i is exploited with probability h * 1{i = control} + f_i +
-    (1 - h - sum f) * w_i, where w are the policy's probabilities. An arm that is not available cannot be served; its
-    part of the probability falls back to the policy.
+    (1 - h - sum f) * w_i, where w are the policy's probabilities. The part of an unavailable arm falls back to the policy.
 
     Args:
         pinned: the arm to exploit in every decision; None for no pin.

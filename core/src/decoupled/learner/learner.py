@@ -335,9 +335,8 @@ class Learner(Guarded):
                 adviser's name. An adviser who says nothing counts as the policy's pooled ladder.
             key: a session, a user or anything else that should keep its arm; None draws afresh. The key decides the
                 draw of the arm to exploit, and nothing else: the same key exploits the same arm until what is learned
-                moves it, here, after saving and loading, and on every replica. Without the seed, nobody can predict
-                that arm. A seed that can be guessed protects nothing. A string of 1 to 1,024 bytes in UTF-8, or a
-                whole number, which is the same key as its digits.
+                moves it, here, after saving and loading, and on every replica. Nobody can predict that arm without the
+                seed, unless it can be guessed. A string of 1 to 1,024 bytes in UTF-8, or a whole number, the same key as its digits.
             available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
                 the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
                 same loss, an unbiased estimate of the mean loss of the available arms, so absence gains nothing.
@@ -588,12 +587,12 @@ class Learner(Guarded):
         exploit, guard = self._served(drawn, part, keyed)
         return exploit, None if guard is None else (self._arms.names[drawn], guard)
 
-    def _wait_for(self, made: list[Pending], number: int, oldest: list[str], forgotten: int) -> None:
-        """Wait for the feedback of decisions, the last of this number, and forget the oldest; this may be repeated."""
+    def _wait_for(self, made: list[Pending], number: int, gone: list[str], forgotten: int) -> None:
+        """Wait for the feedback of decisions, the last of this number, and forget others; this may be repeated."""
         waiting = self._waiting
         for pending in made:
             waiting.decisions[pending[0].id] = pending
-        for key in oldest:
+        for key in gone:
             waiting.decisions.pop(key, None)
             if self._watch is not None:
                 self._watch.forget(key)
@@ -786,8 +785,7 @@ class Learner(Guarded):
     def replay(self, records: Iterable[RecordLike], *, unrandomised: bool = False) -> int:
         """Learn from a log.
 
-        The propensity of a record is the probability with which the logging policy, whatever it was, explored its arm.
-        All records are checked before the first is applied.
+        The propensity of a record is the probability with which the logging policy explored its arm. All are checked first.
 
         A log without propensities raises an error. So does a log whose propensities are all 1, unless the policy keeps
         means, which do not depend on propensities. The reason: the sums that other policies learn from such a log show
@@ -865,13 +863,7 @@ class Learner(Guarded):
             self._settle_missing(key)
             return
         self._keep_drawn()
-        self._commit(self._forget, key, self._waiting.forgotten + 1)
-
-    def _forget(self, key: str, forgotten: int) -> None:
-        self._waiting.decisions.pop(key, None)
-        if self._watch is not None:
-            self._watch.forget(key)
-        self._waiting.forgotten = forgotten
+        self._commit(self._wait_for, [], self._waiting.made, [key], self._waiting.forgotten + 1)
 
     # Adding and retiring arms
 
@@ -912,8 +904,7 @@ class Learner(Guarded):
         """Retire arms: they are not drawn again, and the estimates of the others stay as they are.
 
         You can still send the feedback of a decision that explored such an arm. It counts as a round and changes the
-        other arms as usual, so that their estimates stay unbiased. Nothing is learned about the retired arm, even if a
-        new arm has its name. At least two arms must stay.
+        other arms as usual, so that their estimates stay unbiased. Nothing is learned of the retired arm or its namesake.
 
         Args:
             names: the arms to retire. At least two others must stay.

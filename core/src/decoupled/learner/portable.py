@@ -59,8 +59,7 @@ def described(text: str | bytes) -> Saved:
 def without_pending(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:
     """The state of a learner without its pending decisions, with room for `max_pending` new ones.
 
-    `renumbered` numbers its arms anew, as if none had ever been retired. If some were, its confidence sequences,
-    which use the old numbers, are dropped.
+    `renumbered` numbers its arms anew. If some were retired, confidence sequences, which use the old numbers, are dropped.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)

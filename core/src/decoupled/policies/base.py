@@ -312,8 +312,7 @@ class Policy(Description, kind="policy", package=__package__):
         """Set the learned rows of new arms: the arms from place `first` on, which are zero so far.
 
         If the policy accumulates losses, new arms copy the leader, the arm with the smallest sum, so they start
-        level with the best arm. Otherwise they stay at zero, as arms that have not been observed. Override this if
-        zero means something else in your policy.
+        level with the best arm. Otherwise they stay at zero, as unobserved arms; override this if zero means something else.
 
         Args:
             state: the state of the running policy.
@@ -339,8 +338,7 @@ class Policy(Description, kind="policy", package=__package__):
         """Create a learner that runs this policy.
 
         Args:
-            arms: the number of arms, which are then called 0, 1, 2 and so on, or their names in a list: two or more
-                different strings or whole numbers.
+            arms: the number of arms, then called 0, 1, 2 and so on, or a list of names: strings or whole numbers.
             seed: a whole number for reproducible draws, or a `numpy.random.SeedSequence`; None for fresh randomness.
             loss_range: the lowest and the highest possible loss; rewards use the same range.
             max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten.

@@ -54,8 +54,7 @@ class Ladder(Policy):
         rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0; exploration has the first.
         prior: how much each rung is trusted at first: a number above 0 for each, the last for the rung on means if
             there is one. Empty: all the same. The rung with a memory has `memory_prior`.
-        hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0. The larger it is, the sooner
-            the weights follow the rungs' estimated losses.
+        hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0. The larger, the faster it learns.
         mean_rate: how fast the running mean of the losses moves, from 0 to below 1. At first it is a plain mean.
         least_spread: the least that a round adds to the spread, as a share of its unit, from 0 to below 1.
         top_two_share: the largest share $g$ of the exploration for the leaders and their challengers, from 0 to below

@@ -1,7 +1,6 @@
 """Compile all the machine code that a learner calls, before a user has to wait for it.
 
-A policy's entry points are compiled, or loaded from disk, on their first call. So warming a policy means calling each
-of them once on a throwaway learner.
+Entry points are compiled, or loaded from disk, on their first call: `warm` calls each once, on a throwaway learner.
 """
 
 import json
