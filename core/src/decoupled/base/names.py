@@ -57,22 +57,17 @@ def short_labels(shown: Sequence[Description]) -> list[str]:
 
 def _swept(kind: type[Description], shown: Sequence[Description]) -> dict[int, str]:
     """Names, by place, with every parameter that differs among the descriptions of a class, if all of them are short."""
-    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+    mine = {place: each for place, each in enumerate(shown) if type(each) is kind}
     texts = {
-        number: {name: parameter_text(name, getattr(each, name)) for name in defaults}
-        for number, each in enumerate(shown)
-        if type(each) is kind
+        field.name: {parameter_text(field.name, getattr(each, field.name)) for each in mine.values()}
+        for field in fields(kind)  # type: ignore[arg-type]
     }
-    differing = {name for name in defaults if len({each[name] for each in texts.values()}) > 1}
+    differing = [name for name, found in texts.items() if len(found) > 1]
     names = {}
-    for number, each in texts.items():
-        values = {name: getattr(shown[number], name) for name in defaults}
-        kept = [
-            text
-            for name, text in each.items()
-            if values[name] != defaults[name] or (name in differing and values[name] is not None)
-        ]
-        names[number] = kind.__name__ + (f"({', '.join(kept)})" if kept else "")
+    for place, each in mine.items():
+        own, told = each._changed(), each._changed(differing).items()
+        kept = [parameter_text(name, value) for name, value in told if value is not None or name in own]
+        names[place] = kind.__name__ + (f"({', '.join(kept)})" if kept else "")
     return names if differing and all(len(name) <= LONGEST for name in names.values()) else {}
 
 

@@ -1,6 +1,7 @@
 """Frozen descriptions: values that print as the call that created them and survive a JSON round trip."""
 
 import json
+from collections.abc import Container
 from dataclasses import MISSING, fields
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -64,7 +65,7 @@ class Description:
         shown_values = [parameter_text(name, value) for name, value in self._changed().items()]
         return self._name() + (f"({', '.join(shown_values)})" if shown_values else "")
 
-    def _changed(self, always: tuple[str, ...] = ()) -> dict[str, Any]:
+    def _changed(self, always: Container[str] = ()) -> dict[str, Any]:
         """The parameters that are not at their defaults, and those named."""
         return {
             field.name: value
