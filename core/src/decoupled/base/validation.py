@@ -127,9 +127,14 @@ def share_of(name: str, value: object, remedy: str) -> float:
     >>> share_of("slice", 0.25, "the default is 1")
     0.25
     """
+    return number_within(name, value, 0.0, 1.0, remedy)
+
+
+def number_within(name: str, value: object, low: float, high: float, remedy: str) -> float:
+    """A number from `low` to `high`."""
     number = as_float(value)
-    if number is None or not 0.0 <= number <= 1.0:
-        raise ParameterError.of(name, value, "must be a number from 0 to 1", remedy)
+    if number is None or not low <= number <= high:
+        raise ParameterError.of(name, value, f"must be a number from {low:g} to {high:g}", remedy)
     return number + 0.0  # normalise -0.0
 
 

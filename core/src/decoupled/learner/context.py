@@ -313,8 +313,12 @@ def checked_advice(advice: Advice | None, policy: ContextualLadder, arms: ArmNam
         if not isinstance(said, Mapping):
             law[arms.place(said)] = 1.0
             continue
-        for arm, chance in said.items():
-            law[arms.place(arm)] = _chance(name, chance)
+        for arm, value in said.items():
+            chance = as_float(value)
+            if chance is None or not 0.0 <= chance <= 1.0:
+                rule = "must have a probability from 0 to 1 for each arm"
+                raise ParameterError.of(f"advice[{name!r}]", value, rule, "or name one arm")
+            law[arms.place(arm)] = chance
         if not math.isclose(law.sum(), 1.0, abs_tol=1e-6):
             rule = f"must be probabilities that sum to 1, and they sum to {law.sum():.6g}"
             raise ParameterError.of(f"advice[{name!r}]", said, rule, "scale them")
@@ -332,13 +336,6 @@ def refuse_context(policy: Policy) -> None:
     """
     problem = f"context: {type(policy).__name__} does not use one, so it would change nothing"
     raise UnsupportedError(f"{problem}; leave it out, or use ContextualLadder(segments=..., numbers=...)")
-
-
-def _chance(name: str, value: object) -> float:
-    if (chance := as_float(value)) is not None and 0.0 <= chance <= 1.0:
-        return chance
-    rule = "must have a probability from 0 to 1 for each arm"
-    raise ParameterError.of(f"advice[{name!r}]", value, rule, "or name one arm")
 
 
 def _number(name: str, value: object) -> float:

@@ -13,7 +13,7 @@ fitted to the labels so far. A judge that tells nothing gets lam = 0, and f is t
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from ..base.validation import as_float, set_whole, share_of, whole_number
+from ..base.validation import number_within, set_whole, share_of, whole_number
 from ..decision import Asked, Decision, LabelSums, fitted, with_label
 from ..errors import FeedbackError, Message, ParameterError
 from ..inference.ordering import MOST_PATIENCE
@@ -54,8 +54,8 @@ class Labels:
     missing: float = 0.5
 
     def __post_init__(self) -> None:
-        share = _within("share", self.share, LEAST_SHARE, 1.0, "to do without labels, leave out labels=")
-        object.__setattr__(self, "share", share)
+        remedy = "to do without labels, leave out labels="
+        object.__setattr__(self, "share", number_within("share", self.share, LEAST_SHARE, 1.0, remedy))
         set_whole(self, "first", 0, "the default is 200")
         set_whole(self, "deadline", 1, "the default is 10,000", MOST_PATIENCE)
         missing = share_of("missing", self.missing, "the default is 0.5, the middle")
@@ -192,19 +192,12 @@ class Labelling:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Labelling":
         """Restore the result of `to_json`."""
-        count, s, g, ss, sg = (_within("sums", each, 0.0, 1e15, _CHANGED) for each in content["sums"])
+        count, s, g, ss, sg = (number_within("sums", each, 0.0, 1e15, _CHANGED) for each in content["sums"])
         missing = whole_number("missing", content["missing"], 0, _CHANGED)
         labelling = cls(Labels(**content["rules"]), (count, s, g, ss, sg), missing)
         for key, loss, position in content["judged"]:
             labelling.expect(key, Judged(share_of("judged", loss, _CHANGED), checked_position(position)))
         return labelling
-
-
-def _within(name: str, value: object, low: float, high: float, remedy: str) -> float:
-    number = as_float(value)
-    if number is None or not low <= number <= high:
-        raise ParameterError.of(name, value, f"must be a number from {low:g} to {high:g}", remedy)
-    return number
 
 
 def number_of(key: str) -> int:
@@ -219,7 +212,7 @@ def checked_position(position: object) -> float | None:
     (1.0, None)
     """
     remedy = "1 if what the judge saw first won, -1 if the second did, 0 for a tie"
-    return None if position is None else _within("position", position, -1.0, 1.0, remedy)
+    return None if position is None else number_within("position", position, -1.0, 1.0, remedy)
 
 
 def check_feedback(decision: Decision, judged_before: bool, judged: object, label: object) -> None:

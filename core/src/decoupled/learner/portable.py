@@ -15,7 +15,7 @@ from ..decision import Arm, Asked, Decision
 from ..kernels.state import SHARED_SCALARS
 from .guardrails import Guardrails
 from .learner import Learner
-from .pending import Pending, Waiting, baseline_from_json, baseline_to_json, checked_asked, marked
+from .pending import Waiting, baseline_from_json, baseline_to_json, checked_asked, marked
 from .saving import FORMAT, VERSION, WRITER, restoring, to_content
 from .saving import as_text as as_text
 
@@ -167,31 +167,27 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
     (0, 1)
     """
     learner = Learner.from_json(text)
+    waiting, contexts = learner._waiting, learner._running.contexts
     with restoring("state of its pending decisions", "give what was written"):
-        _fill(learner, columns, chosen)
+        shared: list[Any] = [baseline_from_json(each) for each in columns["baselines"]]
+        shared.append(None)  # the place of _NONE
+        covered = {place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]}
+        numbers = unpack_ints(columns["numbers"]).tolist()
+        asked: list[Asked | None] = [None] * len(numbers)
+        if "asked" in columns:
+            asked = [
+                checked_asked(each) for each in unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
+            ]
+        arms, baselines = unpack_ints(columns["arms"]).tolist(), unpack_ints(columns["baseline"]).tolist()
+        rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
+        for place, (number, arm, baseline, about, fields) in enumerate(rest):
+            name = f"{waiting.tag}-{number}"
+            guarded: Any = fields[_FIELDS:] if len(fields) > _FIELDS else None
+            decision = marked((name, *fields[:_FIELDS]), guarded, None, about)
+            if contexts is not None:
+                contexts.check(shared[baseline])
+            waiting.decisions[name] = decision, arm, covered.get(place), shared[baseline]
     return learner
-
-
-def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> None:
-    waiting = learner._waiting
-    shared: list[Any] = [baseline_from_json(each) for each in columns["baselines"]]
-    shared.append(None)  # the place of _NONE
-    tag, pending = waiting.tag, waiting.decisions
-    covered = {place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]}
-    numbers = unpack_ints(columns["numbers"]).tolist()
-    asked: list[Asked | None] = [None] * len(numbers)
-    if "asked" in columns:
-        asked = [checked_asked(each) for each in unpack_floats(columns["asked"]).reshape(-1, 4).tolist()]
-    arms, baselines = unpack_ints(columns["arms"]).tolist(), unpack_ints(columns["baseline"]).tolist()
-    rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
-    for place, (number, arm, baseline, about, fields) in enumerate(rest):
-        name = f"{tag}-{number}"
-        guarded: Any = fields[_FIELDS:] if len(fields) > _FIELDS else None
-        decision = marked((name, *fields[:_FIELDS]), guarded, None, about)
-        one: Pending = (decision, arm, covered.get(place), shared[baseline])
-        if learner._running.contexts is not None:
-            learner._running.contexts.check(one[3])
-        pending[name] = one
 
 
 @in_turn
