@@ -1,12 +1,4 @@
-"""`Client`, whose calls wait for the answer. `AsyncClient` has the same methods to await.
-
-    with Client("http://127.0.0.1:8000") as client:
-        client.create("models", policy=dc.Ladder(), arms=["small", "medium", "large"])
-        decision = client.decide("models")
-        serve(decision.exploit)
-        client.feedback(decision, loss=loss_of(decision.explore))   # of the *explored* arm
-
-What both promise:
+"""`Client`, whose calls wait for the answer. `AsyncClient` has the same methods to await. What both promise:
 
 - While the service compiles a policy, which it does once, a call waits and gives the reason once.
 - A request is repeated until it is answered, with waits that double and jitter. Every attempt to decide carries
