@@ -1,4 +1,6 @@
-"""`Client`, whose calls wait for the answer. `AsyncClient` has the same methods to await. What both promise:
+"""`Client`, whose calls wait for the answer. `AsyncClient` has the same methods to await.
+
+What both promise:
 
 - While the service compiles a policy, which it does once, a call waits and gives the reason once.
 - A request is repeated until it is answered, with waits that double and jitter. Every attempt to decide carries
