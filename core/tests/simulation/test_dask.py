@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 
 import decoupled as dc
 from support import custom_game
+from support.waiting import wait_for
 
 
 class Cluster:
@@ -24,9 +24,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "scheduler.json"
         self.scheduler = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
-        limit = time.monotonic() + 60
-        while not self.file.exists() and time.monotonic() < limit:
-            time.sleep(0.05)
+        wait_for(self.file.exists, "the scheduler's file")
         places = [("--local-directory", str(folder / str(number))) for number in range(2)]
         self.workers = [
             self._start("dask_worker", "--no-nanny", "--nthreads", "1", *place) for place in places
