@@ -126,11 +126,9 @@ class JudgeSums:
         return int(self.sums[_TOTALS, 1])
 
     def add_once(self, number: int, *seen: Any) -> None:
-        """Add the decision with this number, unless it was added already.
+        """Add the decision that comes after so many others, unless it was added already.
 
-        Args:
-            number: how many there were before it.
-            seen: the arm, the judged loss, the label or None, the position or None, and whether a label is missing.
+        `seen` is the arm, the judged loss, the label or None, the position or None, and whether a label is missing.
         """
         if self.count == number:
             unsummed = self._now[2]
@@ -191,17 +189,7 @@ def judge_report(
     awaiting: int,
     lam: float,
 ) -> JudgeReport:
-    """What labels say about a judge, for the arms with these numbers.
-
-    Args:
-        judge: sums of what the judge and the labels said.
-        judged: the sequences of judged losses.
-        names: the name of each arm by its number, also of retired ones.
-        live: the numbers of the arms to report, in order.
-        losses: the loss range.
-        waiting: how many losses wait for those of earlier decisions.
-        awaiting: how many decisions await their label.
-        lam: how much the judge counts in the next decision.
+    """What labels say about a judge, for the `live` arms; `names` are also of retired ones, and `losses` is the loss range.
 
     >>> judge = JudgeSums(arms=2)
     >>> judge.add_once(0, 1, 0.25, 1.0, None, False)
@@ -218,12 +206,7 @@ def judge_report(
 
 
 def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
-    """A verdict by labels, with the judge's own verdict and the number of missing labels.
-
-    Args:
-        found: the verdict by labels.
-        alone: the verdict by the judge's losses alone.
-        missing: how many labels never arrived.
+    """A verdict by labels, with that by the judge's losses `alone` and the number of missing labels.
 
     >>> unknown = verdict(Sequences(2), ["a", "b"])
     >>> beside(unknown, unknown, missing=2).remark[:35]

@@ -50,47 +50,30 @@ LogLike: TypeAlias = (
 class Log:
     """The decisions of a log that have a loss and could explore every arm, in the order of the log.
 
-    Attributes:
-        arms: the names of the arms.
-        size: the number of rows.
-        decisions: the number of rows with the wanted tags.
-        left_out: the rows with a loss that could not explore every arm: some were not available, or the propensity is 1.
-        rows: the row of each decision in the log.
-        explore: the places of the explored arms.
-        exploit: the places of the exploited arms, -1 for none.
-        propensity: the probability of each explored arm; NaN if it is not known.
-        loss: its loss, scaled to [0, 1]; of a log with labels, what `Asked.estimate` makes of it, mapped to [0, 1].
-        made: when each decision was made, as a number that grows with time.
-        settled: when its loss was observed, on the same scale.
-        given: its loss as it was logged.
-        predicted: the losses that were predicted when the decisions were made.
-        context: the context of each decision; None if none has one.
-        missing: the rows that explored and have no loss, apart from those that hold up others.
-        waiting: the rows with a loss that are held up.
-        width: of the range around 1/2 that losses are mapped from; 1 without labels.
-
     >>> log = read_log([{"explore": "a", "propensity": 0.5, "loss": 3.0}], (0.0, 10.0))
     >>> log.arms, log.loss.tolist(), log.place("a")
     (('a',), [0.3], 0)
     """
 
     arms: tuple[Arm, ...]
-    size: int
-    decisions: int
-    left_out: int
-    rows: Ints
-    explore: Ints
-    exploit: Ints
-    propensity: Floats
-    loss: Floats
-    made: Floats
-    settled: Floats
-    given: Floats
-    predicted: Predicted
-    context: tuple[Mapping[str, Any], ...] | None
-    missing: int
-    waiting: int
-    width: float = 1.0
+    size: int  # the number of rows
+    decisions: int  # the number of rows with the wanted tags
+    left_out: (
+        int  # the rows with a loss that could not explore every arm: some were away, or the propensity is 1
+    )
+    rows: Ints  # of each decision in the log
+    explore: Ints  # the places of the explored arms
+    exploit: Ints  # those of the exploited arms, -1 for none
+    propensity: Floats  # of each explored arm; NaN if it is not known
+    loss: Floats  # scaled to [0, 1]; of a log with labels, what `Asked.estimate` makes of it, mapped to [0, 1]
+    made: Floats  # when each decision was made, as a number that grows with time
+    settled: Floats  # when its loss was observed, on the same scale
+    given: Floats  # its loss as it was logged
+    predicted: Predicted  # the losses that were predicted when the decisions were made
+    context: tuple[Mapping[str, Any], ...] | None  # of each decision; None if none has one
+    missing: int  # the rows that explored and have no loss, apart from those that hold up others
+    waiting: int  # the rows with a loss that are held up
+    width: float = 1.0  # of the range around 1/2 that losses are mapped from; 1 without labels
 
     def __len__(self) -> int:
         return len(self.loss)

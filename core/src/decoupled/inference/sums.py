@@ -284,12 +284,9 @@ def share_of_batch(batch: int) -> float:
 
 
 def share_of_segment(number: int) -> float:
-    """The share of a risk for a segment, by the order in which it appeared. All shares sum to 1.
+    """The share of a risk for a segment, by the order in which it appeared, from 1. All shares sum to 1.
 
     A segment appears with its first decision, before any of its losses is seen, so its share does not depend on them.
-
-    Args:
-        number: the segment's number in order of appearance, from 1.
 
     >>> from decoupled.inference import share_of_segment
     >>> round(share_of_segment(1), 3), round(sum(map(share_of_segment, range(1, 100_000))), 3)
@@ -304,10 +301,7 @@ _SEGMENT_PAIRS = 100_000  # of arms, in all segments together
 
 
 def most_segments(arms: int) -> int:
-    """How many segments have sequences of their own.
-
-    Args:
-        arms: how many arms there are.
+    """How many segments have sequences of their own, with so many arms.
 
     >>> from decoupled.inference import most_segments
     >>> most_segments(2), most_segments(20), most_segments(5_000)
