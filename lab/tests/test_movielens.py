@@ -70,9 +70,6 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     environment._oracle.cache_clear()
 
 
-# --- reading
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -112,9 +109,6 @@ def test_titles_are_read(tmp_path: Path) -> None:
     (tmp_path / "u.item").write_bytes(TITLES + b"Heat (1995)\n")
     with pytest.raises(dc.ParameterError, match=r"u\.item, line 3: movie = 'Heat"):
         movielens.read_titles(tmp_path / "u.item")
-
-
-# --- finding
 
 
 def archive(**held: bytes) -> bytes:
@@ -215,9 +209,6 @@ def test_the_stand_in_has_the_shape_of_the_data() -> None:
     assert of_movies.min() >= 1  # in the data the median is 27, and 583 the most
     assert 20 < np.median(of_movies) < 40
     assert max(np.ptp(ratings.times[ratings.users == user]) for user in range(20)) <= 3_600
-
-
-# --- the oracle
 
 
 @pytest.mark.parametrize("penalty", [0.5, 20.0])
@@ -334,9 +325,6 @@ def test_a_fit_is_kept_and_a_damaged_or_foreign_one_is_made_anew(
         assert (again.choice, again.digest) == (first.choice, first.digest)
         assert all(getattr(again, n).tobytes() == getattr(first, n).tobytes() for n in oracle.ARRAYS)
     assert len(fits) == (damage != "none")
-
-
-# --- the environment
 
 
 @pytest.fixture

@@ -256,9 +256,6 @@ def test_bounds_are_strict(value: Any) -> None:
     assert str(caught.value) == f"x = {value!r}: must be a finite number above 0 and below 10; try 5"
 
 
-# Whole numbers
-
-
 @pytest.mark.parametrize("value", [3, 10**30, np.int64(3), np.uint8(200)])
 def test_whole_numbers_pass_as_plain_integers(value: Any) -> None:
     assert whole_number("n", value, 3, "") == value
@@ -283,9 +280,6 @@ def test_a_low_bound_below_zero_admits_no_truth_values() -> None:
     assert near_name("x", ["red", "green"]) == "known are 'red', 'green'"
     some = ", ".join(f"'{number}'" for number in range(20))
     assert near_name("zz", range(100)) == f"known are {some}, ..."
-
-
-# Words
 
 
 @pytest.mark.parametrize(

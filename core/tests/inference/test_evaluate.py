@@ -239,8 +239,6 @@ def test_arms_that_came_later_or_were_never_explored_are_remarked() -> None:
     assert found.remarks == ("'d' was never explored, so nothing can be told about it",)
 
 
-# Tags and predictions
-
 LEVELS = {"a": 0.2, "b": 0.7}
 
 

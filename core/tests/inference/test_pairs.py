@@ -241,9 +241,6 @@ def test_at_the_hundred_and_first_arm_nothing_is_forgotten() -> None:
     assert Sequences.from_dict(json.loads(json.dumps(sequences.to_dict()))).to_dict() == sequences.to_dict()
 
 
-# Estimates follow the evidence
-
-
 def test_estimates_are_of_the_rounds_that_compare() -> None:
     """Two arms are compared when losses are high, and one of them alone is explored when they are low."""
     sequences, rng = Sequences(3), np.random.default_rng(5)
@@ -268,9 +265,6 @@ def test_estimates_are_of_the_rounds_that_compare() -> None:
     sequences.add_arms(2)
     assert best_looking(sequences) == 2
     assert sequences.difference(4, 2) == Interval(0.0, -1.0, 1.0)
-
-
-# Power
 
 
 @pytest.mark.parametrize(("means", "most"), [([0.45, 0.35, 0.2], 700), ([0.5, 0.6, 0.6], 2_850)])

@@ -38,9 +38,6 @@ def stream_of(learner: dc.Learner) -> list[int]:
     return words
 
 
-# Every policy
-
-
 @every_policy
 def test_the_contract_of_arms_that_come_and_go(policy: dc.Policy) -> None:
     case = testing.Case(policy, arms=5, rounds=1, seed=1)
@@ -120,9 +117,6 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
                 np.testing.assert_allclose(one[name], two[name], rtol=1e-9, err_msg=name)
         laws = (early.exploitation_probabilities(), late.exploitation_probabilities())
         np.testing.assert_allclose(*laws, rtol=1e-9)
-
-
-# Identity
 
 
 def test_newcomers_are_charged_for_decisions_before_them_and_not_after() -> None:
@@ -206,9 +200,6 @@ def test_the_form_for_many_arms_begins_where_they_are_many_and_pairs_have_a_limi
         learner.add_arms(["x"])
     assert len(learner.arms) == MOST_PAIRED_ARMS
     learner.decide()
-
-
-# Errors
 
 
 # Why the rule is good

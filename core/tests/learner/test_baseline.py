@@ -138,9 +138,6 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
         assert one.decide(baseline=[0.1, 0.2, 0.3]) == two.decide()
 
 
-# The effect on regret
-
-
 def regret(model: str, seed: int, rounds: int = 1_500) -> float:
     """Six arms at constant distances from a wandering level, and a model that predicts the level or noise."""
     generator = np.random.default_rng(seed)

@@ -108,9 +108,6 @@ def test_a_call_keeps_its_arrays(part: str) -> None:
     assert rows() is None
 
 
-# Randomness
-
-
 @pytest.mark.parametrize("seed", [0, 7, 2**200, np.uint8(7), np.random.SeedSequence(7)])
 def test_a_seed_of_any_kind_settles_every_draw(seed: Any) -> None:
     one, other = (dc.FTPL().start(arms=9, seed=seed).decide(count=50) for _ in range(2))

@@ -16,8 +16,6 @@ import pytest
 import decoupled as dc
 from decoupled import errors
 
-# The tree
-
 
 @pytest.mark.parametrize(
     ("error", "builtin"),
@@ -403,8 +401,6 @@ def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, obser
     check(learner, (FEEDBACK, one("observe", decision, loss=0.5), message))
 
 
-# Truth values
-
 TRUTHS: list[Any] = [True, False, np.True_, np.False_, np.array(True)]
 
 
@@ -433,8 +429,6 @@ def test_a_truth_value_is_a_loss_only_within_the_range() -> None:
         message = refused(far, dc.LossError, lambda truth=truth: far.observe(decision, loss=truth))  # type: ignore[misc]
         assert message.startswith(f"loss = {truth!r}: must lie in [2.0, 5.0]; ")
 
-
-# Replaying
 
 WEIGHING = [dc.FTPL(), dc.Ladder(), dc.CoupledExp3(), dc.Forgetting(dc.FTPL(), discount=0.9)]
 AVERAGING = [dc.FollowTheLeader(), dc.TopTwo(), dc.UCB1(), dc.ThompsonSampling()]

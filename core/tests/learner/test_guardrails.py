@@ -184,8 +184,6 @@ def test_new_arms_do_not_change_the_rules_and_named_arms_do_not_retire() -> None
     assert {each.explore for each in learner.decide(count=200)} == {"b", "d", "e"}
 
 
-# The incumbent
-
 SLOW = {"a": 0.9, "b": 0.1, "c": 0.9}
 
 
@@ -446,9 +444,6 @@ def test_segments_are_judged_by_their_own_evidence() -> None:
     assert served["art", "dear"] > 100
     assert served["art", "cheap"] == 0
     assert learner.decide(context={"subject": "new"}).guard is None
-
-
-# Keys that draw from a law that stays
 
 
 def test_keys_draw_from_the_policys_law_until_another_arm_beats_it_by_the_margin() -> None:

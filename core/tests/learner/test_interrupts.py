@@ -190,9 +190,6 @@ def test_a_handler_that_saves_saves_or_says_what_to_do(name: str) -> None:
     assert rounds <= {before["round"], done.learner.round}
 
 
-# By a timer
-
-
 class Timer:
     """Interrupts calls by a signal. Its handler raises, and sets the timer again for whatever deals with that."""
 

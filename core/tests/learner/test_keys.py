@@ -136,9 +136,6 @@ def test_a_key_has_the_arm_of_its_twin(policy: dc.Policy, rounds: int) -> None:
         assert learner.decide(key=key).exploit == learner.exploit(key=key).exploit == twin(learner, key)
 
 
-# Laws
-
-
 def alarm(counts: Any, law: Any) -> float:
     """The p-value of counts under a law; arms that are hardly ever expected are taken together."""
     expected = np.asarray(law) * np.sum(counts)
@@ -191,9 +188,6 @@ def test_learners_with_other_seeds_assign_independently() -> None:
     assert stats.chi2_contingency(both).pvalue > 1e-4
 
 
-# A key keeps its arm
-
-
 def test_a_whole_number_is_the_key_of_its_digits_and_the_text_of_a_key_is_nowhere() -> None:
     learner = taught(dc.FTPL())
     for number in (0, 17, -3, 10**30, np.int64(5)):
@@ -237,9 +231,6 @@ def test_neither_ties_of_the_leader_nor_a_larger_hold_out_move_a_key() -> None:
     learner.guardrails = dc.Guardrails(holdout=0.4, control=4)
     for key, guard in first.items():
         assert guard is None or learner.exploit(key=key).guard == guard
-
-
-# What a key leaves alone
 
 
 @pytest.mark.parametrize("policy", DECOUPLED + MORE, **ids)

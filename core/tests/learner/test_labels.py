@@ -54,9 +54,6 @@ class Game:
         return decision, judged, label
 
 
-# What is fed
-
-
 @pytest.mark.parametrize("late", [0, 1_000])
 @pytest.mark.parametrize("judge", JUDGES)
 def test_what_is_fed_has_the_mean_of_the_labels(
@@ -137,9 +134,6 @@ def test_the_coin_is_of_the_seed_the_standard_game_takes_labels_and_predictions_
     assert learner.estimates() == pytest.approx([rules.to_unit(each) for each in (0.9, 0.2, 0.4)])
 
 
-# What else a learner does
-
-
 def _mixed(policy: dc.Policy, watched: bool = True) -> dc.Learner:
     """A learner with labels that has used most of what a learner can."""
     luck, rules = random.Random(1), dc.Labels(share=0.5, first=3, deadline=30)
@@ -194,9 +188,6 @@ def test_saved_copied_and_forked_learners_go_on_alike(policy: dc.Policy) -> None
     assert "labels are missing" in str(learner.inference.verdict().remark)
 
 
-# Labels that never come
-
-
 def test_labels_that_are_overdue_forgotten_or_late_count_as_missing() -> None:
     learner = dc.Ladder().start(2, seed=1, labels=dc.Labels(share=1.0, deadline=3, missing=0.25))
     learner.watch()
@@ -234,9 +225,6 @@ def test_labels_that_are_overdue_forgotten_or_late_count_as_missing() -> None:
     learner.observe(late, loss=1.0)
     assert learner.labels == (5, 0, 0, 1.0)
     assert learner.inference.judge().labels == 4
-
-
-# Errors
 
 
 def _observe(**given: Any) -> Callable[[], object]:
@@ -285,9 +273,6 @@ def test_refused_feedback_changes_nothing() -> None:
     assert learner.to_json() == before
 
 
-# Interrupts
-
-
 @pytest.mark.parametrize("act", ["judge", "label", "both", "forget", "overdue"])
 def test_an_interrupt_leaves_all_or_nothing(act: str) -> None:
     def case() -> tuple[dc.Learner, Callable[[], object]]:
@@ -328,9 +313,6 @@ def test_an_interrupt_leaves_all_or_nothing(act: str) -> None:
     for _ in at_every_point(prepared, most=25):
         assert content(cases[-1]) in allowed
         assert cases[-1].inference.judge().missing <= 1
-
-
-# What may be said
 
 
 def test_verdicts_are_about_labels_and_the_judge_alone_is_wrong() -> None:
@@ -405,9 +387,6 @@ def test_a_bias_for_what_it_sees_first_is_found() -> None:
     found = learner.inference.judge().position_bias
     assert found is not None
     assert 0.4 < found.low <= 0.6 <= found.high < 0.8
-
-
-# Logs
 
 
 def _log(rounds: int = 3_000) -> tuple[Game, list[dict[str, Any]]]:

@@ -74,9 +74,6 @@ def test_predictions_of_zero_do_not_stop_the_hedge() -> None:
     assert learner.estimates()[2] != 0.0
 
 
-# Feedback after other feedback
-
-
 @pytest.mark.parametrize(("memory", "rounds"), [(None, 220), (2.0, 360), (100.0, 220)])
 def test_feedback_in_any_order_teaches_what_the_twin_learns(memory: float | None, rounds: int) -> None:
     """A memory of two losses fades so fast that the common factor is renewed within the test."""
@@ -118,9 +115,6 @@ def test_what_pending_decisions_keep_is_bounded(monkeypatch: pytest.MonkeyPatch)
     again.add_arms(["new", "newer"])
     again.decide()
     assert (len(again.pending), again.pending.forgotten) == (5, 6)
-
-
-# Thousands of arms
 
 
 def test_thousands_of_arms_are_the_same_policy() -> None:
@@ -323,9 +317,6 @@ def test_records_of_a_log_are_judged_by_draws_of_their_own() -> None:
     assert len(set(chances)) == 101
 
 
-# Ids
-
-
 def test_ids_tell_nothing_of_the_seed_and_draws_are_those_of_the_seed() -> None:
     """A tag that the seed gives would give the seed away: somebody tries all that a person may choose."""
     program = "import decoupled as dc; print(*dc.FTPL().start(arms=8, seed=7).decide(count=20), sep='\\n')"
@@ -350,9 +341,6 @@ def test_guardrails_draw_from_the_seed_and_not_from_what_ids_show() -> None:
     assert served[0] == served[1]
     counts = np.bincount([each.guard == "holdout" for each in served[0][50:]], minlength=2)
     assert counts.min() > 5  # of 50: fewer in one of 1e8 seeds
-
-
-# Ties
 
 
 def tied(

@@ -48,9 +48,6 @@ POOL: list[str | int] = ["north", "east", 7, "south", "west", -1, "centre", 0]
 MOST = len(POOL)
 
 
-# The model
-
-
 @dataclass
 class Awaited:
     """A decision without feedback yet: the explored arm, the available arms, and all baselines."""
@@ -117,8 +114,6 @@ class Model:
             return [sum(losses) / len(losses) if losses else -1.0 for losses in self.seen.values()]
         return list(self.sums.values())
 
-
-# The calls
 
 Strategy = st.SearchStrategy[Any]
 

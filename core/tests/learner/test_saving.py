@@ -83,8 +83,6 @@ def small(names: Sequence[str] = "ab") -> dc.Learner:
     return learner
 
 
-# Continuing
-
 CARRIERS: dict[str, Callable[[dc.Learner], dc.Learner]] = {
     "json": lambda learner: dc.Learner.from_json(learner.to_json()),
     "bytes": lambda learner: dc.Learner.from_json(learner.to_json().encode()),
@@ -130,9 +128,6 @@ def test_a_saved_learner_continues_in_another_process(tmp_path: Path) -> None:
     assert ran("-c", code, tmp_path / "learner.json").strip() == after
     code = "import sys, pickle; print(pickle.load(open(sys.argv[1], 'rb')).decide(count=20))"
     assert ran("-c", code, tmp_path / "learner.pickle").strip() == after
-
-
-# Files
 
 
 def test_save_replaces_a_file(tmp_path: Path) -> None:
@@ -260,9 +255,6 @@ def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> Non
     assert refused > len(chosen) / 2
 
 
-# Invalid states
-
-
 def refused(text: Any, message: str = "^state: .+; .+") -> None:
     with pytest.raises(dc.StateError, match=message):
         dc.Learner.from_json(text)
@@ -302,9 +294,6 @@ def test_any_flipped_bit_anywhere_is_noticed(mask: int, names: list[str]) -> Non
     text = small(names).to_json().encode()
     for place in range(len(text)):
         refused(text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :])
-
-
-# Forks
 
 
 # Top two and UCB1 explore deterministically from what they have learned.

@@ -355,9 +355,6 @@ def test_nor_beyond_patience_if_a_loss_is_declared() -> None:
     assert wrong(delay, patience=50) >= 10, "what the verdict says it assumes does not hold"
 
 
-# What is added, and when
-
-
 class Model:
     """The rule, word for word: each decision is looked at again whenever something has happened."""
 

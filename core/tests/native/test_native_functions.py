@@ -47,9 +47,6 @@ def native(function: Any, *kinds: type) -> NativeFunction:
     return found
 
 
-# Plain Python
-
-
 @pytest.fixture(scope="module")
 def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The digests that plain Python comes to, for each case."""
@@ -121,8 +118,6 @@ def test_functions_of_adversaries(adversary: Adversary, interpreted: dict[str, l
         call = native(function, adversary.params_type)
         assert [courses.digest(courses.outcome(call, arguments))] == interpreted[name], name
 
-
-# Numba
 
 EVERY = os.environ.get("DECOUPLED_TWINS") == "all"
 TWINS = catalogue.policies() if EVERY else [dc.Exp3(), dc.Forgetting(dc.UCB1(), period=9)]

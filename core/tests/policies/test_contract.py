@@ -91,9 +91,6 @@ def pair_after(policy: dc.Policy, rounds: int, arms: int = ARMS) -> Pair:
     return Pair(learner, twin)
 
 
-# Descriptions
-
-
 @every_class
 def test_every_policy_is_under_contract_and_a_frozen_description(name: str) -> None:
     for policy in dc.Policy.known()[name].examples():
@@ -193,9 +190,6 @@ def test_a_prior_has_a_number_for_each_rung(given: dict[str, Any], argument: str
     assert str(refusal.value).endswith("; use () for equal ones")
 
 
-# Laws
-
-
 def assert_same_laws(learner: dc.Learner, twin: Twin) -> None:
     exploration = learner.exploration_probabilities()
     exploitation = learner.exploitation_probabilities()
@@ -280,9 +274,6 @@ def test_perturbing_every_arm_gives_the_same_law(alpha: float) -> None:
     perturbed = cast(FTPLTwin, twin).draw_exploits(200_000, np.random.default_rng(seed_for(alpha)))
     counts = np.bincount(perturbed, minlength=ARMS)
     assert chi_square_p(counts, learner.exploitation_probabilities()) > LEVEL
-
-
-# Estimates
 
 
 LOSSES = np.array([0.0, 0.3, 1.0, 0.7, 0.05])
@@ -377,9 +368,6 @@ def test_deciding_changes_nothing_that_is_learned(policy: dc.Policy) -> None:
     assert learner.exploitation_probabilities().tolist() == before[1].tolist()
 
 
-# Some arms only
-
-
 def assert_same_laws_on(places: list[int], learner: dc.Learner, twin: Twin) -> None:
     part = twin.restricted(sorted(places))
     exploration = learner.exploration_probabilities(available=places)
@@ -417,9 +405,6 @@ def test_laws_and_draws_on_some_arms_are_the_twins_on_those_alone_however_far_be
         twin.replay(4, 1.0 / propensity, 1.0)
         assert_same_laws(learner, twin)
         assert_same_laws_on([0, 1, 2, 3], learner, twin)
-
-
-# Long runs
 
 
 def recorded(policy: dc.Policy, losses: Floats, weight: float, rounds: int) -> tuple[Played, State]:

@@ -40,9 +40,6 @@ def drawn(learner: dc.Learner) -> list[tuple[Any, ...]]:
     return [(each.exploit, each.explore, each.weight, each.propensity) for each in learner.decide(count=20)]
 
 
-# Restarts
-
-
 @pytest.mark.parametrize("policy", RESTARTING, ids=lambda each: type(each).__name__)
 def test_after_a_restart_all_is_as_with_a_new_learner(policy: dc.Policy) -> None:
     # The same observations and the same random stream: bit for bit the same decisions.
@@ -98,8 +95,6 @@ def test_the_ladder_forgets_by_a_discount() -> None:
     assert found["least"] == 0.25
     assert found["forgetting_round"] == pytest.approx(1.0 + fading.sum(), rel=1e-12)
 
-
-# Discounts
 
 DISCOUNT = 0.9
 FADING: list[tuple[dc.Policy, Twin]] = [
@@ -210,9 +205,6 @@ def test_what_fades_away_is_gone(discount: float) -> None:
         assert learner.exploitation_probabilities().sum() == pytest.approx(1.0)
 
 
-# Descriptions
-
-
 def test_what_cannot_be_had_is_refused_with_the_remedy() -> None:
     with pytest.raises(dc.ParameterError, match=r"^discount = 0\.9: does not suit TopTwo, .*give a period"):
         dc.Forgetting(dc.TopTwo(), discount=0.9)
@@ -279,9 +271,6 @@ def test_the_code_for_a_policy_from_elsewhere_is_not_kept_and_is_part_of_a_plan(
     before = plan.digest()
     monkeypatch.setattr("decoupled.simulation.plan.inspect.getsource", lambda each: "edited")
     assert plan.digest() != before
-
-
-# Regret
 
 
 def test_forgetting_pays_where_the_world_drifts_and_costs_where_it_does_not() -> None:

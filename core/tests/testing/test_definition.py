@@ -91,9 +91,6 @@ def judged(policy: Any) -> str:
     return message.removeprefix("Made: ")
 
 
-# Parts
-
-
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
@@ -117,9 +114,6 @@ def judged(policy: Any) -> str:
 )
 def test_parts_that_are_missing_or_wrong(parts: dict[str, Any], said: str) -> None:
     assert re.search(said, judged(made(**parts)))
-
-
-# Functions
 
 
 def undecorated(value: float) -> float:
@@ -182,9 +176,6 @@ HERE = f".*of {Path(__file__).name}"
 )
 def test_functions_that_do_not_do(part: str, function: Any, said: str) -> None:
     assert re.search(said, judged(made(**{part: function})))
-
-
-# Methods
 
 
 def failing(self: Any, *given: Any) -> Any:

@@ -229,9 +229,6 @@ def test_a_folder_without_a_run_and_an_unknown_experiment_are_refused(tmp_path: 
         assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
 
 
-# The page in a browser
-
-
 class Watched:
     """An open page, with its console messages and its requests."""
 

@@ -163,9 +163,6 @@ def test_the_check_of_a_ladder() -> None:
     assert "ladder, L1" not in {line.inequality.source for line in quick.lines}
 
 
-# The bounds
-
-
 def by_hand(arms: int, memory: bool) -> tuple[float, float]:
     """A(K) and C(K) from the text of the theorem, for the defaults of `Ladder`."""
     c, theta, gamma, m, f, l0, kappa = 0.5, 0.01, 0.02, 0.5, 0.2, 3.0, 1.25

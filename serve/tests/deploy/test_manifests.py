@@ -63,9 +63,6 @@ def test_the_image_has_the_versions_that_are_tested_no_privileges_and_no_secret(
     assert not re.search(r"dk_|password|postgresql://|secret|token", DOCKERFILE, re.IGNORECASE)
 
 
-# Compose
-
-
 def test_the_compose_file_is_one_by_the_specification() -> None:
     known = schema("compose")
     for name in ("$schema", "id", "source"):
@@ -102,9 +99,6 @@ def test_the_compose_file_runs_two_replicas_after_a_migration_with_secrets_from_
         assert named <= secrets.keys()
         assert not [name for name in service["environment"] if re.search("(PASSWORD|KEY|STORE)$", name)]
     assert re.fullmatch(r"postgres:\d+\.\d+-\w+", COMPOSE["services"]["postgres"]["image"]), "pinned"
-
-
-# Kubernetes
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
@@ -194,8 +188,6 @@ def test_every_kustomization_names_its_files(folder: str) -> None:
             assert violations(content) == []
 
 
-# The Helm chart
-
 CHART = ROOT / "deploy" / "helm" / "decoupled"
 
 
@@ -262,9 +254,6 @@ def test_helm_accepts_the_chart_and_renders_the_manifests() -> None:
     )["spec"]["template"]["spec"]["containers"][0]["env"]
 
 
-# systemd
-
-
 def test_the_unit_runs_the_service_and_lets_it_drain() -> None:
     unit = (ROOT / "deploy" / "systemd" / "decoupled.service").read_text()
     settings = re.findall(r"^(\w+)=(.*)$", unit, re.MULTILINE)
@@ -279,9 +268,6 @@ def test_the_unit_runs_the_service_and_lets_it_drain() -> None:
     }
     assert {each for each in variables if each.startswith("DECOUPLED_")} <= VARIABLES
     assert int(dict(settings)["TimeoutStopSec"]) > DRAIN
-
-
-# Gates, for Argo Rollouts and Flagger
 
 
 def closed(known: Any) -> Any:

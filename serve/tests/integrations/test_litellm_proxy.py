@@ -304,9 +304,6 @@ def test_real_prices_count(proxy: httpx.Client, folder: Path) -> None:
     assert len(judged(folder, "money ")) >= 3
 
 
-# With a router in this process
-
-
 def asked_in_process(models: StubModels, prompt: str, limit: int, **settings: Any) -> tuple[Any, list[str]]:
     """Ask a router whose plug-in is pinned to the small model, which takes prompts up to a limit of tokens."""
     import litellm

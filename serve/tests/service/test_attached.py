@@ -194,9 +194,6 @@ def test_exports_and_evaluations_filter_by_tags(file: str, tmp_path: Path) -> No
     assert (found.decisions, found.observed) == (4, 4)
 
 
-# Over HTTP
-
-
 def prepare(service: Service) -> None:
     service.create("one", arms=list(ARMS), context=FIELDS, seed=7, loss_range=[0, 10])
     service.create("open", arms=list(ARMS), context={"subject": "text"}, unknown_context="ignore")
@@ -255,9 +252,6 @@ def test_flags_are_evaluated_in_their_context(service: Service) -> None:
     for change, status in (({}, 304), ({"plan": "free"}, 304), ({"subject": "art"}, 200)):
         body = {"context": {**context, **change}}
         assert service.http.post(flags, json=body, headers=seen).status_code == status
-
-
-# A policy that learns by it
 
 
 def learned(service: DecisionService, rounds: int) -> None:
@@ -357,9 +351,6 @@ def test_a_contextual_service_is_the_learner_of_the_library_whatever_it_refused_
     assert {each.observed for each in service.logs.segments("me", "one").result().segments} == {7, 8}
     service.close()
     assert faults(file) == []
-
-
-# Keys
 
 
 def arms_of(service: DecisionService, name: str = "one", **options: Any) -> list[Any]:

@@ -172,9 +172,6 @@ def test_the_snapshot_at_the_start_of_a_log_has_the_sequences(file: str, clock: 
     assert judged(service) == before
 
 
-# History
-
-
 def test_a_history_ends_in_what_is_shown_now_and_goes_on_where_it_stopped(opened: Opened) -> None:
     service = opened()
     create(service)
@@ -328,9 +325,6 @@ def test_a_gate_is_seldom_wrong_at_any_time() -> None:
                 passed += 1
                 break
     assert passed <= 9
-
-
-# Over HTTP
 
 
 SERVED = {"open_to_all": False}

@@ -279,9 +279,6 @@ def test_wrong_options_end_a_loop_before_anything_is_written(telling: Telling) -
     assert not telling.file.exists()
 
 
-# The command
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with served(tmp_path_factory.mktemp("weights")) as running:

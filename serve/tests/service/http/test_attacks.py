@@ -92,9 +92,6 @@ def test_curl_that_wishes_for_http_2_is_served(service: Service) -> None:
         assert json.loads(done.stdout)["loss"] == 0.5, done
 
 
-# Many requests on one connection
-
-
 @pytest.fixture
 def quiet(file: str) -> DecisionService:
     return quick_service(file)
@@ -143,9 +140,6 @@ async def test_no_client_takes_long_turns(quiet: DecisionService, name: str) -> 
             turns += 1
             await asyncio.sleep(0)
         assert turns < 20
-
-
-# What is refused is closed
 
 
 @pytest.fixture
@@ -289,9 +283,6 @@ def test_who_waits_for_longest_lingers_or_owes_a_body_makes_room(tmp_path: Path)
             assert line.recv(65_536).startswith(b"HTTP/1.1 200 ")
         for line in lines[:20]:
             assert until_closed(line) == b""
-
-
-# Framing
 
 
 BODY = b"2\r\n{}\r\n0\r\n\r\n"

@@ -199,9 +199,6 @@ def test_a_policy_that_is_being_compiled_is_a_general_error(tmp_path: Path) -> N
         held.let_go()
 
 
-# OpenFeature's own provider
-
-
 @pytest.fixture
 def flags() -> Iterator[None]:
     yield

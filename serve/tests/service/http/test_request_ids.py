@@ -148,9 +148,6 @@ def test_a_key_is_named_and_never_shown(tmp_path: Path, lines: StringIO) -> None
     assert key["Authorization"].removeprefix("Bearer ") not in lines.getvalue()
 
 
-# The clients
-
-
 def test_a_client_raises_with_the_id_of_its_request(service: Service, lines: StringIO) -> None:
     with Client(service.url) as client:
         with pytest.raises(NotFound) as raised:

@@ -80,8 +80,6 @@ def finding(path: Path | str, name: str) -> Check:
     return next(check for check in examine(path) if check.name == name)
 
 
-# Which commands create a store
-
 OTHERS = [
     ("keys", "add"),
     ("keys", "list"),
@@ -154,9 +152,6 @@ def test_a_database_of_another_program_stays_as_it_is_and_a_copy_by_another_is_a
     with closing(SqliteStore(tmp_path / "copy.db")) as store, closing(store.reader()):
         pass
     assert keys_of(tmp_path / "copy.db") == [KEY]
-
-
-# Which files a backup replaces
 
 
 def test_a_backup_replaces_a_file_only_if_forced(store: Path, target: Path, tmp_path: Path) -> None:
@@ -281,8 +276,6 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
         restore(tmp_path / "new.db", tmp_path / "third.db")
 
 
-# Stores that were replaced, and logs that belong to another file
-
 CRASH = """
 import os, signal, sys
 from decoupled_serve.service.service import open_service
@@ -350,9 +343,6 @@ def test_examining_a_store_that_crashed_changes_nothing(crashed: Path, tmp_path:
     assert [digest_of(tmp_path / name) for name in ("crashed.db", "crashed.db-wal")] == before
     assert keys_of(crashed) == [KEY]
     assert sorted(tmp_path.iterdir()) == [crashed]
-
-
-# Logs that are lost
 
 
 LOSSES: dict[str, Callable[[Path], object]] = {
@@ -507,9 +497,6 @@ def test_a_store_that_loses_its_name_acknowledges_nothing_more(tmp_path: Path) -
     service.keys.add("local", "read", "b" * 64).result()
     service.close()
     assert keys_of(store) == [KEY, "b" * 64]
-
-
-# Stores that cannot be opened
 
 
 @pytest.mark.parametrize(
