@@ -88,9 +88,7 @@ def test_everything_that_is_exported_can_be_imported_with_a_star(package: str) -
 
 
 @pytest.mark.parametrize("family", [dc.Policy, dc.environments.Environment])
-def test_every_class_is_on_its_list_and_defined_in_the_file_that_its_line_names(
-    family: type[dc.Policy],
-) -> None:
+def test_every_class_is_on_its_list_and_defined_in_the_file_of_its_line(family: type[dc.Policy]) -> None:
     known = family.known()
     assert {name: known[name].__module__ for name in family.homes} == family.homes
     package = family.__module__.rpartition(".")[0]

@@ -178,9 +178,7 @@ def test_a_wrong_command_line(arguments: list[str], monkeypatch: pytest.MonkeyPa
     assert status(*arguments) == 2
 
 
-def test_something_else_that_is_wrong_and_a_command_that_succeeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_errors_and_a_command_that_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = tmp_path / "spec.toml"
     spec.write_text("horizon = -1")
     assert status("simulate", spec) == 1, "what a file says"

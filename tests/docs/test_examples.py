@@ -104,9 +104,7 @@ def test_a_notebook_is_kept_in_one_form_without_outputs_and_its_links_lead_somew
 
 
 @each_notebook
-def test_a_notebook_runs_and_draws_the_committed_picture(
-    path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_notebooks_draw_the_committed_picture(path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     drawn = 0
     for cell in read(executed(tmp_path_factory, path))["cells"]:
         if cell["cell_type"] == "markdown":

@@ -156,9 +156,7 @@ def break_the_boundary(monkeypatch: pytest.MonkeyPatch, times: float, start: flo
     monkeypatch.setattr(pairs, "PRIOR", pairs.PRIOR * start)
 
 
-def test_a_boundary_that_is_too_narrow_is_noticed_and_the_intervals_are_those_that_were_judged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_narrow_boundary_is_noticed_and_intervals_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     break_the_boundary(monkeypatch, 4.0, 40.0)
     runs = [played((2, "Ladder()", "stationary", "direct"), number, 1_000) for number in range(150)]
     for is_wrong in FAMILIES.values():

@@ -414,9 +414,7 @@ UNREADABLE: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), UNREADABLE, ids=lambda part: repr(part)[:40])
-def test_a_log_that_cannot_be_read_says_where(
-    tmp_path: Path, name: str, content: Any, message: str
-) -> None:
+def test_an_unreadable_log_says_where(tmp_path: Path, name: str, content: Any, message: str) -> None:
     if name:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(dc.ParameterError, match=message):

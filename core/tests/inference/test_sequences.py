@@ -202,9 +202,7 @@ def test_a_retired_arm_does_not_change_what_is_known_of_the_others() -> None:
 
 
 @pytest.mark.parametrize("drift", [True, False])
-def test_saved_sequences_continue_bit_for_bit_and_know_nothing_of_what_was_never_exploited(
-    drift: bool,
-) -> None:
+def test_saved_sequences_continue_bit_for_bit_and_know_nothing_of_arms_never_exploited(drift: bool) -> None:
     rounds = observations(200, 3)
     whole, part = fed(rounds, 3, drift=drift), fed(rounds[:120], 3, drift=drift)
     restored = Sequences.from_dict(json.loads(json.dumps(part.to_dict())))

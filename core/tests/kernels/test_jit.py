@@ -113,9 +113,7 @@ def test_functions_from_elsewhere_are_not_kept() -> None:
     assert folder is None or not list(Path(folder).rglob("*test_jit*"))
 
 
-def test_threads_that_compile_at_once_keep_to_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compiling_threads_keep_to_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The setting for the folder is global in Numba: threads must not change it for each other, or machine
     # code lands in the working folder.
     code = """

@@ -343,9 +343,7 @@ def worst_served(losses: Losses, guardrails: dc.Guardrails, seed: int, rounds: i
     return worst
 
 
-def test_an_arm_that_is_worse_by_more_than_the_margin_is_served_in_at_most_the_stated_share_of_runs() -> (
-    None
-):
+def test_an_arm_worse_by_more_than_the_margin_is_served_in_at_most_the_stated_share_of_runs() -> None:
     """Worse by a little more than the margin; the same with late losses; and good enough at first only.
 
     If the share were the risk, 0.3, 10 or more of 12 would come once in 4,800 times: in all, a false alarm in 1,600.
@@ -393,9 +391,7 @@ def test_the_cheapest_arm_is_served_once_it_is_known_to_be_good_enough(drift: bo
 
 
 @pytest.mark.parametrize(("drift", "share"), [(True, 1.0), (False, 1.0), (True, 0.5)])
-def test_what_is_good_enough_is_what_the_intervals_of_all_differences_say(
-    drift: bool, share: float
-) -> None:
+def test_good_enough_is_what_the_intervals_of_all_differences_say(drift: bool, share: float) -> None:
     luck, found = random.Random(1), Counter[int]()
     sequences = Sequences(3, 0.2, drift=drift, label_share=share)
     for turn in range(1, 1_501):

@@ -56,9 +56,7 @@ class Game:
 
 @pytest.mark.parametrize("late", [0, 1_000])
 @pytest.mark.parametrize("judge", JUDGES)
-def test_what_is_fed_has_the_mean_of_the_labels(
-    judge: str, late: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_fed_has_the_labels_mean(judge: str, late: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """False alarm: 7e-6 for each arm. With `lam` and `base` of the label's arrival, two judges with late labels fail it."""
     fed: dict[str, tuple[int, float]] = {}
     settle = Running.settle

@@ -245,9 +245,7 @@ def batch(decide: Callable[[dc.Learner, int], list[dc.Decision]], secret: int, s
 
 
 @pytest.mark.parametrize("decide", [one_by_one, at_once])
-def test_a_batch_is_judged_as_precisely_as_so_many_decisions(
-    decide: Callable[[dc.Learner, int], list[dc.Decision]],
-) -> None:
+def test_a_batch_is_as_precise_as_decisions(decide: Callable[[dc.Learner, int], list[dc.Decision]]) -> None:
     # Decisions that explored the same arm shared their draws: the first ratio was 28, and 115 with 400 in a batch.
     batches, size = 60, 100
     found = np.array([batch(decide, 1_000_003 * number + 17, size) for number in range(batches)])

@@ -128,9 +128,7 @@ RARE = [("replay", [{"explore": arm, "propensity": 1e-50, "loss": 1.0} for arm i
 @example((0.0, 1.0), FAR, FAR[:3])
 @example((0.0, 1.0), [("watch", 0.05), *RARE * 9], RARE)
 @example((0.0, 1.0), [("decide", {"context": {"s": "new"}, "available": ["z"]})], FAR[:1])
-def test_what_a_contextual_policy_accepts_can_be_restored(
-    ends: tuple[float, float], first: list[Any], then: list[Any]
-) -> None:
+def test_contexts_can_be_restored(ends: tuple[float, float], first: list[Any], then: list[Any]) -> None:
     restored(CONTEXTUAL, ends, first, then)
 
 

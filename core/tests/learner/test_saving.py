@@ -175,9 +175,7 @@ def test_a_failed_save_leaves_the_old_file_alone(
         assert dc.Learner.load(path).to_json() == old
 
 
-def test_the_file_is_whole_on_disk_before_it_takes_the_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_whole_on_disk_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learner, path, steps = small(), tmp_path / "learner.json", []
     fsync, replace = os.fsync, os.replace
 

@@ -72,9 +72,7 @@ def test_round_loops(policy: dc.Policy, interpreted: dict[str, list[str]]) -> No
     assert [*map(courses.digest, courses.table_games(policy, loop))] == interpreted[policy.label]
 
 
-def test_the_round_loop_with_contexts_and_functions_that_all_policies_share(
-    interpreted: dict[str, list[str]],
-) -> None:
+def test_a_loop_with_contexts_and_functions_that_policies_share(interpreted: dict[str, list[str]]) -> None:
     policy = dc.ContextualLadder()
     shipped_entries(policy)
     game = courses.context_game(native(drive_in_context, policy.params_type))

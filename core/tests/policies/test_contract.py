@@ -381,9 +381,7 @@ def assert_same_laws_on(places: list[int], learner: dc.Learner, twin: Twin) -> N
 
 
 @every_form
-def test_laws_and_draws_on_some_arms_are_the_twins_on_those_alone_however_far_behind_the_others_are(
-    policy: dc.Policy,
-) -> None:
+def test_laws_and_draws_on_some_arms_are_the_twins_however_far_behind_others_are(policy: dc.Policy) -> None:
     places = [0, 2, 3]
     learner, twin = pair_after(policy, 30)
     decisions = learner.decide(count=4_000, available=places)

@@ -251,9 +251,7 @@ def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
         assert recommended.at(arms).params_type in types
 
 
-def test_the_code_for_a_policy_from_elsewhere_is_not_kept_and_is_part_of_a_plan(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_code_of_a_policy_from_elsewhere_is_not_kept_but_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     class Elsewhere(dc.Exp3):
         """A changed policy of the package: its code must not be cached under the package's name."""
 

@@ -76,9 +76,7 @@ def test_nor_do_they_for_other_runs_that_resume(
         assert each.data.identical(one.data)
 
 
-def test_processes_change_nothing_and_a_run_depends_on_its_number_alone(
-    reference: bytes, tmp_path: Path
-) -> None:
+def test_processes_change_nothing_and_a_run_depends_on_its_number(reference: bytes, tmp_path: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         assert file_of(tmp_path, executor=executor, block=65) == reference
     few = dc.simulate(dc.FTPL(), ENVIRONMENT, 300, 3, seed=5)

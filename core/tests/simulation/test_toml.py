@@ -145,9 +145,7 @@ class FTPL(dc.PythonPolicy):
 """
 
 
-def test_a_class_of_ones_own_is_found_by_its_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_your_own_class_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         dc.Policy, "_known", dict(dc.Policy._known)
     )  # other tests list the policies by name

@@ -203,9 +203,7 @@ def test_adversaries_answer_what_is_exploited(traffic: Traffic, interpreted: dic
     ],
     ids=lambda each: getattr(each, "label", ""),
 )
-def test_rules_that_change_nothing_give_the_bits_of_the_game(
-    policies: list[dc.Policy], world: dc.environments.Environment
-) -> None:
+def test_empty_rules_change_no_bits(policies: list[dc.Policy], world: dc.environments.Environment) -> None:
     given = {"horizon": 400, "runs": 6, "seed": 3, "checkpoints": "all"}
     plain = dc.simulate(policies, world, **given).data  # type: ignore[arg-type]
     defaults = {"delay": 0, "missing": 0.0, "slice": 1.0, "reported": None}
@@ -507,9 +505,7 @@ def test_fresh_draws_give_the_regret_of_a_run_without_keys() -> None:
     [(dc.FTPL(), 40, 0.5), (dc.TsallisINF(), 40, 0.5), (dc.Ladder(), 1, 0.5), (dc.Ladder(), 40, 1.0)],
     ids=["FTPL", "TsallisINF", "Ladder, in every round", "Ladder"],
 )
-def test_keyed_regret_is_that_of_fresh_draws_and_keys_are_moved_less_often(
-    policy: dc.Policy, keys: int, most: float
-) -> None:
+def test_keys_cost_no_regret_and_are_moved_less_often(policy: dc.Policy, keys: int, most: float) -> None:
     """2,000 rounds, 5 arms. A false alarm once in 10,000 cases.
 
     The fresh draws of the ladder seldom differ from its leader, and a change of the leader moves a key as well. So a key

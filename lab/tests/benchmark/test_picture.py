@@ -34,9 +34,7 @@ def drawn(figure: Any) -> list[tuple[list[float], list[float], str]]:
     ]
 
 
-def test_each_group_has_a_point_with_its_interval_in_the_colour_of_its_verdict(
-    entry: dict[str, Any], figure: Figure
-) -> None:
+def test_each_group_has_its_interval_in_its_verdicts_colour(entry: dict[str, Any], figure: Figure) -> None:
     (axes,) = figure.axes
     for row, group in enumerate(entry["groups"]):
         found = statistics.of_group(group)

@@ -58,9 +58,7 @@ def test_an_entry_has_every_task_and_group(entered: tuple[Path, dict[str, Any]])
             assert line["references"]["Ladder()"]["mean"] == pytest.approx(found.mean())
 
 
-def test_a_killed_run_goes_on_and_two_workers_find_what_one_found(
-    entered: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_killed_runs_go_on_and_workers_agree(entered: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     file, entry = entered
     out = tmp_path / "out"
     command = [sys.executable, "-c", KILLED, str(file), str(out)]
@@ -78,9 +76,7 @@ def test_a_killed_run_goes_on_and_two_workers_find_what_one_found(
     assert [block.stat().st_mtime_ns for block in kept[1:]] == [before[block] for block in kept[1:]]
 
 
-def test_a_changed_file_starts_anew_and_a_refused_one_spoils_nothing(
-    entered: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_files_that_changed_or_were_refused(entered: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     file, entry = entered
     out, changed = file.parent / "out", tmp_path / "soft.py"
     changed.write_text(with_line("assert known.arms != 40, 'too many'"))  # the trial has fewer

@@ -25,9 +25,7 @@ def test_two_judges_favour_the_worse_arm_and_one_of_them_is_nearly_always_right(
 
 
 @pytest.mark.parametrize("how", [judges.ALONE, judges.WITH])
-def test_to_ask_seldom_does_not_change_when_a_verdict_is_decided(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_asking_seldom_changes_no_time_of_a_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judges, "MEANS", (0.9, 0.1))
     seldom = judges.verdict_of(("fair", how, 3))
     monkeypatch.setattr(judges, "ASK", 1)

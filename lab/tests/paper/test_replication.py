@@ -231,9 +231,7 @@ def test_a_fault_of_pandoc_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         made.write_replication(tmp_path, record(), [])
 
 
-def test_a_real_run_becomes_a_document(
-    quick: Quick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_becomes_a_document(quick: Quick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not latex_has("lmodern.sty"):  # pandoc's LaTeX needs it, and Debian's pandoc does not bring it along
         monkeypatch.setattr("shutil.which", {}.get)
     folder = tmp_path / "results"

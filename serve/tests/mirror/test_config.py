@@ -81,9 +81,7 @@ def test_a_wrong_configuration_is_refused_where_it_is_wrong(tmp_path: Path, text
     assert said.startswith("mirror.toml: ")
 
 
-def test_an_arm_may_judge_itself_if_told_so_and_a_secret_is_never_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_arm_may_judge_itself_and_secrets_hide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge, named = f"{MODEL}url = 'http://127.0.0.1:9001/v1'\n", ARMS + "json = { model = 'other' }\n"
     for text in (f"{judge}self_judging = true\n{ARMS}", judge.replace("9001", "9002") + named):
         (tmp_path / "mirror.toml").write_text(text)
@@ -139,9 +137,7 @@ def initialised(
     return done.exit_code, done.output, {each.name: each.read_text() for each in folder.iterdir()}
 
 
-def test_the_first_file_for_models_passes_the_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_file_for_models_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with stub_models() as models:
         models.says["judge"] = lambda body: '{"better": "tie"}'
         url = models.url.removesuffix("/v1")

@@ -49,9 +49,7 @@ def ask(running: RunningMirror, place: str, key: str | int | None) -> dict[str, 
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_key_is_served_by_one_arm_also_after_a_restart(
-    start: Start, place: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_keys_keep_arms_over_restarts(start: Start, place: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     served: list[list[str]] = []
     for _ in range(2):
@@ -210,9 +208,7 @@ odd = lambda request: "zebra"
 SAID = "a zebra of a prompt"
 
 
-def test_functions_find_fields_and_nobody_waits_for_one_that_is_late(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_functions_find_fields_in_time_or_not(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     (start.folder / "features_for_a_test.py").write_text(FEATURES)
     config = start.config(CONFIG)
     assert "late (number of python 'features_for_a_test:late')" in explained(config)

@@ -226,9 +226,7 @@ def test_copies_stay_within_the_budget(start: Start) -> None:
 
 
 @pytest.mark.parametrize(("slow", "seconds", "patience"), [("next", 1.0, 60.0), ("stable", 0.3, 0.05)])
-def test_a_late_arm_is_not_found_better_or_worse(
-    tmp_path: Path, slow: str, seconds: float, patience: float
-) -> None:
+def test_late_arms_are_found_equal(tmp_path: Path, slow: str, seconds: float, patience: float) -> None:
     """Arms are equal, and one gives its bad answers late; `stable` serves, and clients leave it after `patience` seconds.
 
     Each verdict is wrong with a probability of at most 5 %, and more than two of five are once in 800 times. If losses

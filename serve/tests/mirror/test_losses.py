@@ -157,9 +157,7 @@ def test_judges_that_hang_do_not_end_learning(start: Start) -> None:
 @pytest.mark.parametrize(
     ("module", "words"), [("import argparse, sys\nsys.exit(2)\n", "SystemExit: 2"), ("oops", "NameError")]
 )
-def test_a_module_that_cannot_be_loaded_is_named_at_the_start(
-    start: Start, module: str, words: str
-) -> None:
+def test_a_module_that_does_not_load_is_named_at_the_start(start: Start, module: str, words: str) -> None:
     (start.folder / "judge_that_leaves.py").write_text(module)
     text = '[loss.judge]\npython = "judge_that_leaves:compare"\n'
     with pytest.raises(ParameterError, match=words), start(text) as running:
@@ -303,9 +301,7 @@ def test_an_answer_is_complete_if_all_of_it_is_there(content: bytes, limit: int,
     assert not expanded(answer(body + b"more", coding), limit).complete
 
 
-def test_answers_are_expanded_off_the_event_loop_for_those_that_are_judged(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_judged_answers_are_expanded_off_the_loop(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, on_loop = [], []
 
     def watched(given: Answer, limit: int) -> Answer:
@@ -357,9 +353,7 @@ def compare(request, served, mirrored):
 FAILED = "judge failed {0} of {0}: AttributeError: 'Answer' object has no attribute 'no_such_thing'"
 
 
-def test_an_error_of_a_judge_is_logged_once_and_counted(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_judges_error_is_logged_once_and_counted(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     (start.folder / "failing_judge.py").write_text(FAILING)
     caplog.set_level(logging.WARNING, "decoupled.mirror")
     with start(f'{ALL}[loss.judge]\npython = "failing_judge:compare"\nconcurrency = 1\n') as running:
@@ -394,9 +388,7 @@ def test_it_is_said_beside_the_verdict(start: Start) -> None:
         assert remark.endswith(f"; {FAILED.format(1)}")
 
 
-def test_what_may_pass_is_tried_again_and_what_will_not_is_not(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_may_pass_is_tried_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judges, "_RETRIES", Retries(first=0.01))
     (start.folder / "failing_judge.py").write_text(FAILING)
     with start(f'{ALL}[loss.judge]\npython = "failing_judge:compare"\nconcurrency = 1\n') as running:

@@ -131,9 +131,7 @@ def test_what_wants_a_label_is_kept_for_people_without_what_is_private(start: St
     assert [each.name for each in written if b"token-" in each.read_bytes()] == []
 
 
-def test_if_redaction_fails_nothing_is_kept_and_it_is_counted(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failed_redaction_keeps_nothing_and_counts(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     with embedded(start, LABELS.replace('["token-[0-9]+"]', '"functions:fails"')) as running:
         status = asked(running)
     assert status["labels"]["redact_failed"] > 1

@@ -63,9 +63,7 @@ def test_everybody_is_told_once(start: Start, caplog: pytest.LogCaptureFixture) 
     assert caplog.text.count("released: stable was the incumbent") == 1
 
 
-def test_a_webhook_that_fails_is_asked_again_and_delays_nobody(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failing_webhooks_are_retried_aside(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     backend = Fixed(verdict=DECIDED._replace(incumbent=None))
     with answering((500, {}, b""), (302, {}, b""), (200, {}, b"")) as (url, told):
         file = start.file(f'[webhook]\nurl = "{url}"\nattempts = 2\n')

@@ -212,9 +212,7 @@ def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pyte
     assert "did you mean 'DECOUPLED_BURST'?" in shown.stderr
 
 
-def test_what_holds_for_a_mirror_is_printed_without_secrets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mirrors_options_print_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DECOUPLED_LISTEN", "0.0.0.0:80")
     tables = "listen = '127.0.0.1:1'\n[mirror]\nshare = 0.5\nqueue = 7\n"
     file = file_of(tmp_path, f"{tables}{ARMS}headers = {{ X-Key = 'secret' }}\n")
@@ -230,9 +228,7 @@ def test_what_holds_for_a_mirror_is_printed_without_secrets(
     assert "secret" not in shown.output
 
 
-def test_a_mirror_takes_flags_variables_and_files_with_secrets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mirrors_take_flags_variables_and_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "judge-key").write_text("word\n")
     (tmp_path / "service-key").write_text("dk_example\n")
     headers = f'[loss.judge]\nurl = "http://judge"\nheaders = {{ X-Key = "Bearer ${{file:{tmp_path}/judge-key}}" }}\n'

@@ -304,9 +304,7 @@ def test_a_contextual_policy_is_recovered_and_replayed_bit_for_bit(address: str,
     assert faults(address) == []
 
 
-def test_a_contextual_service_is_the_learner_of_the_library_whatever_it_refused_before(
-    file: str, tmp_path: Path
-) -> None:
+def test_a_contextual_service_is_the_library_whatever_it_refused_before(file: str, tmp_path: Path) -> None:
     service = started(file, Settings(LADDER.to_dict(), ARMS))
     before = service.experiments.state("me", "one").result()
     wrong: list[tuple[Any, str]] = [
@@ -365,9 +363,7 @@ def learn(service: DecisionService, rounds: int = 6) -> None:
 
 @both_stores
 @pytest.mark.parametrize("log_keys", ["hashed", "plain", "off"])
-def test_a_key_keeps_its_arm_and_the_log_holds_what_the_experiment_says(
-    address: str, log_keys: Any, tmp_path: Path
-) -> None:
+def test_keys_keep_arms_and_the_log_holds_what_is_set(address: str, log_keys: Any, tmp_path: Path) -> None:
     service = started(address, Settings(MANY.policy, MANY.arms, log_keys=log_keys), snapshot_every=5)
     learn(service)
     first = arms_of(service)

@@ -66,9 +66,7 @@ CHANGES = [
 
 
 @both_stores
-def test_every_change_is_recorded_with_who_made_it_and_read_in_pages(
-    opened: Opened, clock: Clock, tmp_path: Path
-) -> None:
+def test_changes_and_their_authors_are_read_in_pages(opened: Opened, clock: Clock, tmp_path: Path) -> None:
     service = opened()
     change_everything(service, clock, tmp_path)
     found = trail(service)[::-1]

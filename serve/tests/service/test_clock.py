@@ -87,9 +87,7 @@ def test_what_expires_before_a_draw_is_not_logged_with_a_later_time(file: str) -
     assert found == sorted(found)
 
 
-def test_a_clock_behind_the_log_holds_deadlines_until_it_has_caught_up(
-    file: str, clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_clock_behind_holds_deadlines(file: str, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     def keep_house(service: DecisionService) -> int:
         service._commits.submit(service._housekeeping, alone=True).result()
         return service.counters()["expired"]

@@ -64,9 +64,7 @@ def test_only_archived_experiments_can_be_deleted_and_only_after_a_while(file: s
 
 
 @both_stores
-def test_everything_of_it_is_gone_and_its_name_is_free(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_is_gone_the_name_free(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "AT_ONCE", 2)
     service = quick_service(address, delete_after=0.0, snapshot_every=3)
     last, other = filled(service), filled(service, "kept")
@@ -96,9 +94,7 @@ def test_everything_of_it_is_gone_and_its_name_is_free(
         assert faults(store) == []
 
 
-def test_a_crash_in_the_middle_leaves_the_rest_for_the_next_start(
-    file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_leaves_the_rest_for_the_next_start(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "AT_ONCE", 2)
     service = quick_service(file, delete_after=0.0)
     filled(service)

@@ -287,9 +287,7 @@ def test_a_tenant_reads_its_log_while_others_read_long_ones(
 
 
 @pytest.mark.parametrize("pending", [700, 2000])
-def test_others_are_served_while_a_snapshot_of_many_pending_decisions_is_made(
-    file: str, pending: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_holds_up_nobody(file: str, pending: int, monkeypatch: pytest.MonkeyPatch) -> None:
     served, of_waiting = threading.Event(), portable._of_waiting
 
     def slowly(waiting: Any) -> dict[str, Any]:
@@ -323,9 +321,7 @@ def test_others_are_served_while_a_snapshot_of_many_pending_decisions_is_made(
         assert service.experiments.state("me", "many").result() == state
 
 
-def test_the_first_feedback_after_many_decisions_is_as_quick_as_any(
-    file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_feedback_after_many_decisions_is_quick(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the evidence needs of each decision is computed as decisions are made, also when they are replayed."""
     laws, law = list[str](), Running.law
 

@@ -60,9 +60,7 @@ def test_a_service_serves_what_a_guarded_learner_serves(opened: Opened) -> None:
 
 @both_stores
 @pytest.mark.parametrize("drift", [True, False])
-def test_the_cheapest_arm_and_keys_that_stay_replay_to_the_bit(
-    opened: Opened, address: str, drift: bool
-) -> None:
+def test_cheapest_arm_and_frozen_keys_replay_to_the_bit(opened: Opened, address: str, drift: bool) -> None:
     """Whatever is asked in between: a verdict takes in evidence that a log does not tell of."""
     rules = dc.Guardrails(
         cheapest_within=0.4,

@@ -88,9 +88,7 @@ def test_it_is_a_learner_with_labels_and_a_restart_changes_nothing(address: str,
 
 
 @pytest.mark.parametrize("position", [None, -0.5])
-def test_the_same_again_is_answered_again_and_another_value_is_refused(
-    file: str, position: float | None
-) -> None:
+def test_the_same_is_answered_again_and_another_value_is_refused(file: str, position: float | None) -> None:
     service = started(file, ALL)
     made, at_once = decided(service), decided(service)
     say: dict[str, Any] = {"judged": 2.0, "position": position}

@@ -193,9 +193,7 @@ def test_what_cannot_be_looked_for_never_reaches_the_database(direct: DecisionSe
 
 @both_stores
 @pytest.mark.parametrize("value", ["\0", "\ud800", 10**30])
-def test_a_value_that_a_database_cannot_take_fails_its_own_command_alone(
-    direct: DecisionService, value: Any
-) -> None:
+def test_a_value_no_database_takes_fails_its_command_alone(direct: DecisionService, value: Any) -> None:
     def look(session: Session) -> Any:
         column = "id" if isinstance(value, int) else "name"
         return session.store.run(f"SELECT name FROM experiments WHERE {column} = ?", (value,))

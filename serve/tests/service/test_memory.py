@@ -79,9 +79,7 @@ def test_memory_does_not_grow_with_the_number_of_experiments(file: str, clock: C
 
 
 @both_stores
-def test_what_comes_back_goes_on_to_the_bit(
-    address: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_comes_back_to_the_bit(address: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same traffic over a service that keeps everything in memory gives the same answers."""
     monkeypatch.setattr(session, "_FEW_ROWS", 5)  # some are restored from a snapshot, some from the log
     clock, twin_clock = Clock(), Clock()
@@ -189,9 +187,7 @@ def test_a_long_restore_holds_up_nobody_else(
     assert kept.decisions == 40
 
 
-def test_an_experiment_that_cannot_be_restored_says_so_and_can_be_tried_again(
-    file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_restore_can_be_repeated(file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     service = quick_service(file, clock=clock)
     for name in ("large", "small"):
         service.experiments.put("me", name, PLAIN, seed=7).result()
@@ -211,9 +207,7 @@ def test_an_experiment_that_cannot_be_restored_says_so_and_can_be_tried_again(
     assert len(service.decisions.decide("me", "large").result()) == 1
 
 
-def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
-    file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_during_a_restore_answers_who_waits(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     service = started(file, PLAIN, name="large")
     service.decisions.decide("me", "large", count=40).result()
     killed(service)

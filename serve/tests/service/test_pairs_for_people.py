@@ -73,9 +73,7 @@ def test_a_label_is_the_loss_of_the_explored_arm_and_is_given_once(opened: Opene
 
 
 @pytest.mark.parametrize(("takes", "worst"), [("loss", 10.0), ("preference", 1.0)])
-def test_without_losses_of_its_own_a_pair_has_those_of_the_experiment(
-    opened: Opened, takes: Any, worst: float
-) -> None:
+def test_without_own_losses_a_pair_has_the_experiments(opened: Opened, takes: Any, worst: float) -> None:
     service = opened()
     [id] = kept(service, settings=replace(SETTINGS, feedback=takes, loss_range=(0.0, worst)))  # noqa: A001
     label(service, take(service), "exploit")
@@ -215,9 +213,7 @@ def test_the_service_deletes_by_itself(file: str, monkeypatch: pytest.MonkeyPatc
 
 
 @both_stores
-def test_no_backup_export_log_or_audit_trail_has_a_pair(
-    address: str, tmp_path: Path, lines: StringIO
-) -> None:
+def test_no_backup_export_log_or_audit_has_a_pair(address: str, tmp_path: Path, lines: StringIO) -> None:
     with served(address if address.startswith("postgres") else tmp_path, backups=tmp_path) as running:
         running.create("one", **LABELLED)
         made = running.decide("one")

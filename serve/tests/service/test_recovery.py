@@ -232,9 +232,7 @@ def test_a_damaged_log_raises_an_error(file: str, damage: str) -> None:
     assert len(other.result()) == 1
 
 
-def test_a_migration_runs_once_and_whole_or_not_at_all(
-    file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_migrations_run_once_whole_or_not(file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a made-up one, on a store that has decisions."""
 
     def known(migrations: tuple[tuple[str, ...], ...]) -> None:
@@ -348,9 +346,7 @@ def _recompute(address: str) -> None:
     whole.close()
 
 
-def test_a_paused_replica_does_not_block_the_other(
-    postgres: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
+def test_a_paused_replica_blocks_none(postgres: str, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     """It stops inside a transaction: the server ends it, the others go on, and it says so when it wakes."""
     from decoupled_serve.service.store import postgres as postgres_store
 

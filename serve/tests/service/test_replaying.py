@@ -56,9 +56,7 @@ def estimates(service: DecisionService) -> list[float]:
 
 
 @both_stores
-def test_an_experiment_learns_what_a_learner_learns(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_learns_as_a_learner_does(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replaying, "AT_ONCE", 7)
     service, learner, content = started(address, snapshot_every=2), twin(), rows()
     found = replay(service, written(tmp_path, content))
@@ -80,9 +78,7 @@ def test_an_experiment_learns_what_a_learner_learns(
     assert faults(address) == []
 
 
-def test_an_interrupted_replay_goes_on_where_it_stopped(
-    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_replay_resumes(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replaying, "AT_ONCE", 7)
     service, learner, content = started(file), twin(), rows()
     path = written(tmp_path, content)
@@ -137,9 +133,7 @@ def test_an_export_can_be_replayed(file: str, tmp_path: Path, kind: str) -> None
     assert list(service.experiments.state("local", "y").result().estimates) == learner.estimates().tolist()
 
 
-def test_a_log_that_cannot_be_learned_from_changes_nothing_and_warnings_say_what_may_be_claimed(
-    file: str, tmp_path: Path
-) -> None:
+def test_a_bad_log_changes_nothing_and_warnings_say_what_may_be_claimed(file: str, tmp_path: Path) -> None:
     service = started(file)
     changes: list[tuple[dict[str, Any], str]] = [
         ({"propensity": None}, "40 of 40 rows with a loss have no propensity"),

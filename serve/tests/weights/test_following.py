@@ -322,9 +322,7 @@ def test_the_command_says_what_is_missing(run: Callable[..., Any], tmp_path: Pat
     assert (said.exit_code, "does not answer" in said.stderr) == (1, True)
 
 
-def test_the_command_writes_the_fallback_and_fails_while_the_service_is_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_service_the_command_falls_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "chat.conf"
     words = ["chat", "--to", "nginx", "--out", str(out), "--reload", "", "--upstream", "small=v1"]
     words += ["--fallback", "small", "--url", "http://127.0.0.1:1"]

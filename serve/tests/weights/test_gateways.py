@@ -220,9 +220,7 @@ def test_nginx_keeps_clients_on_a_side(service: Service, edge: tuple[Gateway, in
     assert set.union(*sides()) == {"current", "next"}
 
 
-def test_a_configuration_that_nginx_refuses_is_taken_back(
-    service: Service, edge: tuple[Gateway, int], rules: Rules
-) -> None:
+def test_what_nginx_refuses_is_undone(service: Service, edge: tuple[Gateway, int], rules: Rules) -> None:
     gateway, _ = edge
     rules(pinned="next")
     to_nginx(service, gateway)
@@ -255,9 +253,7 @@ def test_nginx_adds_the_key_for_hooks_that_cannot(service: Service, edge: tuple[
     assert answers[0].json()["state"] == "waiting"
 
 
-def test_haproxy_serves_by_the_weights_also_after_it_started_anew(
-    service: Service, urls: dict[str, str], rules: Rules
-) -> None:
+def test_haproxy_serves_weights_and_restarts(service: Service, urls: dict[str, str], rules: Rules) -> None:
     for _ in range(2):
         with haproxy(urls) as gateway:
             socket = str(gateway.folder / "admin.sock")
@@ -283,9 +279,7 @@ def test_haproxy_serves_by_the_weights_also_after_it_started_anew(
 
 
 @pytest.mark.parametrize("kind", ["nginx", "haproxy"])
-def test_a_watched_gateway_outlives_arms_that_are_retired_and_added(
-    kind: str, urls: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_watched_gateway_outlives_changed_arms(kind: str, urls: dict[str, str], tmp_path: Path) -> None:
     said = tmp_path / "said"
     with ExitStack() as stack:
         service = stack.enter_context(served(tmp_path))

@@ -159,9 +159,7 @@ def lift_all(tiers: Tiers, estimates: Floats, lifts: Mapping[int, float]) -> Non
 
 @settings(deadline=None, max_examples=60)
 @given(TIERED_START, TIERED_MOVES, BITS)
-def test_every_move_leaves_the_order_of_a_full_sort(
-    start: list[float], moves: list[tuple[int, float]], bits: int
-) -> None:
+def test_moves_keep_a_full_sort(start: list[float], moves: list[tuple[int, float]], bits: int) -> None:
     estimates = np.array(start)
     tiers = tiers_from(estimates, bits)
     assert_sorted_as(tiers, estimates)
@@ -176,9 +174,7 @@ LIFTS = st.lists(st.tuples(st.integers(0, 24), st.sampled_from((0.25, 0.5, 0.3, 
 @settings(deadline=None, max_examples=60)
 @given(TIERED_START, LIFTS, BITS)
 @example([1.0 + 2.0**-52, 1.0, 2.0, 2.0], [(2, 1e9)], 1)  # two that rounding makes equal
-def test_the_first_ranks_are_lifted_together(
-    start: list[float], lifts: list[tuple[int, float]], bits: int
-) -> None:
+def test_first_ranks_rise_together(start: list[float], lifts: list[tuple[int, float]], bits: int) -> None:
     estimates = np.array(start)
     tiers = tiers_from(estimates, bits)
     for number, lift in lifts:
@@ -192,9 +188,7 @@ def test_the_first_ranks_are_lifted_together(
 
 @settings(deadline=None, max_examples=200)
 @given(TIERED_START, st.lists(st.tuples(st.integers(0, 23), TIERED_VALUES), max_size=12), BITS)
-def test_any_arms_may_be_lifted_each_by_its_own_amount(
-    start: list[float], lifts: list[tuple[int, float]], bits: int
-) -> None:
+def test_any_arms_may_be_lifted(start: list[float], lifts: list[tuple[int, float]], bits: int) -> None:
     # As with late feedback, when the arms that its decision covered have other ranks.
     estimates = np.array(start)
     by_arm = {number % len(estimates): lift for number, lift in lifts}

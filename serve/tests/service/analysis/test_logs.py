@@ -142,9 +142,7 @@ def test_decisions_count_in_their_order(file: str) -> None:
     assert service.logs.evaluate("me", "one").result().observed == 5
 
 
-def test_an_evaluation_counts_the_loss_that_was_declared_for_what_expires(
-    file: str, clock: Clock, tmp_path: Path
-) -> None:
+def test_an_evaluation_counts_the_loss_declared_for_expiry(file: str, clock: Clock, tmp_path: Path) -> None:
     """As the learner does. Arm "a" answers well or not at all, and without this it would look the best."""
     service = quick_service(file, clock=clock)
     settings = Settings({"name": "FTPL"}, ARMS, deadline=10.0, expired_loss=1.0)
@@ -205,9 +203,7 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
 
 
 @both_stores
-def test_a_backup_continues_like_its_store(
-    opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path
-) -> None:
+def test_backups_go_on(opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path) -> None:
     service = opened()
     run(service, {"name": "FTPL"}, 100)
     service.decisions.decide("me", "one", count=7, idempotency_key="k").result()

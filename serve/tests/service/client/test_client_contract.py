@@ -316,9 +316,7 @@ def test_refusals_have_the_same_names(service: Service, make: Make, kind: Kind) 
         ({"loss": "0.5"}, r"loss = '0.5': must be a number, [Tt]rue or [Ff]alse, not str.*; give the loss"),
     ],
 )  # fmt: skip
-def test_feedback_that_cannot_be_sent_is_refused_before(
-    make: Make, feedback: dict[str, Any], message: str
-) -> None:
+def test_feedback_is_refused_before_it_is_sent(make: Make, feedback: dict[str, Any], message: str) -> None:
     client = make("http://127.0.0.1:9")
     with pytest.raises(Refused, match=message) as caught:
         client.call("feedback", "1f2e-7", **feedback)
@@ -390,9 +388,7 @@ def test_a_missing_or_wrong_key_is_reported_with_a_remedy(make: Make, tmp_path: 
         (302, 1, "ServiceError"),
     ],
 )
-def test_only_temporary_errors_are_retried_and_with_the_same_key(
-    make: Make, status: int, tries: int, kind_of_error: str
-) -> None:
+def test_only_temporary_errors_are_retried(make: Make, status: int, tries: int, kind_of_error: str) -> None:
     with answering((status, {"Location": "/elsewhere"}, {"detail": "no"})) as (url, seen):
         client = make(url, retries={"attempts": 3, "first": 0.001})
         with pytest.raises(Refused, match="no") as caught:

@@ -128,9 +128,7 @@ LOSSES: list[tuple[Any, float]] = [
 ]  # fmt: skip
 
 
-def test_losses_are_finite_numbers_or_truth_values_and_unknown_options_are_refused(
-    service: Service,
-) -> None:
+def test_losses_are_finite_or_truth_values_and_unknown_options_are_refused(service: Service) -> None:
     service.create("numbers")
     with Client(service.url) as client:
         for loss, applied in LOSSES:

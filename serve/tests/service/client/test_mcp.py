@@ -77,9 +77,7 @@ def test_an_assistant_can_tell_whether_it_is_safe_to_switch(service: Service) ->
     assert replay["candidate_minus_served"]["high"] <= 0.1
 
 
-def test_files_come_from_the_folder_of_logs_and_the_assistant_reads_what_is_wrong(
-    service: Service, tmp_path: Path
-) -> None:
+def test_files_come_from_the_folder_and_assistants_read_errors(service: Service, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     for folder in (logs, tmp_path):

@@ -642,9 +642,7 @@ BUTTONS = "main button:visible, main a.button:visible"
 @pytest.mark.parametrize(("role", "note"), [
     ("read", "This key is read-only"), ("decide", "This key can read and decide"), ("admin", None),
 ])  # fmt: skip
-def test_only_what_the_key_may_do_is_offered(
-    page: Any, tmp_path: Path, role: str, note: str | None
-) -> None:
+def test_only_what_a_key_may_do_is_offered(page: Any, tmp_path: Path, role: str, note: str | None) -> None:
     with served(tmp_path, open_to_all=False) as locked:
         admin = made(locked, "admin")
         key = made(locked, role)["Authorization"].removeprefix("Bearer ")

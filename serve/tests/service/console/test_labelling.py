@@ -89,9 +89,7 @@ def test_answers_are_text_and_it_works_on_a_phone(page: Any, service: Service) -
     assert loss(service, id) in (0.0, 1.0)
 
 
-def test_two_people_see_two_pairs_and_a_reload_shows_the_same(
-    page: Any, service: Service, browser: Any
-) -> None:
+def test_two_people_see_two_pairs_also_after_a_reload(page: Any, service: Service, browser: Any) -> None:
     kept(service, "people", [("exploited", "explored")] * 2)
     # From here on the service asks for keys, so this test is the last.
     admin, keys = service.key("admin"), [service.key("label") for _ in range(2)]

@@ -167,9 +167,7 @@ def test_a_log_is_replayed(service: Service) -> None:
     refused(service.http.post("/v1/experiments/nobody/replay", content="{}", headers=NDJSON), 404)
 
 
-def test_others_are_answered_while_a_backup_is_hashed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_others_go_on_while_a_backup_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hashing, go_on = threading.Event(), threading.Event()
     digest = hashlib.file_digest
 

@@ -56,9 +56,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("sent", "status", "words"), BROKEN, ids=range(len(BROKEN)))
-def test_what_cannot_be_read_is_refused_in_our_words(
-    service: Service, sent: bytes, status: int, words: str
-) -> None:
+def test_garbage_is_refused_in_our_words(service: Service, sent: bytes, status: int, words: str) -> None:
     head, _, body = service.heard(sent).partition(b"\r\n\r\n")
     first, *rest = head.decode().split("\r\n")
     headers = dict(each.lower().split(": ", 1) for each in rest)
@@ -86,9 +84,7 @@ def test_what_cannot_be_read_is_refused_in_our_words(
         ("POST", "/console/main.js", 405, "GET, HEAD"),
     ],
 )
-def test_paths_and_methods_that_there_are_not(
-    service: Service, method: str, path: str, status: int, allow: str | None
-) -> None:
+def test_unknown_routes(service: Service, method: str, path: str, status: int, allow: str | None) -> None:
     answer = service.http.request(method, path)
     assert answer.status_code == status
     assert answer.headers.get("Allow") == allow

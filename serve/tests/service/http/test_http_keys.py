@@ -33,9 +33,7 @@ def test_a_store_gets_the_key_once_and_keeps_earlier_ones(tmp_path: Path, addres
     assert first not in repr(keys)
 
 
-def test_a_revoked_key_stays_revoked_and_what_is_no_key_is_refused(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_revoked_keys_and_no_keys_are_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file, key = tmp_path / "key", new_key()
     file.write_text(key)
     service = quick_service(str(tmp_path / "store.db"))

@@ -83,9 +83,7 @@ def exported(service: Service) -> set[str]:
     } - set(re.findall(r"^# TYPE (\w+_created) ", text, re.MULTILINE))
 
 
-def test_every_metric_is_in_the_table_of_the_page_and_rules_and_dashboard_name_no_others(
-    exported: set[str],
-) -> None:
+def test_all_metrics_are_in_the_table_and_rules_and_dashboard_name_no_others(exported: set[str]) -> None:
     page = (ROOT / "docs" / "observe.md").read_text()
     table = page.partition("## Metrics")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`decoupled_[^|]*|`process_[^|]*) \|", table, re.MULTILINE)

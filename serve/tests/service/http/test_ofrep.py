@@ -87,9 +87,7 @@ def test_the_targeting_key_is_the_key_of_the_decision(service: Service) -> None:
 
 
 @pytest.mark.parametrize("context", [{}, {"targetingKey": ""}])
-def test_without_a_targeting_key_every_evaluation_is_drawn_unless_it_has_the_same_idempotency_key(
-    service: Service, context: dict[str, str]
-) -> None:
+def test_without_a_targeting_key_evaluations_are_drawn(service: Service, context: dict[str, str]) -> None:
     name = f"drawn-{len(context)}"
     service.create(name, arms=[f"arm-{i}" for i in range(50)])
     # Nothing is learned, so all 50 arms are equally likely: one arm in 20 draws has the probability 50**-19.

@@ -64,9 +64,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("method", "path", "status"), PATHS)
-def test_every_answer_has_the_id_that_was_sent_or_one_of_its_own(
-    service: Service, method: str, path: str, status: int
-) -> None:
+def test_answers_have_the_sent_or_a_new_id(service: Service, method: str, path: str, status: int) -> None:
     kept = service.http.request(method, path, headers={"X-Request-Id": "checkout:7/a"})
     made = service.http.request(method, path)
     assert kept.status_code == made.status_code == status
@@ -162,9 +160,7 @@ def test_a_client_raises_with_the_id_of_its_request(service: Service, lines: Str
     assert logged[refused.request_id] == "/v1/feedback"
 
 
-def test_every_attempt_of_a_call_has_the_same_id(
-    service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attempts_share_an_id(service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decoupled.client.sync.time.sleep", lambda seconds: None)
     with Client(service.url, retries=Retries(attempts=3, first=0.0)) as client:
         with full_disk(service.direct), pytest.raises(StoreError) as raised:

@@ -202,9 +202,7 @@ def test_requests_of_the_framework_and_failures_are_spans(service: Service) -> N
         assert spans[name][0].status.status_code is StatusCode.ERROR, name
 
 
-def test_metrics_have_the_names_of_the_conventions_and_what_is_not_sampled_is_not_recorded(
-    service: Service,
-) -> None:
+def test_metrics_have_conventional_names_and_what_is_not_sampled_is_not_recorded(service: Service) -> None:
     service.decide("models")
     found = COLLECTED.metrics()
     [hot] = [
@@ -255,9 +253,7 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytes
     assert not store.exists()
 
 
-def test_it_is_sent_to_a_collector_as_the_variables_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_goes_to_a_collector_as_variables_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with answering((200, {}, b""), read=bytes) as (url, seen):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")

@@ -133,9 +133,7 @@ def test_an_empty_database_gets_no_tables_either(address: str, tmp_path: Path) -
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_a_database_of_another_program_stays_as_it_is_and_a_copy_by_another_is_a_store(
-    tmp_path: Path,
-) -> None:
+def test_another_programs_database_stays_as_it_is_and_a_copy_by_another_is_a_store(tmp_path: Path) -> None:
     other = tmp_path / "bookmarks.sqlite"
     connection = apsw.Connection(str(other))
     connection.execute("CREATE TABLE bookmarks (url TEXT)")
@@ -206,9 +204,7 @@ def test_a_backup_is_not_put_under_the_log_of_another_store(crashed: Path, tmp_p
     assert keys_of(crashed) == [KEY], "it did not change"
 
 
-def test_a_service_started_during_a_backup_keeps_its_store(
-    store: Path, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_starting_amid_a_backup_is_safe(store: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store_with_a_key(target, "b" * 64).close()
     started: list[DecisionService] = []
     compact = SqliteStore.compact
@@ -509,9 +505,7 @@ def test_a_store_that_loses_its_name_acknowledges_nothing_more(tmp_path: Path) -
     ],
     ids=["database", "role", "server", "address"],
 )
-def test_a_database_that_cannot_be_reached_is_named_without_its_password(
-    change: tuple[str, str], words: list[str], server: str
-) -> None:
+def test_errors_hide_a_databases_password(change: tuple[str, str], words: list[str], server: str) -> None:
     with pytest.raises(StoreError) as caught:
         open_store(server.replace(*change))
     text = str(caught.value)
@@ -522,9 +516,7 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(
 
 
 @pytest.mark.parametrize("address", ["host=db password=secret", "postgresql://shop:pass@secret@db/shop"])
-def test_an_address_that_may_show_a_password_is_refused_without_it(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_addresses_hide_passwords(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreError, match=r"store = '\(hidden\)': is .* PostgreSQL address") as caught:
         open_store(address)
@@ -532,9 +524,7 @@ def test_an_address_that_may_show_a_password_is_refused_without_it(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_that_cannot_be_opened_says_where_why_and_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_stores_say_where_why_and_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text.db").write_text("not a database, but long enough to be taken for one" * 100)
     os.mkfifo(tmp_path / "pipe.db")
     holder = apsw.Connection(str(tmp_path / "locked.db"))
