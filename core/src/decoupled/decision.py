@@ -113,11 +113,7 @@ _PRIOR = (20.0, 10.0, 10.0, 10.0, 10.0)
 
 
 def with_label(sums: LabelSums, judged: float, label: float) -> LabelSums:
-    """The sums with one more label.
-
-    >>> with_label((0.0, 0.0, 0.0, 0.0, 0.0), 0.5, 1.0)
-    (1.0, 0.5, 1.0, 0.25, 0.5)
-    """
+    """The sums with one more label."""
     count, s, g, ss, sg = sums
     return count + 1.0, s + judged, g + label, ss + judged * judged, sg + judged * label
 
@@ -134,15 +130,7 @@ def fitted(sums: LabelSums) -> tuple[float, float]:
 
 
 class GuardedDecision(Decision):
-    """A decision whose `exploit` was chosen by a guardrail, or that has labels. It compares and unpacks like any other.
-
-    >>> import decoupled as dc
-    >>> learner = dc.FTPL().start(arms=["red", "green"], seed=7)
-    >>> learner.guardrails = dc.Guardrails(pinned="red")
-    >>> decision = learner.decide()
-    >>> decision.exploit, decision.guard
-    ('red', 'pinned')
-    """
+    """A decision whose `exploit` was chosen by a guardrail, or that has labels. It compares and unpacks like any other."""
 
     _drawn: Arm | None = None
     _guard: str | None = None
@@ -162,11 +150,6 @@ class GuardedDecision(Decision):
     def guard(self) -> str | None:
         """The guardrail that chose `exploit`."""
         return self._guard
-
-    def marked(self, drawn: Arm | None, guard: str | None) -> "GuardedDecision":
-        """Set what the tuple has no place for, and return the decision."""
-        self._drawn, self._guard = drawn, guard
-        return self
 
 
 class Why(NamedTuple):
@@ -191,13 +174,7 @@ class Why(NamedTuple):
 
 
 class ContextualDecision(GuardedDecision):
-    """A decision of a contextual policy. It compares and unpacks like any other.
-
-    >>> import decoupled as dc
-    >>> learner = dc.ContextualLadder(segments=("language",)).start(arms=2, seed=1)
-    >>> learner.decide(context={"language": "de"}).why.segment
-    ('de',)
-    """
+    """A decision of a contextual policy. It compares and unpacks like any other."""
 
     _why: tuple[tuple[str, ...], int, tuple[str | None, ...], list[float]] | None = None
 

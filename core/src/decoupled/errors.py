@@ -265,11 +265,7 @@ def reworded(error: Exception, *, argument: str | None = None, remedy: str | Non
 
 
 def argument_of(error: Exception) -> str | None:
-    """The argument that an error is about; None if its message does not say.
-
-    >>> argument_of(LossError.of("loss", 7.0, "must lie in [0, 1]", "scale it"))
-    'loss'
-    """
+    """The argument that an error is about; None if its message does not say."""
     return _parts(error).argument
 
 

@@ -67,9 +67,8 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, tidy: boo
 
 def remove_abandoned(folder: Path, name: str | None = None) -> None:
     """Remove the unfinished files of killed processes: those that were to become the file `name`, or any."""
-    pattern = re.compile(
-        rf"{re.escape(TEMPORARY)}{'.+' if name is None else re.escape(name)}\.[0-9a-f]{{16}}"
-    )
+    target = ".+" if name is None else re.escape(name)
+    pattern = re.compile(rf"{re.escape(TEMPORARY)}{target}\.[0-9a-f]{{16}}")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if pattern.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > ABANDONED:

@@ -33,7 +33,9 @@ def attach(package: str) -> "tuple[Callable[[str], object], Callable[[], list[st
     (True, True)
     """
     homes = exports(package)
-    optional = _optional(package)
+    # The optional package that a name needs, for each name that needs one.
+    marked = (line.partition("# needs ") for line in _stub(package).splitlines())
+    optional = {line.split()[3]: needed.split()[0] for line, mark, needed in marked if mark}
     exported = sorted(homes.keys() - optional)
 
     def get(name: str) -> object:
@@ -83,12 +85,6 @@ def exports(package: str) -> dict[str, str]:
                 "such as 'from .ftpl import FTPL as FTPL'"
             )
     return homes
-
-
-def _optional(package: str) -> dict[str, str]:
-    """The optional package that a name needs, for each name of a stub that needs one."""
-    marked = (line.partition("# needs ") for line in _stub(package).splitlines())
-    return {line.split()[3]: needed.split()[0] for line, mark, needed in marked if mark}
 
 
 def _absolute(module: str, package: str) -> str:

@@ -8,7 +8,6 @@ from .spec import Description, parameter_text
 
 NAME_SHAPE = "[A-Za-z0-9][A-Za-z0-9._-]*"
 LONGEST_NAME = 100
-_SHAPE = re.compile(NAME_SHAPE)
 
 
 def is_name(value: object, longest: int = LONGEST_NAME) -> bool:
@@ -17,7 +16,7 @@ def is_name(value: object, longest: int = LONGEST_NAME) -> bool:
     >>> is_name("checkout-2.1"), is_name(".."), is_name("a/b"), is_name(7)
     (True, False, False, False)
     """
-    return isinstance(value, str) and len(value) <= longest and _SHAPE.fullmatch(value) is not None
+    return isinstance(value, str) and len(value) <= longest and re.fullmatch(NAME_SHAPE, value) is not None
 
 
 def name_rule(longest: int = LONGEST_NAME) -> str:
@@ -26,9 +25,8 @@ def name_rule(longest: int = LONGEST_NAME) -> str:
     >>> name_rule()
     'must be 1 to 100 letters, digits, dots, dashes and underscores, a letter or a digit first'
     """
-    return (
-        f"must be 1 to {longest} letters, digits, dots, dashes and underscores, a letter or a digit first"
-    )
+    letters = "letters, digits, dots, dashes and underscores, a letter or a digit first"
+    return f"must be 1 to {longest} {letters}"
 
 
 LONGEST = 30  # characters; longer labels are shortened
@@ -74,12 +72,9 @@ def _swept(kind: type[Description], shown: Sequence[Description]) -> dict[int, s
 def _shortened(each: Description, shown: Sequence[Description]) -> str:
     if len(each.label) <= LONGEST:
         return each.label
-    texts = _own_parameters(each)
-    telling = _telling(
-        each, texts, [other for other in shown if type(other) is type(each) and other != each]
-    )
-    name = type(each).__name__
-    kept = set(telling)
+    name, texts = type(each).__name__, _own_parameters(each)
+    others = [other for other in shown if type(other) is type(each) and other != each]
+    kept = set(_telling(each, texts, others))
     for parameter in texts:
         if len(_call(name, texts, kept | {parameter})) <= LONGEST:
             kept.add(parameter)

@@ -71,9 +71,8 @@ def seal(kind: str, version: int, content: dict[str, Any]) -> str:
     >>> seal("note", 1, {"a": 2})[:52]
     '{"format":"note","version":1,"content":{"a":2},"chec'
     """
-    body = json.dumps(
-        {"format": kind, "version": version, "content": content}, separators=(",", ":"), allow_nan=False
-    )
+    whole = {"format": kind, "version": version, "content": content}
+    body = json.dumps(whole, separators=(",", ":"), allow_nan=False)
     return body[:-1] + _ending(body)
 
 

@@ -20,14 +20,9 @@ def held_while_compiling() -> Iterator[None]:
     """Make Ctrl-C raise `KeyboardInterrupt` only when the compiler is not running.
 
     Does nothing outside the main thread, or if SIGINT already has another handler.
-
-    >>> with held_while_compiling():
-    ...     pass
     """
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     waiting: list[threading.Timer] = []

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
 
-from ..errors import ParameterError, near_name, shown
+from ..errors import ParameterError, near_name
 from .lazy import exports
 
 
@@ -23,10 +23,8 @@ class Description:
     homes: ClassVar[dict[str, str]]  # the modules of this package's own classes, by name
     _known: ClassVar[dict[str, type["Description"]]]
 
-    def __init_subclass__(
-        cls, kind: str | None = None, package: str | None = None, **keywords: Any
-    ) -> None:
-        super().__init_subclass__(**keywords)
+    def __init_subclass__(cls, kind: str | None = None, package: str | None = None, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
         if kind is not None:  # the root of a family: policies, environments; the package's stub lists it
             cls.kind = kind
             named = exports(package).items() if package else ()
@@ -110,9 +108,7 @@ class Description:
         'FTPL(c=4)'
         """
         if not isinstance(values, dict) or "name" not in values:
-            raise ParameterError(
-                f"{cls.kind} = {shown(values)}: must be an object with a 'name'; see to_dict()"
-            )
+            raise ParameterError.of(cls.kind, values, "must be an object with a 'name'", "see to_dict()")
         parameters = dict(values)
         name = parameters.pop("name")
         known = cls.find(name)

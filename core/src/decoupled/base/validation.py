@@ -89,9 +89,8 @@ def number_in(
     """
     number = as_float(value)
     if number is None or not low < number < high:
-        rule = f"must be a finite number above {low:g}" + (
-            f" and below {high:g}" if high < math.inf else ""
-        )
+        most = f" and below {high:g}" if high < math.inf else ""
+        rule = f"must be a finite number above {low:g}{most}"
         raise ParameterError.of(name, value, rule, remedy)
     return number
 
@@ -110,11 +109,7 @@ def number_from(name: str, value: object, low: float, high: float, remedy: str) 
 
 
 def amount_of(name: str, value: object, remedy: str) -> float:
-    """Check a number of at least 0, such as a price.
-
-    >>> amount_of("cost", 2, "it is an amount of money")
-    2.0
-    """
+    """A number of at least 0, such as a price."""
     number = as_float(value)
     if number is None or number < 0.0:
         raise ParameterError.of(name, value, "must be a finite number of at least 0", remedy)

@@ -488,9 +488,8 @@ def client_list(
     filters: Any = {name: value for name, value in given.items() if value is not None}
     for each in islice(service.iter_experiments(**filters), most):
         arms = f"{len(each['arms'])} arms"
-        typer.echo(
-            f"{each['name']}  {each['status']}  {each['policy_label']}  {arms}  {each['created_at']}"
-        )
+        shown = each["name"], each["status"], each["policy_label"], arms, each["created_at"]
+        typer.echo("  ".join(shown))
 
 
 @service_command("decisions")

@@ -31,9 +31,9 @@ def _version(wanted: bool) -> None:
 
 
 def _say_what_to_install(command: str, extra: str) -> None:
-    @app.command(
-        command, hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
-    )
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+    @app.command(command, hidden=True, context_settings=settings)
     def missing() -> None:
         typer.echo(
             f"error: decoupled {command} is part of the package decoupled-bandits-{extra}, which is not installed; "

@@ -105,24 +105,24 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     _json = awaited(Client._json)
 
     async def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> AsyncIterator[dict[str, Any]]:
-        page = await self.experiments(**filters)
+        after: str | None = None
         while True:
+            page = await self.experiments(after, **filters)
             for experiment in page["experiments"]:
                 yield experiment
-            if page["next"] is None:
+            if (after := page["next"]) is None:
                 return
-            page = await self.experiments(page["next"], **filters)
 
     async def iter_decisions(
         self, name: str, **filters: Unpack[DecisionFilters]
     ) -> AsyncIterator[RemoteDecision]:
-        page = await self.decisions(name, **filters)
+        after: str | None = None
         while True:
+            page = await self.decisions(name, after, **filters)
             for decision in page.decisions:
                 yield decision
-            if page.next is None:
+            if (after := page.next) is None:
                 return
-            page = await self.decisions(name, page.next, **filters)
 
     @overload
     async def decide(

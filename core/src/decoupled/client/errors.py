@@ -149,15 +149,13 @@ def neither_or_both(
     ('--loss and --reward are both given', 'give the loss of the explored arm or its reward, not both')
     """
     if preference_given and (loss_given or reward_given):
-        return (
-            f"{loss if loss_given else reward} and a preference are both given",
-            "give the preference between both arms, or the loss of the explored arm",
-        )
+        rule = f"{loss if loss_given else reward} and a preference are both given"
+        return rule, "give the preference between both arms, or the loss of the explored arm"
     if preference_given or loss_given != reward_given:
         return None
     if loss_given:
-        remedy = "give the loss of the explored arm or its reward, not both"
-        return f"{loss} and {reward} are both given", remedy
+        rule = f"{loss} and {reward} are both given"
+        return rule, "give the loss of the explored arm or its reward, not both"
     return f"neither {loss} nor {reward} is given", "give the loss of the explored arm, or its reward"
 
 

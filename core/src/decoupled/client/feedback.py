@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..base.files import flush_folder, remove_abandoned, write_atomically
 from ..base.validation import as_float, one_of
@@ -78,9 +78,7 @@ class Outbox:
             ParameterError: if the outbox has other feedback for the same decision.
         """
         with self._lock:
-            kept = (
-                self._items.setdefault(item.decision, item) if self.path is None else _kept(self.path, item)
-            )
+            kept = _kept(self.path, item) if self.path else self._items.setdefault(item.decision, item)
         if kept != item:
             rule = "the outbox has another loss for its explored arm; send only one"
             raise ParameterError(f"decision {item.decision!r}: {rule}")
@@ -129,6 +127,7 @@ def _read(file: Path) -> Undelivered:
 
 
 BATCH = 500  # the most items in one request
+Outcome: TypeAlias = RemoteDecision | ServiceError
 NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)  # errors after which to send feedback again
 
 
@@ -165,9 +164,7 @@ def _number(name: str, value: object) -> float | None:
     return number
 
 
-def deliver(
-    items: Sequence[Undelivered], endpoint: Endpoint
-) -> Exchange[list[RemoteDecision | ServiceError]]:
+def deliver(items: Sequence[Undelivered], endpoint: Endpoint) -> Exchange[list[Outcome]]:
     """Send feedback in batches, and send again what has to wait until a policy is compiled."""
     results = yield from _send_batches(items, endpoint)
     compile_wait = CompileWait(endpoint)
@@ -181,10 +178,8 @@ def deliver(
     return results
 
 
-def _send_batches(
-    items: Sequence[Undelivered], endpoint: Endpoint
-) -> Exchange[list[RemoteDecision | ServiceError]]:
-    results: list[RemoteDecision | ServiceError] = []
+def _send_batches(items: Sequence[Undelivered], endpoint: Endpoint) -> Exchange[list[Outcome]]:
+    results: list[Outcome] = []
     for start in range(0, len(items), BATCH):
         body = {"items": [item.to_json() for item in items[start : start + BATCH]]}
         try:
@@ -195,10 +190,9 @@ def _send_batches(
     return results
 
 
-def _result(content: dict[str, Any]) -> RemoteDecision | ServiceError:
+def _result(content: dict[str, Any]) -> Outcome:
     if content["status"] == 200:
         return RemoteDecision.of(content["decision"])
     problem = content["problem"]
-    return identified(
-        error_from(content["status"], problem["detail"], problem["title"]), problem.get("request_id")
-    )
+    error = error_from(content["status"], problem["detail"], problem["title"])
+    return identified(error, problem.get("request_id"))

@@ -131,12 +131,12 @@ class Client(BaseClient[httpx.Client]):
         >>> [each["name"] for each in client.iter_experiments(prefix="mod")]
         ['models']
         """
-        page = self.experiments(**filters)
+        after: str | None = None
         while True:
+            page = self.experiments(after, **filters)
             yield from page["experiments"]
-            if page["next"] is None:
+            if (after := page["next"]) is None:
                 return
-            page = self.experiments(page["next"], **filters)
 
     def decisions(
         self, name: str, after: str | None = None, limit: int = 100, **filters: Unpack[DecisionFilters]
@@ -167,12 +167,12 @@ class Client(BaseClient[httpx.Client]):
         >>> [each.id for each in client.iter_decisions("models", sort="made_at")] == [each.id for each in made]
         True
         """
-        page = self.decisions(name, **filters)
+        after: str | None = None
         while True:
+            page = self.decisions(name, after, **filters)
             yield from page.decisions
-            if page.next is None:
+            if (after := page.next) is None:
                 return
-            page = self.decisions(name, page.next, **filters)
 
     def delete(self, name: str, *, confirm: str) -> dict[str, Any]:
         """Delete an experiment that was archived long enough ago, with its log.

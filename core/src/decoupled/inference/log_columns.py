@@ -59,7 +59,7 @@ class Log:
     size: int  # the number of rows
     decisions: int  # the number of rows with the wanted tags
     left_out: (
-        int  # the rows with a loss that could not explore every arm: some were away, or the propensity is 1
+        int  # the rows with a loss that could not explore every arm: some away, or the propensity is 1
     )
     rows: Ints  # of each decision in the log
     explore: Ints  # the places of the explored arms

@@ -82,9 +82,7 @@ class Sums:
     pairs: Pairs
     # The pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
     settled: dict[tuple[int, int], Shown]
-    next_look: int = (
-        0  # after how many observations to look for such pairs among those that `pairs` does not follow
-    )
+    next_look: int = 0  # after how many observations to look for such pairs that `pairs` does not follow
     left_out: int = 0  # decisions, because it is not known what they would have shown
     # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around 1/2; only pairs of
     # arms are compared by losses that are not mapped.

@@ -28,6 +28,7 @@ Context: TypeAlias = Mapping[str, Value]
 Advice: TypeAlias = Mapping[str, Arm | ByArm]
 """What each adviser would exploit: an arm, or probabilities by arm."""
 Segment: TypeAlias = tuple[str | None, ...]
+Undo: TypeAlias = Callable[[], None]
 
 MOST_CHARACTERS = 1_000  # of a value that tells segments apart
 OTHERS: Segment = ("(other segments)",)
@@ -214,7 +215,7 @@ class Contexts:
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
 
-    def undo(self, contexts: Iterable[Context | None], record: Any) -> Callable[[], None]:
+    def undo(self, contexts: Iterable[Context | None], record: Any) -> Undo:
         """What puts back what is kept of the segments of these contexts and of this record, and forgets new ones."""
         size, first = _width(self._state.floats.shape[1]), _first_kept(self.policy)
         room, count = self._scalars[first:].reshape(-1, size), len(self.encoder.segments)

@@ -23,7 +23,6 @@ from .seeds import hashed
 if TYPE_CHECKING:
     from .watch import Watch
 
-
 WHOLE = -1  # in place of a segment, where none are told apart
 
 
@@ -193,8 +192,9 @@ def certain(place: int, count: int) -> Floats:
     return law
 
 
-# What comes with a request: its context, and advice.
+# What comes with a request: its context, and advice; and the available arms, None for all.
 Told: TypeAlias = tuple[Context | None, Advice | None]
+Listed: TypeAlias = list[object] | None
 
 
 class Guarded(TakesTurns):
@@ -211,7 +211,7 @@ class Guarded(TakesTurns):
     if TYPE_CHECKING:  # the other parts of a learner have these
 
         def _replace(self, **parts: object) -> None: ...
-        def _part(self, some: list[object] | None) -> Ints | None: ...
+        def _part(self, some: Listed) -> Ints | None: ...
         def _new_watch(self, risk: float, drift: bool) -> "Watch": ...
 
     @property
@@ -259,8 +259,8 @@ class Guarded(TakesTurns):
         self._judge()
 
     @in_turn
-    def _serve(self, some: list[object] | None, key: str | None, told: Told | None = None) -> Served:
-        part, word = self._part(some), self._word(key)
+    def _serve(self, some: Listed, key: str | None, told: Told | None = None) -> Served:
+        part, word = self._part(some), None if key is None else self._running.keys.word(key)
         self._keep_evidence()
         self._enter(told, new=False)
         drawn = self._running.draw_exploited(part, word)
@@ -290,9 +290,6 @@ class Guarded(TakesTurns):
                 contexts.encoder.forget_from(count)
 
         return undone_by(undo)
-
-    def _word(self, key: str | None) -> int | None:
-        return None if key is None else self._running.keys.word(key)
 
     def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""

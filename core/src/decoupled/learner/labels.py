@@ -22,6 +22,7 @@ from .seeds import hashed
 
 LEAST_SHARE = 0.001
 _CHANGED = "it was changed"
+NO_LABELS: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,7 @@ class Judgement(NamedTuple):
 class Labelling:
     """The labels of one learner: the rules, the sums that lam is fitted to, and what was judged and awaits its label."""
 
-    def __init__(
-        self, rules: Labels, sums: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0), missing: int = 0
-    ) -> None:
+    def __init__(self, rules: Labels, sums: LabelSums = NO_LABELS, missing: int = 0) -> None:
         self.rules = rules
         self.judged: dict[str, Judged] = {}
         # No label is overdue before so many decisions are made.

@@ -17,7 +17,7 @@ from ..errors import FeedbackError, LossError, Message, ParameterError, Unsuppor
 from ..inference.ordering import PATIENCE
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
-from .guard import Guard, Guarded, Told
+from .guard import Guard, Guarded, Listed, Told
 from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .labels import (
@@ -71,7 +71,7 @@ _Answer = TypeVar("_Answer")
 
 # What decisions are asked for: how many, among which arms, with which predictions, the text of a key or what it was
 # served, the context and advice, and whether they exploit too.
-_Asked: TypeAlias = tuple[int, list[object] | None, Any, str | Served | None, Told | None, bool]
+_Asked: TypeAlias = tuple[int, Listed, Any, str | Served | None, Told | None, bool]
 
 DEFAULT_PENDING = 100_000
 
@@ -121,9 +121,8 @@ class Learner(Guarded):
         labels: Labels | None = None,
     ) -> None:
         names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
-        limit = whole_number(
-            "max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}", MOST_ROUNDS
-        )
+        remedy = f"the default is {DEFAULT_PENDING}"
+        limit = whole_number("max_pending", max_pending, 1, remedy, MOST_ROUNDS)
         stream, tag = randomness(seed)
         running = Running.fresh(policy, len(names), stream)
         labelling = None if labels is None else Labelling(checked_labels(labels))
@@ -388,9 +387,7 @@ class Learner(Guarded):
         self._refuse_coupled("decide(key=...)")
         return key_text(key)
 
-    def _decide_again(
-        self, some: list[object] | None, served: Served, told: Told | None = None
-    ) -> Decision:
+    def _decide_again(self, some: Listed, served: Served, told: Told | None = None) -> Decision:
         """Make a decision of a log again, where a key drew the arm to exploit and the log does not say which key."""
         return self._decide((1, some, None, served, told, True))[0]
 
@@ -404,9 +401,8 @@ class Learner(Guarded):
         exploit, explore, weight, propensity = running.calls.decide()
         number, names = waiting.made + 1, self._arms.names
         key, known = f"{waiting.tag}-{number}", propensity if propensity == propensity else None
-        decision = new_decision(
-            Decision, (key, running.round, names[exploit], names[explore], known, weight)
-        )
+        fields = key, running.round, names[exploit], names[explore], known, weight
+        decision = new_decision(Decision, fields)
         waiting.decisions[key] = decision, explore, None, baseline
         waiting.made = number  # no call in between, so this is one step
         return decision
@@ -598,7 +594,7 @@ class Learner(Guarded):
                 self._watch.forget(key)
         waiting.made, waiting.forgotten = number, forgotten
 
-    def _part(self, some: list[object] | None) -> Ints | None:
+    def _part(self, some: Listed) -> Ints | None:
         """The places of the available arms. The caller must hold the lock, since places shift."""
         return self._guard.available(None if some is None else self._arms.places(some), self._arms)
 
@@ -981,9 +977,7 @@ class Learner(Guarded):
         return self._law("exploration_law", listed_available(available), told)
 
     @in_turn
-    def _law(
-        self, name: str, some: list[object] | None, told: Told | None, *, guarded: bool = False
-    ) -> Floats:
+    def _law(self, name: str, some: Listed, told: Told | None, *, guarded: bool = False) -> Floats:
         part = self._part(some)
         self._keep_evidence()
         self._enter(told, new=False)

@@ -80,7 +80,9 @@ def marked(
     if why is not None:
         decision._why = why
     decision._asked = asked
-    made: Decision = decision if guarded is None else decision.marked(*guarded)
+    if guarded is not None:
+        decision._drawn, decision._guard = guarded
+    made: Decision = decision
     return made
 
 

@@ -175,9 +175,8 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
         numbers = unpack_ints(columns["numbers"]).tolist()
         asked: list[Asked | None] = [None] * len(numbers)
         if "asked" in columns:
-            asked = [
-                checked_asked(each) for each in unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
-            ]
+            known = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
+            asked = [checked_asked(each) for each in known]
         arms, baselines = unpack_ints(columns["arms"]).tolist(), unpack_ints(columns["baseline"]).tolist()
         rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
         for place, (number, arm, baseline, about, fields) in enumerate(rest):

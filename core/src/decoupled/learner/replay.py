@@ -88,19 +88,14 @@ def warn_of_unseen(records: list[Record], arms: ArmNames, running: Running) -> N
     unseen[[record.arm for record in records]] = False
     if unseen.any():
         names = [arms.names[place] for place in np.flatnonzero(unseen).tolist()]
-        warnings.warn(_unseen_message(names), UnseenArmWarning, stacklevel=CALLER)
-
-
-def _unseen_message(names: list[Any]) -> Message:
-    shown_names = ", ".join(repr(name) for name in names[:_NAMED])
-    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    one = len(names) == 1
-    never = f"arm {shown_names} never occurs" if one else f"arms {shown_names}{rest} never occur"
-    has, may, it = ("has", "it may", "it") if one else ("have", "they may", "them")
-    return Message(
-        f"records: {never} and {has} no loss on record, so {may} be exploited at once",
-        f"start without {it}, replay, then bring {it} in with add_arms()",
-    )
+        listed = ", ".join(repr(name) for name in names[:_NAMED])
+        rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        one = len(names) == 1
+        never = f"arm {listed} never occurs" if one else f"arms {listed}{rest} never occur"
+        has, may, it = ("has", "it may", "it") if one else ("have", "they may", "them")
+        problem = f"records: {never} and {has} no loss on record, so {may} be exploited at once"
+        remedy = f"start without {it}, replay, then bring {it} in with add_arms()"
+        warnings.warn(Message(problem, remedy), UnseenArmWarning, stacklevel=CALLER)
 
 
 def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange, labelled: bool) -> Record:
@@ -150,11 +145,9 @@ def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
             return record["explore"], record["propensity"], record["loss"]
         arm, propensity, loss = record
     except (TypeError, ValueError, KeyError):
-        rule = (
-            "must be (arm, propensity, loss), or a mapping with the keys 'explore', 'propensity' and 'loss'"
-        )
-        problem = f"records[{place}] = {shown(record)}: {rule}"
-        raise ParameterError(Message(problem, "correct that record")) from None
+        keys = "'explore', 'propensity' and 'loss'"
+        rule = f"must be (arm, propensity, loss), or a mapping with the keys {keys}"
+        raise ParameterError.of(f"records[{place}]", record, rule, "correct that record") from None
     return arm, propensity, loss
 
 

@@ -1,6 +1,6 @@
 """A running policy: its state, its random stream, and the compiled calls on them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.stream import secret_of
 from ..kernels.state import ARMS, EVENTS, ROUND, SHARED_SCALARS, State
 from .arms import Serials
-from .context import Context, Contexts
+from .context import Context, Contexts, Undo
 from .pending import LAW, NEVER, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
 from .policy_types import ContextualLadder, Policy
 from .seeds import KeyDraws
@@ -177,7 +177,7 @@ class Running:
 
     # Learning
 
-    def undo(self, pending: Pending) -> tuple[float, Callable[[], None]]:
+    def undo(self, pending: Pending) -> tuple[float, Undo]:
         """The round after a `settle`, if its update is one step and the last to change the state; and what takes it back.
 
         If so, a settle that has not come to the update has only written baselines, which are derived. Else it is `NEVER`.
@@ -190,9 +190,7 @@ class Running:
                 return self._numbers[ROUND] + 1.0, self.calls.init
         return NEVER, self.undo_all(recorded=baseline)
 
-    def undo_all(
-        self, contexts: Iterable[Context | None] = (), recorded: Recorded = None
-    ) -> Callable[[], None]:
+    def undo_all(self, contexts: Iterable[Context | None] = (), recorded: Recorded = None) -> Undo:
         """What takes back everything that is learned from now on, in these contexts and that of this record."""
         scalars, floats, ints = self.state
         names = len(SHARED_SCALARS) + len(self.layout.scalars)
@@ -200,9 +198,7 @@ class Running:
         segments = None if self.contexts is None else self.contexts.undo(contexts, recorded)
         return partial(self._restore, state, self.shared, segments)
 
-    def _restore(
-        self, state: State, shared: RoundBaseline | None, segments: Callable[[], None] | None
-    ) -> None:
+    def _restore(self, state: State, shared: RoundBaseline | None, segments: Undo | None) -> None:
         for mine, saved in zip(self.state, state, strict=True):
             mine[: len(saved)] = saved
         self.shared = shared
@@ -230,9 +226,7 @@ class Running:
         else:
             self._observe_removed_arm(decision.weight, loss)
 
-    def learn(
-        self, arm: int, weight: float, loss: float, baseline: Recorded = None, decision: str = ""
-    ) -> None:
+    def learn(self, arm: int, weight: float, loss: float, baseline: Recorded = None, key: str = "") -> None:
         """Learn the loss of an explored arm, and of the decision with this id."""
         if self.contexts is not None:
             self.contexts.recall(baseline, self.serials)
@@ -249,7 +243,7 @@ class Running:
             if known is None:
                 self.form.clear_baselines(self.state)
             else:
-                self._restore_baseline(arm, known, decision)
+                self._restore_baseline(arm, known, key)
         self.calls.update(arm, weight, loss)
         self.sharing = 0
         if not alone:  # else no decision has the object any more, and the next round takes it
