@@ -138,12 +138,13 @@ def cards() -> tuple[Card, ...]:
     if simulated():
         return (Card(0, "simulator", 1, 2**30),)
     found = []
-    for number in range(len(cuda.gpus)):
-        with _one_at_a_time, cuda.gpus[number]:  # Numba does not support calls from several threads here
-            device = cuda.get_current_device()
-            free = int(cuda.current_context().get_memory_info().free)
-            name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
-            found.append(Card(number, name, int(device.MULTIPROCESSOR_COUNT), free))
+    with _one_at_a_time:  # Numba does not support calls from several threads here
+        for number in range(len(cuda.gpus)):
+            with cuda.gpus[number]:
+                device = cuda.get_current_device()
+                free = int(cuda.current_context().get_memory_info().free)
+                name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+                found.append(Card(number, name, int(device.MULTIPROCESSOR_COUNT), free))
     return tuple(found)
 
 
