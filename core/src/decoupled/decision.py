@@ -26,8 +26,7 @@ class Decision(NamedTuple):
         weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; 1 if the policy takes the
             loss as it is and does not know the propensity.
         drawn: the arm that the policy drew to exploit; `exploit`, unless a guardrail replaced it.
-        guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor", "incumbent", "cheapest" or "frozen"); None if the
-            policy did.
+        guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor", "incumbent", "cheapest" or "frozen"), if any.
         label: whether the decision asks for a label; see `Labels`.
         asked: what the decision fixed about its label; None without labels.
 

@@ -94,8 +94,7 @@ class Description:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Read what `to_dict` wrote. Missing parameters take their defaults.
 
-        What an older version wrote has every parameter but those added since. These then take the value that stands for the
-        behaviour before.
+        Parameters that were added since it was written take the value that stands for the behaviour before.
 
         Args:
             values: what `to_dict` returned: the name of the class, and its parameters.

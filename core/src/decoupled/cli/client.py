@@ -43,9 +43,7 @@ Tag = Annotated[
 AuditSubject: TypeAlias = Annotated[
     str | None, argument("An experiment, the id of a key, or a file; all if none is named.")
 ]
-AuditAction: TypeAlias = Annotated[
-    str | None, option("Only changes of this kind, such as guardrails.change.")
-]
+AuditAction: TypeAlias = Annotated[str | None, option("Only this kind, such as guardrails.change.")]
 AuditTenant: TypeAlias = Annotated[str | None, option("Only changes of this tenant.")]
 AuditLimit: TypeAlias = Annotated[int, typer.Option(min=1, help="How many changes to show at most.")]
 
@@ -132,30 +130,18 @@ def client_create(
     expired_loss: Annotated[
         float | None, option("The loss of a decision whose deadline passed; none if not given.")
     ] = None,
-    seed: Annotated[
-        int | None, option("Seed of the draws, for tests; fresh randomness if not given.")
-    ] = None,
-    demo: Annotated[
-        bool, option("For test traffic only: the console may send it made-up losses.", "--demo")
-    ] = False,
+    seed: Annotated[int | None, option("Seed of the draws, for tests. Default: fresh randomness.")] = None,
+    demo: Annotated[bool, option("For tests only: the console may send made-up losses.", "--demo")] = False,
     feedback: Annotated[str, option("loss, or preference: which of the two arms did better.")] = "loss",
-    risk: Annotated[
-        float, option("The probability that its intervals or its verdict are ever wrong.")
-    ] = 0.05,
-    drift: Annotated[
-        bool, option("Whether losses may drift; if not, the intervals are mostly narrower.")
-    ] = True,
+    risk: Annotated[float, option("The probability that an interval or a verdict is ever wrong.")] = 0.05,
+    drift: Annotated[bool, option("Whether losses may drift; else intervals are mostly narrower.")] = True,
     patience: Annotated[
         int | None,
-        option(
-            "How many newer decisions wait for one without feedback. Default: 1,000, or the deadline of labels."
-        ),
+        option("How many newer decisions wait for one without feedback; 1,000, or the labels' deadline."),
     ] = None,
     labels: Annotated[
         str | None,
-        option(
-            "How many decisions ask for a label, if losses come from a judge, as JSON: '{\"share\": 0.1}'."
-        ),
+        option("How many decisions ask for a label, if a judge gives losses, as JSON: '{\"share\": 0.1}'."),
     ] = None,
     log_keys: Annotated[str, option("How the log stores keys: hashed, plain or off.")] = "hashed",
     context: Annotated[
@@ -165,12 +151,8 @@ def client_create(
         str, option("What to do with other fields of a context: refuse or ignore.")
     ] = "refuse",
     log_context: Annotated[str, option("How the log stores texts of contexts: plain or hashed.")] = "plain",
-    guardrails: Annotated[
-        str | None, option('Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
-    ] = None,
-    budget: Annotated[
-        str | None, option("A budget for exploring as JSON, such as '{\"share\": 0.01}'.")
-    ] = None,
+    guardrails: Annotated[str | None, option('Guardrails as JSON: \'{"incumbent": "small"}\'.')] = None,
+    budget: Annotated[str | None, option("A budget for exploring as JSON: '{\"share\": 0.01}'.")] = None,
     learner: Annotated[
         Path | None, option("A saved learner to start from; its arms, policy and loss range come with it.")
     ] = None,
@@ -210,9 +192,7 @@ def client_decide(
     advice: Annotated[
         str | None, option('What advisers would exploit, as JSON, such as \'{"router": "a"}\'.')
     ] = None,
-    why: Annotated[
-        bool, option("Also say why a contextual policy drew the arm to exploit.", "--why")
-    ] = False,
+    why: Annotated[bool, option("Also say why a contextual policy drew its arm.", "--why")] = False,
 ) -> None:
     """Ask for a decision. Send back the loss of its *explored* arm."""
     options = _objects(baseline=baseline, context=context, advice=advice)
@@ -239,7 +219,7 @@ def client_feedback(
         float | None, option("How much the judge preferred what it saw first, from -1 to 1.")
     ] = None,
     cost: Annotated[
-        float | None, option("The real cost of exploring and judging, for a budget of money.")
+        float | None, option("Real cost of exploring and judging, for a budget of money.")
     ] = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
@@ -351,9 +331,7 @@ def client_audit(
     subject: AuditSubject = None,
     action: AuditAction = None,
     tenant: AuditTenant = None,
-    before: Annotated[
-        int | None, option("Only changes before the one with this id: `next` of a page.")
-    ] = None,
+    before: Annotated[int | None, option("Only changes before this id, the `next` of a page.")] = None,
     limit: AuditLimit = 100,
 ) -> None:
     """Show who changed what, newest first. Needs an admin key."""
@@ -430,8 +408,7 @@ def client_guardrails(
     service: "Client",
     name: Experiment,
     changes: Annotated[
-        str,
-        argument('What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.'),
+        str, argument('What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.')
     ],
 ) -> None:
     """Change the guardrails of an experiment; those not named stay as they are."""
@@ -443,8 +420,7 @@ def client_budget(
     service: "Client",
     name: Experiment,
     limits: Annotated[
-        str,
-        typer.Argument(help="The whole budget as JSON, such as '{\"share\": 0.01}'; '{}' for no limit."),
+        str, argument("The whole budget as JSON, such as '{\"share\": 0.01}'; '{}' for no limit.")
     ],
 ) -> None:
     """Set how much an experiment may explore."""

@@ -78,7 +78,7 @@ def simulate(
     device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and an estimate of its time.")
+        bool, typer.Option("--dry-run", help="Print the plan and its estimated time.")
     ] = False,
     latex: Annotated[
         bool, typer.Option("--latex", help="Write table.tex and regret.pdf as well, for a paper.")

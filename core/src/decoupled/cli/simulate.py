@@ -41,15 +41,14 @@ def run_all(
 ) -> None:
     """Run every plan into a folder of its own under `out`, or resume it there."""
     with dask_executor(dask) as (executor, size):
+        count = workers or size
         for number, given in enumerate(plans):
             plan = replace(given, device=one_of("device", device, DEVICES))
             name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")[:60]
             folder = out / f"{number:02d}-{name}"
             folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
             with progress_bar(plan.rounds, quiet) as report:
-                results = run_plan(
-                    plan, workers=workers or size, executor=executor, out=folder, report=report
-                )
+                results = run_plan(plan, workers=count, executor=executor, out=folder, report=report)
             show(plan, results, folder, latex)
 
 

@@ -70,8 +70,7 @@ class Client(BaseClient[httpx.Client]):
         If the experiment exists with the same settings, it is returned as it is.
 
         Args:
-            name: the name of the experiment: 1 to 100 letters, digits, dots, dashes and underscores, a letter or a
-                digit first.
+            name: the experiment's name: 1 to 100 letters, digits, dots, dashes and underscores, a letter or digit first.
             arms: the names of the arms, or their number; None only if a `learner` brings them.
             **settings: everything else that can be set, each with a default of the service: see `ExperimentSettings`.
 
@@ -491,8 +490,7 @@ class Client(BaseClient[httpx.Client]):
             limit: how many decisions at most, 1 to 1,000.
 
         Returns:
-            The decisions, and how many labels were `used`, are `missing` and `awaiting`; `lam` is how much the judge counts.
-            See `label` for an example.
+            The decisions, and the labels `used`, `missing` and `awaiting`; `lam` is how much the judge counts. See `label`.
         """
         return self._json("GET", f"{path_of(name)}/labels", params={"limit": limit})
 

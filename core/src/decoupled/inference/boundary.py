@@ -108,25 +108,21 @@ def log_sum_exp(exponents: Floats) -> tuple[Floats, Floats]:
 
 
 def _lower(count: Any, total: Any, squares: Any, risk: Any, of_difference: bool) -> Floats:
-    shape = np.broadcast_shapes(*(np.shape(each) for each in (count, total, squares, risk)))
-    n, s, q, chance = (
-        np.broadcast_to(np.asarray(each, np.float64), shape).ravel()
-        for each in (count, total, squares, risk)
-    )
+    given = np.broadcast_arrays(count, total, squares, risk)
+    n, s, q, chance = (np.asarray(each, np.float64).ravel() for each in given)
     bounds = np.full(n.shape, -np.inf)
     known: NDArray[np.bool_] = n > 0.0
     if known.any():
         n, s, q, goal = n[known], s[known], q[known], -np.log(chance[known])
         bets, price = _terms(q, s, n, of_difference)
         bounds[known] = root(bets, bets * s[:, None] - price, n, goal)
-    return bounds.reshape(shape)
+    return bounds.reshape(given[0].shape)
 
 
 def root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
     """Where log sum exp(at_zero - bets count m) falls to the goal, as a function of m, by Newton's method.
 
-    It is convex and falling, and at the start, the best bound by a single bet, it is not below the goal. So every step
-    ends below the root.
+    It is convex and falling, and not below the goal at the start, the best bound by a single bet: every step ends below the root.
     """
     slopes = bets * count[:, None]
     mean: Floats = ((at_zero - goal[:, None]) / slopes).max(axis=1)

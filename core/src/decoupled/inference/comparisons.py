@@ -1,8 +1,7 @@
 """How arms are compared for a verdict: p-values, who leads, and a look ahead.
 
 `paired` and `running` are one comparison, with the law of exploration known or not; see `pairs`. Arms beyond the most that
-are followed as pairs are compared by running means. `stationary` compares the losses seen of each arm and relies on
-means that do not change.
+are followed as pairs are compared by running means. `stationary` compares the losses seen, and relies on constant means.
 """
 
 from collections.abc import Callable

@@ -57,8 +57,7 @@ def evaluate(
             row, its law of exploitation given the losses known by then.
         loss_range: the lowest and highest possible loss.
         risk: the probability with which an interval may fail.
-        drift: whether losses may drift. If no mean ever changes, False mostly gives narrower intervals, and needs no
-            propensities for the arms.
+        drift: whether losses may drift. If no mean ever changes, False mostly narrows intervals, and needs no propensities.
         arms: the names of the arms in order; None for those that the log has, sorted.
         coupled: whether the arm exploited is the arm explored; None reads it from the log.
         tags: evaluate only the decisions that have all these tags; None for all decisions. If you look at many
@@ -268,14 +267,12 @@ class _Judge:
         estimate = candidate.doubly_robust - served.doubly_robust
         if not self.drift:
             return Interval.around(estimate, candidate.low - served.high, candidate.high - served.low)
-        mine, theirs, loss, model = (
-            each[self.used]
-            for each in (self.candidate_weights, self.served_weights, self.log.loss, self.explored)
-        )
-        risk = self._risk_of_each()
+        used, risk = self.used, self._risk_of_each()
+        mine, theirs = self.candidate_weights[used], self.served_weights[used]
+        loss, model = self.log.loss[used], self.explored[used]
         low = _lower_difference(mine * loss + theirs * (1.0 - loss) - 1.0, risk)
         high = -_lower_difference(theirs * loss + mine * (1.0 - loss) - 1.0, risk)
-        level = float((self.expected - self.served_model)[self.used].mean())
+        level = float((self.expected - self.served_model)[used].mean())
         ends = self._narrowed((low, high), level, (mine - theirs) * (loss - model))
         return Interval(estimate, *ends) if ends[0] > ends[1] else Interval.around(estimate, *ends)
 

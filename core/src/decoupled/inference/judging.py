@@ -28,10 +28,8 @@ class JudgeReport:
 
     Attributes:
         agreement: the mean of 1 - |judged - label|. For losses of 0 and 1 it is how often the judge is right.
-        bias: for each arm, the mean of judged loss minus label: above 0 if the judge is too harsh on the arm. It is in
-            the units of `loss_range`.
-        position_bias: how often the judge preferred what it saw first, minus how often it preferred the second; None if
-            that is not known.
+        bias: for each arm, the mean of judged loss minus label, in units of `loss_range`: above 0 if the judge is too harsh.
+        position_bias: how often the judge preferred what it saw first, minus how often the second; None if not known.
         labels: how many labels were used.
         missing: how many never came, and counted as `Labels.missing`.
         awaiting: how many decisions await their label now.

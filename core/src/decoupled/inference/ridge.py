@@ -28,8 +28,7 @@ _FAR = 4.0  # standard deviations beyond which a number counts as this far
 class Design:
     """The contexts of a log as columns: numbers, scaled, and an indicator for each value of every other field.
 
-    A field is a number if all its values are. A missing number counts as the mean, and a missing value of another field
-    as a value.
+    A field is a number if all its values are. A missing number counts as the mean, another missing value as a value.
 
     >>> design = Design([{"kind": "a", "size": 3}, {"kind": "b"}, {"size": 5}])
     >>> design.matrix(np.arange(3), np.array([4.0]), np.array([1.0])).tolist()

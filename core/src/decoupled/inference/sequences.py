@@ -28,8 +28,7 @@ class Sequences:
 
     They are for losses in [0, 1] and for arms numbered 0, 1, 2, ... in order of arrival. Update them with every
     observed loss, in the order of the decisions, as `Learner.watch` does even if losses are late. A decision without
-    feedback is left out, and `leave_out` counts it: whether feedback comes must not depend on the arm drawn or its
-    loss.
+    feedback is left out, and `leave_out` counts it: whether it comes must not depend on the arm or its loss.
 
     With `drift=True` nothing is assumed about the losses. An interval then covers the *running mean*: the mean loss of
     an arm over all rounds observed so far, also those that explored another arm. It uses importance weights, so it is
@@ -204,8 +203,7 @@ class Sequences:
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.
 
-        Only comparisons with the exploited arms start again, and those of arms beyond the hundred that are compared
-        two by two.
+        Only comparisons with the exploited arms start again, and those beyond the hundred arms compared two by two.
 
         Args:
             count: how many arms to add, at least one.

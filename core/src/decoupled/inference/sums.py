@@ -272,8 +272,7 @@ class Sums:
 def share_of_batch(batch: int) -> float:
     """The share of the risk of all arms that came together: nine tenths for those of the start.
 
-    The b-th addition has a tenth, divided by b (b + 1): the shares never add up to more than 1, however often arms are
-    added.
+    The b-th addition has a tenth, divided by b (b + 1): the shares never add up to more than 1.
 
     >>> [share_of_batch(0), round(share_of_batch(1), 4), round(share_of_batch(2), 4)]
     [0.9, 0.05, 0.0167]

@@ -102,8 +102,7 @@ def verdict(
     Args:
         sequences: the sequences.
         names: the name of each arm, also of retired ones; by default its number.
-        risk: a risk other than that of the sequences. Choose it before you look. Then an arm is out if it is shown to
-            be worse now.
+        risk: a risk other than that of the sequences. Choose it before you look. An arm is then out if shown to be worse now.
         drift: whether losses may drift; by default as the sequences say. Choose it before you look, too.
         waiting: how many losses are not in the sequences yet, because they wait for those of earlier decisions.
 

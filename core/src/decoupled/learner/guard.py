@@ -305,8 +305,7 @@ class Guarded(TakesTurns):
     def _keep_evidence(self) -> None:
         """Keep what is watched of new decisions, if what is served depends on the evidence of now.
 
-        Then it depends on the decisions and their feedback alone, whatever else was asked in between. Call this before a
-        context is entered.
+        Then it depends on the decisions and their feedback alone, whatever else was asked. Call this before entering a context.
         """
         if self._guard.rules.cheapest_within is not None and self._watch is not None:
             self._watch.keep_drawn(self._waiting, self._running)
@@ -328,8 +327,7 @@ class Guarded(TakesTurns):
     def _look(self, watch: "Watch", segment: int) -> None:
         """Find which arms are within the margin, unless what was found last still holds.
 
-        If losses may drift, that is a matter of this moment. If not, what is shown once holds for good, and looks, which
-        then cost more, become rarer.
+        If losses may drift, it holds for this moment only. If not, it holds for good, and looks, which cost more, get rarer.
         """
         from ..inference.comparisons import within
         from ..inference.sums import share_of_segment

@@ -108,6 +108,7 @@ class Learner(Guarded):
 
     # Where from_json finds policies by name; set by the policies' base class.
     _policies: ClassVar[Any]
+    _labels: Labelling | None
 
     def __init__(
         self,
@@ -132,14 +133,11 @@ class Learner(Guarded):
             self._guard_by(guardrails)  # an assignment would hide the property from the reference
 
     def _set_parts(self, parts: Parts) -> None:
-        self._arms, self._losses, self._running, self._waiting, self._guard, self._watch, self._labels = (
-            parts
-        )
-        self._policy = self._running.policy
+        self._policy = parts.running.policy
         self._unfinished: Unfinished | None = None
         # The numbers of this process and those above it, each as a child, if it was forked since the last call.
         self._forks: tuple[int, ...] = ()
-        self._connect()
+        self._set(parts._asdict())
         self._running.count_events(self._waiting.made)
         self._open()
 
@@ -160,8 +158,7 @@ class Learner(Guarded):
 
     @property
     def _parts(self) -> Parts:
-        most = self._arms, self._losses, self._running, self._waiting, self._guard, self._watch
-        return Parts(*most, self._labels)
+        return Parts(*(getattr(self, f"_{name}") for name in Parts._fields))
 
     # One call at a time, and all of it or nothing
 
@@ -842,8 +839,7 @@ class Learner(Guarded):
     def forget(self, decision: Decision | str) -> None:
         """Give up on the feedback of a pending decision. Estimates stay unbiased if your choice depends on no loss.
 
-        A watched learner counts it as `expired_loss`, or leaves it out; see `watch`. If it was judged and awaits its label, that
-        counts as `Labels.missing`.
+        A watched learner counts it as `expired_loss`, or leaves it out; see `watch`. A label that it awaits counts as `Labels.missing`.
 
         Args:
             decision: the pending decision, or its id.

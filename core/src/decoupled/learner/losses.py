@@ -76,8 +76,7 @@ def preference_loss(preference: Preference, loss_range: tuple[float, float] = (0
 
     If the explored arm wins, its loss is the lowest of the range; if the exploited arm wins, the highest; for a tie,
     the middle. If arm i beats arm j with probability 1/2 + (l_j - l_i) / 2, this loss has the mean
-    1/2 + (l_explore - l_exploit) / 2: the exploited arm shifts all arms alike, so the differences between arms are
-    those of the losses l, halved.
+    1/2 + (l_explore - l_exploit) / 2: the exploited arm shifts all arms alike, so differences between arms are halved.
 
     Args:
         preference: the winner, "explore" or "exploit", or "tie".

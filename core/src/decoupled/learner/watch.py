@@ -97,8 +97,7 @@ class Watch:
     def keep_drawn(self, waiting: Waiting, running: Running) -> None:
         """Put the decisions made since the last call into the queue; this may be repeated.
 
-        What is kept of them depends on the state, and they must be pending, so call this before either changes. A decision
-        costs nothing until then.
+        What is kept of them depends on the state, and they must be pending, so call this before either changes.
         """
         new = list(islice(reversed(waiting.decisions.values()), max(waiting.made - self.made, 0)))
         for number, pending in enumerate(reversed(new), self.made + 1):

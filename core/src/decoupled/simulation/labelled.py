@@ -1,7 +1,6 @@
 """Arrays with named dimensions: results, for as long as nobody asks for an xarray data set.
 
-Loading xarray and pandas takes longer than a small simulation, and writing through xarray loads Dask if it
-is installed.
+Loading xarray and pandas takes longer than a small simulation, and writing through xarray may load Dask.
 
 `CurveMoments` has the mean and variance of curves over any number of runs, in bounded memory. Runs are reduced in fixed
 groups, in run order. So the result is the same to the last bit for every block size, executor and number of workers.
@@ -25,8 +24,7 @@ class Labelled(NamedTuple):
     """Variables and attributes, before they become an xarray data set.
 
     Attributes:
-        variables: each variable's dimensions and values, by name. One that is named after its only dimension labels
-            that dimension.
+        variables: each variable's dimensions and values, by name. One named after its only dimension labels it.
         attrs: the attributes of the whole data set.
 
     >>> arrays = Labelled({"x": (("arm",), np.ones(2)), "arm": (("arm",), np.array(["a", "b"]))}, {})

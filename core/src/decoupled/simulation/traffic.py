@@ -32,8 +32,7 @@ _REPORTS = '("flip", probability), ("noise", standard deviation) or ("scale", fa
 
 @dataclass(frozen=True)
 class Traffic:
-    """How feedback reaches the policy, and which keys arrive. By default, exact feedback arrives at once in every
-    round, and there are no keys.
+    """How feedback reaches the policy, and which keys arrive. By default: exact feedback at once in every round, no keys.
 
     Args:
         delay: the feedback of round t arrives after the decision of round t + delay. A number of rounds, or a law from
@@ -44,10 +43,8 @@ class Traffic:
             probability; ("noise", sd) adds normal noise, clipped to [0, 1]; ("scale", factor, shift) reports
             factor * loss + shift.
         keys: the number of keys, such as users or sessions, one of which comes in each round; 0 for none. Results then
-            have `switches`, how often a key was moved to another arm. Only on the CPU, with tables of losses and direct
-            feedback.
-        arrivals: "even" if the keys take turns; ("zipf", s) if key number i comes with a probability proportional to
-            i ** -s.
+            have `switches`, how often a key was moved to another arm. Only on the CPU, with tables and direct feedback.
+        arrivals: "even" if the keys take turns; ("zipf", s) if key i comes with a probability proportional to i ** -s.
         sticky: whether a key decides the draw of the arm that it is served, see `Learner.decide`; False draws afresh,
             as policies of the standard game always do.
         judge: how a judge errs that reports a loss of 0 or 1. For each arm, or once for all, the probability of 1 if

@@ -4,8 +4,7 @@ The contract, in the order of the checks:
 
 - **defined**: the class has all its parts, and its functions have the right arguments and results; they run as plain
   Python first, which notices undefined names and indices out of range;
-- **sound**: arms, weights and propensities are valid, both laws are probabilities, and nothing in the state becomes NaN
-  or infinite;
+- **sound**: arms, weights and propensities are valid, both laws are probabilities, and the state stays finite;
 - **deciding**: `decide` changes only the random stream, and what the policy names in `kept`;
 - **laws**: decisions have the laws that the policy states, by a chi-square test, and carry the propensity of their arm;
 - **init**: it derives everything that decisions depend on from the learned rows;

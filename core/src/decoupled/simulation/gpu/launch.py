@@ -133,9 +133,8 @@ def _launcher(job: _Job) -> Launch:
     if adaptive:
         kernel = kernel_for(policy, environment, needs.shape, late=not traffic.direct)
         # One extra element, because an array on a device cannot be empty.
-        memory = [
-            cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in environment.memory()
-        ]
+        longer = (np.append(each, each.dtype.type(0)) for each in environment.memory())
+        memory = [cuda.to_device(each, stream) for each in longer]
         facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
     else:
         table, best = world(environment, needs.horizon)
