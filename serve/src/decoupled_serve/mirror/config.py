@@ -443,9 +443,8 @@ class MirrorConfig(TableConfig):
         for place, arm in enumerate(self.arms):
             for name in arm.pass_credentials:
                 if name.lower() not in known:  # the setting would have no effect
-                    rule = (
-                        f"is not a credential: those are {', '.join(CREDENTIALS)}, and mirror.credentials"
-                    )
+                    known_ones = f"those are {', '.join(CREDENTIALS)}, and mirror.credentials"
+                    rule = f"is not a credential: {known_ones}"
                     remedy = "all other headers are passed on anyway; leave it out, or add it there"
                     raise ParameterError.of(f"arm[{place}].pass_credentials", name, rule, remedy)
         size, limit = self.loss.bytes, self.mirror.answer_limit

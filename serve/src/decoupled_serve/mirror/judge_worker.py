@@ -41,10 +41,8 @@ def function_named(
         ...
     decoupled.errors.ParameterError: loss.judge.python = 'math:hypotenuse': the module math has no function hypotenuse; for example "judge:compare", with def compare(request, served, mirrored) in judge.py
     """
-    place, takes = (
-        "loss.judge.python",
-        ["request", "mirrored"] if alone else ["request", "served", "mirrored"],
-    )
+    place = "loss.judge.python"
+    takes = ["request", "mirrored"] if alone else ["request", "served", "mirrored"]
     remedy = "loss.judge.alone says whether it sees the served answer"
     if redacts:
         place, takes, remedy = "labels.redact", ["text"], "give a function of a text that returns a text"

@@ -60,10 +60,11 @@ def examine(
 
 
 Result = tuple[bool, str]  # whether it is good, and the finding
-Named = tuple[str, Callable[[], Result]]
 
 
-def _checks(store: Store, reader: Store, now: Callable[[], float]) -> Iterator[Named]:
+def _checks(
+    store: Store, reader: Store, now: Callable[[], float]
+) -> Iterator[tuple[str, Callable[[], Result]]]:
     yield "schema", partial(schema, reader)
     yield "integrity", partial(integrity, reader)
     yield "durability", store.durability

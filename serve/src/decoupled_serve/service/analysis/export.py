@@ -263,9 +263,8 @@ class _Estimates:
 
     def __init__(self, rules: Labels, losses: LossRange) -> None:
         self._rules, self._losses = rules, losses
-        self._coming = list[
-            tuple[int, float, float]
-        ]()  # by the row that brought the label: judged and label
+        # By the row that brought the label: judged and label.
+        self._coming: list[tuple[int, float, float]] = []
         self._sums: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0)
 
     def of(self, each: LoggedDecision) -> float:

@@ -89,9 +89,8 @@ class History:
         for row in rows:
             self.running.replay(row)
             arms = len(self.running.names)
-            if (
-                self.shown[-1:] != [arms - 1] and arms <= MOST_ARMS
-            ):  # some came after those to show were chosen
+            # Some may have come after those to show were chosen.
+            if self.shown[-1:] != [arms - 1] and arms <= MOST_ARMS:
                 self.shown += range(len(self.shown), arms)
             if self.running.head % self.step == 0:
                 self.points.append(self._point())

@@ -52,7 +52,7 @@ def expire(session: Session, running: LiveExperiment, seq: int, now: float) -> N
         low, high = running.losses
         loss, kind = min(low + labels.missing * (high - low), high), "missing"
     measured = None if loss is None else running.measured(loss)
-    session.append(running, running.settle(seq, kind, measured, now))
+    session.store.append(running.id, running.settle(seq, kind, measured, now))
 
 
 def sweep(session: Session, running: LiveExperiment) -> None:
@@ -196,7 +196,7 @@ def _slice(
     first = running.head + 1
     rows = [running.draw(mode, places, now, attached, sticky) for _ in range(count)]
     for row in rows:
-        session.append(running, row)
+        session.store.append(running.id, row)
     if key is not None:
         session.store.add_key(KeyRow(running.id, key, request, first, count, now))
     return [running.record(row, why=why) for row in rows]
@@ -417,10 +417,10 @@ def _apply(
             judged = position = None
         if loss is None and row.label:
             if judged is not None:
-                session.append(running, running.judge(decision.seq, judged, position, now, cost))
+                session.store.append(running.id, running.judge(decision.seq, judged, position, now, cost))
             return running.record(row)
     settled = running.settle(decision.seq, "observed", loss, now, judged, position, cost)
-    session.append(running, settled)
+    session.store.append(running.id, settled)
     return running.record(row, settled)
 
 

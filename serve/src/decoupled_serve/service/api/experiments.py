@@ -66,7 +66,7 @@ def _log(
     new: Budget | Guardrails,
 ) -> None:
     kind, content = action.partition(".")[0], json.dumps(new.to_dict(), sort_keys=True, allow_nan=False)
-    session.append(running, running.change(kind, content, running.now(session.clock())))
+    session.store.append(running.id, running.change(kind, content, running.now(session.clock())))
     session.store.update(running.id, **{kind: content})
     session.record(action, running.tenant, running.name, old=old.to_dict(), new=new.to_dict())
 
@@ -250,7 +250,7 @@ def _archive(session: Session, *, about: Reference) -> Experiment:
     running = session.get(about)
     if running.archived_at is None:
         row = running.change("archived", "", running.now(session.clock()))
-        session.append(running, row)
+        session.store.append(running.id, row)
         session.store.update(running.id, archived_at=row.at)
         session.record("experiment.archive", running.tenant, running.name)
     return _shown(running)
@@ -281,7 +281,7 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
             row = running.change(kind, json.dumps(new), running.now(session.clock()))
         except DecoupledError as error:  # the learner calls them names
             raise Invalid(reworded(error, argument="arms")) from None
-        session.append(running, row)
+        session.store.append(running.id, row)
         names, retired = json.dumps(running.names), json.dumps(running.retired)
         rules = _stored(running.learner.guardrails)  # a retired arm is no longer down
         session.store.update(running.id, arms=names, retired=retired, guardrails=rules)

@@ -125,9 +125,6 @@ def _known(session: Session, digest: str) -> ApiKey:
 
 
 # The audit trail: who changed what. Commands record changes with `Session.record`, in their own transaction.
-AuditPage: TypeAlias = list[AuditRecord]
-
-
 class Audit:
     """Read the audit trail."""
 
@@ -142,7 +139,7 @@ class Audit:
         action: str | None = None,
         before: int | None = None,
         limit: int = 100,
-    ) -> Reply[AuditPage]:
+    ) -> Reply[list[AuditRecord]]:
         """Changes, newest first: of a tenant, or of all tenants if None, from the one before the id `before`."""
         where = {"tenant": tenant, "subject": subject, "action": action}
         for name, value in where.items():

@@ -127,9 +127,7 @@ class Logs:
         """Copy the store as it is now to a SQLite file, a new one unless forced; returns the number of experiments."""
         count = back_up(self._commits.session.store, path, force=force)
         file, new = os.path.basename(path), {"experiments": count}
-        self._commits.submit(
-            lambda session: session.record("backup.write", OPERATOR, file, new=new)
-        ).result()
+        self._commits.submit(lambda it: it.record("backup.write", OPERATOR, file, new=new)).result()
         return count
 
 

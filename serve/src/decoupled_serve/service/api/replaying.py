@@ -333,7 +333,7 @@ def _learn(
         places = [each[: 4 if running.contextual else 3] for each in places]
     content = json.dumps({"log": digest, "records": places}, separators=(",", ":"), allow_nan=False)
     row = running.change("replayed", content, running.now(session.clock()))
-    session.append(running, row)
+    session.store.append(running.id, row)
     new = {"log": digest, "records": len(records), "before": first}
     session.record("log.replay", running.tenant, running.name, new=new)
     return row.seq

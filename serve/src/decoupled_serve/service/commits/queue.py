@@ -108,14 +108,6 @@ class CommandQueue:
             self._enter(lane, self._work)
         return found
 
-    def _left(self, command: Command) -> None:
-        """Count a command that was taken."""
-        self._size -= 1
-        if command.weight < self._slice:
-            self._light[command.lane] -= 1
-            if not self._light[command.lane]:
-                del self._light[command.lane]
-
     def _enter(self, lane: Hashable, work: int) -> None:
         self._entered += 1
         heappush(self._turns, (work, self._entered, lane))
@@ -151,7 +143,11 @@ class CommandQueue:
                     break
                 heappop(self._turns)
                 command = waiting.popleft()
-                self._left(command)
+                self._size -= 1
+                if command.weight < self._slice:
+                    self._light[lane] -= 1
+                    if not self._light[lane]:
+                        del self._light[lane]
                 self._work = work
                 if waiting:
                     self._enter(lane, work + command.weight)

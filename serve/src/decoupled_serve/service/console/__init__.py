@@ -23,19 +23,9 @@ PAGES = {"index.html": "/", "reference.html": "/docs"}
 OFFERED: tuple[Policy, ...] = (Ladder(), FTPL(), TsallisINF(), Exp3())
 # The page talks only to this service and runs only these files, and text cannot become markup: names that users
 # choose are always shown as text.
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,

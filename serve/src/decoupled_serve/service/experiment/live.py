@@ -245,7 +245,11 @@ class LiveExperiment:
         if decision is not None and explore is not None:
             tallies.explore[explore] += 1
             self.pending[seq] = (row, decision)
-            self._queue(seq)
+            self.waiting.append(seq)
+            if (
+                len(self.waiting) > 2 * len(self.pending) + 1000
+            ):  # many are settled, behind an old pending one
+                self.waiting = deque(self.pending)
             if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
                 learner._keep_drawn()
         return row
@@ -431,11 +435,6 @@ class LiveExperiment:
         return ReplayError(f"experiment {self.name!r}: row {row.seq} of its log {problem}; {REMEDY}")
 
     # Pending decisions
-
-    def _queue(self, seq: int) -> None:
-        self.waiting.append(seq)
-        if len(self.waiting) > 2 * len(self.pending) + 1000:  # many are settled, behind an old pending one
-            self.waiting = deque(self.pending)
 
     def oldest(self) -> Decided | None:
         """The oldest pending decision, apart from those that await a label only: these do not expire."""

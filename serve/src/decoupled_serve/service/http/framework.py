@@ -156,9 +156,8 @@ class StrictRoute(APIRoute):
                 if name not in parameters:
                     rule = "is not a query parameter of this path"
                     raise Invalid(f"{shown(name)}: {rule}; those are: {known}")
-                if (
-                    given.count(name) > 1 and get_origin(parameters[name]) is not list
-                ):  # which of them counts?
+                # Which of several counts?
+                if given.count(name) > 1 and get_origin(parameters[name]) is not list:
                     raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
             try:
                 return await handle(_StrictRequest(request.scope, request.receive))

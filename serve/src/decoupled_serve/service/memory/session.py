@@ -17,7 +17,7 @@ from decoupled.client import (
 )
 
 from ..experiment.live import LiveExperiment
-from ..experiment.records import ExperimentRow, Row, audit_row, moment
+from ..experiment.records import ExperimentRow, audit_row, moment
 from ..experiment.request_context import ITSELF, ORIGIN, coming_from
 from ..experiment.snapshots import prepared, snapshot
 from ..store.store import Store
@@ -258,10 +258,6 @@ class Session:
                 return None
             found = self._ids[reference] = row.id
         return found
-
-    def append(self, running: LiveExperiment, row: Row) -> None:
-        """Add a row that `running` has already applied to the log."""
-        self.store.append(running.id, row)
 
     def record(self, action: str, tenant: str, subject: str, old: Any = None, new: Any = None) -> None:
         """Add a change to the audit trail, in this transaction; `old` and `new` must be JSON."""

@@ -9,10 +9,10 @@ import apsw
 from decoupled.client import StoreError
 
 from .schema import PAIRS, SQLITE
-from .store import Values
+from .store import PairsConnection, Values
 
 
-class PairsFile:
+class PairsFile(PairsConnection):
     """A SQLite file of its own, so that no backup has it; only its owner can read it.
 
     What is deleted is overwritten, and there is no write-ahead log, which would keep it.
@@ -24,12 +24,8 @@ class PairsFile:
         try:
             self._connection = apsw.Connection(path)
             self._connection.set_busy_timeout(10_000)
-            for name, value in {
-                "secure_delete": "on",
-                "journal_mode": "delete",
-                "synchronous": "full",
-            }.items():
-                self._connection.pragma(name, value)
+            for pragma in (("secure_delete", "on"), ("journal_mode", "delete"), ("synchronous", "full")):
+                self._connection.pragma(*pragma)
         except (apsw.Error, OSError) as error:
             raise self._failed(error) from error
         self.run(PAIRS.format(**SQLITE._asdict()))
@@ -39,32 +35,27 @@ class PairsFile:
         return StoreError.of("pairs", self._path, rule, remedy)
 
     def run(self, sql: str, values: Values = ()) -> list[Any]:
-        """Run one statement and return its rows."""
         try:
             return self._connection.execute(sql, values).fetchall()
         except apsw.Error as error:
             raise self._failed(error) from error
 
     def begin(self) -> None:
-        """Open a transaction, and lock the file."""
         if not os.path.exists(self._path):
             raise self._failed(FileNotFoundError("it was removed while in use"))
         self.run("BEGIN IMMEDIATE")
 
     def lock_pairs(self) -> None:
-        """Do nothing: `begin` has locked the file."""
+        pass  # `begin` has locked the file
 
     def end(self) -> None:
-        """Make the transaction durable."""
         self.run("COMMIT")
 
     def undo(self) -> None:
-        """Roll back."""
         if self._connection.in_transaction:
             self.run("ROLLBACK")
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
 

@@ -39,16 +39,6 @@ _REMEDIES = (
 )
 
 
-def _opening_error(url: str, error: Exception) -> StoreError:
-    shown = shown_store(url)
-    if shown == HIDDEN or (isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None):
-        # The message of libpq may show the password in the address.
-        return StoreError.of("store", shown, "is not a PostgreSQL address", AS_POSTGRES)
-    text = " ".join(str(error).split())
-    remedy = next(remedy for one, two, remedy in _REMEDIES if one in text and two in text)
-    return StoreError.of("store", shown, f"cannot be opened ({text})", remedy)
-
-
 class PostgresStore(Store):
     """A store in the database at a postgresql:// address; `create` is whether to create its tables."""
 
@@ -69,7 +59,12 @@ class PostgresStore(Store):
                 raise
 
     def opening_error(self, error: Exception) -> StoreError:
-        return _opening_error(self._url, error)
+        if self.where == HIDDEN or (isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None):
+            # The message of libpq may show the password in the address.
+            return StoreError.of("store", self.where, "is not a PostgreSQL address", AS_POSTGRES)
+        text = " ".join(str(error).split())
+        remedy = next(remedy for one, two, remedy in _REMEDIES if one in text and two in text)
+        return StoreError.of("store", self.where, f"cannot be opened ({text})", remedy)
 
     def _connect(self) -> None:
         self.connection = psycopg.connect(self._url, autocommit=True, application_name="decoupled")
@@ -167,7 +162,6 @@ class PostgresStore(Store):
         return opened
 
     def lock_pairs(self) -> None:
-        """Keep every other transaction from writing pairs until this one ends."""
         self.run("LOCK TABLE pairs IN SHARE ROW EXCLUSIVE MODE")
 
     def reader(self) -> "PostgresStore":

@@ -195,8 +195,8 @@ class SqliteStore(Store):
     ) -> None:
         super().__init__()
         if sqlite_version() < OLDEST_SAFE:
-            found = ".".join(map(str, sqlite_version()))
-            raise StoreError(f"store: SQLite {found} can lose commits; install apsw 3.51.3 or later")
+            found = f"SQLite {apsw.sqlite_lib_version()} can lose commits"
+            raise StoreError(f"store: {found}; install apsw 3.51.3 or later")
         self.path: str = os.path.realpath(path)
         self.called, self.where = called, where or self.path
         self._synchronous, self._read_only = synchronous, read_only
@@ -330,8 +330,8 @@ class SqliteStore(Store):
         return found == ["ok"], "; ".join(found)
 
     def durability(self) -> tuple[bool, str]:
-        version = ".".join(map(str, sqlite_version()))
-        return self._synchronous == "FULL", f"SQLite {version}; synchronous is {self._synchronous}"
+        told = f"SQLite {apsw.sqlite_lib_version()}; synchronous is {self._synchronous}"
+        return self._synchronous == "FULL", told
 
     def sizes(self) -> dict[str, int]:
         try:

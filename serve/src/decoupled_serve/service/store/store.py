@@ -106,7 +106,6 @@ class Store(ABC):
 
     def __init__(self) -> None:
         self._waiting: dict[type, list[Values]] = {kind: [] for kind in _INTO}
-        self._any_waiting = False
         self._new_keys: dict[tuple[int, str], KeyRow] = {}
         self._wrote = False
 
@@ -288,37 +287,31 @@ class Store(ABC):
         """Drop the collected rows and undo what was written."""
         for rows in self._waiting.values():
             rows.clear()
-        self._any_waiting = self._wrote = False
+        self._wrote = False
         self._new_keys.clear()
         self.undo()
 
     def flush(self) -> None:
         """Write the collected rows, so that queries see them."""
-        if not self._any_waiting:
-            return
         for kind, rows in self._waiting.items():
             if rows:
                 self.run_many(_INTO[kind], rows)
                 rows.clear()
-        self._any_waiting = False
 
     # Writing
 
     def append(self, experiment: int, row: Row) -> None:
         """Add a row to an experiment's log."""
         self._waiting[type(row)].append((experiment, *row))
-        self._any_waiting = True
 
     def add_key(self, row: KeyRow) -> None:
         """Save the request of an idempotency key."""
         self._waiting[KeyRow].append(row)
-        self._any_waiting = True
         self._new_keys[row.experiment, row.key] = row
 
     def add_audit(self, row: Values) -> None:
         """Add a change to the audit trail."""
         self._waiting[AuditRecord].append(row)
-        self._any_waiting = True
 
     def create(self, row: ExperimentRow) -> bool:
         """Add an experiment, whose id the database chooses; False if its name is taken."""
