@@ -88,7 +88,11 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         # LiteLLM takes two callbacks of a class for one if their public texts and numbers are the same.
         self.group, self.number = group, next(_numbers)
         file = None if save is None else Path(save)
-        config = _checked_loss(loss, arms)
+        try:
+            config = loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
+        except ValidationError as error:
+            raise ParameterError(first_problem(error, "loss")) from None
+        refuse_own_judge(config.judge, arms)
         limits = Budget(share=0.05) if budget is None else budget
         spent = None if file is None else file.with_name(f"{file.name}.spent")
         if limits.total is not None and spent is None:
@@ -236,12 +240,3 @@ def _notes(kwargs: Fields) -> dict[str, Any]:
         if isinstance(found, dict) and isinstance(found.get(MARK), Mark):
             return found
     return {}
-
-
-def _checked_loss(loss: LossConfig | Mapping[str, Any], arms: Sequence[str]) -> LossConfig:
-    try:
-        found = loss if isinstance(loss, LossConfig) else LossConfig.model_validate(dict(loss))
-    except ValidationError as error:
-        raise ParameterError(first_problem(error, "loss")) from None
-    refuse_own_judge(found.judge, arms)
-    return found

@@ -108,7 +108,7 @@ class ContextFinder:
             elif field.body is not None:
                 value = at(content, field.body)
             elif field.path is not None:
-                value = path if field.path == 0 else _part(path, field.path)
+                value = path if field.path == 0 else dict(enumerate(path.split(b"/"))).get(field.path)
             else:
                 value = method
             found |= self._fitted(name, value, field.type)
@@ -161,11 +161,6 @@ class ContextFinder:
 
 class _FunctionFailed(Exception):  # noqa: N818
     """A function of a request raised an error; its text may be a user's, so only its kind is known."""
-
-
-def _part(path: bytes, number: int) -> bytes | None:
-    parts = path.split(b"/")
-    return parts[number] if number < len(parts) else None
 
 
 def _fitted(value: Any, kind: FieldType) -> Value | None:

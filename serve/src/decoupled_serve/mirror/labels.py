@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from decoupled.client import Retries, ServiceError
 
 from ..service.api.pairs import LONGEST_TEXT, Pair
+from .backend import ServiceCalls
 from .chat import conversation, said
 from .config import MIB, JudgeConfig, LabelsConfig
 from .exchange import Answer, Request, expanded
@@ -50,16 +50,6 @@ class Redactor(PythonJudge):
         return found
 
 
-class Labelling(Protocol):
-    """What learns labels, and keeps what awaits one."""
-
-    async def label(self, decision: str, loss: float) -> None:
-        """Give the label of a decision."""
-
-    async def keep(self, decision: str, pair: Pair, days: float) -> None:
-        """Keep the answers of a decision until a person has seen them."""
-
-
 class Labeller:
     """Passes on answers whose decisions ask for a label, and no others: nobody who labels can tell which those are.
 
@@ -67,7 +57,7 @@ class Labeller:
     """
 
     def __init__(
-        self, config: LabelsConfig, loss: CopyLoss, backend: Labelling, counts: Counter[str], folder: Path,
+        self, config: LabelsConfig, loss: CopyLoss, backend: ServiceCalls, counts: Counter[str], folder: Path,
         limit: int,
     ) -> None:  # fmt: skip
         self._config, self._loss, self._backend, self._counts = config, loss, backend, counts

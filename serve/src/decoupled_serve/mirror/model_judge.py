@@ -16,7 +16,7 @@ from .bodies import with_fields
 from .chat import conversation, said
 from .config import JudgeConfig
 from .exchange import Answer, Request, expanded
-from .judges import Judge, Judged, JudgeFailed, Trouble, failed
+from .judges import HttpJudge, Judged, JudgeFailed, Trouble, failed
 from .spending import MILLION, stated_cost
 
 RUBRIC = (
@@ -31,17 +31,16 @@ _POSITIONS = {"first": 1.0, "second": -1.0, "tie": 0.0}
 _CUT = "\n[cut]"
 
 
-class ModelJudge(Judge):
+class ModelJudge(HttpJudge):
     """Asks a model by an OpenAI-style chat. The loss is the mean over its calls, so contradictions are ties, as are equal answers."""
 
     def __init__(self, config: JudgeConfig, limit: int, folder: Path) -> None:
         super().__init__(config, limit)
-        self._url = str(config.url).rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
-        self._rubric = config.rubric or _read(config.rubric_file, folder)
         self._key = None if config.key_env is None else os.environ[config.key_env].strip()
-        headers = dict(config.headers) | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
-        limits = httpx.Limits(max_connections=config.concurrency)
-        self._http = httpx.AsyncClient(headers=headers, timeout=config.timeout, limits=limits)
+        if self._key:
+            self._http.headers.update({"Authorization": f"Bearer {self._key}"})
+        self._url = self._url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
+        self._rubric = config.rubric or _read(config.rubric_file, folder)
 
     async def judge(
         self, decision: str, request: Request, served: Answer | None, mirrored: Answer
@@ -62,10 +61,6 @@ class ModelJudge(Judge):
             raise
         losses, positions, costs = zip(*found, strict=True)
         return Judged(sum(losses) / len(losses), sum(positions) / len(positions), sum(costs))
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
 
     def _orders(self, decision: str) -> list[bool]:
         """For each call, whether the served answer comes first: by the decision, then in turn."""

@@ -68,14 +68,12 @@ class FileTarget(Target):
         return self.document.read(self.document.text(shares))
 
     def is_outdated(self, experiment: str) -> bool:
-        """Whether the file would be another one for the shares that it has."""
         there = self.current()
         if there is None:
             return True
         return self.document.text(Shares(experiment, there)) != self.file.read_text("utf-8")
 
     def apply(self, shares: Shares) -> None:
-        """Write the file, and run the command."""
         before = self.file.read_bytes() if self.file.exists() else None
         there = self.current() or shares.of
         write_atomically(self.file, self.document.text(shares))
@@ -112,7 +110,6 @@ class HaProxy(Target):
     backend: str  # the backend, whose servers have the names of the upstreams
 
     def current(self) -> dict[str, float] | None:
-        """The shares of all servers of the backend."""
         weights = self._weights()
         total = sum(weights.values())
         return {name: weight / total for name, weight in weights.items()} if total else None

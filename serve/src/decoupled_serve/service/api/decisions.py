@@ -188,9 +188,8 @@ def _slice(
         remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
         raise Invalid.of("mode", mode, rule, remedy)
     if running.learner.guardrails.down and running.up(places) == "[]":
-        raise Conflict(
-            f"experiment {running.name!r}: every arm of this decision is down; bring one up again"
-        )
+        rule = "every arm of this decision is down"
+        raise Conflict(f"experiment {running.name!r}: {rule}; bring one up again")
     sweep(session, running)
     now = running.now(session.clock())
     first = running.head + 1

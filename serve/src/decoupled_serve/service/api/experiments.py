@@ -3,7 +3,7 @@
 import json
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -36,35 +36,29 @@ from ..memory.session import Reference, Session
 from .decisions import sweep
 from .pairs import Pairs
 
+Rules: TypeAlias = Budget | Guardrails
 
-def change_guardrails(session: Session, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
-    """Change some guardrails; those that are not named stay as they are."""
+
+def _change_guardrails(session: Session, *, about: Reference, changes: Mapping[str, Any]) -> Experiment:
     running = session.get(about)
     now = running.learner.guardrails
     kind = running.coupled, running.losses, running.contextual
     rules = changed_guardrails(now, changes, running.arms, *kind)
     if rules != now:
         _log(session, running, "guardrails.change", now, rules)
-    return running
+    return _shown(running)
 
 
-def set_budget(session: Session, about: Reference, values: Mapping[str, Any]) -> LiveExperiment:
-    """Set the whole budget; without a value there is no limit of that kind."""
+def _set_budget(session: Session, *, about: Reference, values: Mapping[str, Any]) -> Experiment:
     running = session.get(about)
     budget = checked_budget(values, running.arms, running.coupled, running.contextual)
     now = Budget() if running.meter is None else running.meter.budget
     if budget != now:
         _log(session, running, "budget.set", now, budget)
-    return running
+    return _shown(running)
 
 
-def _log(
-    session: Session,
-    running: LiveExperiment,
-    action: str,
-    old: Budget | Guardrails,
-    new: Budget | Guardrails,
-) -> None:
+def _log(session: Session, running: LiveExperiment, action: str, old: Rules, new: Rules) -> None:
     kind, content = action.partition(".")[0], json.dumps(new.to_dict(), sort_keys=True, allow_nan=False)
     session.store.append(running.id, running.change(kind, content, running.now(session.clock())))
     session.store.update(running.id, **{kind: content})
@@ -102,35 +96,28 @@ class Experiments:
         about = Reference("name", tenant, name)
         if learner is not None:
             settings = replace(settings, imported=digest_of(learner))
-        self._background.start(partial(self._put, reply, about, settings, seed, learner), tenant)
-        return reply
 
-    def _put(
-        self,
-        reply: Reply[Created],
-        about: Reference,
-        settings: Settings,
-        seed: int | None,
-        learner: str | None,
-    ) -> None:
-        try:
-            plain_text("tenant", about.tenant)
-            if not is_name(about.text):
-                raise Invalid.of("name", about.text, name_rule(), "choose another name")
-            ready, state = checked(settings, seed), None
-            if learner is not None:
-                self._compiler.require(about.text, ready.policy, {len(ready.arms)})
-                state = adopted(learner)
-            asked = {"settings": ready, "seed": seed, "learner": state}
-            made, created = self._commits.run(_put, about, alone=True, **asked).result()
-            self._answer_when_compiled(reply, made, created)
-        except Compiling as error:
-            put = partial(self._put, reply, about, settings, seed, learner)
-            again = partial(self._background.start, put, about.tenant)
-            give_up = partial(deliver, [(reply, None, error)])
-            self._compiler.wait(error.job, again, give_up, self._commits.patience)
-        except Exception as error:
-            deliver([(reply, None, as_service_error(error))])
+        def put() -> None:
+            try:
+                plain_text("tenant", tenant)
+                if not is_name(name):
+                    raise Invalid.of("name", name, name_rule(), "choose another name")
+                ready, state = checked(settings, seed), None
+                if learner is not None:
+                    self._compiler.require(name, ready.policy, {len(ready.arms)})
+                    state = adopted(learner)
+                asked = {"settings": ready, "seed": seed, "learner": state}
+                made, created = self._commits.run(_put, about, alone=True, **asked).result()
+                self._answer_when_compiled(reply, made, created)
+            except Compiling as error:
+                again = partial(self._background.start, put, tenant)
+                give_up = partial(deliver, [(reply, None, error)])
+                self._compiler.wait(error.job, again, give_up, self._commits.patience)
+            except Exception as error:
+                deliver([(reply, None, as_service_error(error))])
+
+        self._background.start(put, tenant)
+        return reply
 
     def _answer_when_compiled(self, reply: Reply[Created], made: Experiment, created: bool) -> None:
         def answer() -> None:
@@ -167,13 +154,11 @@ class Experiments:
 
     def change_guardrails(self, tenant: str, name: str, changes: Mapping[str, Any]) -> Reply[Experiment]:
         """Change some guardrails of an experiment, by the names that `Guardrails` has; the others stay."""
-        about = Reference("name", tenant, name)
-        return self._commits.run(_changed, about, change=change_guardrails, values=changes)
+        return self._commits.run(_change_guardrails, Reference("name", tenant, name), changes=changes)
 
     def set_budget(self, tenant: str, name: str, values: Mapping[str, Any]) -> Reply[Experiment]:
         """Set the budget for exploring, by the names that `Budget` has; an empty one sets no limit."""
-        about = Reference("name", tenant, name)
-        return self._commits.run(_changed, about, change=set_budget, values=values)
+        return self._commits.run(_set_budget, Reference("name", tenant, name), values=values)
 
     @in_background()
     def learner(self, tenant: str, name: str) -> str:
@@ -221,7 +206,7 @@ def _put(
     return as_experiment(found), created
 
 
-def _stored(given: Guardrails | Budget) -> str | None:
+def _stored(given: Rules) -> str | None:
     return json.dumps(given.to_dict(), sort_keys=True) if given else None
 
 
@@ -232,12 +217,6 @@ def _get(session: Session, *, about: Reference) -> Experiment:
         row = session.store.named(about.tenant, about.text)
         assert row is not None  # it was found, or another error was raised
         return with_status(session.compiler, as_experiment(row))
-
-
-def _changed(
-    session: Session, *, about: Reference, change: Callable[..., LiveExperiment], values: Mapping[str, Any]
-) -> Experiment:
-    return _shown(change(session, about, values))
 
 
 def _saved(session: Session, *, about: Reference) -> str:
@@ -272,9 +251,8 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
     if new:
         later = len(running.places) + (len(new) if kind == "added" else -len(new))
         if later > MOST_ARMS:
-            raise Invalid(
-                f"arms: would be {later:,}; must not exceed {MOST_ARMS:,}; use several experiments"
-            )
+            rule = f"would be {later:,}; must not exceed {MOST_ARMS:,}"
+            raise Invalid(f"arms: {rule}; use several experiments")
         # With another number of arms, the policy may take another form.
         session.compiler.require(running.name, running.settings.policy, [max(later, 2)])
         try:

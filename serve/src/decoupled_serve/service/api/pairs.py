@@ -179,9 +179,11 @@ class Pairs:
             with self._transaction() as pairs:
                 pairs.run("DELETE FROM pairs WHERE expires_at <= ?", (self._now(),))
                 tags = [tag for (tag,) in pairs.run("SELECT DISTINCT tag FROM pairs")]
-            for tag in self._commits.submit(lambda session: _deleted(session, tags)).result():
-                with self._transaction() as pairs:
-                    pairs.run("DELETE FROM pairs WHERE tag = ?", (tag,))
+            rows = self._commits.submit(lambda it: [it.store.tagged(tag) for tag in tags]).result()
+            for tag, row in zip(tags, rows, strict=True):
+                if row is None or row.deleted_at is not None:
+                    with self._transaction() as pairs:
+                        pairs.run("DELETE FROM pairs WHERE tag = ?", (tag,))
 
     def close(self) -> None:
         """Close the connection, after the background has ended."""
@@ -240,8 +242,3 @@ class _Experiment(NamedTuple):
 
 def _awaits_label(made: DecisionRecord) -> bool:
     return made.status == "pending" and made.label and made.judged is not None
-
-
-def _deleted(session: Session, tags: list[str]) -> list[str]:
-    found = [(tag, session.store.tagged(tag)) for tag in tags]
-    return [tag for tag, row in found if row is None or row.deleted_at is not None]

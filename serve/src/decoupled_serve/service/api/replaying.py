@@ -78,15 +78,19 @@ def read(
     """
     try:
         columns = _columns(path, kind)
-        columns.pop("exploit", None)  # nobody saw its loss
-        for name in ("tags", "baseline"):
+        for name in ("exploit", "tags", "baseline"):  # nobody saw the loss of the exploited arm
             columns.pop(name, None)
         given = columns.pop("context", None)
-        if "explore" in columns:
-            columns["explore"] = [_text(each) for each in _listed(columns["explore"])]
+        if (explore := columns.get("explore")) is not None:
+            listed = explore.tolist() if isinstance(explore, np.ndarray) else explore
+            columns["explore"] = [_text(each) for each in listed]
         if unrandomised and "explore" in columns:
             columns["propensity"] = [None] * len(columns["explore"])
-        log = read_log(columns, loss_range, _texts(arms), patience=0)
+        texts: list[Arm] = [str(arm) for arm in arms]
+        if len(set(texts)) < len(texts):
+            rule = "has arms as text, and two arms of the experiment have the same text"
+            raise Invalid(f"log: {rule}; rename one")
+        log = read_log(columns, loss_range, texts, patience=0)
     except DecoupledError as error:  # the sender knows no name of the file
         raise Invalid(str(error).replace(f"log = {str(path)!r}: ", "log: ")) from None
     except (OSError, ValueError, KeyError) as error:  # of the libraries that read files
@@ -128,25 +132,11 @@ def _row(number: int, line: str) -> dict[str, Any]:
     return row
 
 
-def _listed(column: Any) -> list[Any]:
-    listed: list[Any] = column.tolist() if isinstance(column, np.ndarray) else list(column)
-    return listed
-
-
 def _text(arm: Any) -> str | None:
     """The name of an arm as an export has it: a column has one type."""
     if is_missing(arm) or arm == "":
         return None
     return str(int(arm)) if isinstance(arm, float) and arm.is_integer() else str(arm)
-
-
-def _texts(arms: Sequence[Arm]) -> list[Arm]:
-    texts: list[Arm] = [str(arm) for arm in arms]
-    if len(set(texts)) < len(texts):
-        raise Invalid(
-            "log: has arms as text, and two arms of the experiment have the same text; rename one"
-        )
-    return texts
 
 
 def _context(row: int, given: Any, declared: Declared) -> str | None:
@@ -272,7 +262,10 @@ class Replaying:
         The name of the file must end with its format, "csv" or "parquet", or be JSON lines. If `unrandomised`, all
         propensities are 1: only if every arm was seen in every round, with a row for each, or if the policy keeps means.
         """
-        about, digest = Reference("name", tenant, name), _digest(path, unrandomised)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest += "-unrandomised" if unrandomised else ""
+        about = Reference("name", tenant, name)
         target = self._submit(_look, about, digest=digest)
         log = read(
             path, kind, target.arms, target.loss_range,
@@ -294,12 +287,6 @@ class Replaying:
         if self._stop.is_set():
             raise StoreError(CLOSED)
         return self._commits.run(command, about, alone=True, **arguments).result()
-
-
-def _digest(path: Path, unrandomised: bool) -> str:
-    with path.open("rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()
-    return f"{content}{'-unrandomised' if unrandomised else ''}"
 
 
 def _look(session: Session, *, about: Reference, digest: str) -> _Target:

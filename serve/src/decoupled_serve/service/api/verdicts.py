@@ -10,7 +10,6 @@ from decoupled.client import StoreError
 
 from ..commits.background import Background, in_background
 from ..commits.loop import CommitLoop
-from ..experiment.live import LiveExperiment
 from ..experiment.request_context import ITSELF, coming_from
 from ..experiment.watched import Gate, Judged, WatchedExperiment, gate_of
 from ..memory.cache import keep
@@ -18,17 +17,7 @@ from ..memory.session import Reference, Session
 from .decisions import sweep
 
 _KEPT = 256  # verdicts, the last one of each experiment
-_State: TypeAlias = tuple[object, ...]
-
-
-def _state_of(running: LiveExperiment) -> _State:
-    """What a verdict depends on."""
-    learner = running.learner
-    counts = learner._asked(
-        lambda watch, _: (watch.sequences.observed, watch.sequences.left_out, watch.waiting)
-    )
-    incumbent = learner.guardrails.incumbent, running.incumbent_released
-    return running.version, *incumbent, learner.labels, *counts
+_State: TypeAlias = tuple[object, ...]  # what a verdict depends on
 
 
 class Verdicts:
@@ -88,7 +77,10 @@ def _look(
     """The last verdict if nothing has changed since, or what a new one is made of."""
     running = session.get(about)
     sweep(session, running)
-    state, known = _state_of(running), last.get(running.id)
+    learner, known = running.learner, last.get(running.id)
+    counts = learner._asked(lambda it, _: (it.sequences.observed, it.sequences.left_out, it.waiting))
+    incumbent = learner.guardrails.incumbent, running.incumbent_released
+    state = running.version, *incumbent, learner.labels, *counts
     if known is not None and known[0] == state:
         return known[1]
     return running.id, state, WatchedExperiment.of(running)

@@ -44,9 +44,8 @@ def checked_key(key: Key, log: KeyLog) -> str:
     except ParameterError as error:
         raise Invalid(str(error)) from None
     if log == "plain" and "\0" in text:
-        raise Invalid(
-            "key: has a NUL character; must have none where keys are logged plain; use another id"
-        )
+        rule = "has a NUL character; must have none where keys are logged plain"
+        raise Invalid(f"key: {rule}; use another id")
     return text
 
 

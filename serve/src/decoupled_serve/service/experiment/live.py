@@ -225,12 +225,14 @@ class LiveExperiment:
                 drawn, guard = places[decision.drawn], decision.guard
             if self.settings.deadline is not None:
                 expires = at + self.settings.deadline
+        asked = None if decision is None else decision.asked  # for a label, and with what probability
+        label, rho = (None, None) if asked is None else (int(asked.wanted), asked.rho)
         self.head = seq = self.head + 1
         self.last_at = at
         row = Decided(
             seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
             drawn, guard, limited_by, *attached, self._logged(key) if logged is None else logged.key,
-            *_asked(decision), share,
+            label, rho, share,
         )  # fmt: skip
         if self.meter is not None:
             self.meter.count(None if explore is None else self.names[explore], at, seq)
@@ -455,12 +457,6 @@ class LiveExperiment:
         pending = self.pending.get(row.seq) if why and row.exploit is not None else None
         drawn = None if pending is None else pending[1].why
         return decision_as(DecisionRecord, row, settled or self.judged.get(row.seq), self, why=drawn)
-
-
-def _asked(decision: Decision | None) -> tuple[int | None, float | None]:
-    """Whether a decision asks for a label, as 0 or 1, and the probability with which it did."""
-    asked = None if decision is None else decision.asked
-    return (None, None) if asked is None else (int(asked.wanted), asked.rho)
 
 
 class Owner(NamedTuple):

@@ -211,13 +211,6 @@ class Buckets:
             raise TooMany(f"{what}: {rule}; try again in {seconds} s", seconds)
 
 
-def _digest_in(authorization: bytes) -> str:
-    scheme, _, key = authorization.decode("latin-1").partition(" ")
-    if scheme.lower() != "bearer" or not key:
-        raise Unauthorized("Authorization: must be 'Bearer KEY'; send a key that decoupled keys add made")
-    return digest_of(key.strip())
-
-
 class Admission:
     """Admits requests. With `open_to_all`, a request without a key is admin as long as the store has no key."""
 
@@ -241,7 +234,11 @@ class Admission:
         if authorization is None:
             access = await self._without_key(address, checked_later)
         else:
-            access = await self._with_key(_digest_in(authorization), address, checked_later)
+            scheme, _, key = authorization.decode("latin-1").partition(" ")
+            if scheme.lower() != "bearer" or not key:
+                remedy = "send a key that decoupled keys add made"
+                raise Unauthorized(f"Authorization: must be 'Bearer KEY'; {remedy}")
+            access = await self._with_key(digest_of(key.strip()), address, checked_later)
         self._requests.take(access.caller, 1.0, "requests")
         return access
 

@@ -89,9 +89,8 @@ def check(serving: Serving, *, any_key: bool) -> None:
         remedy = f"{make}, give --admin-key-file, or serve on 127.0.0.1"
         raise ParameterError.of("--host", serving.host, rule, remedy)
     if serving.tls_certificate is None:
-        log.warning(
-            "no TLS: keys are sent unencrypted unless a proxy in front of this service encrypts them"
-        )
+        unless = "unless a proxy in front of this service encrypts them"
+        log.warning("no TLS: keys are sent unencrypted %s", unless)
 
 
 def run(serving: Serving) -> None:
