@@ -32,8 +32,7 @@ def loading() -> Iterator[None]:
 def ends_on_sigterm() -> Iterator[None]:
     """End in order on SIGTERM, until something else handles it.
 
-    The first process of a container ignores signals that it has no handler for, so without one a container that is
-    stopped while it starts would have to be killed.
+    The first process of a container ignores signals without a handler: stopped while it starts, it would have to be killed.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -135,8 +135,7 @@ class InProcess:
 class OnService(ServiceCalls):
     """An experiment of a decision service.
 
-    Decisions are drawn ahead. One for a key or a context is waited for, but not for long. As long as the service is away,
-    nothing is drawn, and no request waits.
+    Decisions are drawn ahead; one for a key or a context is waited for, not for long. While the service is away, no request waits.
     """
 
     def __init__(self, client: AsyncClient, name: str, create: Callable[[], Awaitable[object]]) -> None:

@@ -154,8 +154,7 @@ class Routing:
     def served(self, mark: str, target: str | None, answer: Callable[[], Answer]) -> None:
         """Send the shadow of a request that was served, by its mark. Must be called in the event loop.
 
-        `target` is the kind of call, None if it is none that is copied. `answer`, what was served, is not asked for without a
-        shadow.
+        `target` is the kind of call, None if none that is copied. `answer`, what was served, is asked for only with a shadow.
         """
         each = self._open.pop(mark, None)
         if each is None:

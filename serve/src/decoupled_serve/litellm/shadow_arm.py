@@ -1,8 +1,7 @@
 """Says what of a request is copied for a shadow, and sends shadows to one model.
 
-What is copied is named here. So nothing else that LiteLLM holds about a request, such as the keys of the client, its
-identity or its cookies, can reach a shadow. They go through LiteLLM's router, so that keys, prices and limits are those of
-its configuration.
+What is copied is named here. So nothing else that LiteLLM holds about a request, such as the client's keys, identity or
+cookies, can reach a shadow. LiteLLM's router sends them, with the keys, prices and limits of its configuration.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Connections to one arm, and the pool of them.
-
-h11 does the framing: what ends a body, what may be reused, what is not HTTP.
-"""
+"""Connections to one arm, and the pool of them. h11 does the framing: what ends a body, what may be reused, what is not HTTP."""
 
 import asyncio
 import re

@@ -85,8 +85,7 @@ class Learning(Protocol):
     ) -> str:
         """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt).
 
-        `position` is how its judge preferred what it saw first, from -1 to 1, and `cost` what the copy and its judge cost; None
-        if nobody knows.
+        `position` is how its judge preferred what it saw first, `cost` what the copy and its judge cost; None if nobody knows.
         """
 
     def forget(self, decision: str) -> None:

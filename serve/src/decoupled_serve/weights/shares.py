@@ -21,10 +21,7 @@ _UPSTREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Shares(NamedTuple):
-    """The shares of an experiment's upstreams, by their names, in the order of its arms; they add up to 1.
-
-    `problems` says which arms are not among them, and why.
-    """
+    """The shares of an experiment's upstreams, in the order of its arms; they add up to 1. `problems` says which arms lack one, and why."""
 
     experiment: str
     of: dict[str, float]

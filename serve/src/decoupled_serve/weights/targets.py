@@ -1,7 +1,4 @@
-"""Keeps a gateway at the shares of an experiment.
-
-They go into a file, with a command that makes the gateway read it, or to HAProxy's runtime socket.
-"""
+"""Keeps a gateway at the shares of an experiment, by a file and a command that makes the gateway read it, or HAProxy's socket."""
 
 import csv
 import shlex

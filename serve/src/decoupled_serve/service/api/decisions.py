@@ -88,8 +88,7 @@ def sweep_all(session: Session, after: int) -> int:
 class DrawOptions(TypedDict, total=False):
     """What decisions to make; `DecideOptions` of the clients says what each means.
 
-    There are `count` of them. `ignore_unknown` drops fields of the context that are not declared, whatever the experiment
-    says. `why` asks for why each was drawn, as far as that is still known.
+    There are `count` of them. `ignore_unknown` drops undeclared fields of the context, whatever the experiment says.
     """
 
     mode: Mode

@@ -95,10 +95,7 @@ class Logs:
 
     @in_background("_for_histories")
     def segments(self, tenant: str, name: str, by: Sequence[str] = ()) -> SegmentsRecord:
-        """Verdicts by segment, which hold all together; `by` are the fields of the context that tell segments apart.
-
-        The log is read once, and then only what is new.
-        """
+        """Verdicts by segment, which hold all together, read as `history` is; `by` are the fields of the context that tell them apart."""
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
             fields = checked_by(by, settings, getattr(Policy.from_dict(settings.policy), "segments", ()))

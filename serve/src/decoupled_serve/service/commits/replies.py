@@ -17,10 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reply(Generic[T]):
-    """The answer to a call. `result()` waits for it in a thread, and `await` on an event loop.
-
-    It arrives when the effect of the call is on disk.
-    """
+    """The answer to a call, once its effect is on disk. `result()` waits for it in a thread, and `await` on an event loop."""
 
     __slots__ = ("_done", "_error", "_value", "_waiters")
 
@@ -60,10 +57,7 @@ class Reply(Generic[T]):
         return self._answer()
 
     def when_done(self, loop: Loop, call: Callable[["Reply[T]"], None]) -> None:
-        """Call a function, once, on an event loop when the answer is there. It must be called on that loop itself.
-
-        Unlike `await`, it needs no task.
-        """
+        """Call a function, once, on the running event loop when the answer is there. Unlike `await`, this needs no task."""
         waiter = (loop, (call, self))
         self._waiters.append(waiter)
         if self._done:

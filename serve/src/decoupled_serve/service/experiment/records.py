@@ -329,8 +329,7 @@ class ExperimentRow(NamedTuple):
     """A stored experiment. `head` is its last row, `version` the last row that changed what is learned.
 
     `guardrails` and `budget` are JSON, None if there are none. A deleted experiment has a `deleted_at` and no name of its
-    own any more. No pending decision expires before `next_expiry`; None if none expires. `key_secret` is what keys are
-    hashed with.
+    own any more. No pending decision expires before `next_expiry`; None if none expires. Keys are hashed with `key_secret`.
     """
 
     id: int
@@ -377,8 +376,7 @@ ACTIONS = (
 class AuditRecord(NamedTuple):
     """One change. `old` and `new` have what was changed, before and after, as JSON can hold it.
 
-    `subject` is an experiment, the id of a key, or a file. `request`, `caller` and `label` say where the change comes from:
-    see `Origin`.
+    `subject` is an experiment, the id of a key, or a file. `request`, `caller` and `label` are those of its `Origin`.
     """
 
     id: int

@@ -133,8 +133,7 @@ def adopted(text: str) -> str:
 def first_snapshot(row: ExperimentRow, learner: str) -> str:
     """The snapshot that an experiment starts from, given what `adopted` returned.
 
-    Confidence sequences that the learner kept with the experiment's risk go on. Otherwise losses count from now on, and
-    `watched_since` says so.
+    Confidence sequences that the learner kept with the experiment's risk go on. Else losses count from `watched_since` on.
     """
     running = LiveExperiment(row)
     settings = running.settings

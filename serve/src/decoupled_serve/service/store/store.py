@@ -498,10 +498,7 @@ class Store(ABC):
         return [audit_record(*row) for row in self.run(sql, values)]
 
     def snapshots(self, experiment: int) -> list[tuple[int, str]]:
-        """The snapshots of an experiment, newest first: the row of each, and its text.
-
-        Rows before a base may be gone, so a snapshot before it is of no use.
-        """
+        """The snapshots of an experiment, newest first: row and text. None before a base, since rows before it may be gone."""
         base = "SELECT max(seq) FROM snapshots WHERE experiment = ? AND base = 1"
         sql = f"SELECT seq, content FROM snapshots WHERE experiment = ? AND seq >= coalesce(({base}), 0) ORDER BY seq DESC"
         return [(seq, content) for seq, content in self.run(sql, (experiment, experiment))]

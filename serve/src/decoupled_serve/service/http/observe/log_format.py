@@ -36,9 +36,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: what the line says, and what it is about.
-
-    Code adds fields of its own with `extra={"fields": {...}}`.
+    """One JSON object a line: what the line says, and what it is about. Code adds fields with `extra={"fields": {...}}`.
 
     >>> record = logging.LogRecord("decoupled.service", logging.INFO, "", 0, "the disk is full", None, None)
     >>> token = ORIGIN.set(Origin("1f2e-7", "key 3f29c1a0b7de", "till"))

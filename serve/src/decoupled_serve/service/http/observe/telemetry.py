@@ -168,8 +168,7 @@ def _context(trace: Trace) -> SpanContext:
 class _TracedApp:
     """A span and a measurement for each request.
 
-    The service reads the place in the trace from the header, so that header is replaced: from then on it names the span
-    of the request.
+    The service reads the place in the trace from the header, so that is replaced by one that names the request's span.
     """
 
     def __init__(self, app: ASGIApp, tracer: Tracer, meter: Any) -> None:

@@ -154,8 +154,7 @@ def etag(experiments: Sequence[Experiment], context: EvaluationContext) -> str:
     """A tag that changes when something was learned, and with the context, the experiments, their arms and guardrails.
 
     As long as it is the same, evaluations would be drawn from the same distributions, so a provider may keep what it has.
-    Of the context, the targeting key counts and what an experiment declares. The seeds, which nobody is shown, keep others
-    from guessing it.
+    Of the context, the targeting key counts and what an experiment declares. The seeds, which nobody sees, make it hard to guess.
     """
     known = [
         (each.name, each.seed, each.created_at, each.state_version, each.status, each.guardrails.to_dict())

@@ -46,18 +46,11 @@ _log, _access_log = logging.getLogger("decoupled.service"), logging.getLogger("d
 
 
 class Exchange:
-    """What an application reads by `receive` and writes by `send`.
-
-    Attributes:
-        body: what came of the body and was not received yet.
-        more: whether more of it is to come.
-        keep_alive: whether the connection goes on afterwards.
-        started: whether the answer has begun.
-        task: the application, once it runs.
-    """
+    """What an application reads by `receive` and writes by `send`. `keep_alive` is whether the connection goes on afterwards."""
 
     def __init__(self, connection: "Connection", scope: dict[str, Any], keep_alive: bool) -> None:
         self._connection, self.scope, self.keep_alive = connection, scope, keep_alive
+        # What came of the body and was not received yet, whether more is to come, and whether its end was received.
         self.body, self.more, self._received = bytearray(), True, False
         expected = (value.lower() for name, value in scope["headers"] if name == b"expect")
         self._expects = b"100-continue" in expected and scope["http_version"] == "1.1"
